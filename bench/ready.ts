@@ -24,7 +24,7 @@ async function fill(folder: string, messages: number) {
   for (let sent = 0; sent < messages; sent += wave) {
     await Promise.all(
       Array.from({ length: Math.min(wave, messages - sent) }, (_, index) =>
-        orchub.switchboard.handle(
+        orchub.engine.handle(
           { kind: 'agent', agent: 'Master' },
           {
             type: 'send_message',

@@ -46,7 +46,7 @@ async function fill({ configFile }: Daemon) {
     await Promise.all(
       Array.from({ length: wave }, async (_, index) => {
         const number = sent + index
-        const receipt = await orchub.switchboard.handle(
+        const receipt = await orchub.engine.handle(
           { kind: 'agent', agent: agent(number) },
           {
             type: 'send_message',

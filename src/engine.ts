@@ -5,11 +5,11 @@ import { openTokens, type Tokens } from './agents/tokens.ts'
 import type { Clock } from './base/clock.ts'
 import { asAppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
-import type { Switch } from './commands/context.ts'
-import { createStandstill } from './commands/halt-state.ts'
+import type { EngineParts } from './commands/context.ts'
+import { createHaltState } from './commands/halt-state.ts'
 import { createHandle, type Handle } from './commands/handle.ts'
 import type { AddedCommand } from './commands/handler.ts'
-import { createAdmission } from './commands/rate-limits.ts'
+import { createRateLimits } from './commands/rate-limits.ts'
 import { createTeam, type Team } from './commands/team.ts'
 import type { Config } from './config/config.ts'
 import { createAnsweredPlaces } from './delivery/answered-commands.ts'
@@ -21,9 +21,9 @@ import { githubAction } from './github/team/command.ts'
 import { createHalt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
 import { createConversations } from './messages/conversations.ts'
-import { createMailroom } from './messages/mailroom.ts'
+import { createMailboxes } from './messages/mailboxes.ts'
 import { createAnswerCheck } from './people/answers.ts'
-import { createPermissionDesk } from './people/permission-dialogs.ts'
+import { createPermissionDialogs } from './people/permission-dialogs.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
 import { errorReceipt, type Receipt } from './protocol/receipt.ts'
 import { createRegistry, type Registry } from './protocol/registry.ts'
@@ -37,7 +37,7 @@ import { type Asks, createAsks } from './tasks/asks.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts'
 
-export interface SwitchboardOptions {
+export interface EngineOptions {
   config: Config
   store: Store
   clock: Clock
@@ -61,7 +61,7 @@ export interface SwitchboardOptions {
 }
 
 /** The whole core: one door, and what stands around it. */
-export interface Switchboard extends Switch {
+export interface Engine extends EngineParts {
   readonly handle: Handle
   /** Sees every command with what became of it, wherever it was said: for the metrics. */
   onHandled(observe: OnHandled): void
@@ -87,7 +87,7 @@ export interface Switchboard extends Switch {
 
 export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
 
-export async function openSwitchboard(options: SwitchboardOptions): Promise<Switchboard> {
+export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { store, clock, log } = options
   const added = [...(options.commands ?? []), ...(options.github === undefined ? [] : [githubAction])]
   const registry = createRegistry(added.map((one) => one.definition))
@@ -104,15 +104,15 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   let closed = false
 
   const conversations = createConversations()
-  const standstill = createStandstill()
-  const isHalted = () => standstill.halted() !== undefined
+  const haltState = createHaltState()
+  const isHalted = () => haltState.halted() !== undefined
   const timers = createTimers(store, clock, log, isHalted)
-  const mailroom = createMailroom(store, timers, conversations, clock, isHalted)
+  const mailboxes = createMailboxes(store, timers, conversations, clock, isHalted)
   const tokens = await openTokens(store, clock.now)
-  const permissions = createPermissionDesk({ store, timers, redact: options.redact, after: clock.after })
+  const permissions = createPermissionDialogs({ store, timers, redact: options.redact, after: clock.after })
   const meter = createMeter({
     store,
-    mailroom,
+    mailboxes,
     log,
     team: () => team,
     taskOf: (agent) => tasks.spendsOn(agent),
@@ -120,10 +120,10 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     hold: (agent) => sessions.setPaused(agent, true),
   })
   const tasks: Tasks = createTasks({
-    standstill,
+    haltState,
     disturbed: (agent) => halt.disturbed(agent),
     store,
-    mailroom,
+    mailboxes,
     timers,
     clock,
     log,
@@ -139,7 +139,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     isHalted,
     autostart: options.autostart ?? true,
     store,
-    mailroom,
+    mailboxes,
     permissions,
     meter,
     tokens,
@@ -161,7 +161,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
       handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),
   })
   const runs: Runs = createRuns({
-    ...{ store, timers, clock, log, standstill, tasks, meter, guests, mailroom },
+    ...{ store, timers, clock, log, haltState, tasks, meter, guests, mailboxes },
     runtimes: options.runtimes ?? [],
     redact: options.redact,
     models: options.models,
@@ -170,17 +170,17 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     sessions: () => sessions,
   })
   const halt = createHalt({
-    ...{ store, clock, log, standstill, timers, mailroom, sessions, tasks, runs },
+    ...{ store, clock, log, haltState, timers, mailboxes, sessions, tasks, runs },
     team: () => team,
   })
-  const parts: Switch = {
-    standstill,
+  const parts: EngineParts = {
+    haltState,
     halt,
     store,
     registry,
-    admission: createAdmission(),
+    rateLimits: createRateLimits(),
     conversations,
-    mailroom,
+    mailboxes,
     timers,
     sessions,
     tasks,

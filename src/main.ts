@@ -19,7 +19,7 @@ import type { AddedCommand } from './commands/handler.ts'
 import { type Config, type GithubConfig, type LoadedConfig, makeStateFolder } from './config/config.ts'
 import { loadTeam } from './config/load-team.ts'
 import { type ConfigStatus, watchConfig } from './config/watch.ts'
-import { openSwitchboard, type Switchboard } from './engine.ts'
+import { type Engine, openEngine } from './engine.ts'
 import { createOctokit } from './github/octokit/github.ts'
 import type { GitHub } from './github/port.ts'
 import type { ToolDefinition } from './llm/llm.ts'
@@ -64,7 +64,7 @@ export interface OrchubOptions {
 
 export interface Orchub {
   readonly url: string
-  readonly switchboard: Switchboard
+  readonly engine: Engine
   readonly operatorToken: string
   readonly configStatus: () => ConfigStatus
   /** Resolves when somebody asks over the API for the service to end, and with what is to become of the agents. */
@@ -90,10 +90,10 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   try {
     const witness = openWitness(join(config.stateFolder, 'audit.witness'), store)
     ending.push(() => witness.close())
-    const models = createModels({ settings: () => switchboard.team().config.models, clock, log })
-    let opened: Switchboard | undefined
+    const models = createModels({ settings: () => engine.team().config.models, clock, log })
+    let opened: Engine | undefined
     const environment = agentEnvironment(() => opened?.team().config ?? config)
-    const switchboard: Switchboard = await openSwitchboard({
+    const engine: Engine = await openEngine({
       config,
       store,
       clock,
@@ -106,26 +106,26 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
         log,
         tmux: config.tmux,
         environment,
-        llm: { models, commands: () => toolsOf(switchboard) },
+        llm: { models, commands: () => toolsOf(engine) },
       }),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
       ...(options.autostart === undefined ? {} : { autostart: options.autostart }),
       ...(config.github === undefined ? {} : { github: githubOf(config.github, clock) }),
     })
-    opened = switchboard
-    ending.unshift((agents) => switchboard.close(agents))
+    opened = engine
+    ending.unshift((agents) => engine.close(agents))
     const { promise: stopAsked, resolve: askToStop } = Promise.withResolvers<'end' | 'leave'>()
-    const operatorToken = await readOrMakeOperatorToken(config.stateFolder, switchboard.tokens)
+    const operatorToken = await readOrMakeOperatorToken(config.stateFolder, engine.tokens)
     const watch = watchConfig({
       config,
-      switchboard,
+      engine,
       log,
       enabled: options.watch === true,
       load: readTeam,
     })
     ending.unshift(() => watch.close())
     const service: Service = await startAtLastPort(config.stateFolder, listen, {
-      switchboard,
+      engine,
       allowedHosts: config.service.allowedHosts,
       version: VERSION,
       startedAt,
@@ -138,11 +138,11 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     ending.unshift(() => service.close())
     const announced = announceService(config.stateFolder, {
       url: service.url,
-      commands: shellShapes(switchboard.registry.all()),
+      commands: shellShapes(engine.registry.all()),
       ...(options.forRuns === true ? { for_runs: true } : {}),
     })
     ending.unshift(() => announced.close())
-    const begun = switchboard.begin(service.url)
+    const begun = engine.begin(service.url)
     // Whoever wants it to end does not wait for agents that take long to start; closing it calls them off.
     await Promise.race([begun, stopAsked, aborted(options.gone)])
     begun.catch((error: unknown) => log.error({ err: error }, 'the team could not be started'))
@@ -157,7 +157,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     )
     return {
       url: service.url,
-      switchboard,
+      engine,
       operatorToken,
       configStatus: watch.status,
       stopAsked,
@@ -256,7 +256,7 @@ function githubOf({ app, tokenEnv = '', apiUrl }: GithubConfig, clock: Clock): G
 }
 
 /** The same commands as everywhere, as models are offered them. */
-function toolsOf({ registry }: Switchboard): ToolDefinition[] {
+function toolsOf({ registry }: Engine): ToolDefinition[] {
   return registry.all().map((definition) => ({
     name: definition.type,
     description: `${definition.summary}.`,

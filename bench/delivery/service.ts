@@ -22,14 +22,14 @@ const orchub = await startOrchub({
   port: 0,
   log: { debug() {}, info() {}, warn: say('warning'), error: say('error') },
 })
-const { store, sessions, verdicts } = orchub.switchboard
+const { store, sessions, verdicts } = orchub.engine
 
 /** When a command was heard and when its message was given to the runtime, by the monotonic clock. */
 const stages = new Map<string, { heard?: number; given?: number }>()
 const stage = (id: string, more: { heard?: number; given?: number }) =>
   stages.set(id, { ...stages.get(id), ...more })
 const now = () => Number(process.hrtime.bigint())
-orchub.switchboard.onHandled((_, receipt, ms) => {
+orchub.engine.onHandled((_, receipt, ms) => {
   if (receipt.status === 'delivered') stage(receipt.message_id, { heard: now() - ms * 1e6 })
 })
 for (const { name } of config.agents) {

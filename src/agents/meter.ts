@@ -4,7 +4,7 @@ import { parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
 import type { Spending } from '../llm/llm.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import { post } from '../messages/post.ts'
 import { tellPeople } from '../people/notices.ts'
 import type { Usage } from '../runtimes/runtime.ts'
@@ -39,7 +39,7 @@ export interface OwnCall {
 
 export interface MeterOptions {
   store: Store
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   log: Log
   team: () => Team
   /** The task that the agent's turn is about, where it is one. */
@@ -49,7 +49,7 @@ export interface MeterOptions {
   hold(agent: string): void
 }
 
-export function createMeter({ store, mailroom, log, team, taskOf, isHeld, hold }: MeterOptions): Meter {
+export function createMeter({ store, mailboxes, log, team, taskOf, isHeld, hold }: MeterOptions): Meter {
   const contexts = new Map<string, Context>()
   const spending = createSpending({ store, team, isHeld, hold, notify })
 
@@ -89,7 +89,12 @@ export function createMeter({ store, mailroom, log, team, taskOf, isHeld, hold }
         ? 'It will soon forget or stop. Have it hand its work over, then reset its session.'
         : 'Keep its tasks short, or have it sum up what it knows.'
     if (parent !== undefined) {
-      await post(tx, mailroom, { to: parent, title: text, content: `${text}. ${advice}`, priority: 'normal' })
+      await post(tx, mailboxes, {
+        to: parent,
+        title: text,
+        content: `${text}. ${advice}`,
+        priority: 'normal',
+      })
     }
     await notify(tx, agent, text, advice)
   }

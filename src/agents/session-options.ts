@@ -2,8 +2,8 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
 import type { Answer, Listener } from '../delivery/listener.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
-import type { PermissionDesk } from '../people/permission-dialogs.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
+import type { PermissionDialogs } from '../people/permission-dialogs.ts'
 import type { SaidCommand } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
@@ -14,8 +14,8 @@ import type { Tokens } from './tokens.ts'
 /** What the sessions need of the rest. */
 export interface SessionsOptions {
   store: Store
-  mailroom: Mailroom
-  permissions: PermissionDesk
+  mailboxes: Mailboxes
+  permissions: PermissionDialogs
   meter: Meter
   tokens: Tokens
   clock: Clock

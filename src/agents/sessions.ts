@@ -82,7 +82,7 @@ export interface Halting {
 const STARTING_MS = 10_000
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { store, mailroom, log, team } = options
+  const { store, mailboxes, log, team } = options
   const running = new Map<string, Running>()
   /** Sessions on their way out. */
   const ending = new Map<string, Promise<unknown>>()
@@ -167,10 +167,10 @@ export function createSessions(options: SessionsOptions): Sessions {
     })
   }
 
-  mailroom.onAccepted(async (tx, name) => (await running.get(name)?.attendant?.take(tx)) ?? false)
+  mailboxes.onAccepted(async (tx, name) => (await running.get(name)?.attendant?.take(tx)) ?? false)
 
   /** Normal waits until the agent is idle; high is announced at once; urgent interrupts (C2). */
-  mailroom.onMail((name, priority, from) => {
+  mailboxes.onMail((name, priority, from) => {
     running
       .get(name)
       ?.attendant?.mailCame(priority, from)
@@ -240,7 +240,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     spoken: (name) => running.get(name)?.attendant?.spoken() ?? [],
     isPaused: (name) => paused.has(name),
     setPaused(name, hold) {
-      mailroom.setHeld(name, hold)
+      mailboxes.setHeld(name, hold)
       if (hold) paused.add(name)
       else paused.delete(name)
       running.get(name)?.attendant?.look()
@@ -297,7 +297,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       for (const row of await readAgents(store)) {
         if (row.paused !== 1) continue
         paused.add(row.name)
-        mailroom.setHeld(row.name, true)
+        mailboxes.setHeld(row.name, true)
       }
     },
     async begin(url) {

@@ -1,6 +1,6 @@
 import { createScreens } from '../agents/routes/screens.ts'
 import { createTerminals } from '../agents/routes/terminals.ts'
-import type { Switchboard } from '../engine.ts'
+import type { Engine } from '../engine.ts'
 import { createListener } from './http/app.ts'
 import { cookieName } from './http/browser-session.ts'
 import type { Desk, Facts } from './http/call.ts'
@@ -15,7 +15,7 @@ import { openPages } from './http/pages.ts'
 import type { McpEndpoint } from './mcp-endpoint.ts'
 
 export interface ServiceOptions extends Facts {
-  switchboard: Switchboard
+  engine: Engine
   listen: Listen
   /** Names, besides localhost and the address itself, under which the service may be reached. */
   allowedHosts: readonly string[]
@@ -35,14 +35,14 @@ export interface Service {
 /** Longer than any request but a stream takes, shorter than whoever stops the service will wait. */
 const GRACE_MS = 5000
 
-/** The HTTP API over a switchboard: SSE, long polls, metrics and the OpenAPI document with it. */
+/** The HTTP API over a engine: SSE, long polls, metrics and the OpenAPI document with it. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { switchboard, listen, allowedHosts } = options
-  const { store, tokens, log } = switchboard
-  const openCalls = createOpenCalls(store, tokens, switchboard.clock.now)
+  const { engine, listen, allowedHosts } = options
+  const { store, tokens, log } = engine
+  const openCalls = createOpenCalls(store, tokens, engine.clock.now)
   const feed = createFeed(store, log)
-  const metrics = createMetrics(switchboard, openCalls)
-  const terminals = createTerminals(switchboard)
+  const metrics = createMetrics(engine, openCalls)
+  const terminals = createTerminals(engine)
   const pages = openPages(options.pages)
   let port: number | undefined
   const cookie = () => cookieName(port)
@@ -52,8 +52,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     feed,
     openCalls,
     mcp: mcpOnDemand(options),
-    logins: createLogins(switchboard.clock),
-    screens: createScreens((agent) => switchboard.sessions.session(agent)),
+    logins: createLogins(engine.clock),
+    screens: createScreens((agent) => engine.sessions.session(agent)),
     terminals,
     cookie,
   }
@@ -91,11 +91,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 /** Loaded with its first request: the library takes as long to load as the rest of the service. */
-function mcpOnDemand({ switchboard, version }: ServiceOptions): McpEndpoint {
+function mcpOnDemand({ engine, version }: ServiceOptions): McpEndpoint {
   let endpoint: Promise<McpEndpoint> | undefined
   return async (exchange) => {
     endpoint ??= import('./mcp/endpoint.ts').then(({ createMcpEndpoint }) =>
-      createMcpEndpoint(switchboard, version),
+      createMcpEndpoint(engine, version),
     )
     return (await endpoint)(exchange)
   }

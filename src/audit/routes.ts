@@ -8,7 +8,7 @@ import { verifyAudit } from './verify-store.ts'
 
 export const readAudit: RouteHandler<'audit'> = async (desk, call) => {
   const query = toAuditQuery(desk, call)
-  const { store } = desk.switchboard
+  const { store } = desk.engine
   if (call.incoming.headers.accept?.includes(LINES.type)) {
     await streamJson(call.outgoing, LINES, entries(store, query, '\n'))
   } else await streamJson(call.outgoing, arrayFrame('entries'), entries(store, query, ''))
@@ -19,10 +19,10 @@ async function* entries(store: Store, query: AuditQuery, end: string) {
   for await (const row of streamAudit(store, query)) yield JSON.stringify(wireEntry(toEntry(row))) + end
 }
 
-function toAuditQuery({ switchboard }: Desk, call: Call<'audit'>): AuditQuery {
+function toAuditQuery({ engine }: Desk, call: Call<'audit'>): AuditQuery {
   const { since, until, agent, with: other, limit, after, type, class: kept, text } = call.query
-  const now = switchboard.clock.now()
-  const name = (said: string) => switchboard.team().resolve(said) ?? said
+  const now = engine.clock.now()
+  const name = (said: string) => engine.team().resolve(said) ?? said
   return {
     ...(since === undefined ? {} : { since: moment(since, now) }),
     ...(until === undefined ? {} : { until: moment(until, now) }),
@@ -38,5 +38,5 @@ function toAuditQuery({ switchboard }: Desk, call: Call<'audit'>): AuditQuery {
   }
 }
 
-export const checkAudit: RouteHandler<'auditVerify'> = async ({ switchboard, witness }) =>
-  verifyAudit(switchboard.store, witness?.())
+export const checkAudit: RouteHandler<'auditVerify'> = async ({ engine, witness }) =>
+  verifyAudit(engine.store, witness?.())

@@ -7,8 +7,8 @@ import type { Log } from '../base/log.ts'
 import type { Person } from '../base/person.ts'
 import type { Halt } from '../halt/halt.ts'
 import type { Conversations } from '../messages/conversations.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
-import type { PermissionDesk } from '../people/permission-dialogs.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
+import type { PermissionDialogs } from '../people/permission-dialogs.ts'
 import type { Verdict } from '../people/verdict.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
@@ -17,30 +17,30 @@ import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import type { Tasks } from '../tasks/tasks.ts'
 import type { Channel } from './command-origin.ts'
-import type { Standstill } from './halt-state.ts'
-import type { Admission } from './rate-limits.ts'
+import type { HaltState } from './halt-state.ts'
+import type { RateLimits } from './rate-limits.ts'
 import type { Team } from './team.ts'
 
-/** The parts of a running switchboard, passed to whoever needs several of them. */
-export interface Switch {
+/** The parts of a running engine, passed to whoever needs several of them. */
+export interface EngineParts {
   readonly store: Store
   readonly registry: Registry
-  readonly admission: Admission
+  readonly rateLimits: RateLimits
   readonly conversations: Conversations
-  readonly mailroom: Mailroom
+  readonly mailboxes: Mailboxes
   readonly timers: Timers
   readonly sessions: Sessions
   readonly tasks: Tasks
   readonly runs: Runs
   /** Whether everything is halted: for whoever would act. */
-  readonly standstill: Standstill
+  readonly haltState: HaltState
   /** Stops everything, and lets it go on. */
   readonly halt: Halt
   /** A person's word on a request, in the caller's transaction. */
   decide(tx: Tx, person: Person, request: string, verdict: Verdict): Promise<{ receipt?: Receipt } | AppError>
   /** What a model has to say against a person's answer; not to be waited for in a transaction. */
   whyNoAnswer(person: Person, request: string, verdict: Verdict): Promise<AppError | undefined>
-  readonly permissions: PermissionDesk
+  readonly permissions: PermissionDialogs
   readonly meter: Meter
   readonly clock: Clock
   /** Takes secrets out, for what is cut short before the audit sees it whole. */
@@ -63,7 +63,7 @@ export interface Speaker {
 
 /** What a handler works with: one transaction, one speaker. */
 export interface HandlerContext {
-  readonly parts: Switch
+  readonly parts: EngineParts
   readonly team: Team
   readonly tx: Tx
   readonly speaker: Speaker

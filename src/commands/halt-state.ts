@@ -12,7 +12,7 @@ export interface Halted {
  * Whether everything is halted, known to all that would act. It is a word in memory, so that it holds from one moment
  * to the next, whatever waits before the disk; src/halt/halt.ts keeps it on disk as well.
  */
-export interface Standstill {
+export interface HaltState {
   halted(): Halted | undefined
   /** What the clocks of tasks go by: during a halt, the moment it began. */
   now(tx: Tx): number
@@ -26,7 +26,7 @@ export interface Standstill {
   end(): void
 }
 
-export function createStandstill(): Standstill {
+export function createHaltState(): HaltState {
   let current: Halted | undefined
   /** A batch that is rolled back and run again comes with another transaction. */
   const endedIn = new WeakSet<Tx>()

@@ -8,7 +8,7 @@ import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Decision } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
 import type { Circumstances } from './command-origin.ts'
-import type { HandlerContext, Speaker, Switch } from './context.ts'
+import type { EngineParts, HandlerContext, Speaker } from './context.ts'
 import { twinsOf } from './duplicate-channel.ts'
 import type { Handler, Handlers } from './handler.ts'
 import { keepAt, type Place, repeatedAt } from './idempotency.ts'
@@ -32,7 +32,7 @@ const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permissi
  * Everything before the handler is a pure decision on what is in memory; the handler's changes, the audit entry
  * and the idempotency key are written together or not at all.
  */
-export function createHandle(parts: Switch, handlers: Handlers): Handle {
+export function createHandle(parts: EngineParts, handlers: Handlers): Handle {
   return async (principal, said, circumstances = {}) => {
     const team = parts.team()
     const identified = identify(team, principal, said)
@@ -69,7 +69,7 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
       if (earlier !== undefined) return earlier
       if (unready !== undefined) return unready
       // Looked at here, not before: what waited for its turn when the halt came is held up as well.
-      const halted = isHeldUp ? parts.standstill.refusal(tx) : undefined
+      const halted = isHeldUp ? parts.haltState.refusal(tx) : undefined
       if (halted !== undefined) return halted
       const { channel } = circumstances
       const context: HandlerContext = { parts, team, tx, speaker, approved: false, channel, once }
@@ -87,7 +87,7 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
       }
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
       if (decision instanceof AppError) return decision
-      const takeCommand = () => parts.admission.takeCommand(team, speaker.name, parts.clock.now())
+      const takeCommand = () => parts.rateLimits.takeCommand(team, speaker.name, parts.clock.now())
       const retryAfterMs = counted ? once('rate', takeCommand) : undefined
       if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
       if (decision.verdict === 'deny') {
@@ -164,7 +164,7 @@ function block(context: HandlerContext, command: Command, decision: Decision): R
 
 /** An error goes back to whoever spoke and into the audit; a flood of them is counted rather than written. */
 async function refuse(
-  parts: Switch,
+  parts: EngineParts,
   speaker: string,
   type: string,
   error: AppError,
@@ -172,7 +172,7 @@ async function refuse(
 ): Promise<Receipt> {
   const receipt = errorReceipt(error)
   const kind = isSecurity(error) ? 'security' : 'refusal'
-  const note = parts.admission.noteRefusal(parts.team(), speaker, kind, parts.clock.now())
+  const note = parts.rateLimits.noteRefusal(parts.team(), speaker, kind, parts.clock.now())
   if (note.write || place !== undefined) {
     await parts.store.write(async (tx) => {
       if (note.write) tx.audit(refusalEntry(speaker, type, error, note.unwritten))

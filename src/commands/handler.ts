@@ -2,7 +2,7 @@ import type { AppError } from '../base/errors.ts'
 import type { CommandDefinition, CommandType, FieldsOf } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Decision } from '../rules/rule.ts'
-import type { HandlerContext, Speaker, Switch } from './context.ts'
+import type { EngineParts, HandlerContext, Speaker } from './context.ts'
 
 /** What one command does. Refusals are returned, not thrown: a throw means a fault and rolls back. */
 export interface Handler<Fields = Record<string, unknown>> {
@@ -15,7 +15,7 @@ export interface Handler<Fields = Record<string, unknown>> {
   /** Said by a tool and in the text, it is meant twice. */
   isEachTime?: boolean
   /** What must be known before the transaction, such as what a model says. Refuses, or lets it go on. */
-  before?(parts: Switch, fields: Fields, speaker: Speaker): Promise<AppError | undefined>
+  before?(parts: EngineParts, fields: Fields, speaker: Speaker): Promise<AppError | undefined>
   /** May the speaker do this? Pure: looks at the team only. Absent: everyone may. */
   decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
   handle(

@@ -6,7 +6,7 @@ import type { Team } from './team.ts'
  * How often an agent may speak (C18). In memory only: after a restart the buckets are full again, which errs
  * in favour of the agents. Bounded by the number of agents and of their pairs.
  */
-export interface Admission {
+export interface RateLimits {
   /** Milliseconds to wait, or undefined if the command may pass. */
   takeCommand(team: Team, agent: string, now: number): number | undefined
   takePair(team: Team, from: string, to: string, now: number): number | undefined
@@ -22,7 +22,7 @@ export interface Admission {
   ): { write: boolean; unwritten: number }
 }
 
-export function createAdmission(): Admission {
+export function createRateLimits(): RateLimits {
   const commands = new Map<string, Bucket>()
   const pairs = new Map<string, Bucket>()
   const refusals = new Map<string, Bucket>()

@@ -1,7 +1,7 @@
 import { type FSWatcher, readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Log } from '../base/log.ts'
-import type { Switchboard } from '../engine.ts'
+import type { Engine } from '../engine.ts'
 import { type Config, formatProblems, type LoadedConfig } from './config.ts'
 
 export interface ConfigStatus {
@@ -13,7 +13,7 @@ export interface ConfigStatus {
 
 export interface ConfigWatchOptions {
   config: Config
-  switchboard: Switchboard
+  engine: Engine
   log: Log
   enabled: boolean
   load(file: string): LoadedConfig
@@ -23,9 +23,9 @@ export interface ConfigWatchOptions {
 const SETTLE_MS = 60
 
 /** Rules reload without a restart. A broken file keeps the old ones and says what is wrong, with the line. */
-export function watchConfig({ config, switchboard, log, enabled, load }: ConfigWatchOptions) {
+export function watchConfig({ config, engine, log, enabled, load }: ConfigWatchOptions) {
   const { file } = config
-  let status: ConfigStatus = { loadedAt: switchboard.clock.now(), ...(file === undefined ? {} : { file }) }
+  let status: ConfigStatus = { loadedAt: engine.clock.now(), ...(file === undefined ? {} : { file }) }
   let lastText = file === undefined ? '' : readText(file)
   let watcher: FSWatcher | undefined
   let settle: NodeJS.Timeout | undefined
@@ -43,14 +43,14 @@ export function watchConfig({ config, switchboard, log, enabled, load }: ConfigW
       await note('config.rejected', `the configuration has mistakes: ${firstLine(problem)}`)
       return
     }
-    await switchboard.reload(loaded.config)
-    status = { file: path, loadedAt: switchboard.clock.now() }
+    await engine.reload(loaded.config)
+    status = { file: path, loadedAt: engine.clock.now() }
     log.info({ file: path }, 'the configuration was reloaded')
     await note('config.loaded', 'the configuration was reloaded')
   }
 
   const note = (type: string, text: string) =>
-    switchboard.store.write((tx) => tx.audit({ type, class: 'internal', actor: 'orchestrator', text }))
+    engine.store.write((tx) => tx.audit({ type, class: 'internal', actor: 'orchestrator', text }))
 
   function changed(path: string) {
     clearTimeout(settle)

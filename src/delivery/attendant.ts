@@ -4,10 +4,10 @@ import { keepInSession } from '../agents/store/sessions.ts'
 import { ORCHESTRATOR, type SessionState } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { Priority } from '../messages/message.ts'
 import { countQueued } from '../messages/store/deliveries.ts'
-import type { PermissionDesk } from '../people/permission-dialogs.ts'
+import type { PermissionDialogs } from '../people/permission-dialogs.ts'
 import type { Session, SessionPort, Utterance } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { createInterrupts, type Interrupts, type Outcome } from './interrupts.ts'
@@ -55,8 +55,8 @@ export interface Attendant {
 export interface AttendantOptions {
   name: string
   store: Store
-  mailroom: Mailroom
-  permissions: PermissionDesk
+  mailboxes: Mailboxes
+  permissions: PermissionDialogs
   meter: Meter
   clock: Clock
   log: Log

@@ -1,5 +1,5 @@
 import { formatId, parseId } from '../base/ids.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import { doubtfulDeliveries, unansweredDeliveries } from '../messages/store/deliveries.ts'
 import type { Arrival, Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
@@ -24,7 +24,7 @@ export interface Ladder {
 export interface LadderOptions {
   name: string
   store: Store
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   /** Nothing is written any more: the next session looks for what this one left. */
   isDismissed(): boolean
   /** A delivery moved. */
@@ -45,7 +45,7 @@ interface Step {
   readonly evidence: string
 }
 
-export function createLadder({ name, store, mailroom, isDismissed, moved: tell }: LadderOptions): Ladder {
+export function createLadder({ name, store, mailboxes, isDismissed, moved: tell }: LadderOptions): Ladder {
   /** Messages of which nobody knows whether they are in the conversation. */
   const doubtful = new Map<number, Doubt>()
   const unproven: { keys: Keys; given: GivenAnswers }[] = []
@@ -54,7 +54,7 @@ export function createLadder({ name, store, mailroom, isDismissed, moved: tell }
   async function move(keys: Keys, state: Arrival['state'], evidence: string, takenBack = false) {
     if (keys.length === 0 || isDismissed()) return
     const moved = await store
-      .write((tx) => mailroom.moved(tx, name, keys, state, evidence, takenBack))
+      .write((tx) => mailboxes.moved(tx, name, keys, state, evidence, takenBack))
       .catch((error: unknown) => {
         // On record it is where it was, which is wrong by now: so it is looked for.
         for (const key of keys) if (!doubtful.has(key)) doubtful.set(key, { isNoted: false })
@@ -124,10 +124,10 @@ export function createLadder({ name, store, mailroom, isDismissed, moved: tell }
  * A process may end before it wrote down what it took. Doubted on record, so that it is looked for by whoever attends
  * the process that takes up its conversation.
  */
-export async function doubtUnanswered(store: Store, mailroom: Mailroom, agent: string): Promise<void> {
+export async function doubtUnanswered(store: Store, mailboxes: Mailboxes, agent: string): Promise<void> {
   const evidence = 'the process that took it has ended; it is looked for in the conversation'
   await store.write(async (tx) =>
-    mailroom.moved(tx, agent, await unansweredDeliveries(tx, agent), 'uncertain', evidence, true),
+    mailboxes.moved(tx, agent, await unansweredDeliveries(tx, agent), 'uncertain', evidence, true),
   )
 }
 

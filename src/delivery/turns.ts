@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import { doubtfulDeliveries } from '../messages/store/deliveries.ts'
 import type { Mail } from '../messages/store/messages.ts'
 import { renderEnvelope } from '../protocol/envelope.ts'
@@ -43,7 +43,7 @@ export interface Handover {
 export interface HandoverOptions {
   name: string
   store: Store
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   clock: Clock
   log: Log
   /** Names the runtime in the evidence. */
@@ -106,11 +106,11 @@ interface Desk extends Omit<HandoverOptions, 'deliver'> {
 }
 
 export function createHandover(options: HandoverOptions): Handover {
-  const { name, store, mailroom, clock, log, runtime, answers, isHeld, mailGiven, cameBack, moved } = options
+  const { name, store, mailboxes, clock, log, runtime, answers, isHeld, mailGiven, cameBack, moved } = options
   const desk: Desk = {
     name,
     store,
-    mailroom,
+    mailboxes,
     clock,
     log,
     runtime,
@@ -209,8 +209,8 @@ function isListening({ isDismissed, isHeld, session }: Desk): boolean {
 }
 
 function steps(desk: Desk): Ladder {
-  const { name, store, mailroom, moved } = desk
-  desk.ladder ??= createLadder({ name, store, mailroom, moved, isDismissed: () => desk.isDismissed })
+  const { name, store, mailboxes, moved } = desk
+  desk.ladder ??= createLadder({ name, store, mailboxes, moved, isDismissed: () => desk.isDismissed })
   return desk.ladder
 }
 
@@ -389,8 +389,8 @@ async function giveTurn(desk: Desk, turn: Turn): Promise<Arrival> {
   return arrival
 }
 
-function handOut({ mailroom, name, runtime, limit }: Desk, tx: Tx) {
-  return mailroom.handOut(tx, name, `given to the ${runtime} runtime`, {
+function handOut({ mailboxes, name, runtime, limit }: Desk, tx: Tx) {
+  return mailboxes.handOut(tx, name, `given to the ${runtime} runtime`, {
     byPriority: true,
     mustWake: true,
     untilFound: true,

@@ -1,7 +1,7 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { Switch } from '../commands/context.ts'
+import type { EngineParts } from '../commands/context.ts'
 import type { Handle } from '../commands/handle.ts'
 import { findHumanRequest } from '../people/store/human-requests.ts'
 import type { Verdicts } from '../people/verdicts.ts'
@@ -49,7 +49,7 @@ export interface GithubTeam {
 }
 
 export interface GithubTeamOptions {
-  parts: Switch
+  parts: EngineParts
   handle: Handle
   verdicts: Verdicts
   github: GitHub
@@ -65,7 +65,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const { parts: given, handle, verdicts, github, env } = options
   let login: string | undefined
   let refusedAt = Number.NEGATIVE_INFINITY
-  const { store, clock, log, team, standstill } = given
+  const { store, clock, log, team, haltState } = given
   const parts: GithubParts = {
     ...given,
     github,
@@ -91,7 +91,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const delegating = createDelegating(parts)
   const escalating = createEscalating(parts)
   const ending = createEnding(parts, proposals, delegating, escalating)
-  const isHalted = () => standstill.halted() !== undefined || team().config.github === undefined
+  const isHalted = () => haltState.halted() !== undefined || team().config.github === undefined
   const acting = startLoop(createActing(parts, escalating), clock, log, isHalted)
   const events = createWorking(parts, delegating)
   const working = startLoop(
@@ -110,7 +110,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const health = createHealth(parts)
   const calling = startLoop(createModerators(parts, env), clock, log, isHalted)
   const members = createMembers({
-    parts: { ...parts, mailroom: given.mailroom },
+    parts: { ...parts, mailboxes: given.mailboxes },
     ...{ handle, proposals, health },
     flagged: () => calling.kick(),
   })

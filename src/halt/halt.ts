@@ -2,9 +2,9 @@ import type { Halting, Interrupted, Sessions } from '../agents/sessions.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import { describeHalt, type Halted, type Standstill } from '../commands/halt-state.ts'
+import { describeHalt, type Halted, type HaltState } from '../commands/halt-state.ts'
 import type { Team } from '../commands/team.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import { post } from '../messages/post.ts'
 import type { Runs } from '../runs/runs.ts'
 import type { Store } from '../store/store.ts'
@@ -54,9 +54,9 @@ export interface HaltOptions {
   store: Store
   clock: Clock
   log: Log
-  standstill: Standstill
+  haltState: HaltState
   timers: Timers
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   sessions: Sessions
   tasks: Tasks
   runs: Pick<Runs, 'halt' | 'goOn'>
@@ -67,7 +67,7 @@ export interface HaltOptions {
 const PATIENCE_MS = 5000
 
 export function createHalt(options: HaltOptions): Halt {
-  const { store, clock, log, standstill, timers, mailroom, sessions, tasks, runs, team } = options
+  const { store, clock, log, haltState, timers, mailboxes, sessions, tasks, runs, team } = options
   /** Interrupted, or refused something: they must hear when it is over. */
   let disturbed = new Set<string>()
   const isShared = store.engine === 'postgres'
@@ -81,23 +81,23 @@ export function createHalt(options: HaltOptions): Halt {
   let lookAgain = false
 
   async function stop(by: string, reason: string | undefined): Promise<Stopped> {
-    const already = standstill.halted() !== undefined
+    const already = haltState.halted() !== undefined
     stops += 1
     if (!already) begin({ by, reason, at: clock.now() })
     // Not after the disk: nothing that waits there may come between.
     const interrupting = sessions.halt(by)
     for (const { agent, isInTurn } of interrupting) if (isInTurn) disturbed.add(agent)
     // On a store that others share, one of them may just let everything go on.
-    if (!isStored || isShared) stored = keep(standstill.halted()!)
+    if (!isStored || isShared) stored = keep(haltState.halted()!)
     await stored
     const outcomes = await Promise.all(interrupting.map(inTime))
     const interrupts = outcomes.filter((outcome) => outcome !== undefined)
-    return { halted: standstill.halted() ?? { by, reason, at: clock.now() }, already, interrupts }
+    return { halted: haltState.halted() ?? { by, reason, at: clock.now() }, already, interrupts }
   }
 
   function begin(halted: Halted) {
     changes += 1
-    standstill.begin(halted)
+    haltState.begin(halted)
     disturbed = new Set()
     isStored = false
     tasks.halt()
@@ -119,8 +119,8 @@ export function createHalt(options: HaltOptions): Halt {
       changes += 1
       isStored = true
       // Another daemon was first, or let everything go on a moment too early.
-      if (standstill.halted() === undefined) follow(first)
-      else standstill.begin(first)
+      if (haltState.halted() === undefined) follow(first)
+      else haltState.begin(first)
       isStored = true
     } catch (error) {
       log.error({ err: error }, 'everything is stopped, but that could not be stored')
@@ -151,7 +151,7 @@ export function createHalt(options: HaltOptions): Halt {
     await stored.catch(() => {})
     const gone = await store.write(async (tx) => {
       const row = await lockHalt(tx)
-      const halted = standstill.halted() ?? (row && haltedIn(row))
+      const halted = haltState.halted() ?? (row && haltedIn(row))
       // Of two at once, the second finds nothing left. A halt that could not be stored ends all the same.
       if (halted === undefined || (isStored && row === undefined)) return undefined
       if (stops !== mine) return stoppedAgain()
@@ -159,10 +159,10 @@ export function createHalt(options: HaltOptions): Halt {
       await endHalt(tx)
       await postponeClocks(tx, lastedMs)
       await tasks.postpone(tx, lastedMs)
-      standstill.endIn(tx)
+      haltState.endIn(tx)
       const all = new Set([...disturbed, ...(row === undefined ? [] : agentsIn(row))])
       const told = [...all].filter(isTold).sort()
-      for (const to of told) await post(tx, mailroom, { to, ...goOnMessage(halted, by) })
+      for (const to of told) await post(tx, mailboxes, { to, ...goOnMessage(halted, by) })
       tx.audit(
         haltEntry('resumed', by, `${by} let everything go on`, { halted_by: halted.by, ms: lastedMs, told }),
       )
@@ -179,7 +179,7 @@ export function createHalt(options: HaltOptions): Halt {
   }
 
   function release(mine: number, before: Halted) {
-    standstill.end()
+    haltState.end()
     if (stops !== mine) {
       const again = { ...before, at: clock.now() }
       begin(again)
@@ -192,7 +192,7 @@ export function createHalt(options: HaltOptions): Halt {
 
   function goOn(before: Halted) {
     changes += 1
-    standstill.end()
+    haltState.end()
     isStored = false
     disturbed = new Set()
     timers.start().catch((error: unknown) => log.error({ err: error }, 'timers did not go on'))
@@ -200,7 +200,7 @@ export function createHalt(options: HaltOptions): Halt {
     tasks.goOn()
     runs.goOn(Math.max(0, clock.now() - before.at))
     sessions.goOn()
-    mailroom.goOn()
+    mailboxes.goOn()
   }
 
   /** With those whom other daemons have disturbed. */
@@ -210,7 +210,7 @@ export function createHalt(options: HaltOptions): Halt {
   }
 
   function disturb(agent: string) {
-    const halted = standstill.halted()
+    const halted = haltState.halted()
     if (halted === undefined || disturbed.has(agent)) return
     disturbed.add(agent)
     keepWhom()
@@ -243,7 +243,7 @@ export function createHalt(options: HaltOptions): Halt {
     lookAgain = false
     const known = changes
     const row = await readHalt(store)
-    const here = standstill.halted()
+    const here = haltState.halted()
     if (known !== changes) lookAgain = true
     else if (row !== undefined && here === undefined) follow(haltedIn(row))
     else if (row === undefined && here !== undefined && isStored) goOn(here)
@@ -260,7 +260,7 @@ export function createHalt(options: HaltOptions): Halt {
   }
 
   return {
-    current: standstill.halted,
+    current: haltState.halted,
     stop,
     go,
     disturbed: disturb,
@@ -268,7 +268,7 @@ export function createHalt(options: HaltOptions): Halt {
       store.onOthers(() => void lookAround())
       const row = await readHalt(store)
       if (row === undefined) return
-      standstill.begin(haltedIn(row))
+      haltState.begin(haltedIn(row))
       disturbed = new Set(agentsIn(row))
       isStored = true
     },

@@ -2,8 +2,8 @@ import type { AnswerOf } from '../api/contract.ts'
 import type { RouteHandler } from '../api/http/call.ts'
 import type { Halted } from '../commands/halt-state.ts'
 
-export const haltTeam: RouteHandler<'halt'> = async ({ switchboard }, { me, body }) => {
-  const { halted, already, interrupts } = await switchboard.halt.stop(me, body.reason)
+export const haltTeam: RouteHandler<'halt'> = async ({ engine }, { me, body }) => {
+  const { halted, already, interrupts } = await engine.halt.stop(me, body.reason)
   return {
     status: 'halted',
     already,
@@ -12,8 +12,8 @@ export const haltTeam: RouteHandler<'halt'> = async ({ switchboard }, { me, body
   }
 }
 
-export const letGoOn: RouteHandler<'go'> = async ({ switchboard }, { me }) => {
-  const gone = await switchboard.halt.go(me)
+export const letGoOn: RouteHandler<'go'> = async ({ engine }, { me }) => {
+  const gone = await engine.halt.go(me)
   if (gone === undefined) return { status: 'going', told: [] }
   return {
     status: 'going',

@@ -1,14 +1,14 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
 import type { Tx } from '../store/store.ts'
-import type { Mailroom } from './mailroom.ts'
+import type { Mailboxes } from './mailboxes.ts'
 import type { Priority } from './message.ts'
 import { insertMessage } from './store/messages.ts'
 
 /** A message of the service itself to an agent: a verdict, a warning. */
 export async function post(
   tx: Tx,
-  mailroom: Mailroom,
+  mailboxes: Mailboxes,
   message: { to: string; title: string; content: string; priority: Priority },
 ): Promise<void> {
   const { to, title, priority } = message
@@ -21,5 +21,5 @@ export async function post(
     text: title,
     data: { message_id: formatId('msg', key), priority, digest },
   })
-  await mailroom.accepted(tx, to, priority, ORCHESTRATOR)
+  await mailboxes.accepted(tx, to, priority, ORCHESTRATOR)
 }

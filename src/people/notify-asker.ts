@@ -1,6 +1,6 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
-import type { Switch } from '../commands/context.ts'
+import type { EngineParts } from '../commands/context.ts'
 import { post } from '../messages/post.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import { renderResponse } from '../protocol/response.ts'
@@ -21,7 +21,7 @@ export interface Outcome {
 }
 
 /** Every verdict wakes the asker, a refusal and an expiry too (C9). */
-export function createTelling(parts: Switch) {
+export function createTelling(parts: EngineParts) {
   /** Looked up before the verdict takes effect: afterwards the task no longer waits for it, or has ended. */
   async function about(tx: Tx, row: HumanRequestRow) {
     if (row.purpose === 'run') {
@@ -33,7 +33,7 @@ export function createTelling(parts: Switch) {
 
   async function tell(tx: Tx, to: string, title: string, content: string, priority: 'normal' | 'high') {
     if (parts.team().resolve(to) === undefined) return
-    await post(tx, parts.mailroom, { to, title, content, priority })
+    await post(tx, parts.mailboxes, { to, title, content, priority })
     tx.afterCommit(() => {
       parts.sessions
         .wake(to)

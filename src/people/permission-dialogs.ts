@@ -16,7 +16,7 @@ import {
 import { closeUnanswered } from './withdraw-request.ts'
 
 /** Dialogs of agent programs as requests to a person, answerable from anywhere (C9). */
-export interface PermissionDesk {
+export interface PermissionDialogs {
   /** Resolves with the verdict; with undefined when the dialog is gone, or nobody decided in time. */
   ask(agent: string, question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
   /** Throws when the dialog that a request is about can no longer be answered from here. */
@@ -28,7 +28,7 @@ export interface PermissionDesk {
   begin(agent: string): Promise<void>
 }
 
-export interface PermissionDeskOptions {
+export interface PermissionDialogsOptions {
   store: Store
   timers: Timers
   /** Shown to a person, and kept. */
@@ -46,12 +46,12 @@ const SHOWN = 200
 /** Marks the notices of this desk among the others. */
 const AT_TERMINAL = '{"terminal":true}'
 
-export function createPermissionDesk({
+export function createPermissionDialogs({
   store,
   timers,
   redact,
   after,
-}: PermissionDeskOptions): PermissionDesk {
+}: PermissionDialogsOptions): PermissionDialogs {
   const waiting = new Map<number, (verdict: PermissionVerdict | undefined) => void>()
   /** Agents with a question at the desk. */
   const asking = new Map<string, number>()

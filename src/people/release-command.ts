@@ -1,4 +1,4 @@
-import type { HandlerContext, Switch } from '../commands/context.ts'
+import type { EngineParts, HandlerContext } from '../commands/context.ts'
 import { carryOut } from '../commands/handle.ts'
 import type { Handlers } from '../commands/handler.ts'
 import { unpark } from '../messages/store/parked.ts'
@@ -13,7 +13,7 @@ import type { HumanRequestRow } from './store/human-requests.ts'
 const PARKED_AFTER_REJECTION_MS = 3600_000
 
 /** What a verdict sets in motion: held commands, and conversations that the loop breaker parked. */
-export function createHeld(parts: Switch, handlers: Handlers) {
+export function createHeld(parts: EngineParts, handlers: Handlers) {
   /** In the name of whoever said it, not of whoever let it pass. */
   function contextOf(tx: Tx, row: HumanRequestRow, approved: boolean): HandlerContext {
     const { speaker, principal, person, onBehalf, saidIn } = heldBy(row)

@@ -13,14 +13,14 @@ type Wire = AnswerOf<'humanRequests'>['requests'][number]
 
 export const listHumanRequests: RouteHandler<'humanRequests'> = async (desk, call) => {
   const { state, limit } = call.query
-  const { store } = desk.switchboard
+  const { store } = desk.engine
   const rows = await readHumanRequests(store, state, limit, call.isOperator ? undefined : call.me)
   const requests = await viewRequests(store, rows)
   return { requests: requests.map((request) => wireRequest(request, caller(desk, call))) }
 }
 
 export const showHumanRequest: RouteHandler<'humanRequest'> = async (desk, call) => {
-  const { store } = desk.switchboard
+  const { store } = desk.engine
   const row = await findHumanRequest(store, parseId('req', call.params.id!) ?? 0)
   // Whether it is there is nobody else's business either.
   if (row === undefined || (!call.isOperator && row.asker !== call.me)) {
@@ -34,7 +34,7 @@ export const showHumanRequest: RouteHandler<'humanRequest'> = async (desk, call)
 
 export const decideHumanRequest: RouteHandler<'decide'> = async (desk, call) => {
   const { decision, comment, fields, hash, insist } = call.body
-  const { verdicts } = desk.switchboard
+  const { verdicts } = desk.engine
   const { request, receipt } = await verdicts.decide(call.caller.principal, call.params.id!, {
     decision,
     ...(comment === undefined ? {} : { comment }),
@@ -48,8 +48,8 @@ export const decideHumanRequest: RouteHandler<'decide'> = async (desk, call) => 
   }
 }
 
-function caller({ switchboard }: Desk, call: Pick<Call, 'caller'>): Person | undefined {
-  return personBehind(switchboard.team(), call.caller.principal)
+function caller({ engine }: Desk, call: Pick<Call, 'caller'>): Person | undefined {
+  return personBehind(engine.team(), call.caller.principal)
 }
 
 function wireRequest(request: HumanRequest, person: Person | undefined): Wire {

@@ -3,7 +3,7 @@ import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
-import type { Switch } from '../commands/context.ts'
+import type { EngineParts } from '../commands/context.ts'
 import type { Handlers } from '../commands/handler.ts'
 import { noLongerAmongPeople, signedBy } from '../commands/identity.ts'
 import { personBehind } from '../commands/team.ts'
@@ -30,7 +30,7 @@ import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
 type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 
 /** People's word on what was held: it is carried out or refused, once, and the asker is told either way (C9). */
-export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: AnswerCheck) {
+export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnswer: AnswerCheck) {
   const telling = createTelling(parts)
   const held = createHeld(parts, handlers)
 
@@ -67,7 +67,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: A
       const row = await findRow(reader, id)
       mustFit(parts.team(), verdict)
       checkFits(row, person, verdict)
-      if (parts.standstill.halted() === undefined) mustBeOpen(row, parts.clock.now())
+      if (parts.haltState.halted() === undefined) mustBeOpen(row, parts.clock.now())
       return undefined
     } catch (error) {
       if (error instanceof AppError) return error
@@ -89,9 +89,9 @@ export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: A
     checkFits(row, person, verdict)
     const { decision } = verdict
     const isApproval = decision === 'approve' || decision === 'modify'
-    const halted = isApproval ? parts.standstill.noApproval(unsigned) : undefined
+    const halted = isApproval ? parts.haltState.noApproval(unsigned) : undefined
     if (halted !== undefined) throw halted
-    if (parts.standstill.halted() === undefined) mustBeOpen(row, unsigned.now)
+    if (parts.haltState.halted() === undefined) mustBeOpen(row, unsigned.now)
     if (row.purpose === 'permission') parts.permissions.mustWait(row)
     const work: Work = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
     const receipt = await DECIDE[decision](work)

@@ -5,7 +5,7 @@ import { AppError, type ErrorCode } from '../base/errors.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import type { Log } from '../base/log.ts'
 import { findReceipt, replaceReceipt } from '../commands/store/idempotency.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import { post } from '../messages/post.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { ReceivedMessage } from '../workspaces/message-file.ts'
@@ -21,7 +21,7 @@ export interface RunMailOptions {
   store: Store
   clock: Clock
   log: Log
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   cut: RedactedExcerpt
   /** The member or program that works as this agent right now; undefined for those who only know files. */
   nameOf(driver: Driver, node: string): string | undefined
@@ -40,7 +40,7 @@ const AGAIN_MS = 1000
  * The queue of a run, messages/ (S4.16). What agents put there is recorded once, by its file's name and content, and given to those
  * who have a mailbox; who only knows files finds it there. What people say to an agent of the run becomes such a file.
  */
-export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunMailOptions) {
+export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: RunMailOptions) {
   const queues = new Map<string, QueueWatch>()
   /** One after the other, in the order of their numbers. */
   let taking: Promise<void> = Promise.resolve()
@@ -119,7 +119,7 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
     if (mailbox === undefined) return
     const isOfAgent = from !== OPERATOR
     const answer = isOfAgent ? `To answer, write ${messagesOf(driver.place)}/${to}_to_${from}_NNN.json.` : ''
-    await post(tx, mailroom, {
+    await post(tx, mailboxes, {
       to: mailbox,
       title: `${type} from ${from} in ${driver.id}`,
       content: [textOf(content), answer].filter((line) => line !== '').join('\n\n'),

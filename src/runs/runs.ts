@@ -4,10 +4,10 @@ import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import type { Log } from '../base/log.ts'
-import type { Standstill } from '../commands/halt-state.ts'
+import type { HaltState } from '../commands/halt-state.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { HumanRequestRow } from '../people/store/human-requests.ts'
 import type { ProcessFacts } from '../runtimes/process-table.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
@@ -75,7 +75,7 @@ export interface RunsOptions {
   timers: Timers
   clock: Clock
   log: Log
-  standstill: Standstill
+  haltState: HaltState
   redact(text: string): string
   team(): Team
   models: Models | undefined
@@ -86,12 +86,12 @@ export interface RunsOptions {
   guests: GuestBook
   /** They check the settings of the programs that a plan starts. */
   runtimes: readonly Runtime[]
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   sessions(): Sessions
 }
 
 export function createRuns(options: RunsOptions): Runs {
-  const { store, timers, clock, log, standstill, team } = options
+  const { store, timers, clock, log, haltState, team } = options
   const drivers = new Map<string, Driver>()
   /** What ended runs left is being ended. */
   const sweeps = new Set<Promise<void>>()
@@ -103,8 +103,8 @@ export function createRuns(options: RunsOptions): Runs {
   let begun = false
   let closed = false
 
-  const now = () => standstill.halted()?.at ?? clock.now()
-  const isHalted = () => standstill.halted() !== undefined
+  const now = () => haltState.halted()?.at ?? clock.now()
+  const isHalted = () => haltState.halted() !== undefined
 
   const workers = openWorkers({
     ...{ store, clock, log, team, isHalted, marks },
@@ -130,7 +130,7 @@ export function createRuns(options: RunsOptions): Runs {
   })
 
   const mail = createRunMail({
-    ...{ store, clock, log, cut, mailroom: options.mailroom },
+    ...{ store, clock, log, cut, mailboxes: options.mailboxes },
     nameOf(driver, node) {
       const { attempt, alive } = driver.run.nodes.get(node)!
       const name = alive ? workers.memberName(orderOf(driver, node, attempt)) : undefined
@@ -364,7 +364,7 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   function mayBegin() {
-    const refusal = standstill.halted() === undefined ? undefined : standstill.refusal()
+    const refusal = haltState.halted() === undefined ? undefined : haltState.refusal()
     if (refusal !== undefined) throw refusal
   }
 }

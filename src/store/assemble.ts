@@ -16,7 +16,7 @@ export interface StoreOptions {
 }
 
 /** An engine's own parts; `assembleStore` adds what all engines share. */
-export interface Engine {
+export interface SqlEngine {
   connection: Connection
   reader: Reader
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
@@ -30,7 +30,7 @@ export interface Engine {
   close(): Promise<void>
 }
 
-export async function assembleStore(engine: Engine, options: StoreOptions): Promise<Store> {
+export async function assembleStore(engine: SqlEngine, options: StoreOptions): Promise<Store> {
   const { connection, reader } = engine
   const { identity, now } = options
   const lease = await inTransaction(connection, now(), (tx) => takeLease(tx, identity, engine.exclusive))

@@ -1,7 +1,7 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { TaskMessageKind } from '../messages/message.ts'
 import { moveDeliveries, wasGiven, withdrawQueued } from '../messages/store/deliveries.ts'
 import { firstOfTask, insertMessage } from '../messages/store/messages.ts'
@@ -14,7 +14,7 @@ type Send = Extract<StoreEffect, { type: 'send' }>
 type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
 
 export interface MessagesOptions {
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   cut: RedactedExcerpt
   /** After the commit: an agent that is not running may have to be started. */
   wake(agent: string): void
@@ -37,7 +37,7 @@ const WORDS: Partial<Record<TaskMessageKind, string>> = {
 }
 
 /** What tasks have to say becomes messages, in the transaction of the step that says it. */
-export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
+export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
   async function send(tx: Tx, task: Task, event: Happening, effect: Send) {
     const kind = kindOf(effect)
     // A new attempt takes the place of what was sent and never read.
@@ -115,7 +115,7 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
       return
     }
     if (quiet) return
-    await mailroom.accepted(tx, to, priority, from)
+    await mailboxes.accepted(tx, to, priority, from)
     tx.afterCommit(() => wake(to))
   }
 

@@ -5,12 +5,12 @@ import type { Clock } from '../base/clock.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { createLanes } from '../base/keyed-limiter.ts'
 import type { Log } from '../base/log.ts'
-import type { Standstill } from '../commands/halt-state.ts'
+import type { HaltState } from '../commands/halt-state.ts'
 import type { Team } from '../commands/team.ts'
 import type { Config } from '../config/config.ts'
 import { isForModerators } from '../github/discretion.ts'
 import type { Models } from '../llm/llm.ts'
-import type { Mailroom } from '../messages/mailroom.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { HumanRequestRow } from '../people/store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
@@ -87,11 +87,11 @@ export interface Tasks {
 export type Draft = Omit<TaskDraft, 'createdAt' | 'id'>
 
 export interface TasksOptions {
-  standstill: Standstill
+  haltState: HaltState
   /** For an agent that comes to rest during a halt. */
   disturbed(agent: string): void
   store: Store
-  mailroom: Mailroom
+  mailboxes: Mailboxes
   timers: Timers
   clock: Clock
   log: Log
@@ -108,10 +108,10 @@ export interface TasksOptions {
 const JUDGED_AT_ONCE = 16
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { store, mailroom, timers, team, clock, log, sessions } = options
+  const { store, mailboxes, timers, team, clock, log, sessions } = options
   const tell: Progress['tell'] = (...about) => progress.tell(...about)
   const idle = createIdleStop({ store, timers, log, team, sessions })
-  const isHalted = () => options.standstill.halted() !== undefined
+  const isHalted = () => options.haltState.halted() !== undefined
   const watch = createWatch({ store, log, sessions, tell, idle })
   /** An interrupt that came before anything was known of its agent is decided on as soon as something is. */
   const seen: SessionWatch = {
@@ -165,12 +165,12 @@ export function createTasks(options: TasksOptions): Tasks {
   })
   const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
   const progress = createProgress({
-    messages: createMessages({ mailroom, cut, wake: (agent) => outside.wake(agent) }),
+    messages: createMessages({ mailboxes, cut, wake: (agent) => outside.wake(agent) }),
     record: createRecord(cut),
     clocks,
     validators,
     timers,
-    now: options.standstill.now,
+    now: options.haltState.now,
     settings,
     perform,
     cutShort: watch.cutShort.add,
@@ -213,7 +213,7 @@ export function createTasks(options: TasksOptions): Tasks {
   }
 
   clocks.listen(tell)
-  mailroom.onMoved(watch.moved)
+  mailboxes.onMoved(watch.moved)
 
   return {
     async delegate(tx, draft) {

@@ -4,13 +4,13 @@ import type { WebhookState } from './webhooks.ts'
 
 type Wire = AnswerOf<'webhooks'>['webhooks'][number]
 
-export const listWebhooks: RouteHandler<'webhooks'> = async ({ switchboard }) => ({
-  webhooks: (await switchboard.webhooks.list()).map(wireState),
+export const listWebhooks: RouteHandler<'webhooks'> = async ({ engine }) => ({
+  webhooks: (await engine.webhooks.list()).map(wireState),
 })
 
-export const testWebhook: RouteHandler<'testWebhook'> = async ({ switchboard }, { params }) => {
-  const posted = await switchboard.webhooks.test(params.name!)
-  const state = (await switchboard.webhooks.list()).find(({ name }) => name === params.name)
+export const testWebhook: RouteHandler<'testWebhook'> = async ({ engine }, { params }) => {
+  const posted = await engine.webhooks.test(params.name!)
+  const state = (await engine.webhooks.list()).find(({ name }) => name === params.name)
   return {
     sent: posted.outcome === 'sent',
     ...(posted.status === undefined ? {} : { status: posted.status }),

@@ -58,7 +58,7 @@ async function openTeam(roles: Roles, more: Partial<ConfigInput> = {}) {
     await server.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  const board = orchub.switchboard
+  const board = orchub.engine
   return {
     server,
     board,

@@ -132,7 +132,7 @@ export function createTeamFolder(yaml = TEAM) {
     shell: (line: string, env: Record<string, string> = {}) => runShell(folder, line, env),
     begin: (args: string, options: RunOptions = {}) => startOrc(folder, args.split(' '), options),
     async token(agent: string): Promise<string> {
-      return (await running!.switchboard.tokens.mint(agent)).token
+      return (await running!.engine.tokens.mint(agent)).token
     },
     async close() {
       await running?.close()

@@ -20,7 +20,7 @@ const clientOf = (token: string) => createClient({ url: desk.url, token })
 /** The same service again, at the same port. */
 const restart = () =>
   startService({
-    switchboard: desk.board,
+    engine: desk.board,
     listen: { host: '127.0.0.1', port: desk.port },
     allowedHosts: [],
     version: '1.2.3',

@@ -34,7 +34,7 @@ describe('a command that an application adds', () => {
   beforeAll(async () => {
     const config = defineConfig({ agents: { Worker: {} } }, { env: { ORC_HOME: folder } })
     orchub = await startOrchub({ config, port: 0, commands })
-    token = (await orchub.switchboard.tokens.mint('Worker')).token
+    token = (await orchub.engine.tokens.mint('Worker')).token
   })
   afterAll(async () => {
     await orchub.close()
@@ -70,7 +70,7 @@ describe('a command that an application adds', () => {
   })
 
   it('is told of in the prompt and in the OpenAPI document', async () => {
-    expect(orchub.switchboard.prompt('Worker')).toContain('raise_flag: Raise a flag.')
+    expect(orchub.engine.prompt('Worker')).toContain('raise_flag: Raise a flag.')
     const headers = { authorization: `Bearer ${token}` }
     const document = await (await fetch(`${orchub.url}/openapi.json`, { headers })).text()
     expect(document).toContain('raise_flag')

@@ -16,7 +16,7 @@ async function start(): Promise<Orchub> {
   return await startOrchub({ config: loaded.config, port: 0, watch: true })
 }
 const send = () =>
-  orchub.switchboard.handle(
+  orchub.engine.handle(
     { kind: 'agent', agent: 'Master' },
     { type: 'send_message', fields: { to: 'Worker', content: 'x' } },
   )
@@ -95,16 +95,16 @@ describe('the state folder', () => {
 
   it('gets a new operator token when the old one was revoked', async () => {
     const token = orchub.operatorToken
-    expect(await orchub.switchboard.tokens.revoke('operator')).toBe(1)
+    expect(await orchub.engine.tokens.revoke('operator')).toBe(1)
     await orchub.close()
     orchub = await start()
     expect(orchub.operatorToken).not.toBe(token)
-    expect(orchub.switchboard.tokens.authenticate(orchub.operatorToken)).toMatchObject({ kind: 'operator' })
-    expect(orchub.switchboard.tokens.authenticate(token)).toBeUndefined()
+    expect(orchub.engine.tokens.authenticate(orchub.operatorToken)).toMatchObject({ kind: 'operator' })
+    expect(orchub.engine.tokens.authenticate(token)).toBeUndefined()
   })
 
   it('admits one daemon, and tells a second one who holds it', async () => {
-    const { config } = orchub.switchboard.team()
+    const { config } = orchub.engine.team()
     await expect(startOrchub({ config, port: 0 })).rejects.toMatchObject({
       code: 'STORE_LOCKED',
       message: expect.stringContaining(`process ${process.pid}`),

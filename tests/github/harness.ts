@@ -104,7 +104,7 @@ export async function openGithubTeam(
     // Where it was before; what was missed may be sent again as soon as it is there.
     fake.hookTo(orchub && `${orchub.url}/github/webhooks`)
     orchub = await startOrchub({ config, port, log })
-    orchub.switchboard.store.onCommit((committed) => void entries.push(...committed))
+    orchub.engine.store.onCommit((committed) => void entries.push(...committed))
     fake.hookTo(`${orchub.url}/github/webhooks`)
   }
   await start()
@@ -130,7 +130,7 @@ export async function openGithubTeam(
     entries,
     /** What the service's log says. */
     logged,
-    board: () => orchub.switchboard,
+    board: () => orchub.engine,
     hookUrl,
     /** The service goes away and comes back. */
     async restart(meanwhile?: () => Promise<unknown>) {
@@ -177,7 +177,7 @@ export async function openGithubTeam(
     until: (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 20 }),
     /** Nothing more is under way. */
     async settled(timeout = 15_000) {
-      const { store } = orchub.switchboard
+      const { store } = orchub.engine
       await vi.waitFor(
         async () => {
           const [row] = await store.all<{ open: number }>(

@@ -228,13 +228,13 @@ describe('a member that polls', () => {
   it('has read what it was given, also where the task came while other mail was looked at (C27)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
-    const { handle, store, mailroom } = team.board()
+    const { handle, store, mailboxes } = team.board()
     // Between the look for work and the look for mail, there is both.
-    const waitForMail = vi.spyOn(mailroom, 'waitForMail').mockImplementationOnce(async (...given) => {
+    const waitForMail = vi.spyOn(mailboxes, 'waitForMail').mockImplementationOnce(async (...given) => {
       const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
       await handle({ kind: 'operator' }, { type: 'send_message', fields: message })
       waitForMail.mockRestore()
-      const mail = await mailroom.waitForMail(...given)
+      const mail = await mailboxes.waitForMail(...given)
       await team.opened({})
       await team.until(async () =>
         expect(await store.all(`SELECT id FROM github_work WHERE state = 'delegated'`)).toHaveLength(1),

@@ -60,7 +60,7 @@ describe('stopping everything (issue 4, §4)', () => {
   it('interrupts again whoever began while another let everything go on a moment too early', async () => {
     await open()
     const stopping = team.halt.stop('operator', undefined)
-    team.standstill.end()
+    team.haltState.end()
     team.puppets.of('Worker').become('busy')
     await team.settle()
     await stopping
@@ -365,7 +365,7 @@ describe('a halt in the midst of things', () => {
     await stop()
     await team.orders('send_message', { to: 'Other', content: 'x' })
     const gone = new AbortController()
-    const waiting = team.mailroom.waitForMail('Worker', {
+    const waiting = team.mailboxes.waitForMail('Worker', {
       waitMs: 60_000,
       evidence: 'a test',
       signal: gone.signal,

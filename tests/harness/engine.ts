@@ -8,7 +8,7 @@ import { sealWith } from '../../src/audit/seal.ts'
 import type { Principal } from '../../src/base/agent.ts'
 import type { AddedCommand } from '../../src/commands/handler.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
-import { openSwitchboard, type Switchboard } from '../../src/engine.ts'
+import { type Engine, openEngine } from '../../src/engine.ts'
 import type { Models } from '../../src/llm/llm.ts'
 import type { Receipt } from '../../src/protocol/receipt.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
@@ -26,7 +26,7 @@ export const agent = (name: string): Principal => ({ kind: 'agent', agent: name 
 
 export type Board = Awaited<ReturnType<typeof openBoard>>
 
-/** A whole switchboard on a real SQLite file, or another store, under a simulated clock. */
+/** A whole engine on a real SQLite file, or another store, under a simulated clock. */
 export async function openBoard(
   input: Omit<ConfigInput, 'store' | 'service'>,
   options: {
@@ -57,7 +57,7 @@ export async function openBoard(
   store.onCommit((committed) => void entries.push(...committed))
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const runtimes = options.runtimes ?? [createScriptedRuntime({ after: clock.after })]
-  const board: Switchboard = await openSwitchboard({
+  const board: Engine = await openEngine({
     config,
     store,
     clock,

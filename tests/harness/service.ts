@@ -41,7 +41,7 @@ export async function openDesk(
     },
   )
   const service = await startService({
-    switchboard: board.board,
+    engine: board.board,
     listen: { host: '127.0.0.1', port: 0 },
     allowedHosts: [],
     version: '1.2.3',

@@ -127,7 +127,7 @@ describe('a mailbox', () => {
   it('hands over at once to whoever waits, and writes each step down with its evidence (C27)', async () => {
     board = await openBoard(TEAM)
     const signal = new AbortController().signal
-    const waiting = board.mailroom.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
+    const waiting = board.mailboxes.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
     await send('wake up')
     expect((await waiting).map((mail) => mail.content)).toEqual(['wake up'])
     await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
@@ -142,7 +142,7 @@ describe('a mailbox', () => {
     await send('held')
     await board.order('request_action', { action: 'pause_session', target: 'Worker' })
     const signal = new AbortController().signal
-    const waiting = board.mailroom.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
+    const waiting = board.mailboxes.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
     await board.clock.advance(1000)
     expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'queued' }])
     await board.order('request_action', { action: 'resume_session', target: 'Worker' })
@@ -153,8 +153,8 @@ describe('a mailbox', () => {
     board = await openBoard(TEAM)
     const caller = new AbortController()
     const options = { waitMs: 25_000, evidence: 'long poll' }
-    const timed = board.mailroom.waitForMail('Worker', { ...options, signal: new AbortController().signal })
-    const gone = board.mailroom.waitForMail('Worker', { ...options, signal: caller.signal })
+    const timed = board.mailboxes.waitForMail('Worker', { ...options, signal: new AbortController().signal })
+    const gone = board.mailboxes.waitForMail('Worker', { ...options, signal: caller.signal })
     caller.abort()
     expect(await gone).toEqual([])
     await board.clock.advance(25_001)

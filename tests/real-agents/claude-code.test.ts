@@ -220,7 +220,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(port.said.slice(before).some(({ text }) => text.includes(COMMAND))).toBe(false)
   })
 
-  it('reaches the switchboard over MCP in its own name, without a dialog (C3)', async () => {
+  it('reaches the engine over MCP in its own name, without a dialog (C3)', async () => {
     await send('tell the lead')
     await port.until(() => session.state === 'idle' && desk.messages.length > 0)
     expect(desk.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])

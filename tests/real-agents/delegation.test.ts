@@ -95,8 +95,8 @@ async function give(to: string, task: string, more: Record<string, unknown> = {}
   return receipt.details!.task_id as string
 }
 
-const taskOf = async (id: string): Promise<Task> => (await findTask(team.orchub.switchboard.store, id))!
-const tree = (root: string) => treeOf(team.orchub.switchboard.store, root)
+const taskOf = async (id: string): Promise<Task> => (await findTask(team.orchub.engine.store, id))!
+const tree = (root: string) => treeOf(team.orchub.engine.store, root)
 const childOf = async (root: string, agent: string) => (await tree(root)).find((task) => task.agent === agent)
 
 async function reaches(id: string, state: Task['state']): Promise<Task> {
@@ -110,7 +110,7 @@ async function reaches(id: string, state: Task['state']): Promise<Task> {
 async function flow(root: string): Promise<string[]> {
   const mails = []
   for (const { id } of await tree(root)) {
-    mails.push(...(await mailOfTask(team.orchub.switchboard.store, parseId('task', id)!)))
+    mails.push(...(await mailOfTask(team.orchub.engine.store, parseId('task', id)!)))
   }
   return mails
     .toSorted((one, other) => parseId('msg', one.id)! - parseId('msg', other.id)!)
@@ -150,10 +150,7 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
           return says(report(say, `${found}, says ${child}`))({ prompt, ...request })
         })
       })
-      const asked = await team.orchub.switchboard.asks.ask(
-        { question: `What is the answer, ${how}?` },
-        'operator',
-      )
+      const asked = await team.orchub.engine.asks.ask({ question: `What is the answer, ${how}?` }, 'operator')
       expect(asked).toMatchObject({ root: 'Boss', chosen: ['Lead'], by: 'model', unknown: ['Wizard'] })
 
       const root = await reaches(asked.task_id, 'completed')
@@ -369,7 +366,7 @@ describe('a model that', () => {
 
 describe('people and programs', () => {
   it('stop all programs in the middle of their turns at once, and let them go on (issue 4, §4)', async () => {
-    const { halt } = team.orchub.switchboard
+    const { halt } = team.orchub.engine
     const calls: Recorded[] = []
     const ids: string[] = []
     for (const name of PROGRAMS) {

@@ -86,13 +86,13 @@ async function guest(name: string, installed: AgentName, steps: Steps) {
 }
 
 async function start(plan: object): Promise<string> {
-  const runs = team.orchub.switchboard.runs
+  const runs = team.orchub.engine.runs
   return (await runs.start({ plan: stringify(plan), folder: plans }, 'operator')).run_id
 }
 
 /** Whatever a program asks permission for is granted, as a person would from anywhere. */
 async function ended(id: string): Promise<SeenRun> {
-  const { runs } = team.orchub.switchboard
+  const { runs } = team.orchub.engine
   return await team.until(
     `${id} ends`,
     async () => {
@@ -105,7 +105,7 @@ async function ended(id: string): Promise<SeenRun> {
 }
 
 async function grantAll() {
-  const { store, verdicts } = team.orchub.switchboard
+  const { store, verdicts } = team.orchub.engine
   const open = await store.all<{ id: number }>(
     "SELECT id FROM human_requests WHERE state = 'open' AND purpose = 'permission'",
     [],
@@ -207,7 +207,7 @@ it('makes the run that the public skill expects, with Codex, Claude Code and ope
   // The programs are gone, and not members any more.
   await team.until(
     'all guests are gone',
-    () => !team.orchub.switchboard.team().names.some((name) => name.startsWith('run_1-')),
+    () => !team.orchub.engine.team().names.some((name) => name.startsWith('run_1-')),
   )
   const report = readFileSync(join(seen.place, 'report.md'), 'utf8')
   for (const name of names) expect(report).toContain(read(name, 'outbox', 'summary.md').trim())

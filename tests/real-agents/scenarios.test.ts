@@ -124,7 +124,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     const goOn = conductor.hold('look at the team')
     await alice().message(await team.send('Alice', 'look at the team'))
     await team.becomes('Alice', 'busy')
-    const notice = vi.spyOn(team.orchub.switchboard.sessions.session('Alice')!, 'notice')
+    const notice = vi.spyOn(team.orchub.engine.sessions.session('Alice')!, 'notice')
     const high = await team.send('Alice', 'this matters', { priority: 'high' })
     await team.until('it is announced', () => notice.mock.settledResults[0]?.type === 'fulfilled')
     notice.mockRestore()
@@ -158,7 +158,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expect(team.state('Alice')).toBe('waiting_input')
     expect(await team.screen('Alice')).toMatch(dialog)
     expect(hasRun()).toBe(false)
-    await team.orchub.switchboard.verdicts.decide({ kind: 'operator' }, request, { decision: 'approve' })
+    await team.orchub.engine.verdicts.decide({ kind: 'operator' }, request, { decision: 'approve' })
     await team.until('the command has run', hasRun)
     await team.arrives(waiting)
     await team.idle('Alice')
@@ -180,7 +180,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
 
   it('tells the agent of a no and its reason, and nothing is run (C9)', async () => {
     const { request, hasRun } = await openDialog()
-    await team.orchub.switchboard.verdicts.decide({ kind: 'operator' }, request, {
+    await team.orchub.engine.verdicts.decide({ kind: 'operator' }, request, {
       ...{ decision: 'reject', comment: 'not on a Friday' },
     })
     await team.idle('Alice')

@@ -17,7 +17,7 @@ export interface RunTeamOptions {
   openStore?: (options: StoreOptions) => Promise<Store>
 }
 
-/** A switchboard that carries out plans with real processes; the engine's clock is the test's. */
+/** A engine that carries out plans with real processes; the engine's clock is the test's. */
 export async function openRunTeam({ config = {}, ...options }: RunTeamOptions = {}) {
   const input: ConfigInput = { agents: { Helper: {} }, limits: { rate: 'off' }, ...config }
   return onBoard(await openBoard(input, options))

@@ -110,7 +110,7 @@ it('tries a message of an agent again while the store fails', async () => {
       if (tries < 3) throw new AppError('STORE_FULL', 'No space left')
     },
   }
-  const options = { store, clock, log, mailroom: {}, cut: (text: string) => text, nameOf: () => undefined }
+  const options = { store, clock, log, mailboxes: {}, cut: (text: string) => text, nameOf: () => undefined }
   const mail = createRunMail(options as unknown as Parameters<typeof createRunMail>[0])
   mail.follow(driver({ graph: { plan: { messages: true }, agents: new Map() } }))
   const message = { from: 'a', to: 'b', timestamp: 'now', type: 'update', content: 'x' }

@@ -32,7 +32,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
       { people: { mo: { role: 'moderator' } }, limits: { rate: 'off' } },
     )
     run = (await team.client.startRun({ plan: PLAN, folder: join(folder, 'plan') })).run_id
-    await writeGithubFixture(team.orchub.switchboard.store)
+    await writeGithubFixture(team.orchub.engine.store)
     await until(async () => (await team.stateOf('Worker')) === 'idle')
     await team.client.command({ type: 'send_message', to: 'Worker', title: 'Hello', content: 'A word' })
     await until(async () => (await team.client.run(run)).state !== 'running')
@@ -123,7 +123,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     const page = await enter(window, await team.link())
     await visit(page, `runs/${run_id}`)
     await page.getByText('0 of 1').first().waitFor()
-    const { store } = team.orchub.switchboard
+    const { store } = team.orchub.engine
     const { write } = store
     const trouble = page.getByText('the disk is full: it waits for room')
     try {

@@ -54,7 +54,7 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
     const details = delegated.status === 'ok' ? (delegated.details ?? {}) : {}
     const task = String(details.task_id)
     await worker.command({ type: 'report', status: 'failed', in_response_to: task, result: hostile })
-    await team.orchub.switchboard.store.write(async (tx) => {
+    await team.orchub.engine.store.write(async (tx) => {
       const id = `delivery-${number}`
       await keepDelivery(tx, { id, event: hostile, payload: '{}' })
       await insertWork(tx, {

@@ -140,8 +140,8 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
       .getByText(/decided by/)
       .first()
       .waitFor()
-    const { switchboard } = team.orchub
-    const config = switchboard.team().config
+    const { engine } = team.orchub
+    const config = engine.team().config
     const changed = {
       ...config,
       agents: config.agents.map((agent) =>
@@ -150,8 +150,8 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     }
     await show('agents/Worker?tab=prompt', 'Worker')
     await page.locator('pre.prompt').waitFor()
-    await switchboard.reload(changed)
-    await switchboard.store.write((tx) =>
+    await engine.reload(changed)
+    await engine.store.write((tx) =>
       tx.audit({ type: 'config.loaded', class: 'internal', actor: 'orchestrator', text: 'reloaded' }),
     )
     await page.locator('pre.prompt', { hasText: 'digs deep' }).waitFor()
@@ -159,7 +159,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
   })
 
   it('show what GitHub sent and what became of it, though the audit says nothing', async () => {
-    const { store } = team.orchub.switchboard
+    const { store } = team.orchub.engine
     await show('github?show=events', 'GitHub')
     await store.write((tx) => keepDelivery(tx, { id: 'ping-1', event: 'ping', payload: '{}' }))
     const line = page.getByRole('main').locator('a', { hasText: 'ping' }).first()
@@ -169,7 +169,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
   })
 
   it('show a moderator what another moderator did, and nobody else that there was anything (S3.15)', async () => {
-    const { store } = team.orchub.switchboard
+    const { store } = team.orchub.engine
     const flag = (id: string) =>
       store.write((tx) =>
         insertConduct(tx, {

@@ -236,7 +236,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
   })
 
   it('is shown as text in a flag about conduct, which is for moderators (S3.15)', async () => {
-    await team.orchub.switchboard.store.write(async (tx) => {
+    await team.orchub.engine.store.write(async (tx) => {
       for (const [index, hostile] of CORPUS.entries())
         await insertConduct(tx, {
           ...{ id: `flag-${index}`, repository: 'o/r', number: index + 1 },

@@ -5,9 +5,9 @@ import { AppError } from '../../base/errors.ts'
 import { ACTIONS } from '../../protocol/command.ts'
 
 /** Ends an agent's turn, and says whether it truly ended. */
-export const interruptAgent: RouteHandler<'interrupt'> = async ({ switchboard }, call) => {
-  const agent = namedAgent(switchboard.team(), call.params.agent!)
-  const outcome = await switchboard.sessions.interrupt(agent, call.me)
+export const interruptAgent: RouteHandler<'interrupt'> = async ({ engine }, call) => {
+  const agent = namedAgent(engine.team(), call.params.agent!)
+  const outcome = await engine.sessions.interrupt(agent, call.me)
   if (outcome !== undefined) return outcome
   const { reason, hint } = notAtWork(agent)
   throw new AppError('CONFLICT', reason, { hint })
@@ -21,7 +21,7 @@ function notAtWork(agent: string) {
 }
 
 /** What whoever asks for it would be told. */
-export const listActions: RouteHandler<'agentActions'> = ({ switchboard: { sessions, team } }, call) => {
+export const listActions: RouteHandler<'agentActions'> = ({ engine: { sessions, team } }, call) => {
   const agent = namedAgent(team(), call.params.agent!)
   const reasons = [
     ...ACTIONS.map((action) => ({ action, against: sessions.impossible(agent, action) })),
@@ -34,13 +34,13 @@ export const listActions: RouteHandler<'agentActions'> = ({ switchboard: { sessi
 }
 
 /** The last that an agent said by itself. */
-export const showTranscript: RouteHandler<'transcript'> = ({ switchboard }, call) => {
-  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
+export const showTranscript: RouteHandler<'transcript'> = ({ engine }, call) => {
+  const agent = visibleAgent(engine.team(), call, call.params.agent!)
   return {
     agent,
-    said: switchboard.sessions.spoken(agent).map(({ at, text }) => ({
+    said: engine.sessions.spoken(agent).map(({ at, text }) => ({
       at: new Date(at).toISOString(),
-      text: switchboard.redact(stripVTControlCharacters(text)),
+      text: engine.redact(stripVTControlCharacters(text)),
     })),
   }
 }

@@ -6,12 +6,12 @@ import { AppError } from '../../base/errors.ts'
  * as it takes, for a person may have to decide; nothing here has a time limit. When the program hangs up, the session
  * is told, and when the service stops, so is the program.
  */
-export const takeHook: RouteHandler<'hook'> = async ({ switchboard, openCalls }, call) => {
+export const takeHook: RouteHandler<'hook'> = async ({ engine, openCalls }, call) => {
   if (call.isOperator) throw notAnAgent()
   const open = openCalls.open('hook', call.caller, call.outgoing)
   try {
     const answer = await Promise.race([
-      switchboard.sessions.hook(call.me, call.body, open.signal),
+      engine.sessions.hook(call.me, call.body, open.signal),
       endOf(open.signal),
     ])
     if (answer !== undefined) return answer

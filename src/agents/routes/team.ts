@@ -7,17 +7,17 @@ import { decideSend } from '../../rules/decide.ts'
 import { explain } from '../../rules/explain.ts'
 import { rosterOf } from '../roster.ts'
 
-export const listAgents: RouteHandler<'agents'> = async ({ switchboard }) => ({
-  agents: await rosterOf(switchboard.store, switchboard.team(), switchboard),
+export const listAgents: RouteHandler<'agents'> = async ({ engine }) => ({
+  agents: await rosterOf(engine.store, engine.team(), engine),
 })
 
-export const showTerminal: RouteHandler<'terminal'> = async ({ switchboard }, call) => {
+export const showTerminal: RouteHandler<'terminal'> = async ({ engine }, call) => {
   const { params, query } = call
-  const agent = visibleAgent(switchboard.team(), call, params.agent!)
-  const session = switchboard.sessions.session(agent)
+  const agent = visibleAgent(engine.team(), call, params.agent!)
+  const session = engine.sessions.session(agent)
   if (session === undefined) {
     throw new AppError('CONFLICT', `${agent} is not running here`, {
-      hint: isRunElsewhere(switchboard.team(), agent)
+      hint: isRunElsewhere(engine.team(), agent)
         ? `It has runtime none: it runs wherever you start it. What it says here: orc audit --agent ${agent} --follow`
         : `Start it: orc spawn ${agent}`,
     })
@@ -36,18 +36,18 @@ function isRunElsewhere({ config }: Team, agent: string): boolean {
   return config.agents.find(({ name }) => name === agent)?.runtime === 'none'
 }
 
-export const showPrompt: RouteHandler<'prompt'> = ({ switchboard }, { params, me, isOperator }) => {
-  const agent = namedAgent(switchboard.team(), params.agent!)
+export const showPrompt: RouteHandler<'prompt'> = ({ engine }, { params, me, isOperator }) => {
+  const agent = namedAgent(engine.team(), params.agent!)
   if (!isOperator && agent !== me) {
     throw new AppError('FORBIDDEN', `The prompt of ${agent} is for ${agent}`, {
       hint: `Ask for your own: /api/v1/prompts/${me}.`,
     })
   }
-  return { agent, prompt: switchboard.prompt(agent)! }
+  return { agent, prompt: engine.prompt(agent)! }
 }
 
-export const explainRules: RouteHandler<'explain'> = ({ switchboard }, { query }) => {
-  const team = switchboard.team()
+export const explainRules: RouteHandler<'explain'> = ({ engine }, { query }) => {
+  const team = engine.team()
   const party = (name: string) => (isOperatorName(name) ? OPERATOR : namedAgent(team, name))
   const { decision, steps } = explain(team.rules, party(query.from), party(query.to), query.action)
   const { approval, ...rest } = decision
@@ -63,8 +63,8 @@ export const explainRules: RouteHandler<'explain'> = ({ switchboard }, { query }
   }
 }
 
-export const showMatrix: RouteHandler<'rulesMatrix'> = ({ switchboard }, { query }) => {
-  const { rules, names: all } = switchboard.team()
+export const showMatrix: RouteHandler<'rulesMatrix'> = ({ engine }, { query }) => {
+  const { rules, names: all } = engine.team()
   const names = all.slice(query.offset, query.offset + query.limit)
   return {
     names,

@@ -10,8 +10,8 @@ import type { Hand } from './terminals.ts'
 
 /** What an agent's terminal shows, as it changes: rows that are other than before. */
 export const streamTerminal: RouteHandler<'terminalEvents'> = async (desk, call) => {
-  const { switchboard, terminals, screens, openCalls } = desk
-  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
+  const { engine, terminals, screens, openCalls } = desk
+  const agent = visibleAgent(engine.team(), call, call.params.agent!)
   const stream = startEventStream(call.outgoing, openCalls.open('events', call.caller, call.outgoing))
   let look: Look | undefined
   let fault: { error: unknown } | undefined
@@ -44,7 +44,7 @@ export const streamTerminal: RouteHandler<'terminalEvents'> = async (desk, call)
     while (!stream.signal.aborted && isInTeam(desk, call)) {
       if (fault !== undefined) throw fault.error
       // A reload may have taken away what was allowed when it began.
-      visibleAgent(switchboard.team(), call, agent)
+      visibleAgent(engine.team(), call, agent)
       const holds = terminals.holder(agent)
       if (look !== undefined && (look !== shown || holds !== holder)) {
         const frame = frameOf(shown, look, holds, call.caller.token)
@@ -62,7 +62,7 @@ export const streamTerminal: RouteHandler<'terminalEvents'> = async (desk, call)
     }
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'FORBIDDEN'))
-      switchboard.log.warn({ agent, err: error }, 'a terminal could not be shown')
+      engine.log.warn({ agent, err: error }, 'a terminal could not be shown')
   } finally {
     for (const stop of stopWatching) stop()
     stream.end()
@@ -103,20 +103,20 @@ function changedRows(
     .filter(([index, row]) => !isSameSize || before.rows[index] !== row)
 }
 
-export const takeTerminal: RouteHandler<'takeTerminal'> = async ({ switchboard, terminals }, call) => {
-  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
+export const takeTerminal: RouteHandler<'takeTerminal'> = async ({ engine, terminals }, call) => {
+  const agent = visibleAgent(engine.team(), call, call.params.agent!)
   await terminals.take(agent, handOf(call))
   return { status: 'taken', by: call.me }
 }
 
-export const releaseTerminal: RouteHandler<'releaseTerminal'> = async ({ switchboard, terminals }, call) => {
-  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
+export const releaseTerminal: RouteHandler<'releaseTerminal'> = async ({ engine, terminals }, call) => {
+  const agent = visibleAgent(engine.team(), call, call.params.agent!)
   await terminals.release(agent, handOf(call))
   return { status: 'free' }
 }
 
-export const typeKeys: RouteHandler<'typeKeys'> = async ({ switchboard, terminals }, call) => {
-  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
+export const typeKeys: RouteHandler<'typeKeys'> = async ({ engine, terminals }, call) => {
+  const agent = visibleAgent(engine.team(), call, call.params.agent!)
   const keyboard = terminals.keyboard(agent, handOf(call))
   await (call.body.paste === true ? keyboard.paste(call.body.keys) : keyboard.type(call.body.keys))
   return { status: 'typed' }

@@ -1,5 +1,5 @@
 import { AppError } from '../../base/errors.ts'
-import type { Switchboard } from '../../engine.ts'
+import type { Engine } from '../../engine.ts'
 import type { Session, TerminalKeyboard } from '../../runtimes/runtime.ts'
 
 /** A person, by the session or the token they act with: the same person elsewhere has not taken over anything. */
@@ -33,7 +33,7 @@ const IDLE_MS = 10 * 60_000
 /** A page that is loaded again, or a connection that comes back. */
 const GRACE_MS = 10_000
 
-export function createTerminals({ sessions, store, clock, log }: Switchboard): Terminals {
+export function createTerminals({ sessions, store, clock, log }: Engine): Terminals {
   const held = new Map<string, Held>()
   const watchers = new Map<string, Set<{ by: Hand; changed: () => void }>>()
 

@@ -5,14 +5,14 @@ import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { isOperatorName } from '../../commands/team.ts'
 
-export const listTokens: RouteHandler<'tokens'> = async ({ switchboard }) => ({
-  tokens: await switchboard.tokens.list(),
+export const listTokens: RouteHandler<'tokens'> = async ({ engine }) => ({
+  tokens: await engine.tokens.list(),
 })
 
-export const mintToken: RouteHandler<'mintToken'> = async ({ switchboard }, call) => {
+export const mintToken: RouteHandler<'mintToken'> = async ({ engine }, call) => {
   refuseBrowser(call)
-  const { tokens } = switchboard
-  const team = switchboard.team()
+  const { tokens } = engine
+  const team = engine.team()
   const { agent: name } = call.body
   const person = isOperatorName(name) ? OPERATOR : team.person(name)?.name
   if (person !== undefined) {
@@ -27,9 +27,9 @@ export const mintToken: RouteHandler<'mintToken'> = async ({ switchboard }, call
 }
 
 /** Whoever is no longer in the team can still have tokens, so that the name need not be a known one. */
-export const revokeTokens: RouteHandler<'revokeTokens'> = async ({ switchboard }, call) => {
-  const { tokens } = switchboard
-  const team = switchboard.team()
+export const revokeTokens: RouteHandler<'revokeTokens'> = async ({ engine }, call) => {
+  const { tokens } = engine
+  const team = engine.team()
   const said = call.params.which!
   const which = isOperatorName(said) ? OPERATOR : (team.resolve(said) ?? team.person(said)?.name ?? said)
   const holder = await tokens.holder(which)

@@ -131,7 +131,7 @@ export function createStarting(options: StartingOptions) {
         const url = options.address()
         if (url === undefined) throw new Error('agents are started before the service listens')
         // Before the process is there: should we be killed right after its start, the next service finds it running.
-        if (process?.isResumed) await doubtUnanswered(store, options.mailroom, name)
+        if (process?.isResumed) await doubtUnanswered(store, options.mailboxes, name)
         return { url, token: await options.passes.issue(name) }
       },
       command: (said, key) => act(name, said, key),
@@ -156,9 +156,9 @@ export function createStarting(options: StartingOptions) {
     const { name } = config
     // Not the row, which holds all that the session keeps.
     const { nonce } = row
-    const { mailroom, permissions, meter, clock, watch } = options
+    const { mailboxes, permissions, meter, clock, watch } = options
     const attendant = createAttendant({
-      ...{ name, store, mailroom, permissions, meter, clock, log },
+      ...{ name, store, mailboxes, permissions, meter, clock, log },
       runtime: runtime.name,
       deliver: config.deliver,
       isPaused: () => options.isPaused(name),

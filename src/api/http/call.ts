@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Screens } from '../../agents/routes/screens.ts'
 import type { Terminals } from '../../agents/routes/terminals.ts'
-import type { Switchboard } from '../../engine.ts'
+import type { Engine } from '../../engine.ts'
 import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
 import type { McpEndpoint } from '../mcp-endpoint.ts'
 import type { Feed } from './feed.ts'
@@ -29,7 +29,7 @@ export interface Facts {
 
 /** What every route works with. */
 export interface Desk extends Facts {
-  readonly switchboard: Switchboard
+  readonly engine: Engine
   readonly metrics: Metrics
   readonly feed: Feed
   readonly openCalls: OpenCalls

@@ -51,15 +51,15 @@ export async function dispatch<Name extends RouteName>(
   } catch (thrown) {
     const error = asAppError(thrown)
     if (error.code === 'INTERNAL' || error.code.startsWith('STORE_')) {
-      desk.switchboard.log.error({ err: thrown, route: name }, 'a request failed')
+      desk.engine.log.error({ err: thrown, route: name }, 'a request failed')
     }
     refuse(incoming, outgoing, error)
   }
 }
 
-function callerName({ switchboard }: Desk, { principal }: Caller, route: RouteName): string {
-  if (principal.kind !== 'agent') return personBehind(switchboard.team(), principal)!.name
-  const name = switchboard.team().resolve(principal.agent)
+function callerName({ engine }: Desk, { principal }: Caller, route: RouteName): string {
+  if (principal.kind !== 'agent') return personBehind(engine.team(), principal)!.name
+  const name = engine.team().resolve(principal.agent)
   if (name !== undefined) return name
   // A command is refused at the door, which writes it down.
   if (principal === NOBODY.principal || route === 'command') return principal.agent
@@ -69,12 +69,12 @@ function callerName({ switchboard }: Desk, { principal }: Caller, route: RouteNa
 }
 
 /** What a person with another role than operator may not do: change something. Commands are judged at the door. */
-function refuseCaller({ switchboard }: Desk, { principal }: Caller, name: RouteName): AppError | undefined {
+function refuseCaller({ engine }: Desk, { principal }: Caller, name: RouteName): AppError | undefined {
   const route: Route = ROUTES[name]
   if (principal.kind === 'agent') {
     return route.who === 'operator' || route.who === 'person' ? peopleOnly() : undefined
   }
-  const person = personBehind(switchboard.team(), principal)
+  const person = personBehind(engine.team(), principal)
   if (person === undefined) return noLongerAmongPeople(principal)
   const changes = (route.who === 'operator' && route.method !== 'get') || TAKES.has(name)
   return changes && person.role !== 'operator' ? changesNothing(person) : undefined
@@ -92,21 +92,16 @@ function peopleOnly(): AppError {
 
 /** Written down, as far as it is no flood. */
 async function noted(
-  { switchboard }: Desk,
+  { engine }: Desk,
   { principal }: Caller,
   route: Route,
   error: AppError,
 ): Promise<AppError> {
   const actor = principalName(principal)
-  const note = switchboard.admission.noteRefusal(
-    switchboard.team(),
-    actor,
-    'security',
-    switchboard.clock.now(),
-  )
+  const note = engine.rateLimits.noteRefusal(engine.team(), actor, 'security', engine.clock.now())
   if (note.write) {
     const more = note.unwritten === 0 ? '' : ` (and ${note.unwritten} more before it, not written down)`
-    await switchboard.store.write((tx) =>
+    await engine.store.write((tx) =>
       tx.audit({
         type: 'security.forbidden',
         class: 'private',

@@ -34,8 +34,8 @@ export interface Following {
  * or dropped.
  */
 export async function follow(desk: Desk, call: Call, following: Following): Promise<void> {
-  const { switchboard, feed, openCalls } = desk
-  const head = (await readHead(switchboard.store, switchboard.store.daemon))?.seq ?? 0
+  const { engine, feed, openCalls } = desk
+  const head = (await readHead(engine.store, engine.store.daemon))?.seq ?? 0
   const after = following.after ?? head
   if (after > head) throw notFromHere(after, head)
   const stream = startEventStream(call.outgoing, openCalls.open('events', call.caller, call.outgoing), after)
@@ -107,8 +107,8 @@ export async function follow(desk: Desk, call: Call, following: Following): Prom
 }
 
 /** A reload may have taken the reader out of the team. A revoked token ends the stream by itself. */
-export function isInTeam({ switchboard }: Desk, { me, caller }: Pick<Call, 'me' | 'caller'>): boolean {
-  const team = switchboard.team()
+export function isInTeam({ engine }: Desk, { me, caller }: Pick<Call, 'me' | 'caller'>): boolean {
+  const team = engine.team()
   return caller.principal.kind === 'agent'
     ? team.resolve(me) !== undefined
     : personBehind(team, caller.principal) !== undefined

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../../base/errors.ts'
-import type { Switchboard } from '../../engine.ts'
+import type { Engine } from '../../engine.ts'
 import { countOpen } from '../../messages/store/deliveries.ts'
 import { countOpenRequests } from '../../people/store/human-requests.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
@@ -43,10 +43,10 @@ function observeProcess(registry: Registry) {
   })
 }
 
-export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): Metrics {
+export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   const registry = new Registry()
   const registers = [registry]
-  const { store } = switchboard
+  const { store } = engine
   const tallies = new Map<string, Tally>()
   const errors = new Map<ErrorCode, number>()
 
@@ -110,7 +110,7 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
     help: '1 while a person has stopped everything',
     registers,
     collect() {
-      this.set(switchboard.halt.current() === undefined ? 0 : 1)
+      this.set(engine.halt.current() === undefined ? 0 : 1)
     },
   })
   new Gauge({
@@ -120,7 +120,7 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
     registers,
     async collect() {
       this.reset()
-      for (const { name, state, pending } of await switchboard.webhooks.list())
+      for (const { name, state, pending } of await engine.webhooks.list())
         this.set({ webhook: name, state }, pending)
     },
   })
@@ -133,16 +133,16 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
       for (const kind of CALL_KINDS) this.set({ kind }, openCalls.count(kind))
     },
   })
-  if (switchboard.github !== undefined) observeGithub(switchboard, registers)
+  if (engine.github !== undefined) observeGithub(engine, registers)
   observeProcess(registry)
 
-  for (const type of [...switchboard.registry.all().map((definition) => definition.type), UNKNOWN]) {
+  for (const type of [...engine.registry.all().map((definition) => definition.type), UNKNOWN]) {
     const outcomes = { delivered: 0, ok: 0, blocked: 0, held: 0, error: 0 }
     tallies.set(type, { outcomes, latency: latency.labels(type) })
   }
 
   // For every command: plain additions here, the rest of the work is done when somebody looks.
-  switchboard.onHandled((type, receipt, milliseconds) => {
+  engine.onHandled((type, receipt, milliseconds) => {
     const tally = tallies.get(type) ?? tallies.get(type.trim().toLowerCase()) ?? tallies.get(UNKNOWN)!
     tally.outcomes[receipt.status] += 1
     tally.latency.observe(milliseconds / 1000)
@@ -155,10 +155,10 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
   }
 }
 
-type GithubState = Awaited<ReturnType<NonNullable<Switchboard['github']>['state']>>
+type GithubState = Awaited<ReturnType<NonNullable<Engine['github']>['state']>>
 
 /** The team for repositories. Of flags about conduct there is no figure, not even how many there are (S3.15). */
-function observeGithub({ github, team }: Switchboard, registers: Registry[]) {
+function observeGithub({ github, team }: Engine, registers: Registry[]) {
   let asked: Promise<GithubState | undefined> | undefined
   /** All figures of one look are of the same moment, and asked for once. */
   const state = () => {

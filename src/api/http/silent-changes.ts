@@ -12,7 +12,7 @@ const CALM_MS = 500
  * something was written. Begins with a word, so that nothing falls between the last look and the stream.
  */
 export async function streamChanges(desk: Desk, call: Call, mark: () => Promise<string>): Promise<void> {
-  const { store } = desk.switchboard
+  const { store } = desk.engine
   const stream = startEventStream(call.outgoing, desk.openCalls.open('events', call.caller, call.outgoing))
   let isDue = false
   let wake = () => {}
@@ -39,7 +39,7 @@ export async function streamChanges(desk: Desk, call: Call, mark: () => Promise<
     }
   } catch (error) {
     // Who may no longer know is not told why.
-    if (!(error instanceof AppError)) desk.switchboard.log.warn({ err: error }, 'changes could not be told')
+    if (!(error instanceof AppError)) desk.engine.log.warn({ err: error }, 'changes could not be told')
   } finally {
     for (const stop of stops) stop()
     stream.end()

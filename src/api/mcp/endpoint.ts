@@ -12,7 +12,7 @@ import { asAppError } from '../../base/errors.ts'
 import { parseId } from '../../base/ids.ts'
 import type { Circumstances } from '../../commands/command-origin.ts'
 import { handedOutBy } from '../../delivery/listener.ts'
-import type { Switchboard } from '../../engine.ts'
+import type { Engine } from '../../engine.ts'
 import type { SaidCommand } from '../../protocol/command.ts'
 import { errorReceipt, type Receipt } from '../../protocol/receipt.ts'
 import type { McpEndpoint, McpExchange } from '../mcp-endpoint.ts'
@@ -21,13 +21,13 @@ import { toolResult } from './result.ts'
 import { toolOf } from './tool.ts'
 
 /**
- * MCP over the switchboard, in every revision that the library knows: each command of the registry is a tool. The
+ * MCP over Orchub, in every revision that the library knows: each command of the registry is a tool. The
  * library's lower layer is used because schemas and their check are there already, and cost nothing for each request.
  */
-export function createMcpEndpoint(switchboard: Switchboard, version: string): McpEndpoint {
-  const tools = switchboard.registry
+export function createMcpEndpoint(engine: Engine, version: string): McpEndpoint {
+  const tools = engine.registry
     .all()
-    .map((definition) => toolOf(definition, switchboard.looksOnly(definition.type)))
+    .map((definition) => toolOf(definition, engine.looksOnly(definition.type)))
 
   function createServer({ principal, body, idempotencyKey, onTaken }: McpExchange): Server {
     const server = new Server(
@@ -35,7 +35,7 @@ export function createMcpEndpoint(switchboard: Switchboard, version: string): Mc
       {
         capabilities: { tools: {} },
         jsonSchemaValidator: NO_VALIDATOR,
-        ...(isGreeting(body) ? { instructions: instructionsFor(switchboard, principal) } : {}),
+        ...(isGreeting(body) ? { instructions: instructionsFor(engine, principal) } : {}),
       },
     )
     const circumstances: Circumstances = {
@@ -45,12 +45,12 @@ export function createMcpEndpoint(switchboard: Switchboard, version: string): Mc
       ...(idempotencyKey === undefined || Array.isArray(body) ? {} : { idempotencyKey }),
     }
     server.setRequestHandler('tools/list', () => {
-      if (principal.kind === 'agent') onTaken(() => switchboard.sessions.toolsGiven(principal.agent))
+      if (principal.kind === 'agent') onTaken(() => engine.sessions.toolsGiven(principal.agent))
       return { tools }
     })
     server.setRequestHandler('tools/call', async ({ params }) => {
       const said = { type: params.name, fields: params.arguments ?? {} }
-      const receipt = await act(switchboard, principal, said, circumstances)
+      const receipt = await act(engine, principal, said, circumstances)
       if (receipt.status === 'error' && receipt.code === 'UNKNOWN_COMMAND')
         throw unknownTool(params.name, receipt)
       const handedOut = handedOutBy(said.type, receipt)
@@ -65,11 +65,11 @@ export function createMcpEndpoint(switchboard: Switchboard, version: string): Mc
   /** The answer to a call is the program's own to take: its mail has arrived with it, and does not come again. */
   function confirm(agent: string, ids: readonly string[]) {
     const keys = ids.map((id) => parseId('msg', id)!)
-    switchboard.store
+    engine.store
       .write((tx) =>
-        switchboard.mailroom.moved(tx, agent, keys, 'submitted', 'taken as the answer to mailbox_check'),
+        engine.mailboxes.moved(tx, agent, keys, 'submitted', 'taken as the answer to mailbox_check'),
       )
-      .catch((error: unknown) => switchboard.log.error({ err: error, agent }, 'mail could not be confirmed'))
+      .catch((error: unknown) => engine.log.error({ err: error, agent }, 'mail could not be confirmed'))
   }
 
   return async (exchange) => {
@@ -89,15 +89,15 @@ async function answerLegacy(server: Server, request: Request, body: unknown): Pr
 }
 
 async function act(
-  switchboard: Switchboard,
+  engine: Engine,
   principal: Principal,
   said: SaidCommand,
   circumstances: Circumstances,
 ): Promise<Receipt> {
   try {
-    return await switchboard.handle(principal, said, circumstances)
+    return await engine.handle(principal, said, circumstances)
   } catch (thrown) {
-    switchboard.log.error({ err: thrown, command: said.type.slice(0, 100) }, 'a command failed')
+    engine.log.error({ err: thrown, command: said.type.slice(0, 100) }, 'a command failed')
     return errorReceipt(asAppError(thrown))
   }
 }

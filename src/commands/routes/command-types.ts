@@ -1,8 +1,8 @@
 import type { RouteHandler } from '../../api/http/call.ts'
 import { fieldsSchema } from '../../protocol/field-schema.ts'
 
-export const listCommandTypes: RouteHandler<'commandTypes'> = ({ switchboard }) => ({
-  commands: switchboard.registry.all().map((definition) => ({
+export const listCommandTypes: RouteHandler<'commandTypes'> = ({ engine }) => ({
+  commands: engine.registry.all().map((definition) => ({
     type: definition.type,
     summary: definition.summary,
     example: definition.example,

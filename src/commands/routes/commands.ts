@@ -24,7 +24,7 @@ export async function takeCommands(desk: Desk, call: Call<'command'>): Promise<S
   const kind = mediaType(incoming.headers['content-type'])
   const text = await readText(incoming, outgoing, LIMITS[kind])
   if (kind === 'text') {
-    const found = scanText(text, heardCommands(desk.switchboard.registry))
+    const found = scanText(text, heardCommands(desk.engine.registry))
     if (found.length > MAX_COMMANDS) throw tooMany('text', found.length)
     const receipts = found.map((one, index) => {
       // Quoted commands are told of as well: whoever sent the text wants to see why nothing came of them.
@@ -56,15 +56,15 @@ export async function takeCommands(desk: Desk, call: Call<'command'>): Promise<S
 }
 
 async function act(
-  { switchboard }: Desk,
+  { engine }: Desk,
   caller: Caller,
   said: SaidCommand,
   circumstances: Circumstances | undefined,
 ): Promise<Receipt> {
   try {
-    return await switchboard.handle(caller.principal, said, circumstances)
+    return await engine.handle(caller.principal, said, circumstances)
   } catch (thrown) {
-    switchboard.log.error({ err: thrown, command: said.type.slice(0, 100) }, 'a command failed')
+    engine.log.error({ err: thrown, command: said.type.slice(0, 100) }, 'a command failed')
     return errorReceipt(asAppError(thrown))
   }
 }

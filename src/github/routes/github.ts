@@ -28,9 +28,9 @@ export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (desk, { i
   return SENT
 }
 
-function teamOf({ switchboard }: Desk): GithubTeam {
-  const { github } = switchboard
-  if (github !== undefined && switchboard.team().config.github !== undefined) return github
+function teamOf({ engine }: Desk): GithubTeam {
+  const { github } = engine
+  if (github !== undefined && engine.team().config.github !== undefined) return github
   throw new AppError('NOT_FOUND', 'This service has no team for GitHub', {
     hint: 'Add "github:" to orc.yaml, and start it again.',
   })

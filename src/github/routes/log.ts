@@ -6,11 +6,11 @@ import { markOfDeliveries } from '../store/deliveries.ts'
 const iso = (at: number) => new Date(at).toISOString()
 
 /** What came from GitHub, what was proposed and what became of it. */
-export const showGithub: RouteHandler<'github'> = async ({ switchboard }, { query }) => {
-  const settings = switchboard.team().config.github
-  const { events, actions, halted } = await readGithubLog(switchboard.store, query.limit)
+export const showGithub: RouteHandler<'github'> = async ({ engine }, { query }) => {
+  const settings = engine.team().config.github
+  const { events, actions, halted } = await readGithubLog(engine.store, query.limit)
   return {
-    connected: settings !== undefined && switchboard.github !== undefined,
+    connected: settings !== undefined && engine.github !== undefined,
     dry_run: settings?.dryRun ?? false,
     repositories: [...(settings?.repositories ?? [])],
     events: events.map(({ at, ...event }) => ({ ...event, at: iso(at) })),
@@ -20,6 +20,6 @@ export const showGithub: RouteHandler<'github'> = async ({ switchboard }, { quer
 }
 
 export const streamGithub: RouteHandler<'githubChanges'> = async (desk, call) => {
-  await streamChanges(desk, call, () => markOfDeliveries(desk.switchboard.store))
+  await streamChanges(desk, call, () => markOfDeliveries(desk.engine.store))
   return SENT
 }

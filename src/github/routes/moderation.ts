@@ -5,8 +5,8 @@ import { personBehind } from '../../commands/team.ts'
 import { closeConduct, markOfConduct, readConduct } from '../store/conduct.ts'
 
 /** Whether there is anything is for moderators to know as well (S3.15). */
-function moderator({ switchboard }: Desk, { caller }: Pick<Call, 'caller'>): string {
-  const person = personBehind(switchboard.team(), caller.principal)
+function moderator({ engine }: Desk, { caller }: Pick<Call, 'caller'>): string {
+  const person = personBehind(engine.team(), caller.principal)
   if (person?.role === 'moderator') return person.name
   throw new AppError('NOT_FOUND', 'There is nothing to moderate for you', {
     hint: 'It is for people with the role moderator in orc.yaml.',
@@ -15,7 +15,7 @@ function moderator({ switchboard }: Desk, { caller }: Pick<Call, 'caller'>): str
 
 export const listModeration: RouteHandler<'moderation'> = async (desk, call) => {
   moderator(desk, call)
-  const rows = await readConduct(desk.switchboard.store, call.query.state, call.query.limit)
+  const rows = await readConduct(desk.engine.store, call.query.state, call.query.limit)
   return {
     flags: rows.map((row) => ({
       id: row.id,
@@ -36,7 +36,7 @@ export const streamModeration: RouteHandler<'moderationChanges'> = async (desk, 
   await streamChanges(desk, call, async () => {
     // A reload may have taken the role away.
     moderator(desk, call)
-    return await markOfConduct(desk.switchboard.store)
+    return await markOfConduct(desk.engine.store)
   })
   return SENT
 }
@@ -44,7 +44,7 @@ export const streamModeration: RouteHandler<'moderationChanges'> = async (desk, 
 export const closeModeration: RouteHandler<'closeModeration'> = async (desk, call) => {
   const name = moderator(desk, call)
   const { decision, comment = null } = call.body
-  const closed = await desk.switchboard.store.write((tx) =>
+  const closed = await desk.engine.store.write((tx) =>
     closeConduct(tx, call.params.id!, { by: name, decision, comment }),
   )
   if (!closed) throw new AppError('NOT_FOUND', 'There is no open flag with this id')

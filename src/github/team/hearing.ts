@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
 import type { Handle } from '../../commands/handle.ts'
-import type { Mailroom } from '../../messages/mailroom.ts'
+import type { Mailboxes } from '../../messages/mailboxes.ts'
 import { findTask } from '../../tasks/store/tasks.ts'
 import { readReport } from '../core/report.ts'
 import { findWork, latestWorkAbout } from '../store/work.ts'
@@ -15,7 +15,7 @@ import type { GithubParts } from './settings.ts'
 import { violation } from './violations.ts'
 
 export interface HearingOptions {
-  parts: GithubParts & { readonly mailroom: Mailroom }
+  parts: GithubParts & { readonly mailboxes: Mailboxes }
   handle: Handle
   proposals: Proposals
   health: Pick<ReturnType<typeof createHealth>, 'heard'>

@@ -21,7 +21,7 @@ export interface Members {
 }
 
 export function createMembers(options: HearingOptions): Members {
-  const { store, clock, mailroom, team, settings } = options.parts
+  const { store, clock, mailboxes, team, settings } = options.parts
   const hear = createHearing(options)
   const violated = createViolations(options.parts)
   const offered = new Map<string, number>()
@@ -48,13 +48,13 @@ export function createMembers(options: HearingOptions): Members {
       const works = await due(agent)
       const left = works.length > 0 ? 0 : Math.max(0, deadline - clock.now())
       // Its mail is the delegation in other words: with the delegation in its hands, it has it.
-      const mail = await mailroom.waitForMail(agent, { waitMs: left, evidence: EVIDENCE, signal })
+      const mail = await mailboxes.waitForMail(agent, { waitMs: left, evidence: EVIDENCE, signal })
       if (mail.length > 0) {
         await store.write(async (tx) => {
           const ids: string[] = []
           // Whatever else it was sent is not in what it gets here, and so stays unread.
           for (const { id, task } of mail) if (await isDelegation(tx, agent, task?.id)) ids.push(id)
-          if (ids.length > 0) await mailroom.acknowledge(tx, agent, ids, EVIDENCE)
+          if (ids.length > 0) await mailboxes.acknowledge(tx, agent, ids, EVIDENCE)
         })
       }
       for (const work of works) offered.set(keyOf(work), clock.now())

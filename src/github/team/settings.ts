@@ -1,5 +1,5 @@
 import type { Person } from '../../base/person.ts'
-import type { Switch } from '../../commands/context.ts'
+import type { EngineParts } from '../../commands/context.ts'
 import type { Team } from '../../commands/team.ts'
 import type { GithubConfig } from '../../config/config.ts'
 import type { Verdicts } from '../../people/verdicts.ts'
@@ -8,7 +8,7 @@ import type { RouteStep } from '../terms.ts'
 
 /** What the parts of the GitHub team share. */
 export interface GithubParts
-  extends Pick<Switch, 'store' | 'timers' | 'tasks' | 'sessions' | 'clock' | 'log' | 'redact' | 'team'> {
+  extends Pick<EngineParts, 'store' | 'timers' | 'tasks' | 'sessions' | 'clock' | 'log' | 'redact' | 'team'> {
   readonly github: GitHub
   readonly verdicts: Pick<Verdicts, 'decide'>
   /** As orc.yaml has it now. */

@@ -51,14 +51,14 @@ export const mailboxCheckHandler: Handler<FieldsOf<'mailbox_check'>> = {
     const { parts, tx, speaker } = context
     const agent = subjectAllowed(context, fields, definition)
     // An agent's own is refused at the door; the operator's would look as if there were nothing.
-    const halted = parts.standstill.refusal(tx)
+    const halted = parts.haltState.refusal(tx)
     if (halted !== undefined) return halted
     // Said in the text of an agent that we run: its mail comes with the answer, as mail, by whose ids it is known.
     if (context.channel === 'text' && agent === speaker.name) {
       const waiting = await countQueued(tx, agent, MANY)
       return { status: 'ok', result: announced(waiting), details: { waiting } }
     }
-    const { messages, remaining } = await parts.mailroom.handOut(
+    const { messages, remaining } = await parts.mailboxes.handOut(
       tx,
       agent,
       `handed out to ${speaker.name}'s mailbox_check`,
@@ -130,7 +130,7 @@ export const acknowledgeHandler: Handler<FieldsOf<'acknowledge'>> = {
   async handle(context, fields, definition) {
     const { parts, tx, speaker } = context
     const agent = subjectAllowed(context, fields, definition)
-    const { acknowledged, already_read, unknown } = await parts.mailroom.acknowledge(
+    const { acknowledged, already_read, unknown } = await parts.mailboxes.acknowledge(
       tx,
       agent,
       fields.ids,

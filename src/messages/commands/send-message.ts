@@ -84,7 +84,7 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
   }
   const wait =
     speaker.principal.kind === 'agent' && !approved
-      ? context.once(`pair ${to}`, () => parts.admission.takePair(team, speaker.name, to, tx.now))
+      ? context.once(`pair ${to}`, () => parts.rateLimits.takePair(team, speaker.name, to, tx.now))
       : undefined
   if (wait !== undefined) return pairRateLimited(to, wait)
 
@@ -129,7 +129,7 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
       ...behalf(speaker),
     },
   })
-  await parts.mailroom.accepted(tx, to, fields.priority, speaker.name)
+  await parts.mailboxes.accepted(tx, to, fields.priority, speaker.name)
   return { to, status: 'delivered', message_id: id }
 }
 

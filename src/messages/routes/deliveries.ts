@@ -9,11 +9,11 @@ import { countOpen } from '../store/deliveries.ts'
 import { wireMail } from '../wire-mail.ts'
 import { mailAnswer } from './messages.ts'
 
-export const countDeliveries: RouteHandler<'deliveries'> = async ({ switchboard }, call) => {
-  const team = switchboard.team()
+export const countDeliveries: RouteHandler<'deliveries'> = async ({ engine }, call) => {
+  const team = engine.team()
   const named = call.query.agent === undefined ? undefined : namedAgent(team, call.query.agent)
   const all = call.isOperator || decideAction(team.rules, call.me, 'query_state').verdict === 'allow'
-  const counts = await countOpen(switchboard.store)
+  const counts = await countOpen(engine.store)
   return {
     deliveries: counts.filter(
       ({ agent }) => (named === undefined || agent === named) && (all || agent === call.me),
@@ -23,20 +23,20 @@ export const countDeliveries: RouteHandler<'deliveries'> = async ({ switchboard 
 
 /** For agents without a runtime of ours: they fetch their mail and acknowledge it by id, or it comes again. */
 export const nextDeliveries: RouteHandler<'nextDeliveries'> = async (desk, call) => {
-  const agent = subjectOf(desk.switchboard.team(), call, call.query.agent)
+  const agent = subjectOf(desk.engine.team(), call, call.query.agent)
   if (call.incoming.headers.accept?.includes('text/event-stream')) {
     await streamDeliveries(desk, call, agent)
     return SENT
   }
   const open = desk.openCalls.open('poll', call.caller, call.outgoing)
   try {
-    const messages = await desk.switchboard.mailroom.waitForMail(agent, {
+    const messages = await desk.engine.mailboxes.waitForMail(agent, {
       waitMs: call.query.wait * 1000,
       evidence: `fetched by ${call.me}`,
       signal: open.signal,
     })
     // Revoked while it waited: what it took is not given to it, and comes again.
-    if (desk.switchboard.tokens.authenticate(call.caller.token) === undefined) {
+    if (desk.engine.tokens.authenticate(call.caller.token) === undefined) {
       throw unauthenticated('The token was revoked')
     }
     if (messages.length === 0 && open.signal.reason instanceof AppError) throw open.signal.reason
@@ -50,14 +50,14 @@ export const nextDeliveries: RouteHandler<'nextDeliveries'> = async (desk, call)
 const LOOK_MS = 15_000
 
 async function streamDeliveries(desk: Desk, call: Call<'nextDeliveries'>, agent: string): Promise<void> {
-  const { mailroom, tokens, team } = desk.switchboard
+  const { mailboxes, tokens, team } = desk.engine
   const stream = startEventStream(
     call.outgoing,
     desk.openCalls.open('deliveries', call.caller, call.outgoing),
   )
   try {
     while (!stream.signal.aborted) {
-      const messages = await mailroom.waitForMail(agent, {
+      const messages = await mailboxes.waitForMail(agent, {
         waitMs: LOOK_MS,
         evidence: `streamed to ${call.me}`,
         signal: stream.signal,
@@ -77,7 +77,7 @@ async function streamDeliveries(desk: Desk, call: Call<'nextDeliveries'>, agent:
 }
 
 /** The reader connects again, and gets an answer that says what is wrong. */
-export function breakOff({ switchboard }: Desk, outgoing: ServerResponse, error: unknown) {
-  if (!outgoing.destroyed) switchboard.log.error({ err: error }, 'a stream broke off')
+export function breakOff({ engine }: Desk, outgoing: ServerResponse, error: unknown) {
+  if (!outgoing.destroyed) engine.log.error({ err: error }, 'a stream broke off')
   outgoing.destroy()
 }

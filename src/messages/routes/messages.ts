@@ -16,12 +16,12 @@ export function mailAnswer(mail: Mail): MailAnswer {
 }
 
 /** The communication log (S1.14): one's own, and those of others as the rules say. */
-export const listMessages: RouteHandler<'messages'> = async ({ switchboard }, call) => {
+export const listMessages: RouteHandler<'messages'> = async ({ engine }, call) => {
   const { query } = call
-  const team = switchboard.team()
+  const team = engine.team()
   const parties = readableParties(team, call)
-  const messages = await readLog(switchboard.store, {
-    ...(query.since === undefined ? {} : { since: moment(query.since, switchboard.clock.now()) }),
+  const messages = await readLog(engine.store, {
+    ...(query.since === undefined ? {} : { since: moment(query.since, engine.clock.now()) }),
     ...(query.agent === undefined ? {} : { agent: namedParty(team, query.agent) }),
     ...(query.with === undefined ? {} : { with: namedParty(team, query.with) }),
     ...(query.thread === undefined ? {} : { thread: messageKey(query.thread) }),
@@ -33,14 +33,14 @@ export const listMessages: RouteHandler<'messages'> = async ({ switchboard }, ca
 }
 
 /** A mailbox may be larger than memory, so that it goes out row by row. */
-export const showMailbox: RouteHandler<'mailbox'> = async ({ switchboard }, call) => {
+export const showMailbox: RouteHandler<'mailbox'> = async ({ engine }, call) => {
   const { query, outgoing } = call
-  const agent = subjectOf(switchboard.team(), call, query.agent)
+  const agent = subjectOf(engine.team(), call, query.agent)
   const { sql, params } = mailboxQuery(agent, query.filter, {
     ...(query.after === undefined ? {} : { after: messageKey(query.after) }),
     ...(query.limit === undefined ? {} : { limit: query.limit }),
   })
-  await streamJson(outgoing, arrayFrame('messages'), mails(switchboard.store, sql, params))
+  await streamJson(outgoing, arrayFrame('messages'), mails(engine.store, sql, params))
   return SENT
 }
 
@@ -48,10 +48,10 @@ async function* mails(store: Store, sql: string, params: readonly (string | numb
   for await (const row of store.stream<MailRow>(sql, params)) yield JSON.stringify(wireMail(toMail(row)))
 }
 
-export const showMessage: RouteHandler<'message'> = async ({ switchboard }, call) => {
-  const { store } = switchboard
+export const showMessage: RouteHandler<'message'> = async ({ engine }, call) => {
+  const { store } = engine
   const mail = await findMail(store, messageKey(call.params.id!))
-  const parties = readableParties(switchboard.team(), call)
+  const parties = readableParties(engine.team(), call)
   // Whether it is there is nobody else's business either.
   if (
     mail === undefined ||
@@ -61,7 +61,7 @@ export const showMessage: RouteHandler<'message'> = async ({ switchboard }, call
       hint: '`orc messages` lists them.',
     })
   }
-  const waitsFor = WAITING.has(mail.delivery) ? switchboard.sessions.waitsFor(mail.to) : undefined
+  const waitsFor = WAITING.has(mail.delivery) ? engine.sessions.waitsFor(mail.to) : undefined
   return {
     ...mailAnswer(mail),
     steps: await stepsOf(store, mail),

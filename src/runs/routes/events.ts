@@ -10,7 +10,7 @@ import { namedRun } from './runs.ts'
 
 /** What happens in a run, to its end: when its report is written, so that whoever waits finds all in place. */
 export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
-  const { store, runs, clock } = desk.switchboard
+  const { store, runs, clock } = desk.engine
   const { id } = await namedRun(desk, call)
   const key = parseId('run', id)!
   const begun = call.query.round === 'all' ? 0 : await lastOfRun(store, key, 'run.begun')

@@ -80,7 +80,7 @@ async function namedNode(desk: Desk, call: Call): Promise<{ place: string; node:
   throw new AppError('NOT_FOUND', `The run has no agent ${call.params.agent!.slice(0, 100)}`)
 }
 
-function shown({ switchboard }: Desk, end: FileEnd | undefined, otherwise: string) {
+function shown({ engine }: Desk, end: FileEnd | undefined, otherwise: string) {
   if (end === undefined) throw new AppError('NOT_FOUND', otherwise)
-  return { text: switchboard.redact(end.text), bytes: end.bytes, cut: end.isCut }
+  return { text: engine.redact(end.text), bytes: end.bytes, cut: end.isCut }
 }

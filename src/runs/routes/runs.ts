@@ -8,7 +8,7 @@ import { reportOf } from '../report/report.ts'
 import { noSuchRun, type SeenRun } from '../stored-runs.ts'
 import { wireRun, wireWholeRun } from './run-view.ts'
 
-export const startRun: RouteHandler<'startRun'> = async ({ switchboard }, { body, me, incoming }) => {
+export const startRun: RouteHandler<'startRun'> = async ({ engine }, { body, me, incoming }) => {
   const key = idempotencyKey(incoming.headers['idempotency-key'])
   const { plan, folder, file, name, concurrency } = body
   const order = {
@@ -17,24 +17,24 @@ export const startRun: RouteHandler<'startRun'> = async ({ switchboard }, { body
     ...(name === undefined ? {} : { name }),
     ...(concurrency === undefined ? {} : { concurrency }),
   }
-  return await switchboard.runs.start(order, me, key)
+  return await engine.runs.start(order, me, key)
 }
 
-export const listRuns: RouteHandler<'runs'> = async ({ switchboard }, { query }) => {
-  const { runs, clock } = switchboard
+export const listRuns: RouteHandler<'runs'> = async ({ engine }, { query }) => {
+  const { runs, clock } = engine
   const seen = await runs.list(query.state, query.limit)
   return { runs: seen.map((one) => wireRun(one, clock.now())) }
 }
 
 /** The run that the path names. */
-export async function namedRun({ switchboard }: Desk, { params }: Call): Promise<SeenRun> {
-  const seen = await switchboard.runs.see(params.id!)
+export async function namedRun({ engine }: Desk, { params }: Call): Promise<SeenRun> {
+  const seen = await engine.runs.see(params.id!)
   if (seen !== undefined) return seen
   throw noSuchRun(params.id!)
 }
 
 export const showRun: RouteHandler<'run'> = async (desk, call) => {
-  const { runs, clock } = desk.switchboard
+  const { runs, clock } = desk.engine
   const seen = await namedRun(desk, call)
   return await wireWholeRun(seen, clock.now(), async ({ name, state, asks }) => {
     const asked = state === 'asking' ? await runs.requestOf(seen.id, name, asks) : undefined
@@ -46,7 +46,7 @@ export const showRun: RouteHandler<'run'> = async (desk, call) => {
   })
 }
 
-export const resumeRun: RouteHandler<'resumeRun'> = async ({ switchboard }, { params, body, me }) => {
+export const resumeRun: RouteHandler<'resumeRun'> = async ({ engine }, { params, body, me }) => {
   const { plan, folder, file, concurrency, fresh, round } = body
   const order = {
     ...(plan === undefined ? {} : { plan }),
@@ -56,24 +56,24 @@ export const resumeRun: RouteHandler<'resumeRun'> = async ({ switchboard }, { pa
     ...(fresh === undefined ? {} : { fresh }),
     ...(round === undefined ? {} : { round }),
   }
-  return await switchboard.runs.resume(params.id!, order, me)
+  return await engine.runs.resume(params.id!, order, me)
 }
 
-export const cancelRun: RouteHandler<'cancelRun'> = ({ switchboard }, { params, body, me }) =>
-  switchboard.runs.cancel(params.id!, me, body.reason ?? `${me} cancelled it`)
+export const cancelRun: RouteHandler<'cancelRun'> = ({ engine }, { params, body, me }) =>
+  engine.runs.cancel(params.id!, me, body.reason ?? `${me} cancelled it`)
 
-export const sendToRun: RouteHandler<'sendToRun'> = ({ switchboard }, { params, body, me }) =>
-  switchboard.runs.send(params.id!, body, me)
+export const sendToRun: RouteHandler<'sendToRun'> = ({ engine }, { params, body, me }) =>
+  engine.runs.send(params.id!, body, me)
 
 export const reportRun: RouteHandler<'runReport'> = async (desk, call) => {
   const { run } = await namedRun(desk, call)
-  const report = reportOf(run, desk.switchboard.clock.now())
+  const report = reportOf(run, desk.engine.clock.now())
   if (call.query.format === 'html') send(call.outgoing, 200, 'text/html; charset=utf-8', htmlReport(report))
   else send(call.outgoing, 200, 'text/markdown; charset=utf-8', markdownReport(report))
   return SENT
 }
 
-export const proposePlan: RouteHandler<'proposePlan'> = async ({ switchboard }, { body }) => {
-  const { plan, problems, model } = await switchboard.planner.propose(body.goal, body.model)
+export const proposePlan: RouteHandler<'proposePlan'> = async ({ engine }, { body }) => {
+  const { plan, problems, model } = await engine.planner.propose(body.goal, body.model)
   return { plan, problems: [...problems], model }
 }

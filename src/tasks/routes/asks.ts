@@ -2,8 +2,8 @@ import type { RouteHandler } from '../../api/http/call.ts'
 import { idempotencyKey } from '../../commands/routes/commands.ts'
 
 /** A person's question to the team. Whoever hangs up meanwhile has asked all the same. */
-export const takeAsk: RouteHandler<'ask'> = async ({ switchboard }, { body, me, incoming }) => {
+export const takeAsk: RouteHandler<'ask'> = async ({ engine }, { body, me, incoming }) => {
   const key = idempotencyKey(incoming.headers['idempotency-key'])
   const { question, agent } = body
-  return await switchboard.asks.ask({ question, ...(agent === undefined ? {} : { agent }) }, me, key)
+  return await engine.asks.ask({ question, ...(agent === undefined ? {} : { agent }) }, me, key)
 }

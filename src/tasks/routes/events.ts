@@ -13,7 +13,7 @@ import { visibleTask } from './tasks.ts'
 
 /** What happens in a task and below it, from its beginning to its end. */
 export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
-  const { store, team } = desk.switchboard
+  const { store, team } = desk.engine
   const task = await visibleTask(desk, call)
   const branch = await openBranch(store, task)
   const root = parseId('task', task.root)!

@@ -14,31 +14,31 @@ import { spendingOf, spentOn } from './spending.ts'
 type Wire = AnswerOf<'tasks'>['tasks'][number]
 type Shown = AnswerOf<'task'>
 
-export const listTasks: RouteHandler<'tasks'> = async ({ switchboard }, call) => {
-  const parties = readableParties(switchboard.team(), call)
+export const listTasks: RouteHandler<'tasks'> = async ({ engine }, call) => {
+  const parties = readableParties(engine.team(), call)
   const { state: which, limit } = call.query
-  const tasks = await readTasks(switchboard.store, { which, parties, limit })
-  const spent = await spentOn(switchboard.store, tasks, hiddenFrom(switchboard, call))
+  const tasks = await readTasks(engine.store, { which, parties, limit })
+  const spent = await spentOn(engine.store, tasks, hiddenFrom(engine, call))
   return { tasks: tasks.map((task) => withSpent(task, spent)) }
 }
 
 /** The task that the path names, if it is the caller's business. */
-export async function visibleTask({ switchboard }: Desk, call: Call): Promise<Task> {
+export async function visibleTask({ engine }: Desk, call: Call): Promise<Task> {
   const id = call.params.id!
-  const task = await findTask(switchboard.store, id)
+  const task = await findTask(engine.store, id)
   // Whether it is there is nobody else's business either.
-  if (task !== undefined && isFor(task, readableParties(switchboard.team(), call))) return task
+  if (task !== undefined && isFor(task, readableParties(engine.team(), call))) return task
   throw new AppError('NOT_FOUND', `There is no task ${id.slice(0, 100)} for you`, {
     hint: '`orc tasks` lists them.',
   })
 }
 
 export const showTask: RouteHandler<'task'> = async (desk, call) => {
-  const { store } = desk.switchboard
+  const { store } = desk.engine
   const task = await visibleTask(desk, call)
-  const parties = readableParties(desk.switchboard.team(), call)
+  const parties = readableParties(desk.engine.team(), call)
   const children = (await childrenOf(store, task.id)).filter((child) => isFor(child, parties))
-  const isHidden = hiddenFrom(desk.switchboard, call)
+  const isHidden = hiddenFrom(desk.engine, call)
   const spent = await spentOn(store, children, isHidden)
   const messages = await mailOfTask(store, parseId('task', task.id)!)
   return {
@@ -58,7 +58,7 @@ export const showTask: RouteHandler<'task'> = async (desk, call) => {
 }
 
 const hiddenFrom =
-  ({ team }: Desk['switchboard'], call: Pick<Call, 'caller'>) =>
+  ({ team }: Desk['engine'], call: Pick<Call, 'caller'>) =>
   (agent: string) =>
     isWithheld(team(), call, agent)
 

@@ -14,7 +14,7 @@ const PAGE = 1000
 
 /** All that was said and done for a task, in order (S2.18). */
 export const traceTask: RouteHandler<'trace'> = async (desk, call) => {
-  const { store, team } = desk.switchboard
+  const { store, team } = desk.engine
   const top = await visibleTask(desk, call)
   const root = parseId('task', top.root)!
   const branch = await openBranch(store, top)

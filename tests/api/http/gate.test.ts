@@ -98,7 +98,7 @@ describe('the gate', () => {
         throw new Error('/home/me/.orc/store.db failed')
       },
     }
-    const broken = { switchboard: { store, halt: { current: () => undefined } } } as never
+    const broken = { engine: { store, halt: { current: () => undefined } } } as never
     const call = async () => await showHealth(broken, {} as never)
     await expect(call).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',

@@ -52,7 +52,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     const started = await startOrchub({
       config: defineConfig(input, { file: join(folder, 'orc.yaml'), env: {} }),
     })
-    started.switchboard.store.onCommit((committed) => void entries.push(...committed))
+    started.engine.store.onCommit((committed) => void entries.push(...committed))
     return started
   }
 
@@ -73,8 +73,8 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
   async function explain(): Promise<string> {
     const screens = await Promise.all(
       // With those that were started for a run.
-      orchub.switchboard.team().names.map(async (name) => {
-        const session = orchub.switchboard.sessions.session(name)
+      orchub.engine.team().names.map(async (name) => {
+        const session = orchub.engine.sessions.session(name)
         const screen = await session?.screen?.(30).catch((error: Error) => error.message)
         return `--- ${name} is ${session?.state}\n${screen ?? ''}`
       }),
@@ -85,11 +85,11 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
 
   /** As the operator, in whose name nothing needs a rule. */
   async function order(type: string, fields: Record<string, unknown>) {
-    return await orchub.switchboard.handle({ kind: 'operator' }, { type, fields })
+    return await orchub.engine.handle({ kind: 'operator' }, { type, fields })
   }
 
   async function deliveryOf(id: string): Promise<string> {
-    const row = await orchub.switchboard.store.get<{ state: string }>(
+    const row = await orchub.engine.store.get<{ state: string }>(
       'SELECT state FROM deliveries WHERE message = ?',
       [parseId('msg', id)!],
     )
@@ -111,11 +111,11 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     /** Everything that runs of that agent, at once. */
     kill: crew.kill,
     given: (name: string) => givenTo(model, name),
-    state: (name: string) => orchub.switchboard.sessions.session(name)?.state,
+    state: (name: string) => orchub.engine.sessions.session(name)?.state,
     idle: (name: string) =>
-      until(`${name} is idle`, () => orchub.switchboard.sessions.session(name)?.state === 'idle', START_MS),
+      until(`${name} is idle`, () => orchub.engine.sessions.session(name)?.state === 'idle', START_MS),
     becomes: (name: string, state: string) =>
-      until(`${name} is ${state}`, () => orchub.switchboard.sessions.session(name)?.state === state),
+      until(`${name} is ${state}`, () => orchub.engine.sessions.session(name)?.state === state),
     /** Gives the id of the message. */
     async send(to: string, content: string, more: Record<string, unknown> = {}): Promise<string> {
       const receipt = await order('send_message', { to, content, ...more })
@@ -130,12 +130,12 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
       if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
       return receipt.details!.messages as Mail[]
     },
-    screen: async (name: string) => await orchub.switchboard.sessions.session(name)!.screen!(60),
+    screen: async (name: string) => await orchub.engine.sessions.session(name)!.screen!(60),
     /** A person sits down at the agent's pane with a terminal of their own, as with `orc attach`. */
     async sitDown(name: string): Promise<Terminal> {
       const home = join(folder, 'homes', 'person')
       await mkdir(home, { recursive: true })
-      const { view } = orchub.switchboard.sessions.session(name)!
+      const { view } = orchub.engine.sessions.session(name)!
       const terminal = await openTerminal({
         // Theirs is a pane of another tmux, which tmux would warn of.
         argv: ['env', '-u', 'TMUX', ...view!],

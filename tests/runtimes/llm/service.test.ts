@@ -34,10 +34,10 @@ async function openTeam(play: Play) {
   return {
     server,
     get board() {
-      return orchub.switchboard
+      return orchub.engine
     },
     tell: (to: string, content: string) =>
-      orchub.switchboard.handle(
+      orchub.engine.handle(
         { kind: 'agent', agent: 'Boss' },
         { type: 'send_message', fields: { to, content } },
       ),
@@ -46,7 +46,7 @@ async function openTeam(play: Play) {
       orchub = await startOrchub({ config, port: 0 })
     },
     async mailOf(agent: string) {
-      const receipt = await orchub.switchboard.handle(
+      const receipt = await orchub.engine.handle(
         { kind: 'operator' },
         { type: 'query_mailbox', fields: { agent, filter: 'all' } },
       )

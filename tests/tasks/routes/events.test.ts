@@ -273,7 +273,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     await ended
     const { startService } = await import('../../../src/api/service.ts')
     const service = await startService({
-      switchboard: desk.board,
+      engine: desk.board,
       listen: { host: '127.0.0.1', port: 0 },
       allowedHosts: [],
       version: '1',

@@ -15,13 +15,13 @@ export const mintLogin: RouteHandler<'mintLogin'> = ({ logins }, call) => {
 }
 
 export const openSession: RouteHandler<'openSession'> = async (desk, { body, outgoing }) => {
-  const { tokens } = desk.switchboard
+  const { tokens } = desk.engine
   const login = desk.logins.redeem(body.code)
   // Whoever asked for the link may have been shut out since.
   const person =
     login === undefined || tokens.authenticate(login.token) === undefined
       ? undefined
-      : personBehind(desk.switchboard.team(), login.holder)
+      : personBehind(desk.engine.team(), login.holder)
   if (login === undefined || person === undefined) throw usedUp()
   const { token, endsAt } = await tokens.mintSession(login.holder, SESSION_MS)
   const { cookie, header } = splitToken(token)
@@ -33,13 +33,13 @@ export const closeSession: RouteHandler<'closeSession'> = async (desk, call) => 
   const { tokenId } = call.caller.principal
   if (!call.caller.isBrowser || tokenId === undefined) throw noSession()
   call.outgoing.setHeader('set-cookie', setCookie(desk.cookie(), '', 0))
-  await desk.switchboard.tokens.revoke(tokenId, call.me)
+  await desk.engine.tokens.revoke(tokenId, call.me)
   return { status: 'signed_out' }
 }
 
-export const showMe: RouteHandler<'me'> = ({ switchboard }, { caller, me }) => {
-  const person = personBehind(switchboard.team(), caller.principal)
-  const endsAt = switchboard.tokens.endsAt(caller.token)
+export const showMe: RouteHandler<'me'> = ({ engine }, { caller, me }) => {
+  const person = personBehind(engine.team(), caller.principal)
+  const endsAt = engine.tokens.endsAt(caller.token)
   return {
     name: me,
     kind: caller.principal.kind,

@@ -19,9 +19,9 @@ export const streamEvents: RouteHandler<'events'> = async (desk, call) => {
 }
 
 /** All entries, and not only those the reader may know: looking for few among many would hold everyone up. */
-async function readPage({ switchboard }: Desk, after: number): Promise<FeedEvent[]> {
+async function readPage({ engine }: Desk, after: number): Promise<FeedEvent[]> {
   const page: FeedEvent[] = []
-  for await (const row of streamAudit(switchboard.store, { after, limit: PAGE })) {
+  for await (const row of streamAudit(engine.store, { after, limit: PAGE })) {
     page.push(feedEvent(toEntry(row)))
   }
   return page

@@ -12,8 +12,8 @@ const STEPS = 60
 const SAMPLES = 5000
 
 /** What happened over time, counted from the audit. */
-export const showFigures: RouteHandler<'figures'> = async ({ switchboard }, { query }) => {
-  const { store, clock } = switchboard
+export const showFigures: RouteHandler<'figures'> = async ({ engine }, { query }) => {
+  const { store, clock } = engine
   const stepMs = SPANS[query.span] / STEPS
   // Steps begin at round times, so that a figure does not change only because it is asked for later.
   const from = (Math.floor(clock.now() / stepMs) - STEPS + 1) * stepMs

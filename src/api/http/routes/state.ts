@@ -8,19 +8,19 @@ import { type RouteHandler, SENT } from '../call.ts'
 import { openApi } from '../openapi.ts'
 import { demand } from '../permission.ts'
 
-export const showHealth: RouteHandler<'health'> = ({ switchboard }) => {
+export const showHealth: RouteHandler<'health'> = ({ engine }) => {
   try {
-    switchboard.store.demand()
+    engine.store.demand()
   } catch {
     // Where the store lies is not for anyone to know.
     throw new AppError('STORE_UNAVAILABLE', 'The disk of the store failed', {
       hint: 'Check the disk, then restart the service; its log says more.',
     })
   }
-  const [trouble] = switchboard.runs.troubles()
+  const [trouble] = engine.runs.troubles()
   return {
     status: 'ok',
-    ...(switchboard.halt.current() === undefined ? {} : { halted: true }),
+    ...(engine.halt.current() === undefined ? {} : { halted: true }),
     ...(trouble === undefined
       ? {}
       : { trouble: trouble.isFull ? 'the disk is full: a run waits for room' : 'a run cannot be stored' }),
@@ -28,13 +28,13 @@ export const showHealth: RouteHandler<'health'> = ({ switchboard }) => {
 }
 
 export const showState: RouteHandler<'state'> = async (desk, call) => {
-  const { switchboard } = desk
-  const { store } = switchboard
-  const team = switchboard.team()
+  const { engine } = desk
+  const { store } = engine
+  const team = engine.team()
   demand(team, call, 'query_state')
   const { file, loadedAt, problem } = desk.configStatus()
-  const halted = switchboard.halt.current()
-  const troubles = switchboard.runs.troubles()
+  const halted = engine.halt.current()
+  const troubles = engine.runs.troubles()
   return {
     version: desk.version,
     pid: process.pid,
@@ -50,10 +50,10 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
     ...(troubles.length === 0 || !call.isOperator
       ? {}
       : { troubles: troubles.map(({ run, text }) => ({ run_id: run, text })) }),
-    ...(switchboard.github === undefined || team.config.github === undefined
+    ...(engine.github === undefined || team.config.github === undefined
       ? {}
-      : { github: await switchboard.github.state() }),
-    agents: await rosterOf(store, team, switchboard),
+      : { github: await engine.github.state() }),
+    agents: await rosterOf(store, team, engine),
     deliveries: await countOpen(store),
     open_requests: await countOpenRequests(store),
   }
@@ -71,5 +71,4 @@ export const showMetrics: RouteHandler<'metrics'> = async ({ metrics }, { outgoi
   return SENT
 }
 
-export const showOpenApi: RouteHandler<'openapi'> = ({ switchboard, version }) =>
-  openApi(switchboard.registry, version)
+export const showOpenApi: RouteHandler<'openapi'> = ({ engine, version }) => openApi(engine.registry, version)

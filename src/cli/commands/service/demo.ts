@@ -46,7 +46,7 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
   if (hasTmux) await endLastOne(config)
   const orchub = await startOnFreePort(config)
   const home = relative(folder, stateFolder) || stateFolder
-  orchub.switchboard.store.onCommit((entries) => {
+  orchub.engine.store.onCommit((entries) => {
     for (const entry of entries) {
       const line = trafficLine(entry)
       if (line !== undefined) write(line)

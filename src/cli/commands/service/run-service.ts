@@ -52,7 +52,7 @@ export async function runService(
   // Whoever started it may have read enough: that is no reason to end.
   if (!stopping.signal.aborted)
     ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
-  const halted = orchub.switchboard.halt.current()
+  const halted = orchub.engine.halt.current()
   if (halted !== undefined && !json) ifTaken(() => complain(haltWarning(halted)))
   const byReason = { asked: agents, hangup: 'leave' } as const
   const runs = flag('for-runs') ? watchRuns(orchub) : undefined
@@ -72,7 +72,7 @@ const NO_RUN_MS = 60_000
 const NO_RUN_LEFT_MS = 10_000
 
 /** For a service that is there for runs: resolves when there has been none for a while. Nobody may be left who would stop it. */
-function watchRuns({ switchboard: { runs, store } }: Orchub) {
+function watchRuns({ engine: { runs, store } }: Orchub) {
   const { promise: over, resolve } = Promise.withResolvers<'end'>()
   let timer = setTimeout(look, NO_RUN_MS)
   function look() {
@@ -101,14 +101,14 @@ function watchRuns({ switchboard: { runs, store } }: Orchub) {
 const CALLS: ReadonlySet<string> = new Set(['human.asked', 'human.escalated'])
 
 /** Rings, on a terminal where somebody may sit. */
-function notifyOn({ switchboard }: Orchub, flag: Invocation['flag'], notify: Config['notify']) {
+function notifyOn({ engine }: Orchub, flag: Invocation['flag'], notify: Config['notify']) {
   if (notify === 'off' || flag('quiet') || !isatty(1)) return undefined
   const notifier = createNotifier({
     way: notify === 'bell' ? 'bell' : wayOf(process.env),
     write: (text) => ifTaken(() => printRaw(text)),
-    after: switchboard.clock.after,
+    after: engine.clock.after,
   })
-  const stop = switchboard.store.onCommit((entries) => {
+  const stop = engine.store.onCommit((entries) => {
     for (const { type, actor, text } of entries) if (CALLS.has(type)) notifier.asked(`${actor}: ${text}`)
   })
   return {

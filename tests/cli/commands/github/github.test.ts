@@ -183,16 +183,16 @@ describe('with a service', () => {
   })
 
   it('moderation is for moderators: to everybody else there is nothing', async () => {
-    const { switchboard } = running
+    const { engine } = running
     const flag = {
       violation: { severity: 'high', violation_type: 'spam', confidence: 0.9 },
       recommended_action: 'Look',
     }
-    await switchboard.store.write((tx) =>
+    await engine.store.write((tx) =>
       insertConduct(tx, { id: 'f1', repository: 'octo/hello', number: 1, flag: JSON.stringify(flag) }),
     )
-    const { token } = await switchboard.tokens.mintForPerson('mo')
-    const ada = await switchboard.tokens.mintForPerson('ada')
+    const { token } = await engine.tokens.mintForPerson('mo')
+    const ada = await engine.tokens.mintForPerson('ada')
     for (const env of [{}, { ORC_TOKEN: ada.token }]) {
       const ran = await team.orc('moderation', { env })
       expect(ran).toMatchObject({ code: 7, out: '' })

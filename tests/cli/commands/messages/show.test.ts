@@ -32,14 +32,14 @@ const show = async (args: string) => (await team.orc(args)).out
 
 describe('a message before a draft', () => {
   it('is queued, and its steps, the status and the title of the pane say why (C27)', async () => {
-    const { switchboard } = await team.start()
-    await expect.poll(() => switchboard.sessions.session('Worker')?.state, { timeout: 15_000 }).toBe('idle')
+    const { engine } = await team.start()
+    await expect.poll(() => engine.sessions.session('Worker')?.state, { timeout: 15_000 }).toBe('idle')
     const [, pane] = tmux('list-panes', '-a', '-F', '#{pane_id}').trim().split('\n')
     tmux('send-keys', '-t', pane!, 'half a thought')
     await expect.poll(() => tmux('capture-pane', '-p', '-t', pane!)).toContain('> half a thought')
     await team.orc('send-message --from Master --to Worker hello')
 
-    await expect.poll(() => switchboard.sessions.waitsFor('Worker'), { timeout: 10_000 }).toBe(DRAFT)
+    await expect.poll(() => engine.sessions.waitsFor('Worker'), { timeout: 10_000 }).toBe(DRAFT)
     await expect.poll(() => show('message msg_1')).toMatch(/queued\s+not written: a person's draft/)
     expect(await show('message msg_1')).toContain(`waits: ${DRAFT}`)
     expect(await show('status')).toMatch(new RegExp(`Worker +idle +1 waiting +waits: ${DRAFT}`))

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXIT_CODES } from '../../../../src/cli/exit-code.ts'
-import { ACKNOWLEDGE_MS } from '../../../../src/messages/mailroom.ts'
+import { ACKNOWLEDGE_MS } from '../../../../src/messages/mailboxes.ts'
 import { BUILT_IN_COMMANDS } from '../../../../src/protocol/command.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 

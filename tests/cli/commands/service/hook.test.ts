@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => team.close())
 
 function answerHooks(hook: Sessions['hook']) {
-  return vi.spyOn(orchub.switchboard.sessions, 'hook').mockImplementation(hook)
+  return vi.spyOn(orchub.engine.sessions, 'hook').mockImplementation(hook)
 }
 
 const EVENT = { hook_event_name: 'PermissionRequest', tool_name: 'Bash', tool_input: { command: 'ls' } }

@@ -66,9 +66,9 @@ describe.each([
     const orchub = await team.start()
     const client = await connect({ ORC_URL: orchub.url, ORC_TOKEN: await team.token('Master') }, mode)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
-    expect(client.getInstructions()).toContain(orchub.switchboard.prompt('Master'))
+    expect(client.getInstructions()).toContain(orchub.engine.prompt('Master'))
     const { tools } = await client.listTools()
-    const types = orchub.switchboard.registry.all().map(({ type }) => type)
+    const types = orchub.engine.registry.all().map(({ type }) => type)
     expect(tools.map(({ name }) => name)).toEqual(types)
     const sent = await client.callTool({
       name: 'send_message',
@@ -142,7 +142,7 @@ describe('orc mcp', () => {
     await stopping
     const again = await team.start()
     expect((await sent).structuredContent).toMatchObject({ status: 'delivered' })
-    const box = await again.switchboard.handle(
+    const box = await again.engine.handle(
       { kind: 'operator' },
       { type: 'query_mailbox', fields: { agent: 'Worker', filter: 'all' } },
     )

@@ -31,9 +31,9 @@ const inRun = (...parts: string[]) => join(team.folder, 'runs/run_1', ...parts)
 
 it.runIf(process.platform === 'linux')('are not dissolved before they are given up', async () => {
   disk.isFull = true
-  const { switchboard } = await team.start()
-  await switchboard.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
-  await vi.waitFor(() => expect(switchboard.runs.troubles()).toHaveLength(1), 10_000)
+  const { engine } = await team.start()
+  await engine.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
+  await vi.waitFor(() => expect(engine.runs.troubles()).toHaveLength(1), 10_000)
   // It ends once they are there.
   expect((await team.orc('run show run_1')).out).toMatch(/\(run_1\) is gathering its outputs: 1 of 1 agent/)
   const [shown] = (await team.orc('run show run_1 --json')).json()
@@ -59,16 +59,16 @@ it.runIf(process.platform === 'linux')(
   'are dissolved once there is room, or a person has given them up',
   async () => {
     disk.isFull = true
-    const { switchboard } = await team.start()
+    const { engine } = await team.start()
     for (const id of ['run_1', 'run_2']) {
-      await switchboard.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
-      await vi.waitFor(() => expect(switchboard.runs.troubles().map(({ run }) => run)).toContain(id), 10_000)
+      await engine.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
+      await vi.waitFor(() => expect(engine.runs.troubles().map(({ run }) => run)).toContain(id), 10_000)
     }
     expect((await team.orc('run cancel run_2')).code).toBe(0)
-    await vi.waitFor(() => expect(switchboard.runs.troubles()).toHaveLength(1), 10_000)
+    await vi.waitFor(() => expect(engine.runs.troubles()).toHaveLength(1), 10_000)
     expect((await team.orc('workspace dissolve runs/run_2')).code).toBe(0)
     disk.isFull = false
-    await vi.waitFor(() => expect(switchboard.runs.troubles()).toEqual([]), 10_000)
+    await vi.waitFor(() => expect(engine.runs.troubles()).toEqual([]), 10_000)
     await vi.waitFor(() => expect(existsSync(inRun('report.md'))).toBe(true), 10_000)
     expect((await team.orc('workspace dissolve runs/run_1')).code).toBe(0)
     expect(existsSync(inRun('_outputs', 'a', 'x'))).toBe(true)

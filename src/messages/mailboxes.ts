@@ -24,7 +24,7 @@ const COUNTED = 1000
 const HAND_OUT = { messages: 500, bytes: 4_000_000 }
 
 /** Hands messages out and moves their deliveries up the ladder, each step with its evidence (C27). */
-export interface Mailroom {
+export interface Mailboxes {
   /** In the caller's transaction. The messages are `written`, and come again unless acknowledged in time. */
   handOut(tx: Tx, agent: string, evidence: string, options?: HandOutOptions): Promise<HandedOut>
   /** Waits for something to hand out, at most that long; gives an empty list when the time is over. */
@@ -95,14 +95,14 @@ export interface Acknowledged {
   unknown: string[]
 }
 
-export function createMailroom(
+export function createMailboxes(
   store: Store,
   timers: Timers,
   conversations: Conversations,
   clock: Clock,
   /** Then nothing is handed out to anyone. */
   isHalted = () => false,
-): Mailroom {
+): Mailboxes {
   const waiters = new Map<string, Set<() => void>>()
   const listeners: OnMail[] = []
   const heldBack = new Set<string>()
