@@ -3,6 +3,7 @@
  * that start with a dot. Agents write patterns and file names, so matching must not backtrack: picomatch and Node's `matchesGlob` build regular
  * expressions, and `*a*a*a*ab` on a name of 200 letters takes them seconds. Neither can tell whether two globs have a path in common.
  */
+import type { Result } from './result.ts'
 
 /** Each alternative is a list of names; null stands for `**`. */
 export interface Glob {
@@ -11,16 +12,15 @@ export interface Glob {
   readonly isLiteral: boolean
 }
 
-export type ParsedGlob = { ok: true; glob: Glob } | { ok: false; why: string }
-
 const MAX_LENGTH = 500
 const MAX_ALTERNATIVES = 64
 
-export function parseGlob(text: string): ParsedGlob {
-  const why = mistakeIn(text)
-  if (why !== undefined) return { ok: false, why }
+/** The error continues a sentence that starts with the pattern: `"a//b" has an empty part between slashes`. */
+export function parseGlob(text: string): Result<Glob, string> {
+  const error = mistakeIn(text)
+  if (error !== undefined) return { ok: false, error }
   const expanded = expand(text)
-  if (expanded === undefined) return { ok: false, why: `expands to more than ${MAX_ALTERNATIVES} patterns` }
+  if (expanded === undefined) return { ok: false, error: `expands to more than ${MAX_ALTERNATIVES} patterns` }
   // A folder stands for everything in it.
   const alternatives = expanded.map((pattern) =>
     (pattern.endsWith('/') ? `${pattern}**` : pattern)
@@ -29,15 +29,15 @@ export function parseGlob(text: string): ParsedGlob {
   )
   for (const names of alternatives) {
     for (const name of names) {
-      if (name === '') return { ok: false, why: 'has an empty part between slashes' }
-      if (name === '.' || name === '..') return { ok: false, why: `must not contain "${name}"` }
+      if (name === '') return { ok: false, error: 'has an empty part between slashes' }
+      if (name === '.' || name === '..') return { ok: false, error: `must not contain "${name}"` }
       if (name?.includes('**'))
-        return { ok: false, why: 'must have "**" only as a whole part, as in data/**/x' }
+        return { ok: false, error: 'must have "**" only as a whole part, as in data/**/x' }
     }
   }
   return {
     ok: true,
-    glob: { alternatives, isLiteral: alternatives.length === 1 && !/[*?]/.test(expanded[0]!) },
+    value: { alternatives, isLiteral: alternatives.length === 1 && !/[*?]/.test(expanded[0]!) },
   }
 }
 

@@ -21,8 +21,8 @@ export function parseOutputs(outputs: readonly string[]): Outcome<OutputPattern[
   const problems: Problem[] = []
   for (const pattern of outputs) {
     const parsed = pattern === '' ? parseGlob('') : parseGlob(fromOutbox(pattern))
-    if (parsed.ok) patterns.push(patternOf(pattern, parsed.glob))
-    else problems.push(problem('bad_path', `The pattern ${showName(pattern)}`, parsed.why))
+    if (parsed.ok) patterns.push(patternOf(pattern, parsed.value))
+    else problems.push(problem('bad_path', `The pattern ${showName(pattern)}`, parsed.error))
   }
   return problems.length > 0 ? failed(...problems) : { ok: true, value: patterns }
 }

@@ -5,8 +5,8 @@ import { type Glob, globsMeet, matchesGlob, parseGlob } from '../../src/base/glo
 
 function glob(text: string): Glob {
   const parsed = parseGlob(text)
-  if (!parsed.ok) throw new Error(`${text} ${parsed.why}`)
-  return parsed.glob
+  if (!parsed.ok) throw new Error(`${text} ${parsed.error}`)
+  return parsed.value
 }
 
 describe('a glob', () => {
@@ -45,7 +45,7 @@ describe('a glob', () => {
     ['x'.repeat(501), 'is longer than 500 characters'],
     ['{a,b}'.repeat(7), 'expands to more than 64 patterns'],
   ])('refuses %j: %s', (pattern, why) => {
-    expect(parseGlob(pattern)).toEqual({ ok: false, why })
+    expect(parseGlob(pattern)).toEqual({ ok: false, error: why })
   })
 
   const part = fc.stringMatching(/^[ab*?]{1,4}$/).filter((text) => !text.includes('**'))

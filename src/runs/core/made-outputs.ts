@@ -69,7 +69,7 @@ function rememberGlobs(): (text: string) => Glob {
     const parsed = parseGlob(text)
     // What was not a glob was reported and replaced when the plan was resolved.
     if (!parsed.ok) throw new Error(`Not a glob: ${text}`)
-    known.set(text, parsed.glob)
-    return parsed.glob
+    known.set(text, parsed.value)
+    return parsed.value
   }
 }

@@ -12,8 +12,8 @@ const INBOX_HINT = 'It must be inside the inbox, such as inbox/source_data/.'
 export function parseInboxPlace(text: string): ParsedPlace {
   const path = text.replace(/^\.\//, '').replace(/\/$/, '')
   const parsed = parseGlob(path)
-  if (!parsed.ok) return { ok: false, why: parsed.why, hint: INBOX_HINT }
-  if (!parsed.glob.isLiteral) return { ok: false, why: 'must not have wildcards', hint: INBOX_HINT }
+  if (!parsed.ok) return { ok: false, why: parsed.error, hint: INBOX_HINT }
+  if (!parsed.value.isLiteral) return { ok: false, why: 'must not have wildcards', hint: INBOX_HINT }
   const [root, ...inside] = path.split('/')
   if (root !== 'inbox') return { ok: false, why: 'is outside the inbox', hint: INBOX_HINT }
   if (inside.length === 1 && RESERVED.has(inside[0]!)) {
@@ -37,8 +37,8 @@ export function parseOutput(text: string): ParsedOutput {
   const whole = path.endsWith('/') ? `${path}**` : path
   const parsed = parseGlob(whole)
   return parsed.ok
-    ? { ok: true, path: whole, glob: parsed.glob }
-    : { ok: false, why: parsed.why, hint: OUTPUT_HINT }
+    ? { ok: true, path: whole, glob: parsed.value }
+    : { ok: false, why: parsed.error, hint: OUTPUT_HINT }
 }
 
 /** All that an agent hands on. What it left behind in failing is not among it (S4.11). */
