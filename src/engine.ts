@@ -12,8 +12,7 @@ import type { AddedCommand } from './commands/handler.ts'
 import { createRateLimits } from './commands/rate-limits.ts'
 import { createTeam, type Team } from './commands/team.ts'
 import type { Config } from './config/config.ts'
-import { createAnsweredPlaces } from './delivery/answered-commands.ts'
-import { createListener } from './delivery/listener.ts'
+import { createAnsweredCommands, createListener } from './delivery/listener.ts'
 import { handlerTable } from './engine-handlers.ts'
 import { createGithubTeam, type GithubTeam } from './github/github.ts'
 import type { GitHub } from './github/port.ts'
@@ -148,14 +147,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     runtimes: options.runtimes ?? [],
     team: () => team,
     prompt: (agent, nonce) => renderPrompt(agent, team, registry, nonce),
-    listen: (agent, nonce, answer) =>
+    listen: (agent, nonce, respond) =>
       createListener({
-        registry,
-        nonce,
-        answer,
-        answered: createAnsweredPlaces(store, agent, log),
-        handle: (said, circumstances) => handle({ kind: 'agent', agent }, said, circumstances),
-        unmarked: (type) => log.debug({ agent, command: type }, 'a command on the screen has no nonce'),
+        ...{ registry, nonce, respond },
+        answered: createAnsweredCommands(store, agent, log),
+        onUnmarked: (type) => log.debug({ agent, command: type }, 'a command on the screen has no nonce'),
+        handle: (said, origin) => handle({ kind: 'agent', agent }, said, origin),
       }),
     act: (agent, said, idempotencyKey) =>
       handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),

@@ -61,8 +61,7 @@ function portOf(name: string): SessionPort {
       handOver({ id, from: name, to, title, content, priority: 'normal' } as Message)
       return { status: 'delivered', message_id: id, delivery: 'queued', to }
     },
-    answer: async () => {},
-    unmarked() {},
+    respond: async () => {},
   })
   return {
     said: (utterance) => listener.hear(utterance),

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
-import type { Answer, Listener } from '../delivery/listener.ts'
+import type { CommandResponse, Listener } from '../delivery/listener.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'
 import type { SaidCommand } from '../protocol/command.ts'
@@ -24,7 +24,7 @@ export interface SessionsOptions {
   team: () => Team
   prompt: (agent: string, nonce: string) => string
   /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
-  listen: (agent: string, nonce: string, answer: (answer: Answer) => Promise<void>) => Listener
+  listen: (agent: string, nonce: string, respond: (response: CommandResponse) => Promise<void>) => Listener
   watch: SessionWatch
   isHalted(): boolean
   /** False: agents are started when something is sent to them, and not with the service. */

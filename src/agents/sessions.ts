@@ -1,10 +1,10 @@
 import { within } from '../base/clock.ts'
 import { AppError, reasonOf } from '../base/errors.ts'
 import type { AgentConfig } from '../config/config.ts'
+import type { SaidText } from '../delivery/recent-output.ts'
 import type { Action } from '../protocol/command.ts'
 import { NOT_IDLE_REASON } from '../runtimes/paste-guard.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
-import type { Said } from './recent-output.ts'
 import type { SessionsOptions } from './session-options.ts'
 import { createLeftovers } from './sessions/leftovers.ts'
 import { createPasses } from './sessions/pass.ts'
@@ -36,7 +36,7 @@ export interface Sessions {
   /** A person ends an agent's turn. Undefined: it had none. */
   interrupt(agent: string, by: string): Promise<{ stopped: boolean; evidence: string } | undefined>
   /** The last that an agent said since the service found or started it, oldest first. */
-  spoken(agent: string): readonly Said[]
+  recentOutput(agent: string): readonly SaidText[]
   setPaused(agent: string, paused: boolean): void
   isPaused(agent: string): boolean
   /** A hook of the agent's program calls. */
@@ -152,12 +152,12 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   async function endSession(name: string, entry: Running) {
     try {
-      await entry.attendant?.session()?.stop()
+      await entry.delivery?.session()?.stop()
     } catch (error) {
       log.error({ agent: name, err: error }, 'the agent could not be stopped')
       await record(name, 'error', `could not be stopped: ${explained(error)}`)
     } finally {
-      entry.attendant?.dismiss()
+      entry.delivery?.close()
     }
   }
 
@@ -167,13 +167,13 @@ export function createSessions(options: SessionsOptions): Sessions {
     })
   }
 
-  mailboxes.onAccepted(async (tx, name) => (await running.get(name)?.attendant?.take(tx)) ?? false)
+  mailboxes.onAccepted(async (tx, name) => (await running.get(name)?.delivery?.reserve(tx)) ?? false)
 
   /** Normal waits until the agent is idle; high is announced at once; urgent interrupts (C2). */
   mailboxes.onMail((name, priority, from) => {
     running
       .get(name)
-      ?.attendant?.mailCame(priority, from)
+      ?.delivery?.onMail(priority, from)
       .catch((error: unknown) => log.error({ agent: name, err: error }, 'mail was not announced'))
   })
 
@@ -219,12 +219,14 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (orders.get(name) === mine) await start(name, 'new')
     },
     halt(by) {
-      const atWork = [...running].filter(([, { attendant }]) => attendant?.isInTurn() || attendant?.isGiven())
-      for (const { attendant } of running.values()) attendant?.look()
-      return atWork.map(([agent, { attendant }]) => ({
+      const atWork = [...running].filter(
+        ([, { delivery }]) => delivery?.isInTurn() || delivery?.isHandingOver(),
+      )
+      for (const { delivery } of running.values()) delivery?.look()
+      return atWork.map(([agent, { delivery }]) => ({
         agent,
-        isInTurn: attendant!.isInTurn(),
-        done: attendant!.halt(by).then(
+        isInTurn: delivery!.isInTurn(),
+        done: delivery!.halt(by).then(
           (outcome) => (outcome === undefined ? undefined : { agent, ...outcome }),
           (error: unknown) => ({ agent, stopped: false, evidence: reasonOf(error) }),
         ),
@@ -234,16 +236,16 @@ export function createSessions(options: SessionsOptions): Sessions {
       const names = [...postponed]
       postponed.clear()
       for (const name of names) void start(name)
-      for (const { attendant } of running.values()) attendant?.look()
+      for (const { delivery } of running.values()) delivery?.look()
     },
-    interrupt: async (name, by) => await running.get(name)?.attendant?.interrupt(by),
-    spoken: (name) => running.get(name)?.attendant?.spoken() ?? [],
+    interrupt: async (name, by) => await running.get(name)?.delivery?.interrupt(by),
+    recentOutput: (name) => running.get(name)?.delivery?.recentOutput() ?? [],
     isPaused: (name) => paused.has(name),
     setPaused(name, hold) {
       mailboxes.setHeld(name, hold)
       if (hold) paused.add(name)
       else paused.delete(name)
-      running.get(name)?.attendant?.look()
+      running.get(name)?.delivery?.look()
     },
     async hook(name, event, gone) {
       const session = await running.get(name)?.started
@@ -264,23 +266,23 @@ export function createSessions(options: SessionsOptions): Sessions {
         () => {},
       )
     },
-    session: (name) => running.get(name)?.attendant?.session(),
+    session: (name) => running.get(name)?.delivery?.session(),
     isComingUp(name) {
       if (runtimeOf(name) === undefined) return false
       const entry = running.get(name)
       if (entry === undefined) return address === undefined
-      return (entry.attendant?.session()?.state ?? 'initializing') === 'initializing'
+      return (entry.delivery?.session()?.state ?? 'initializing') === 'initializing'
     },
-    isInTurn: (name) => running.get(name)?.attendant?.isInTurn() ?? false,
-    turnBegan: (name) => running.get(name)?.attendant?.turnBegan(),
+    isInTurn: (name) => running.get(name)?.delivery?.isInTurn() ?? false,
+    turnBegan: (name) => running.get(name)?.delivery?.turnBegan(),
     waitsFor(name) {
       if (runtimeOf(name) === undefined) return undefined
       if (options.isHalted()) return 'everything is stopped'
       if (paused.has(name)) return NOT_IDLE_REASON.paused
       const entry = running.get(name)
       if (entry === undefined) return 'it is not running'
-      const state = entry.attendant?.session()?.state ?? 'initializing'
-      return state === 'idle' ? entry.attendant?.waitsFor() : NOT_IDLE_REASON[state]
+      const state = entry.delivery?.session()?.state ?? 'initializing'
+      return state === 'idle' ? entry.delivery?.obstacle() : NOT_IDLE_REASON[state]
     },
     async follow() {
       await registerAll()
@@ -320,14 +322,14 @@ export function createSessions(options: SessionsOptions): Sessions {
       const closed = [...running.values()].map(async (entry) => {
         if (how === 'end') entry.gone?.abort(new Error('the service ends'))
         try {
-          const session = entry.attendant?.session()
+          const session = entry.delivery?.session()
           await (how === 'leave' ? session?.leave() : session?.stop())
         } catch (error) {
           log.error({ err: error }, 'a session did not end well')
         }
         // One that is left behind is found again by what it keeps, and one that never gets there holds nobody up.
         await within(options.clock, STARTING_MS, entry.settled)
-        entry.attendant?.dismiss()
+        entry.delivery?.close()
       })
       await Promise.all([...closed, ...ending.values()])
       closing = true

@@ -1,47 +1,49 @@
 import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import { queuedUrgent } from '../messages/store/urgent-mail.ts'
 import type { Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
+
+export interface InterruptResult {
+  stopped: boolean
+  evidence: string
+}
+
+/** Interrupts per session that haven't returned yet. */
+const pending = new WeakMap<Session, Promise<InterruptResult>>()
+
+/** Shares one interrupt among everyone who wants to end the same turn: two in a row mean something else to some programs. */
+export function interruptOnce(session: Session): Promise<InterruptResult> {
+  const running = pending.get(session) ?? session.interrupt().finally(() => pending.delete(session))
+  pending.set(session, running)
+  return running
+}
+
+/** While an interrupt is pending, nothing may be handed over: the interrupt could end that turn, or clear it away. */
+export function pendingInterrupt(session: Session | undefined): Promise<unknown> | undefined {
+  return session === undefined ? undefined : pending.get(session)
+}
 
 export interface InterruptsOptions {
   name: string
   store: Store
   clock: Clock
   log: Log
-  /** The session, as long as it is in a turn that is to be ended in a halt. */
-  toHalt(): Session | undefined
-}
-
-export interface Outcome {
-  stopped: boolean
-  evidence: string
-}
-
-/** How often, and how long apart, a turn that does not stop is interrupted. */
-const AGAIN = { tries: 3, apartMs: 1500 }
-
-const underWay = new WeakMap<Session, Promise<Outcome>>()
-
-/** One for all who would end the same turn: to some programs two interrupts in a row mean something else. */
-export function interruptOnce(session: Session): Promise<Outcome> {
-  const running = underWay.get(session) ?? session.interrupt().finally(() => underWay.delete(session))
-  underWay.set(session, running)
-  return running
-}
-
-/** Until it is settled nothing may be given to the agent: the interrupt could end that turn, or clear it away. */
-export function interruptUnderWay(session: Session | undefined): Promise<unknown> | undefined {
-  return session === undefined ? undefined : underWay.get(session)
+  /** The session, as long as it is in a turn that a halt must end. */
+  turnToHalt(): Session | undefined
 }
 
 export type Interrupts = ReturnType<typeof createInterrupts>
 
-/** Ends turns of one agent. Whether it truly stopped is on record, for whoever asked for it (ask 11 of the field). */
-export function createInterrupts({ name, store, clock, log, toHalt }: InterruptsOptions) {
-  let halting: Promise<Outcome | undefined> | undefined
+/** How often, and how long apart, a turn that doesn't stop is interrupted. */
+const RETRIES = { tries: 3, apartMs: 1500 }
 
-  async function note({ stopped, evidence }: Outcome, actor: string, why: string) {
+/** Ends turns of one agent, and records for whoever asked whether the turn truly stopped (ask 11 of the field). */
+export function createInterrupts({ name, store, clock, log, turnToHalt }: InterruptsOptions) {
+  let halting: Promise<InterruptResult | undefined> | undefined
+
+  async function record({ stopped, evidence }: InterruptResult, actor: string, why: string) {
     await store.write((tx) =>
       tx.audit({
         type: stopped ? 'session.interrupted' : 'session.not_interrupted',
@@ -56,55 +58,132 @@ export function createInterrupts({ name, store, clock, log, toHalt }: Interrupts
     )
   }
 
-  async function attempt(running: Session): Promise<Outcome> {
-    return await interruptOnce(running).catch((error: unknown) => ({
+  async function attempt(session: Session): Promise<InterruptResult> {
+    return await interruptOnce(session).catch((error: unknown) => ({
       stopped: false,
       evidence: `the runtime failed: ${reasonOf(error)}`,
     }))
   }
 
-  /** Until it stops, a few times. Undefined: there was no turn to end. */
-  async function endTurn(toEnd: () => Session | undefined, tried?: (outcome: Outcome) => void) {
-    let outcome: Outcome | undefined
-    for (let tries = 0; tries < AGAIN.tries; tries++) {
-      const running = toEnd()
-      if (running === undefined) return outcome
-      outcome = await attempt(running)
-      tried?.(outcome)
-      if (outcome.stopped || tries + 1 === AGAIN.tries) return outcome
-      await new Promise<void>((resolve) => clock.after(AGAIN.apartMs, resolve))
+  /** Returns undefined if there was no turn to end. */
+  async function endTurn(toEnd: () => Session | undefined, onTried?: (result: InterruptResult) => void) {
+    let result: InterruptResult | undefined
+    for (let tries = 1; tries <= RETRIES.tries; tries++) {
+      const session = toEnd()
+      if (session === undefined) return result
+      result = await attempt(session)
+      onTried?.(result)
+      if (result.stopped || tries === RETRIES.tries) return result
+      await new Promise<void>((resolve) => clock.after(RETRIES.apartMs, resolve))
     }
-    return outcome
+    return result
   }
 
-  async function haltTurn(by: string, given: Promise<unknown> | undefined) {
-    await given
-    return await endTurn(toHalt, (outcome) => {
-      // Whoever stopped everything does not wait for the disk.
-      note(outcome, by, 'because everything was stopped').catch((error: unknown) =>
-        log.error({ agent: name, err: error }, 'an interrupt could not be written down'),
+  async function haltTurn(by: string, handingOver: Promise<unknown> | undefined) {
+    await handingOver
+    return await endTurn(turnToHalt, (result) => {
+      // A halt doesn't wait for the disk.
+      record(result, by, 'because everything was stopped').catch((error: unknown) =>
+        log.error({ agent: name, err: error }, 'an interrupt could not be recorded'),
       )
     })
   }
 
   return {
     async forUrgent(toEnd: () => Session | undefined, senders: Iterable<string>) {
-      const outcome = await endTurn(toEnd)
-      if (outcome === undefined) return undefined
-      for (const from of senders) await note(outcome, from, 'for an urgent message')
-      return outcome
+      const result = await endTurn(toEnd)
+      if (result === undefined) return undefined
+      for (const from of senders) await record(result, from, 'for an urgent message')
+      return result
     },
-    async forPerson(running: Session, by: string): Promise<Outcome> {
-      const outcome = await attempt(running)
-      await note(outcome, by, `by ${by}`)
-      return outcome
+    async forPerson(session: Session, by: string): Promise<InterruptResult> {
+      const result = await attempt(session)
+      await record(result, by, `by ${by}`)
+      return result
     },
-    /** One halt at a time. Undefined: there was no turn. */
-    halt(by: string, given: Promise<unknown> | undefined) {
-      halting ??= haltTurn(by, given).finally(() => {
+    /** Joins a halt that is under way. Returns undefined if there was no turn to end. */
+    halt(by: string, handingOver: Promise<unknown> | undefined) {
+      halting ??= haltTurn(by, handingOver).finally(() => {
         halting = undefined
       })
       return halting
+    },
+  }
+}
+
+/** Ends the turn that keeps an urgent message waiting, even one that begins after the message came (C2, ask 11). */
+export interface UrgentInterrupts {
+  /** An urgent message may wait in the queue from now on; `from` is its sender, where known. */
+  came(from?: string): void
+  /** Interrupts the agent's turn if an urgent message waits. Resolves when the turn stopped or all tries are used up. */
+  look(): Promise<void>
+}
+
+export interface UrgentInterruptsOptions {
+  name: string
+  store: Store
+  interrupts(): Interrupts
+  /** The session, as long as it is in that turn and may get messages. */
+  inTurn(turn: number): Session | undefined
+  /** The number of the current turn, or of the last one. */
+  turn(): number
+  /** Whether an ordinary message began the turn, or it was found running: neither an urgent message nor a person did. */
+  isTurnOrdinary(): boolean
+  handingOver(): Promise<unknown> | undefined
+}
+
+export function createUrgentInterrupts(options: UrgentInterruptsOptions): UrgentInterrupts {
+  const { name, store, inTurn, turn } = options
+  /** Saves a query per turn. True at first: an earlier service may have left an urgent message. */
+  let mayWait = true
+  /**
+   * Messages that have ended a turn. Each may end one turn that a person or another urgent message began, and no more:
+   * otherwise such turns would never finish, and a person's interrupted input would block the message itself.
+   */
+  const served = new Set<number>()
+  /** Senders whose wish is recorded with the result, including those who ask while the turn is being stopped. */
+  const senders = new Set<string>()
+  let looking: Promise<void> | undefined
+  let again = false
+
+  async function lookOnce() {
+    const current = turn()
+    if (!mayWait || inTurn(current) === undefined) return
+    mayWait = false
+    const queued = await queuedUrgent(store, name).catch((error: unknown) => {
+      mayWait = true
+      throw error
+    })
+    if (queued.length === 0) return
+    mayWait = true
+    const waiting = options.isTurnOrdinary() ? queued : queued.filter(({ message }) => !served.has(message))
+    if (waiting.length === 0) return
+    // Wait for the hand-over: an interrupt in the middle of it would make that turn uncertain.
+    await options.handingOver()
+    for (const { sender } of waiting) senders.add(sender)
+    const result = await options.interrupts().forUrgent(() => inTurn(current), senders)
+    if (result?.stopped === true) for (const { message } of waiting) served.add(message)
+  }
+
+  async function lookWhileAsked() {
+    do {
+      again = false
+      await lookOnce()
+      senders.clear()
+    } while (again)
+  }
+
+  return {
+    came(from) {
+      mayWait = true
+      if (from !== undefined) senders.add(from)
+    },
+    look() {
+      again = true
+      looking ??= lookWhileAsked().finally(() => {
+        looking = undefined
+      })
+      return looking
     },
   }
 }

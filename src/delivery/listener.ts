@@ -1,5 +1,7 @@
 import { asAppError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
 import type { Circumstances } from '../commands/command-origin.ts'
+import { findReceipt, keepReceipt } from '../commands/store/idempotency.ts'
 import { CLAIMS, type SaidCommand } from '../protocol/command.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
@@ -12,56 +14,87 @@ import {
   scanText,
 } from '../protocol/scanner.ts'
 import type { Utterance } from '../runtimes/runtime.ts'
-import type { AnsweredPlaces } from './answered-commands.ts'
+import type { Store } from '../store/store.ts'
 
-type Problem = Extract<Scanned, { ok: false }>
+type ScanProblem = Extract<Scanned, { ok: false }>
 
-/** Listens to one agent's own text: commands are carried out in the order they are said, and each is answered. */
+/** Finds the commands in one agent's own text, and carries them out in the order in which the agent sent them. */
 export interface Listener {
-  /** Resolves when all it asked for was carried out and answered. */
+  /** Resolves when every command in it was carried out and its response reached the agent. */
   hear(utterance: Utterance): Promise<void>
   /**
-   * What was said so far is all of it: a command left open does not swallow the next turn. Resolves when all of it was
-   * carried out.
+   * Ends the text of a turn, so that a command without an end doesn't swallow the next turn. Resolves when all commands
+   * were carried out.
    */
   endTurn(): Promise<void>
 }
 
 /** What goes back to the agent for one command. */
-export interface Answer {
+export interface CommandResponse {
   block: string
-  /** Whether the agent waits for it. A mere confirmation comes with its next turn: waking it would cost a turn. */
+  /** Whether the agent waits for it. A mere confirmation comes with the next turn, because waking the agent costs one. */
   wakes: boolean
-  /** What it said could not be carried out as it stands. */
+  /** The command failed. */
   isMistake: boolean
 }
 
 export interface ListenerOptions {
   registry: Registry
-  /** Must stand in every command that is read off a terminal, where anybody's text may stand. */
+  /** Must be in every command that is read off a terminal, where anybody's text may stand. */
   nonce: string
-  handle(said: SaidCommand, circumstances: Circumstances): Promise<Receipt>
-  /** Resolves when the answer reached the agent. */
-  answer(answer: Answer): Promise<void>
-  /** Without it, what is read again is answered again. */
-  answered?: AnsweredPlaces
-  /** A command on the screen without the nonce: not carried out, not answered, but written down. */
-  unmarked(type: string): void
+  handle(said: SaidCommand, origin: Circumstances): Promise<Receipt>
+  /** Resolves when the response reached the agent. */
+  respond(response: CommandResponse): Promise<void>
+  /** Without it, a command that is read again is answered again. */
+  answered?: AnsweredCommands
+  /** A command on the screen lacks the nonce: it is neither carried out nor answered. */
+  onUnmarked?(type: string): void
+}
+
+/** Places of commands whose responses reached the agent: a transcript that is read again wakes it for nothing (C25). */
+export interface AnsweredCommands {
+  has(place: string): Promise<boolean>
+  add(place: string): Promise<void>
+}
+
+/** Neither function rejects; at worst the agent gets a response twice. */
+export function createAnsweredCommands(store: Store, agent: string, log: Log): AnsweredCommands {
+  const keyOf = (place: string) => `answered ${place}`
+  return {
+    async has(place) {
+      try {
+        return (await findReceipt(store, agent, keyOf(place))) !== undefined
+      } catch (error) {
+        log.warn({ agent, err: error }, 'whether a response had arrived could not be read')
+        return false
+      }
+    },
+    async add(place) {
+      try {
+        await store.write(async (tx) => {
+          if ((await findReceipt(tx, agent, keyOf(place))) !== undefined) return
+          await keepReceipt(tx, agent, keyOf(place), { digest: '', receipt: '' })
+        })
+      } catch (error) {
+        log.warn({ agent, err: error }, 'that a response arrived could not be stored')
+      }
+    },
+  }
 }
 
 const NONCE = 'nonce'
 
-export function knownCommands(registry: Registry, also: Iterable<string> = []): KnownCommands {
+export function knownCommands(registry: Registry, alsoFields: Iterable<string> = []): KnownCommands {
   const shapes = new Map(
     registry.all().map(({ type, fields, body }) => {
-      const shape = { type, fields: new Set([...Object.keys(fields.shape), ...also]) }
+      const shape = { type, fields: new Set([...Object.keys(fields.shape), ...alsoFields]) }
       return [type, body === undefined ? shape : { ...shape, body }]
     }),
   )
   return (type) => shapes.get(type)
 }
 
-/** The same for what is carried out: whoever claims to be somebody must be heard, or the claim could not be refused. */
+/** The same, with the fields that claim a sender: the door can refuse only the claims that it sees. */
 export function heardCommands(registry: Registry): KnownCommands {
   let known = heard.get(registry)
   if (known === undefined) {
@@ -71,36 +104,31 @@ export function heardCommands(registry: Registry): KnownCommands {
   return known
 }
 
-/** One for all listeners: each agent has its own of those. */
+/** Shared by the listeners of all agents. */
 const heard = new WeakMap<Registry, KnownCommands>()
 
-export function createListener({
-  registry,
-  nonce,
-  handle,
-  answer,
-  answered,
-  unmarked,
-}: ListenerOptions): Listener {
+export function createListener(options: ListenerOptions): Listener {
+  const { registry, nonce, handle, respond, answered } = options
   const known = heardCommands(registry)
-  /** Only where text comes in pieces; an idle agent has none. */
+  /** For text that comes in pieces; an idle agent has none. */
   let scanner: Scanner | undefined
   let last: Promise<unknown> = Promise.resolve()
+  let streamed: Utterance = { text: '', channel: 'api' }
 
   async function act(
     found: Scanned,
     { channel }: Utterance,
     place: string | undefined,
-  ): Promise<{ given: Answer; isSettled: boolean } | undefined> {
+  ): Promise<{ response: CommandResponse; isSettled: boolean } | undefined> {
     if (!found.ok) {
-      // Quoted code is no mistake: an agent may well explain the protocol to another. A screen is full of others' text.
+      // Quoted commands are no mistakes: an agent may explain the protocol. A screen is full of other people's text.
       if (QUOTED.has(found.code) || channel === 'pane') return undefined
       const block = renderResponse('unknown', problemReceipt(found))
-      return { given: { block, wakes: true, isMistake: true }, isSettled: true }
+      return { response: { block, wakes: true, isMistake: true }, isSettled: true }
     }
     const { [NONCE]: mark, ...fields } = found.fields
     if (channel === 'pane' && mark !== nonce) {
-      unmarked(found.type)
+      options.onUnmarked?.(found.type)
       return undefined
     }
     const said = { type: found.type, fields, ignored: found.ignored }
@@ -109,41 +137,40 @@ export function createListener({
       channel: 'text',
       ...(place === undefined ? {} : { idempotencyKey: place }),
     }).catch((error: unknown) => {
-      // A full disk is the agent's to know, too. Read again, the command is tried again, and answered.
+      // The agent must learn of a full disk, too. Read again later, the command is tried again.
       isSettled = false
       return errorReceipt(asAppError(error))
     })
-    const given = {
+    const response = {
       block: renderResponse(found.type, receipt),
-      wakes: isWaitedFor(registry.find(found.type)?.confirmation === true, receipt),
+      wakes: isAwaited(registry, found.type, receipt),
       isMistake: receipt.status === 'error',
     }
-    return { given, isSettled }
+    return { response, isSettled }
   }
 
-  /** Carried out one after the other; an answer that takes its time to arrive keeps no later command back. */
+  /** Carries commands out one after the other; a response that takes long to arrive holds up no later command. */
   function actInOrder(found: readonly Scanned[], utterance: Utterance): Promise<void> {
     if (found.length === 0) return Promise.resolve()
-    const answers = last.then(async () => {
+    const responses = last.then(async () => {
       const arriving: Promise<void>[] = []
       for (const one of found) {
-        // The place in the record makes it act once, however often the record is read (C25).
+        // The place in the transcript is the idempotency key: however often it is read, the command acts once (C25).
         const { key } = utterance
         const place = key === undefined ? undefined : `${key}@${one.span.offset}`
-        const outcome = await act(one, utterance, place)
-        if (outcome === undefined) continue
-        const { given, isSettled } = outcome
-        if (!given.wakes || !isSettled || place === undefined) arriving.push(answer(given))
-        else if (!(await answered?.has(place))) arriving.push(answer(given).then(() => answered?.add(place)))
+        const done = await act(one, utterance, place)
+        if (done === undefined) continue
+        const { response, isSettled } = done
+        if (!response.wakes || !isSettled || place === undefined) arriving.push(respond(response))
+        else if (!(await answered?.has(place)))
+          arriving.push(respond(response).then(() => answered?.add(place)))
       }
       return arriving
     })
-    // What went wrong with one keeps no later one back.
-    last = answers.catch(() => {})
-    return answers.then(async (arriving) => void (await Promise.all(arriving)))
+    last = responses.catch(() => {})
+    return responses.then(async (arriving) => void (await Promise.all(arriving)))
   }
 
-  let streamed: Utterance = { text: '', channel: 'api' }
   return {
     hear(utterance) {
       if (utterance.key !== undefined) return actInOrder(scanText(utterance.text, known), utterance)
@@ -159,25 +186,26 @@ export function createListener({
   }
 }
 
-function isWaitedFor(isConfirmation: boolean, receipt: Receipt): boolean {
+/** The agent doesn't wait for the success of a command whose definition says so. */
+function isAwaited(registry: Registry, type: string, receipt: Receipt): boolean {
   if (receipt.status === 'delivered')
     return receipt.recipients?.some((one) => one.status !== 'delivered') ?? false
-  return receipt.status !== 'ok' || !isConfirmation
+  return receipt.status !== 'ok' || registry.find(type)?.confirmation !== true
 }
 
-/** What a text says that cannot be carried out. Where the door would say the same, it is said in the door's words. */
+/** The receipt for text that looks like a command and isn't one. The door uses the same words for the same mistakes. */
 export function problemReceipt({
   code,
   message,
   hint,
-}: Pick<Problem, 'code' | 'message' | 'hint'>): ErrorReceipt {
+}: Pick<ScanProblem, 'code' | 'message' | 'hint'>): ErrorReceipt {
   if (code === 'TOO_LARGE' || code === 'UNKNOWN_COMMAND') return { status: 'error', code, message, hint }
   return { status: 'error', code: 'NOT_EXTRACTED', message: `${code}: ${message}`, hint }
 }
 
 const QUOTED = new Set(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
 
-/** The messages that a receipt itself brings to whoever gets it. */
+/** Ids of the messages that a receipt itself contains. */
 export function handedOutBy(type: string, receipt: Receipt): string[] {
   if (type !== 'mailbox_check' || receipt.status !== 'ok') return []
   const messages = (receipt.details?.messages ?? []) as { id: string }[]

@@ -1,114 +1,114 @@
 import { renderRemark } from '../protocol/response.ts'
-import type { Answer } from './listener.ts'
+import type { CommandResponse } from './listener.ts'
 
-type Given = Pick<Answer, 'block' | 'wakes'>
+type Response = Pick<CommandResponse, 'block' | 'wakes'>
 
-/** The answers to an agent's commands, until a turn brings them. */
-export interface WaitingAnswers {
-  /** Resolves when it reached the agent; for one that it need not be woken for, at once. */
-  add(answer: Given): Promise<void>
+/** Responses to an agent's commands that wait for its next turn. */
+export interface PendingResponses {
+  /** Resolves when the response reached the agent; at once for one that the agent need not be woken for. */
+  add(response: Response): Promise<void>
   /** Whether the agent waits for one of them. */
   areAwaited(): boolean
-  /** The oldest, as many as fit into one turn. */
-  take(): GivenAnswers
+  /** Takes the oldest ones, as many as fit into one turn. */
+  take(): ResponsesOfTurn
 }
 
-/** Those of one turn. What became of it is told once. */
-export interface GivenAnswers {
+/** Responses handed over in one turn. Exactly one of the three methods is called, once. */
+export interface ResponsesOfTurn {
   readonly blocks: readonly string[]
   arrived(): void
-  /** They were surely not given. */
+  /** They surely didn't arrive. */
   putBack(): void
-  /** Nobody knows: they come again, rather than not at all; but not for ever. */
-  doubt(): void
+  /** Nobody can tell: they are handed over again, at most TRIES times. */
+  unknown(): void
 }
 
-interface WaitingAnswer extends Given {
+interface PendingResponse extends Response {
   arrived(): void
-  /** How often it was given without a sign that it arrived. */
+  /** How often it was handed over without evidence that it arrived. */
   tries: number
-  /** How many commands it is about. */
-  stands: number
+  /** How many commands it answers. */
+  commands: number
 }
 
 const TRIES = 3
 const TURN_BYTES = 50_000
-/** An agent may say a lot before its next turn: of what is beyond these it is only told how much it was. */
-const MOST = { confirmations: 20, awaited: 100 }
+/** An agent may send many commands before its next turn; beyond these limits it only learns how many there were. */
+const LIMITS = { confirmations: 20, awaited: 100 }
 
-export function createWaitingAnswers(): WaitingAnswers {
-  let waiting: WaitingAnswer[] = []
-  /** Commands whose answers gave way to newer ones. */
-  let confirmed = 0
-  /** For whoever waits for an answer that there was no room for. */
-  let further: (() => void)[] = []
+export function createPendingResponses(): PendingResponses {
+  let pending: PendingResponse[] = []
+  /** Commands whose confirmations were dropped for newer ones. */
+  let dropped = 0
+  /** Callbacks of awaited responses that there was no room for. */
+  let overflow: (() => void)[] = []
 
-  const count = (wakes: boolean) => waiting.filter((answer) => answer.wakes === wakes).length
+  const count = (wakes: boolean) => pending.filter((response) => response.wakes === wakes).length
 
-  function confirm(answer: Given) {
-    waiting.push({ ...answer, arrived() {}, tries: 0, stands: 1 })
-    while (count(false) > MOST.confirmations) {
-      const oldest = waiting.findIndex(({ wakes }) => !wakes)
-      confirmed += waiting.splice(oldest, 1)[0]!.stands
+  function addConfirmation(response: Response) {
+    pending.push({ ...response, arrived() {}, tries: 0, commands: 1 })
+    while (count(false) > LIMITS.confirmations) {
+      const oldest = pending.findIndex(({ wakes }) => !wakes)
+      dropped += pending.splice(oldest, 1)[0]!.commands
     }
   }
 
-  function tallyConfirmed(): WaitingAnswer[] {
-    if (confirmed === 0) return []
-    const block = renderRemark(`Answered as well, before these: ${counted(confirmed)}`)
-    const tally = { block, wakes: false, arrived() {}, tries: 0, stands: confirmed }
-    confirmed = 0
-    return [tally]
+  function summarizeDropped(): PendingResponse[] {
+    if (dropped === 0) return []
+    const block = renderRemark(`Answered as well, before these: ${counted(dropped)}`)
+    const summary = { block, wakes: false, arrived() {}, tries: 0, commands: dropped }
+    dropped = 0
+    return [summary]
   }
 
-  function tallyFurther(): WaitingAnswer[] {
-    if (further.length === 0 || waiting.length > 0) return []
-    const answered = further
-    further = []
-    const much = `${counted(answered.length)}, too many at once to be shown`
+  function summarizeOverflow(): PendingResponse[] {
+    if (overflow.length === 0 || pending.length > 0) return []
+    const callbacks = overflow
+    overflow = []
+    const much = `${counted(callbacks.length)}, too many at once to be shown`
     const block = renderRemark(`Answered as well: ${much}. Where you need an answer, ask again.`)
     const arrived = () => {
-      for (const tell of answered) tell()
+      for (const callback of callbacks) callback()
     }
-    return [{ block, wakes: true, arrived, tries: 0, stands: answered.length }]
+    return [{ block, wakes: true, arrived, tries: 0, commands: callbacks.length }]
   }
 
-  function takeOldest(): WaitingAnswer[] {
+  function takeOldest(): PendingResponse[] {
     let bytes = 0
-    const end = waiting.findIndex(({ block }, index) => {
+    const end = pending.findIndex(({ block }, index) => {
       bytes += Buffer.byteLength(block)
       return index > 0 && bytes > TURN_BYTES
     })
-    return waiting.splice(0, end < 0 ? waiting.length : end)
+    return pending.splice(0, end < 0 ? pending.length : end)
   }
 
   return {
-    areAwaited: () => further.length > 0 || waiting.some(({ wakes }) => wakes),
-    add(answer) {
-      if (!answer.wakes) {
-        confirm(answer)
+    areAwaited: () => overflow.length > 0 || pending.some(({ wakes }) => wakes),
+    add(response) {
+      if (!response.wakes) {
+        addConfirmation(response)
         return Promise.resolve()
       }
       return new Promise((resolve) => {
-        if (count(true) >= MOST.awaited) further.push(resolve)
-        else waiting.push({ ...answer, arrived: resolve, tries: 0, stands: 1 })
+        if (count(true) >= LIMITS.awaited) overflow.push(resolve)
+        else pending.push({ ...response, arrived: resolve, tries: 0, commands: 1 })
       })
     },
     take() {
-      const given = [...tallyConfirmed(), ...takeOldest(), ...tallyFurther()]
+      const taken = [...summarizeDropped(), ...takeOldest(), ...summarizeOverflow()]
       return {
-        blocks: given.map(({ block }) => block),
+        blocks: taken.map(({ block }) => block),
         arrived() {
-          for (const answer of given) answer.arrived()
+          for (const response of taken) response.arrived()
         },
         putBack() {
-          waiting = [...given, ...waiting]
+          pending = [...taken, ...pending]
         },
-        doubt() {
-          for (const answer of given) answer.tries += 1
-          // Whoever waits for one that is given up would hear nothing more of the agent.
-          for (const answer of given.filter(({ tries }) => tries >= TRIES)) answer.arrived()
-          waiting = [...given.filter(({ tries }) => tries < TRIES), ...waiting]
+        unknown() {
+          for (const response of taken) response.tries += 1
+          // Resolve those given up, too: the listener would otherwise wait for them for ever.
+          for (const response of taken.filter(({ tries }) => tries >= TRIES)) response.arrived()
+          pending = [...taken.filter(({ tries }) => tries < TRIES), ...pending]
         },
       }
     },

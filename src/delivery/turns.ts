@@ -1,46 +1,63 @@
+/**
+ * Hands the messages that wait for one agent over to its session, one turn at a time, and follows each message until
+ * there is evidence of where it ended up (C27).
+ *
+ * States of the hand-over, each with the field that marks it:
+ *
+ *   resting       There is nothing to hand over, or the agent isn't ready for it: not idle, paused, halted, or just
+ *                 being interrupted. `look` leaves this state once the agent is ready.
+ *   checking      [isRunning] Looks up `uncertain` messages by their id. The session answers `submitted`, `absent`
+ *                 (then the message is queued again) or `unknown` (then it stays uncertain and is checked later).
+ *   handing over  [current] One turn is with the runtime, which answers how far it came. Until the runtime has written
+ *                 anything, `withdraw` cancels the turn, and its messages are queued again.
+ *   backing off   [refusedUntil] The agent didn't take the last turn. Nothing is handed over until then, or until
+ *                 `refresh` reports that the session changed.
+ *   closed        [isClosed] The session is over. The next session of the agent checks what this one left uncertain.
+ *
+ * A message that was taken out of the queue (`reserved`) goes back to the queue whenever its turn doesn't happen.
+ */
+
 import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
+import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
-import { doubtfulDeliveries } from '../messages/store/deliveries.ts'
+import { doubtfulDeliveries, unansweredDeliveries } from '../messages/store/deliveries.ts'
 import type { Mail } from '../messages/store/messages.ts'
 import { renderEnvelope } from '../protocol/envelope.ts'
 import type { Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { interruptUnderWay } from './interrupts.ts'
-import { createLadder, type Ladder } from './ladder.ts'
-import type { WaitingAnswers } from './pending-responses.ts'
+import { pendingInterrupt } from './interrupts.ts'
+import type { PendingResponses, ResponsesOfTurn } from './pending-responses.ts'
 
-/** Puts before one agent what waits for it, turn by turn: when it may be given, and what becomes of each turn. */
-export interface Handover {
-  /** The session is there: what an earlier one left in doubt is looked for, then deliveries begin. */
+export interface Turns {
+  /** The session is up. Messages that an earlier session left uncertain are checked before anything newer goes out. */
   begin(session: Session): Promise<void>
-  /** Something may be there for the agent. */
+  /** Something may wait for the agent. */
   look(): void
-  /** The session, or what is allowed with it, has changed: what was refused before may be taken now. */
+  /** The session, or what it is allowed, has changed: the agent may take now what it refused before. */
   refresh(): void
-  /** In the transaction that stores a message. Says whether it was taken. */
-  take(tx: Tx): Promise<boolean>
+  /** In the transaction that stores a message: reserves it for the next turn, and returns whether it did. */
+  reserve(tx: Tx): Promise<boolean>
   arrived: SessionPort['arrived']
   waits: SessionPort['waits']
-  /** What keeps text from the agent though it is idle. */
-  waitsFor(): string | undefined
-  /** How many messages nobody knows of whether they arrived. */
-  doubts(): number
-  /** Settled when the turn that is being given has been. */
-  giving(): Promise<unknown> | undefined
-  /** Settled when the turn that is being given, and all that is known of those before it, is on record. */
-  noted(): Promise<unknown>
-  /** When the last turn was given. */
-  givenAt(): number
-  /** There is an urgent message in the turn that is being given, or in the last one. */
-  isGivenUrgent(): boolean
-  /** A delivery that has not begun is no longer wanted. */
+  /** Why an idle agent gets no text, such as a person's draft. */
+  obstacle(): string | undefined
+  uncertainCount(): number
+  /** Resolves when the runtime has answered for the turn that is being handed over; undefined while there is none. */
+  handingOver(): Promise<unknown> | undefined
+  /** Resolves when the turn that is being handed over, and everything known of earlier ones, is stored. */
+  recorded(): Promise<unknown>
+  /** When the last turn was handed over. */
+  handedOverAt(): number
+  /** Whether the turn that is being handed over, or the last one, contains an urgent message. */
+  isUrgent(): boolean
+  /** Cancels a turn that the runtime hasn't begun to write. */
   withdraw(why: string): void
-  dismiss(): void
+  close(): void
 }
 
-export interface HandoverOptions {
+export interface TurnsOptions {
   name: string
   store: Store
   mailboxes: Mailboxes
@@ -49,387 +66,434 @@ export interface HandoverOptions {
   /** Names the runtime in the evidence. */
   runtime: string
   deliver: 'together' | 'single'
-  /** None before it said anything that is answered. */
-  answers(): WaitingAnswers | undefined
-  /** Nothing is to be given to it. */
+  /** Responses to the agent's commands; undefined until it has sent one. */
+  responses(): PendingResponses | undefined
+  /** Whether the agent is paused or the team halted. */
   isHeld(): boolean
-  /** Messages are given to it, not only answers to what it said. */
-  mailGiven(): void
-  /** What was handed out is in the queue again. */
-  cameBack(): void
-  /** A delivery moved, or what it waits for has changed. */
-  moved(): void
+  /** A turn with messages, not only with responses, is about to be handed over. */
+  onMailHandedOver(): void
+  /** Messages went back to the queue. */
+  onRequeued(): void
+  /** A delivery state or the obstacle has changed. */
+  onChanged(): void
 }
 
-/** What one turn holds at most: a terminal takes it in one paste. The rest is the next turn. */
-const TURN = { messages: 50, bytes: 150_000 }
-/** After a full disk or a lost database. */
-const TRY_AGAIN_MS = 2000
-/** A delivery that could not begin, and a doubt that stays, are looked at again when the session changes, and after this. */
-const NOT_NOW_MS = 5000
-/** What an earlier session left in doubt is given again before anything newer, if it is found out so soon. */
-const LEFT_MS = 6000
-const LEFT_LOOK_MS = 500
-/** So often; then it is not soon settled, and each time costs steps on record, or a look into all that was ever said. */
-const SOON_TRIES = 12
-const NOT_SOON_MS = 60_000
-/** The runtime tells when nothing is in the way any more; this is for one that fails to. */
-const OBSTRUCTED_MS = 600_000
+/** One paste into a terminal takes this much; the rest is the next turn. */
+const TURN_LIMITS = { messages: 50, bytes: 150_000 }
+/** The store failed: a full disk or a lost database rarely recovers faster. */
+const RETRY_AFTER_FAILURE_MS = 2000
+/** A refused turn or an unknown message is tried again this soon, for the first EARLY_TRIES times … */
+const EARLY_RETRY_MS = 5000
+const EARLY_TRIES = 12
+/** … and then this rarely, because every try writes to the audit or searches the whole conversation. */
+const LATE_RETRY_MS = 60_000
+/** The runtime reports when an obstacle is gone; this covers a runtime that fails to. */
+const OBSTACLE_RETRY_MS = 600_000
+/** Hold newer messages this long while we check whether an earlier session delivered the older ones. */
+const HOLD_FOR_EARLIER_MS = 6000
+const CHECK_EARLIER_EVERY_MS = 500
 
-/** What is known of one agent's deliveries. What is done with it stands below, once for however many agents there are. */
-interface Desk extends Omit<HandoverOptions, 'deliver'> {
-  /** Of messages in one turn. */
-  readonly limit: number
-  /** Made with the first message that moves. */
-  ladder: Ladder | undefined
+/** State of one agent's hand-over. The functions below share it, so that an idle agent costs no closures. */
+interface HandOver extends Omit<TurnsOptions, 'deliver'> {
+  readonly messagesPerTurn: number
   session: Session | undefined
-  /** Handed out with their own commit, and not given yet. */
-  taken: Mail[]
-  /** The turn that is being given: what is in it, and how its wait is ended. */
-  giving: { ids: readonly string[]; gone: AbortController; done: Promise<unknown> } | undefined
-  /** All of it, with what is written down of it; never rejects. */
+  /** Already `written` by the transaction that stored them, and not handed over yet. */
+  reserved: Mail[]
+  current: { ids: readonly string[]; cancel: AbortController; done: Promise<unknown> } | undefined
+  /** The current turn up to its record in the store; never rejects. */
   turn: Promise<unknown> | undefined
-  givenAt: number
-  isGivenUrgent: boolean
-  waitsFor: string | undefined
-  /** Until then nothing is given: it would not be taken. */
-  refusesUntil: number
-  /** In a row, without anything new of the session. */
+  handedOverAt: number
+  isUrgent: boolean
+  obstacle: string | undefined
+  refusedUntil: number
+  /** Refusals in a row since the session last changed. */
   refusals: number
-  looksInVain: number
-  /** What an earlier session left is not overtaken until then; the time counts from when it is first looked for. */
-  leftUntil: number
-  isDelivering: boolean
+  /** Checks in a row that settled nothing. */
+  vainChecks: number
+  /** Newer messages wait until then for uncertain ones of an earlier session. Infinity: not checked yet. */
+  holdUntil: number
+  isRunning: boolean
+  /** Somebody called `look` since the last round. */
   isWanted: boolean
-  isDismissed: boolean
-  later: { at: number; cancel(): void } | undefined
+  isClosed: boolean
+  nextLook: { at: number; cancel(): void } | undefined
+  /** Uncertain messages by key; the value says whether the store knows that they are. */
+  readonly uncertain: Map<number, boolean>
+  /** Responses that were handed over in a turn whose messages are uncertain: they share the fate of those. */
+  readonly unproven: { keys: readonly number[]; responses: ResponsesOfTurn }[]
+  lastMove: Promise<unknown>
 }
 
-export function createHandover(options: HandoverOptions): Handover {
-  const { name, store, mailboxes, clock, log, runtime, answers, isHeld, mailGiven, cameBack, moved } = options
-  const desk: Desk = {
-    name,
-    store,
-    mailboxes,
-    clock,
-    log,
-    runtime,
-    answers,
-    isHeld,
-    mailGiven,
-    cameBack,
-    moved,
-    limit: options.deliver === 'single' ? 1 : TURN.messages,
-    ladder: undefined,
+export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
+  const own: HandOver = {
+    ...options,
+    messagesPerTurn: deliver === 'single' ? 1 : TURN_LIMITS.messages,
     session: undefined,
-    taken: [],
-    giving: undefined,
+    reserved: [],
+    current: undefined,
     turn: undefined,
-    givenAt: Number.NEGATIVE_INFINITY,
-    isGivenUrgent: false,
-    waitsFor: undefined,
-    refusesUntil: 0,
+    handedOverAt: Number.NEGATIVE_INFINITY,
+    isUrgent: false,
+    obstacle: undefined,
+    refusedUntil: 0,
     refusals: 0,
-    looksInVain: 0,
-    leftUntil: 0,
-    isDelivering: false,
+    vainChecks: 0,
+    holdUntil: 0,
+    isRunning: false,
     isWanted: false,
-    isDismissed: false,
-    later: undefined,
+    isClosed: false,
+    nextLook: undefined,
+    uncertain: new Map(),
+    unproven: [],
+    lastMove: Promise.resolve(),
   }
 
   return {
     async begin(started) {
-      const left = await doubtfulDeliveries(desk.store, desk.name)
-      if (left.length > 0) steps(desk).begin(left)
-      if (left.length > 0) desk.leftUntil = Number.POSITIVE_INFINITY
-      desk.session = started
-      look(desk)
+      const left = await doubtfulDeliveries(own.store, own.name)
+      for (const key of left) own.uncertain.set(key, false)
+      if (left.length > 0) own.holdUntil = Number.POSITIVE_INFINITY
+      own.session = started
+      look(own)
     },
-    look: () => look(desk),
-    refresh: () => refresh(desk),
-    async take(tx) {
-      const { isDelivering, taken } = desk
-      if (isDelivering || taken.length > 0 || doubts(desk) > 0 || isRefusing(desk) || !isListening(desk))
-        return false
-      const { messages, remaining } = await handOut(desk, tx)
+    look: () => look(own),
+    refresh: () => refresh(own),
+    async reserve(tx) {
+      if (own.isRunning || own.reserved.length > 0 || own.uncertain.size > 0) return false
+      if (isBackingOff(own) || !isReady(own)) return false
+      const { messages, remaining } = await takeFromQueue(own, tx)
       if (messages.length === 0) return false
       tx.afterCommit(() => {
-        desk.taken.push(...messages)
-        look(desk)
-        // It only looks again after this turn.
-        if (remaining > 0) desk.isWanted = true
+        own.reserved.push(...messages)
+        look(own)
+        if (remaining > 0) own.isWanted = true
       })
       return true
     },
     arrived(ids, state, evidence) {
-      if (desk.isDismissed) return
-      const { giving, waitsFor } = desk
-      // A person sent it out of the input box that we wait for: it must not come a second time.
-      if (state !== 'queued' && waitsFor !== undefined && ids.some((id) => giving?.ids.includes(id)))
-        giving?.gone.abort('the agent has a message of it already')
-      const takenBack = state === 'queued'
-      steps(desk)
-        .move(ids, state, evidence, takenBack)
-        .then(
-          () => (takenBack ? look(desk) : undefined),
-          (error: unknown) => {
-            desk.log.error({ agent: desk.name, err: error }, 'evidence of a delivery could not be stored')
-            lookLater(desk, TRY_AGAIN_MS)
-          },
-        )
+      if (own.isClosed) return
+      const { current, obstacle } = own
+      const isQueued = state === 'queued'
+      // A person sent the message out of the input box that we wait for: it must not come a second time.
+      if (!isQueued && obstacle !== undefined && ids.some((id) => current?.ids.includes(id)))
+        current?.cancel.abort('the agent has a message of it already')
+      move(own, ids, state, evidence, isQueued).then(
+        () => (isQueued ? look(own) : undefined),
+        (error: unknown) => {
+          own.log.error({ agent: own.name, err: error }, 'evidence of a delivery could not be stored')
+          lookLater(own, RETRY_AFTER_FAILURE_MS)
+        },
+      )
     },
     waits(reason) {
-      if (desk.isDismissed || reason === desk.waitsFor) return
-      desk.waitsFor = reason
-      desk.moved()
-      if (reason === undefined) refresh(desk)
+      if (own.isClosed || reason === own.obstacle) return
+      own.obstacle = reason
+      own.onChanged()
+      if (reason === undefined) refresh(own)
     },
-    waitsFor: () => desk.waitsFor,
-    doubts: () => doubts(desk),
-    giving: () => desk.giving?.done,
-    async noted() {
-      await desk.turn
-      await desk.ladder?.noted()
+    obstacle: () => own.obstacle,
+    uncertainCount: () => own.uncertain.size,
+    handingOver: () => own.current?.done,
+    async recorded() {
+      await own.turn
+      await own.lastMove
     },
-    givenAt: () => desk.givenAt,
-    isGivenUrgent: () => desk.isGivenUrgent,
-    withdraw: (why) => desk.giving?.gone.abort(why),
-    dismiss() {
-      desk.isDismissed = true
-      desk.giving?.gone.abort('its session is over')
-      desk.later?.cancel()
-      // Answers that did not arrive stay unconfirmed: what they answer is read again in the next session.
+    handedOverAt: () => own.handedOverAt,
+    isUrgent: () => own.isUrgent,
+    withdraw: (why) => own.current?.cancel.abort(why),
+    close() {
+      own.isClosed = true
+      own.current?.cancel.abort('its session is over')
+      own.nextLook?.cancel()
+      // Responses that didn't arrive stay unconfirmed: the next session reads their commands again.
     },
   }
 }
 
-function isListening({ isDismissed, isHeld, session }: Desk): boolean {
-  return !isDismissed && !isHeld() && session?.state === 'idle' && interruptUnderWay(session) === undefined
+/**
+ * A process may end before it recorded what it took. Its unanswered messages become uncertain, so that the session that
+ * resumes the conversation looks for them.
+ */
+export async function doubtUnanswered(store: Store, mailboxes: Mailboxes, agent: string): Promise<void> {
+  const evidence = 'the process that took it has ended; it is looked for in the conversation'
+  await store.write(async (tx) =>
+    mailboxes.moved(tx, agent, await unansweredDeliveries(tx, agent), 'uncertain', evidence, true),
+  )
 }
 
-function steps(desk: Desk): Ladder {
-  const { name, store, mailboxes, moved } = desk
-  desk.ladder ??= createLadder({ name, store, mailboxes, moved, isDismissed: () => desk.isDismissed })
-  return desk.ladder
+// ── When to hand over ────────────────────────────────────────────────────────────────────────────
+
+function isReady({ isClosed, isHeld, session }: HandOver): boolean {
+  return !isClosed && !isHeld() && session?.state === 'idle' && pendingInterrupt(session) === undefined
 }
 
-function doubts({ ladder }: Desk): number {
-  return ladder?.doubts() ?? 0
+function isBackingOff({ clock, refusedUntil }: HandOver): boolean {
+  return clock.now() < refusedUntil
 }
 
-function areAnswersAwaited({ answers }: Desk): boolean {
-  return answers()?.areAwaited() ?? false
+/** Newer messages must not overtake uncertain ones of an earlier session. */
+function isHoldingForEarlier({ clock, holdUntil, uncertain }: HandOver): boolean {
+  return clock.now() < holdUntil && uncertain.size > 0
 }
 
-// ── when ─────────────────────────────────────────────────────────────────────────────────────────
-
-/** While a turn is given, it makes us look again after it. */
-function look(desk: Desk) {
-  desk.isWanted = true
-  if (!desk.isDelivering) void deliverAll(desk)
+function look(own: HandOver) {
+  own.isWanted = true
+  if (!own.isRunning) void run(own)
 }
 
-function refresh(desk: Desk) {
-  desk.refusesUntil = 0
-  desk.refusals = 0
-  desk.looksInVain = 0
-  look(desk)
+function refresh(own: HandOver) {
+  own.refusedUntil = 0
+  own.refusals = 0
+  own.vainChecks = 0
+  look(own)
 }
 
-/** It took nothing just now: without news of it, nothing is handed out that would only come back. */
-function noteRefusal(desk: Desk) {
-  desk.refusals += 1
-  const pauseMs = desk.waitsFor === undefined ? pauseAfter(desk.refusals) : OBSTRUCTED_MS
-  desk.refusesUntil = desk.clock.now() + pauseMs
-}
-
-function isRefusing({ clock, refusesUntil }: Desk): boolean {
-  return clock.now() < refusesUntil
-}
-
-/** At the earliest of the times that were asked for. */
-function lookLater(desk: Desk, ms: number) {
-  const { clock, later, isDismissed } = desk
+/** Keeps the earliest of the times that were asked for. */
+function lookLater(own: HandOver, ms: number) {
+  const { clock, nextLook, isClosed } = own
   const at = clock.now() + ms
-  if (isDismissed || (later !== undefined && later.at <= at)) return
-  later?.cancel()
+  if (isClosed || (nextLook !== undefined && nextLook.at <= at)) return
+  nextLook?.cancel()
   const cancel = clock.after(ms, () => {
-    desk.later = undefined
-    look(desk)
+    own.nextLook = undefined
+    look(own)
   })
-  desk.later = { at, cancel }
+  own.nextLook = { at, cancel }
 }
 
-async function deliverAll(desk: Desk) {
-  desk.isDelivering = true
-  desk.later?.cancel()
-  desk.later = undefined
+/** checking → handing over, for as long as somebody asks and the agent is ready. */
+async function run(own: HandOver) {
+  own.isRunning = true
+  own.nextLook?.cancel()
+  own.nextLook = undefined
   try {
-    while (desk.isWanted && isListening(desk)) {
-      desk.isWanted = false
-      await lookForDoubts(desk)
-      if (isListening(desk) && !isRefusing(desk) && !isLooking(desk)) await noteTurn(desk, deliverTurn(desk))
+    while (own.isWanted && isReady(own)) {
+      own.isWanted = false
+      await checkUncertain(own)
+      if (!isReady(own) || isBackingOff(own) || isHoldingForEarlier(own)) continue
+      const turn = handOverTurn(own)
+      own.turn = turn.catch(() => {})
+      await turn.finally(() => {
+        own.turn = undefined
+      })
     }
-    if (isRefusing(desk)) lookLater(desk, desk.refusesUntil - desk.clock.now())
-    if (desk.isWanted)
-      interruptUnderWay(desk.session)?.then(
-        () => look(desk),
-        () => look(desk),
-      )
+    if (isBackingOff(own)) lookLater(own, own.refusedUntil - own.clock.now())
+    if (own.isWanted) {
+      const again = () => look(own)
+      pendingInterrupt(own.session)?.then(again, again)
+    }
   } catch (error) {
-    if (desk.isDismissed) return
-    desk.log.error({ agent: desk.name, err: error }, 'a delivery failed; it will be tried again')
-    lookLater(desk, TRY_AGAIN_MS)
+    if (own.isClosed) return
+    own.log.error({ agent: own.name, err: error }, 'a delivery failed; it will be tried again')
+    lookLater(own, RETRY_AFTER_FAILURE_MS)
   } finally {
-    desk.isDelivering = false
-    if (desk.taken.length > 0 && (isRefusing(desk) || !isListening(desk))) void putBack(desk)
+    own.isRunning = false
+    if (own.reserved.length > 0 && (isBackingOff(own) || !isReady(own))) void requeueReserved(own)
   }
 }
 
-// ── turns ────────────────────────────────────────────────────────────────────────────────────────
-
-async function noteTurn(desk: Desk, turn: Promise<void>) {
-  desk.turn = turn.catch(() => {})
-  try {
-    await turn
-  } finally {
-    desk.turn = undefined
-  }
+function retryAfter(tries: number): number {
+  return tries <= EARLY_TRIES ? EARLY_RETRY_MS : LATE_RETRY_MS
 }
 
-/** First the answers to its own commands, then the messages that wait, as one turn. */
-async function deliverTurn(desk: Desk) {
+// ── Handing over one turn ────────────────────────────────────────────────────────────────────────
+
+/** One turn: the responses to the agent's own commands first, then the messages that wait. */
+async function handOverTurn(own: HandOver) {
   const { messages, remaining } =
-    desk.taken.length > 0 ? nextTaken(desk) : await desk.store.write((tx) => handOut(desk, tx))
-  if (!isListening(desk)) {
-    // Paused, halted or busy while they were handed out.
-    desk.taken.unshift(...messages)
+    own.reserved.length > 0 ? nextReserved(own) : await own.store.write((tx) => takeFromQueue(own, tx))
+  if (!isReady(own)) {
+    // Paused, halted or busy since: `run` puts them back.
+    own.reserved.unshift(...messages)
     return
   }
-  if (messages.length === 0 && !areAnswersAwaited(desk)) return
-  if (messages.length > 0) desk.mailGiven()
-  desk.isGivenUrgent = messages.some(({ priority }) => priority === 'urgent')
-  const given = desk.answers()?.take()
-  const turn = turnOf(messages, given?.blocks)
-  const arrival = await giveTurn(desk, turn)
-  if (desk.isDismissed) return
-  const { came, left } = splitBy(turn.ids, arrival.ids)
+  const areResponsesAwaited = () => own.responses()?.areAwaited() ?? false
+  if (messages.length === 0 && !areResponsesAwaited()) return
+  if (messages.length > 0) own.onMailHandedOver()
+  own.isUrgent = messages.some(({ priority }) => priority === 'urgent')
+  const responses = own.responses()?.take()
+  const turn: Turn = {
+    text: [...(responses?.blocks ?? []), ...messages.map(renderEnvelope)].join('\n\n'),
+    ids: messages.map((mail) => mail.id),
+  }
+  const arrival = await deliver(own, turn)
+  if (own.isClosed) return
+  const taken = arrival.ids ?? turn.ids
+  const came = turn.ids.filter((id) => taken.includes(id))
+  const left = turn.ids.filter((id) => !taken.includes(id))
   if (arrival.state === 'queued') {
-    desk.isGivenUrgent = false
-    given?.putBack()
-    noteRefusal(desk)
-    // Those behind it go back too, or they would overtake it.
-    await putBack(desk)
+    own.isUrgent = false
+    responses?.putBack()
+    own.refusals += 1
+    own.refusedUntil =
+      own.clock.now() + (own.obstacle === undefined ? retryAfter(own.refusals) : OBSTACLE_RETRY_MS)
+    // Messages behind it go back too, or they would overtake it.
+    await requeueReserved(own)
   } else {
-    desk.refusals = 0
-    if (remaining > 0) desk.isWanted = true
-    if (arrival.state !== 'uncertain') given?.arrived()
-    else if (turn.ids.length === 0) given?.doubt()
-    else if (given !== undefined) steps(desk).bind(came, given)
+    own.refusals = 0
+    if (remaining > 0) own.isWanted = true
+    if (arrival.state !== 'uncertain') {
+      responses?.arrived()
+      if (areResponsesAwaited()) own.isWanted = true
+    } else {
+      if (turn.ids.length === 0) responses?.unknown()
+      else if (responses !== undefined) own.unproven.push({ keys: keysOf(came), responses })
+      lookLater(own, EARLY_RETRY_MS)
+    }
   }
-  if (arrival.state === 'uncertain') lookLater(desk, NOT_NOW_MS)
-  else if (arrival.state !== 'queued' && areAnswersAwaited(desk)) desk.isWanted = true
   try {
-    await steps(desk).move(came, arrival.state, arrival.evidence)
+    await move(own, came, arrival.state, arrival.evidence)
   } finally {
-    if (left.length > 0) await giveNext(desk, left)
+    if (left.length > 0) {
+      // Whatever was reserved after them must come after them.
+      await requeueReserved(own)
+      await move(own, left, 'queued', 'there was no room for it in the turn that was handed over')
+      own.isWanted = true
+      own.onRequeued()
+    }
   }
-  if (arrival.state === 'queued') desk.cameBack()
+  if (arrival.state === 'queued') own.onRequeued()
 }
 
-/** They did not fit into the turn; what was handed out after them comes after them. */
-async function giveNext(desk: Desk, ids: readonly string[]) {
-  await putBack(desk)
-  await steps(desk).move(ids, 'queued', 'there was no room for it in the turn that was given')
-  desk.isWanted = true
-  desk.cameBack()
-}
-
-/** `arrived`: left out when all of them did. */
-function splitBy(ids: readonly string[], arrived: readonly string[] = ids) {
-  const came = ids.filter((id) => arrived.includes(id))
-  return { came, left: ids.filter((id) => !arrived.includes(id)) }
-}
-
-async function lookForDoubts(desk: Desk) {
-  const { clock, session } = desk
-  const areLeft = () => doubts(desk) > 0 || session?.hasPendingInput?.() === true
-  if (desk.leftUntil === Number.POSITIVE_INFINITY) desk.leftUntil = clock.now() + LEFT_MS
-  if (!areLeft()) return
-  await steps(desk).settleDoubts(session!)
-  if (!areLeft()) desk.leftUntil = 0
-  else if (isLooking(desk)) lookLater(desk, LEFT_LOOK_MS)
-  else {
-    desk.looksInVain += 1
-    // A program that hangs, or was stopped, tells of nothing when it goes on.
-    lookLater(desk, pauseAfter(desk.looksInVain))
-  }
-}
-
-function isLooking(desk: Desk): boolean {
-  return desk.clock.now() < desk.leftUntil && doubts(desk) > 0
-}
-
-async function giveTurn(desk: Desk, turn: Turn): Promise<Arrival> {
-  const gone = new AbortController()
+async function deliver(own: HandOver, turn: Turn): Promise<Arrival> {
+  const cancel = new AbortController()
   const { promise: done, resolve } = Promise.withResolvers<void>()
-  // Before it is given: the agent may turn busy with it at once.
-  desk.giving = { ids: turn.ids, gone, done }
+  // Set before the runtime gets it: the agent may turn busy with it at once.
+  own.current = { ids: turn.ids, cancel, done }
   let arrival: Arrival
   try {
-    arrival = await desk.session!.deliver(turn, gone.signal)
+    arrival = await own.session!.deliver(turn, cancel.signal)
   } catch (error) {
-    desk.log.error({ agent: desk.name, err: error }, 'the runtime failed at a delivery')
+    own.log.error({ agent: own.name, err: error }, 'the runtime failed at a delivery')
     arrival = { state: 'uncertain', evidence: `the runtime failed: ${reasonOf(error)}` }
   }
-  desk.giving = undefined
-  if (arrival.state !== 'queued') desk.givenAt = desk.clock.now()
+  own.current = undefined
+  if (arrival.state !== 'queued') own.handedOverAt = own.clock.now()
   resolve()
   return arrival
 }
 
-function handOut({ mailboxes, name, runtime, limit }: Desk, tx: Tx) {
+function takeFromQueue({ mailboxes, name, runtime, messagesPerTurn }: HandOver, tx: Tx) {
   return mailboxes.handOut(tx, name, `given to the ${runtime} runtime`, {
     byPriority: true,
     mustWake: true,
     untilFound: true,
-    limit,
-    maxBytes: TURN.bytes,
+    limit: messagesPerTurn,
+    maxBytes: TURN_LIMITS.bytes,
   })
 }
 
-function nextTaken({ taken, limit }: Desk) {
+function nextReserved({ reserved, messagesPerTurn }: HandOver) {
   let bytes = 0
-  const end = taken.findIndex((mail, index) => {
+  const end = reserved.findIndex((mail, index) => {
     bytes += Buffer.byteLength(mail.content)
-    return index > 0 && (index >= limit || bytes > TURN.bytes)
+    return index > 0 && (index >= messagesPerTurn || bytes > TURN_LIMITS.bytes)
   })
-  const messages = taken.splice(0, end < 0 ? taken.length : end)
-  return { messages, remaining: taken.length }
+  const messages = reserved.splice(0, end < 0 ? reserved.length : end)
+  return { messages, remaining: reserved.length }
 }
 
-/** It turned busy, was paused or ended in between. */
-async function putBack(desk: Desk) {
-  const ids = desk.taken.map((mail) => mail.id)
-  desk.taken = []
-  await steps(desk)
-    .move(ids, 'queued', 'not given: the agent no longer waited for it')
+/** The agent turned busy, was paused or ended before their turn. */
+async function requeueReserved(own: HandOver) {
+  const ids = own.reserved.map((mail) => mail.id)
+  own.reserved = []
+  await move(own, ids, 'queued', 'not given: the agent no longer waited for it').catch((error: unknown) => {
+    if (!own.isClosed)
+      own.log.error({ agent: own.name, err: error }, 'a message that was not given stays written')
+  })
+  if (ids.length > 0) own.onRequeued()
+}
+
+// ── Evidence ─────────────────────────────────────────────────────────────────────────────────────
+
+function move(
+  own: HandOver,
+  ids: readonly string[],
+  state: Arrival['state'],
+  evidence: string,
+  takenBack = false,
+): Promise<void> {
+  const moved = moveKeys(own, keysOf(ids), state, evidence, takenBack)
+  own.lastMove = Promise.allSettled([own.lastMove, moved]).then(() => {})
+  return moved
+}
+
+async function moveKeys(
+  own: HandOver,
+  keys: readonly number[],
+  state: Arrival['state'],
+  evidence: string,
+  takenBack = false,
+) {
+  if (keys.length === 0 || own.isClosed) return
+  const { uncertain } = own
+  const moved = await own.store
+    .write((tx) => own.mailboxes.moved(tx, own.name, keys, state, evidence, takenBack))
     .catch((error: unknown) => {
-      if (desk.isDismissed) return
-      // They stay `written`, and are looked for.
-      desk.log.error({ agent: desk.name, err: error }, 'a message that was not given stays written')
+      // The record is wrong now, so the messages are checked.
+      for (const key of keys) if (!uncertain.has(key)) uncertain.set(key, false)
+      throw error
     })
-  if (ids.length > 0) desk.cameBack()
+  if (state === 'uncertain') {
+    for (const key of moved) uncertain.set(key, true)
+    // The others had evidence before the runtime lost track.
+    const proven = keys.filter((key) => !uncertain.has(key))
+    settle(own, proven, 'submitted')
+  } else settle(own, keys, state)
+  own.onChanged()
 }
 
-function turnOf(messages: readonly Mail[], answers: readonly string[] = []): Turn {
-  return {
-    text: [...answers, ...messages.map(renderEnvelope)].join('\n\n'),
-    ids: messages.map((mail) => mail.id),
+function settle(own: HandOver, keys: readonly number[], state: Exclude<Arrival['state'], 'uncertain'>) {
+  for (const key of keys) {
+    own.uncertain.delete(key)
+    const index = own.unproven.findIndex((turn) => turn.keys.includes(key))
+    const [turn] = index < 0 ? [] : own.unproven.splice(index, 1)
+    if (state === 'queued') turn?.responses.putBack()
+    else turn?.responses.arrived()
   }
 }
 
-function pauseAfter(tries: number): number {
-  return tries <= SOON_TRIES ? NOT_NOW_MS : NOT_SOON_MS
+async function checkUncertain(own: HandOver) {
+  const { clock, session } = own
+  const isAnythingLeft = () => own.uncertain.size > 0 || session?.hasPendingInput?.() === true
+  if (own.holdUntil === Number.POSITIVE_INFINITY) own.holdUntil = clock.now() + HOLD_FOR_EARLIER_MS
+  if (!isAnythingLeft()) return
+  await locateUncertain(own, session!)
+  if (!isAnythingLeft()) own.holdUntil = 0
+  else if (isHoldingForEarlier(own)) lookLater(own, CHECK_EARLIER_EVERY_MS)
+  else {
+    // A program that hung or was stopped doesn't report that it goes on, so the clock must.
+    own.vainChecks += 1
+    lookLater(own, retryAfter(own.vainChecks))
+  }
+}
+
+const STATE_AT = { submitted: 'submitted', absent: 'queued', unknown: 'uncertain' } as const
+
+async function locateUncertain(own: HandOver, session: Session) {
+  const { uncertain } = own
+  if (uncertain.size > 0) {
+    // The agent itself may have acknowledged some of them.
+    const open = new Set(await doubtfulDeliveries(own.store, own.name))
+    const acknowledged = [...uncertain.keys()].filter((key) => !open.has(key))
+    settle(own, acknowledged, 'read')
+  }
+  const keys = [...uncertain.keys()]
+  const places = await session.locate(keys.map((key) => formatId('msg', key)))
+  const moves = new Map<string, { keys: number[]; state: Arrival['state']; evidence: string }>()
+  for (const [index, { at, evidence }] of places.entries()) {
+    const key = keys[index]!
+    const isRecorded = uncertain.get(key)
+    // Settled meanwhile; or still unknown, which is recorded already.
+    if (isRecorded === undefined || (at === 'unknown' && isRecorded)) continue
+    if (at === 'unknown') uncertain.set(key, true)
+    const same = moves.get(`${at} ${evidence}`) ?? { keys: [], state: STATE_AT[at], evidence }
+    moves.set(`${at} ${evidence}`, same)
+    same.keys.push(key)
+  }
+  for (const { keys, state, evidence } of moves.values()) await moveKeys(own, keys, state, evidence)
+}
+
+function keysOf(ids: readonly string[]): number[] {
+  return ids.map((id) => parseId('msg', id)).filter((key) => key !== undefined)
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
-import { createAnsweredPlaces } from '../../src/delivery/answered-commands.ts'
-import { type Answer, createListener } from '../../src/delivery/listener.ts'
+import { type CommandResponse, createAnsweredCommands, createListener } from '../../src/delivery/listener.ts'
 import type { Receipt } from '../../src/protocol/receipt.ts'
 import { createRegistry } from '../../src/protocol/registry.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -13,15 +12,14 @@ describe('an agent whose words are heard while the store is away', () => {
   it('is told so, and is heard again when it is back (C25)', async () => {
     const broken = { get: () => Promise.reject(GONE), write: () => Promise.reject(GONE) } as unknown as Store
     const log = { warn: vi.fn(), error: vi.fn(), info: vi.fn() }
-    const answers: Answer[] = []
+    const answers: CommandResponse[] = []
     let receipt: () => Promise<Receipt> = () => Promise.reject(GONE)
     const listener = createListener({
       registry: createRegistry(),
       nonce: 'n',
       handle: () => receipt(),
-      answer: async (given) => void answers.push(given),
-      answered: createAnsweredPlaces(broken, 'Alice', log as never),
-      unmarked: vi.fn(),
+      respond: async (response) => void answers.push(response),
+      answered: createAnsweredCommands(broken, 'Alice', log as never),
     })
     await listener.hear({ text: COMMAND, channel: 'transcript', key: 'k1' })
     await listener.endTurn()
@@ -40,15 +38,14 @@ describe('an agent whose words are heard while the store is away', () => {
       has: async (place: string) => places.has(place),
       add: async (place: string) => void places.add(place),
     }
-    const answers: Answer[] = []
+    const answers: CommandResponse[] = []
     let receipt: () => Promise<Receipt> = () => Promise.reject(GONE)
     const listener = createListener({
       registry: createRegistry(),
       nonce: 'n',
       handle: () => receipt(),
-      answer: async (given) => void answers.push(given),
+      respond: async (response) => void answers.push(response),
       answered,
-      unmarked: vi.fn(),
     })
     const said = { text: COMMAND, channel: 'transcript', key: 'k1' } as const
     await listener.hear(said)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createWaitingAnswers } from '../../src/delivery/pending-responses.ts'
+import { createPendingResponses } from '../../src/delivery/pending-responses.ts'
 
 const confirmation = (block: string) => ({ block, wakes: false })
 const awaited = (block: string) => ({ block, wakes: true })
@@ -11,7 +11,7 @@ async function isDone(promise: Promise<void>): Promise<boolean> {
 
 describe('the answers to an agent', () => {
   it('come in the order they were given, once', () => {
-    const answers = createWaitingAnswers()
+    const answers = createPendingResponses()
     answers.add(confirmation('one'))
     void answers.add(awaited('two'))
     expect(answers.areAwaited()).toBe(true)
@@ -21,7 +21,7 @@ describe('the answers to an agent', () => {
   })
 
   it('that only confirm are twenty at most, and the number of those before them', () => {
-    const answers = createWaitingAnswers()
+    const answers = createPendingResponses()
     for (let number = 1; number <= 57; number++) answers.add(confirmation(`done ${number}`))
     const { blocks } = answers.take()
     expect(blocks).toHaveLength(21)
@@ -30,7 +30,7 @@ describe('the answers to an agent', () => {
   })
 
   it('are counted on when they come back and more are added', () => {
-    const answers = createWaitingAnswers()
+    const answers = createPendingResponses()
     for (let number = 1; number <= 30; number++) answers.add(confirmation('a'))
     answers.take().putBack()
     for (let number = 1; number <= 30; number++) answers.add(confirmation('b'))
@@ -40,7 +40,7 @@ describe('the answers to an agent', () => {
   })
 
   it('that it waits for are not lost in a flood: those beyond a hundred are counted, and confirmed with the rest', async () => {
-    const answers = createWaitingAnswers()
+    const answers = createPendingResponses()
     const arrived = Array.from({ length: 130 }, (_, index) => answers.add(awaited(`no ${index}`)))
     const given = answers.take()
     expect(given.blocks).toHaveLength(101)
@@ -52,7 +52,7 @@ describe('the answers to an agent', () => {
   })
 
   it('fill no more than a part of a turn; the rest is the next one', () => {
-    const answers = createWaitingAnswers()
+    const answers = createPendingResponses()
     for (const letter of ['a', 'b', 'c']) void answers.add(awaited(letter.repeat(40_000)))
     expect(answers.take().blocks).toHaveLength(1)
     expect(answers.areAwaited()).toBe(true)
@@ -62,13 +62,13 @@ describe('the answers to an agent', () => {
   })
 
   it('whose arrival nobody knows of come three times, and then hold up nobody', async () => {
-    const answers = createWaitingAnswers()
+    const answers = createPendingResponses()
     const arrived = answers.add(awaited('what?'))
     for (let turn = 1; turn <= 3; turn++) {
       expect(await isDone(arrived)).toBe(false)
       const given = answers.take()
       expect(given.blocks).toEqual(['what?'])
-      given.doubt()
+      given.unknown()
     }
     expect(await isDone(arrived)).toBe(true)
     expect(answers.take().blocks).toEqual([])
@@ -85,7 +85,7 @@ describe('the answers to an agent', () => {
     )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const answers = createWaitingAnswers()
+        const answers = createPendingResponses()
         let added = 0
         let told = 0
         const tellAll = (blocks: readonly string[]) => {

@@ -38,7 +38,7 @@ export const showTranscript: RouteHandler<'transcript'> = ({ engine }, call) => 
   const agent = visibleAgent(engine.team(), call, call.params.agent!)
   return {
     agent,
-    said: engine.sessions.spoken(agent).map(({ at, text }) => ({
+    said: engine.sessions.recentOutput(agent).map(({ at, text }) => ({
       at: new Date(at).toISOString(),
       text: engine.redact(stripVTControlCharacters(text)),
     })),

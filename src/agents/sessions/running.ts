@@ -1,10 +1,10 @@
-import type { Attendant } from '../../delivery/attendant.ts'
+import type { AgentDelivery } from '../../delivery/delivery.ts'
 import type { Session } from '../../runtimes/runtime.ts'
 
 /** An agent that runs, or is on its way there. */
 export interface Running {
   /** Undefined before its rows are read. */
-  attendant: Attendant | undefined
+  delivery: AgentDelivery | undefined
   readonly started: Promise<Session | undefined>
   /** All that its start does is done. */
   readonly settled: Promise<void>

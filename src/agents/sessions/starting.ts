@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { asAppError } from '../../base/errors.ts'
 import type { AgentConfig } from '../../config/config.ts'
-import { type Attendant, createAttendant } from '../../delivery/attendant.ts'
-import { doubtUnanswered } from '../../delivery/ladder.ts'
+import { type AgentDelivery, createAgentDelivery } from '../../delivery/delivery.ts'
 import { handedOutBy } from '../../delivery/listener.ts'
+import { doubtUnanswered } from '../../delivery/turns.ts'
 import type { SaidCommand } from '../../protocol/command.ts'
 import { errorReceipt } from '../../protocol/receipt.ts'
 import type { AgentStart, CommandAnswer, Runtime, Session, SessionPort } from '../../runtimes/runtime.ts'
 import type { SessionsOptions } from '../session-options.ts'
 import { readAgent, setSession } from '../store/agents.ts'
-import { beginSession, readSession, type SessionRow, setWanted } from '../store/sessions.ts'
+import { beginSession, keepInSession, readSession, type SessionRow, setWanted } from '../store/sessions.ts'
 import type { Leftovers } from './leftovers.ts'
 import type { createPasses } from './pass.ts'
 import { explained, type RecordState } from './record.ts'
@@ -40,14 +40,14 @@ const NONCE_BYTES = 9
 export function createStarting(options: StartingOptions) {
   const { store, log, running, leftovers, record } = options
   /** Ended by themselves. Their last words may still be read, so that what they hold is let go at the next start only. */
-  const ended = new Map<string, Attendant>()
+  const ended = new Map<string, AgentDelivery>()
 
   async function start(config: AgentConfig, runtime: Runtime, conversation: Conversation) {
     const { name } = config
     const { promise, resolve } = Promise.withResolvers<Session | undefined>()
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const gone = new AbortController()
-    const entry: Running = { attendant: undefined, started: promise, settled, gone, isNew: false }
+    const entry: Running = { delivery: undefined, started: promise, settled, gone, isNew: false }
     // Before the first await, or two requests at once would start it twice.
     running.set(name, entry)
     let session: Session | undefined
@@ -57,30 +57,30 @@ export function createStarting(options: StartingOptions) {
       await letGo(name)
       const wasInTurn = (await readAgent(store, name))?.in_turn === 1
       const row = await openSession(name, conversation)
-      const attendant = attend(entry, config, runtime, row, wasInTurn)
-      entry.attendant = attendant
+      const delivery = attend(entry, config, runtime, row, wasInTurn)
+      entry.delivery = delivery
       await options.permissions.begin(name)
       const how = row.kept === null ? 'a new conversation begins' : 'its session is taken up'
       await record(name, 'initializing', how)
       const kept = await leftovers.keptFor(runtime, row)
       gone.signal.throwIfAborted()
       const order = orderOf(entry, config, row, kept)
-      session = await startOrFind(runtime, order, attendant.port, conversation === 'found')
+      session = await startOrFind(runtime, order, delivery.port, conversation === 'found')
       if (session === undefined) {
         if (running.get(name) === entry) running.delete(name)
-        attendant.dismiss()
+        delivery.close()
         const why = options.isHalted() ? 'everything is stopped' : 'it is started when it is needed'
         await record(name, 'exited', `not started: ${why}`)
         return
       }
       resolve(session)
-      if (running.get(name) === entry && !options.leaving()) await attendant.attend(session)
-      else await endUnwanted(name, session, ended.get(name) === attendant)
+      if (running.get(name) === entry && !options.leaving()) await delivery.begin(session)
+      else await endUnwanted(name, session, ended.get(name) === delivery)
       // It may have begun a turn while the halt came.
-      if (options.isHalted()) void attendant.halt(ORCHESTRATOR)
+      if (options.isHalted()) void delivery.halt(ORCHESTRATOR)
     } catch (error) {
       if (running.get(name) === entry) running.delete(name)
-      entry.attendant?.dismiss()
+      entry.delivery?.close()
       // Nobody attends it: where it can go on, the next start finds it.
       await session?.leave().catch(() => {})
       if (gone.signal.aborted) return await endHalfStarted(name)
@@ -152,34 +152,37 @@ export function createStarting(options: StartingOptions) {
     runtime: Runtime,
     row: SessionRow,
     wasInTurn: boolean,
-  ): Attendant {
+  ): AgentDelivery {
     const { name } = config
     // Not the row, which holds all that the session keeps.
     const { nonce } = row
     const { mailboxes, permissions, meter, clock, watch } = options
-    const attendant = createAttendant({
-      ...{ name, store, mailboxes, permissions, meter, clock, log },
+    const delivery = createAgentDelivery({
+      ...{ name, store, mailboxes, permissions, clock, log },
       runtime: runtime.name,
       deliver: config.deliver,
       isPaused: () => options.isPaused(name),
       isHalted: options.isHalted,
       wasInTurn: () => wasInTurn && !entry.isNew,
-      listen: (answer) => options.listen(name, nonce, answer),
-      async changed(state, evidence, isInTurn) {
+      listen: (respond) => options.listen(name, nonce, respond),
+      onUsage: (usage) => meter.used(name, usage),
+      save: (value) =>
+        store.write((tx) => keepInSession(tx, name, JSON.stringify({ runtime: runtime.name, value }))),
+      async onChanged(state, evidence, isInTurn) {
         if (state === 'exited' && running.get(name) === entry) {
           running.delete(name)
-          ended.set(name, attendant)
+          ended.set(name, delivery)
         }
         await record(name, state, evidence, isInTurn)
         if (state !== 'exited') return
-        attendant.dismiss()
+        delivery.close()
         // With the service, all of them end; their tasks do not.
         if (!options.leaving()) await watch.exited(name, evidence)
       },
-      turnBegan: () => void watch.turnBegan(name),
-      turnEnded: (lastWords) => void watch.turnEnded(name, lastWords),
+      onTurnBegan: () => void watch.turnBegan(name),
+      onTurnEnded: (lastWords) => void watch.turnEnded(name, lastWords),
     })
-    return attendant
+    return delivery
   }
 
   /** In a halt nothing is started; what runs already is found again, so that it can be seen and stopped. */
