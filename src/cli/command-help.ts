@@ -1,5 +1,5 @@
 import { askType, builtInTypes, type CommandType, verbOf } from './command-types.ts'
-import type { Place } from './connection/team-location.ts'
+import type { TeamLocation } from './connection/team-location.ts'
 import { dashed } from './errors.ts'
 import { fitted, table } from './output/layout.ts'
 import { paint, plain, plainLine, print, printJson } from './output/print.ts'
@@ -9,11 +9,11 @@ import { COMMON_OPTIONS, type Option } from './verb.ts'
 export async function showCommandHelp(
   verb: string,
   type: string,
-  place: Place,
+  location: TeamLocation,
   json: boolean,
 ): Promise<number> {
   const known = (await builtInTypes()).find((one) => one.type === type.toLowerCase())
-  const command = known ?? (await askType(verb, type, place))
+  const command = known ?? (await askType(verb, type, location))
   if (json) printJson({ name: verbOf(command), ...command })
   else print(commandHelp(command))
   return 0

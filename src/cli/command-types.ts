@@ -1,7 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import type { ShellShape } from '../protocol/registry.ts'
-import { exchange, openLine } from './connection/connection.ts'
-import type { Place } from './connection/team-location.ts'
+import { exchange, openConnection } from './connection/connection.ts'
+import type { TeamLocation } from './connection/team-location.ts'
 import type { Unknown } from './print-error.ts'
 
 /** The part of JSON Schema that help and completion read. */
@@ -44,8 +44,8 @@ export async function builtInShapes(): Promise<Record<string, ShellShape>> {
 }
 
 /** Those of the running service, with what the application it runs in has added. */
-export async function askTypes(place: Place): Promise<CommandType[]> {
-  const answer = await exchange<{ commands?: CommandType[] }>(await openLine(place), {
+export async function askTypes(location: TeamLocation): Promise<CommandType[]> {
+  const answer = await exchange<{ commands?: CommandType[] }>(await openConnection(location), {
     method: 'GET',
     path: '/api/v1/commands',
   })
@@ -57,9 +57,9 @@ export async function askTypes(place: Place): Promise<CommandType[]> {
 const PATIENCE_MS = 1000
 
 /** Those of the running service if there is one that answers, else those of every Orchub. Never fails. */
-export async function typesHere(place: Place): Promise<CommandType[]> {
+export async function typesHere(location: TeamLocation): Promise<CommandType[]> {
   const tooLong = new Promise<undefined>((resolve) => setTimeout(resolve, PATIENCE_MS, undefined).unref())
-  const asked = await Promise.race([askTypes(place).catch(() => undefined), tooLong])
+  const asked = await Promise.race([askTypes(location).catch(() => undefined), tooLong])
   return asked ?? (await builtInTypes())
 }
 
@@ -73,10 +73,10 @@ export function shapeOf({ schema, body }: CommandType): ShellShape {
 }
 
 /** The type behind a verb that this program does not know, or an error that suggests what was meant. */
-export async function askType(verb: string, type: string, place: Place): Promise<CommandType> {
+export async function askType(verb: string, type: string, location: TeamLocation): Promise<CommandType> {
   let known: CommandType[] = []
   try {
-    known = await askTypes(place)
+    known = await askTypes(location)
   } catch (error) {
     // For a mistyped verb it does not matter whether the service runs.
     if (!(error instanceof AppError)) throw error

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { AppError, type ErrorCode } from '../base/errors.ts'
-import type { Place } from './connection/team-location.ts'
+import type { TeamLocation } from './connection/team-location.ts'
 import type { Unknown } from './print-error.ts'
 
 /** What can go wrong before a command reaches the service, each with what to do about it. */
@@ -24,13 +24,13 @@ export function noTeam(configFile: string | undefined): AppError {
   )
 }
 
-export function notRunning({ configFile, stateFolder }: Place): AppError {
+export function notRunning({ configFile, stateFolder }: TeamLocation): AppError {
   const isMissing = configFile === undefined ? stateFolder === undefined : !existsSync(configFile)
   if (isMissing) return noTeam(configFile)
   return fault('SERVICE_UNREACHABLE', 'The service is not running', `Start it: ${upCommand(configFile)}`)
 }
 
-export function hasEnded({ configFile }: Place, pid: number): AppError {
+export function hasEnded({ configFile }: TeamLocation, pid: number): AppError {
   return fault(
     'SERVICE_UNREACHABLE',
     `The service is not running: process ${pid} has ended`,
@@ -72,10 +72,10 @@ export function noAddress(address: string): AppError {
 export function noToken(file: string | undefined, cause: unknown): AppError {
   const code = (cause as NodeJS.ErrnoException).code
   if (file === undefined || code === 'ENOENT') {
-    const place = file === undefined ? 'no state folder is known' : `there is no ${file}`
+    const reason = file === undefined ? 'no state folder is known' : `there is no ${file}`
     return fault(
       'UNAUTHENTICATED',
-      `There is no token: ORC_TOKEN is not set, and ${place}`,
+      `There is no token: ORC_TOKEN is not set, and ${reason}`,
       "The service makes the operator's file when it starts: orc up. An agent gets its token from: orc token AGENT",
     )
   }

@@ -1,6 +1,6 @@
 import { readTyped, usageLine } from './args.ts'
 import { optionsText } from './command-help.ts'
-import { findPlace } from './connection/connection.ts'
+import { findTeamLocation } from './connection/connection.ts'
 import { fitted, table } from './output/layout.ts'
 import { paint, print, printJson } from './output/print.ts'
 import { COMMON_OPTIONS, type Program, type Verb } from './verb.ts'
@@ -65,7 +65,7 @@ export async function runVerb(verb: Verb, argv: readonly string[], program: Prog
   return await verb.run({
     words,
     json: options.has('json'),
-    place: findPlace(option('config')),
+    location: findTeamLocation(option('config')),
     option,
     flag: (name) => options.has(name),
     program,

@@ -37,7 +37,7 @@ export function watchStopSignal(): StopSignal {
 }
 
 /** Work that Ctrl-C calls off: it is brought to a state that can be told and gone on from, and not left where it is. */
-export async function untilCalledOff<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function untilCancelled<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const ending = new AbortController()
   const stop = () => ending.abort()
   process.on('SIGINT', stop).on('SIGTERM', stop)

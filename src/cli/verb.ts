@@ -1,4 +1,4 @@
-import type { Place } from './connection/team-location.ts'
+import type { TeamLocation } from './connection/team-location.ts'
 
 export interface Option {
   name: string
@@ -39,7 +39,7 @@ export interface Verb {
 export interface Invocation {
   words: readonly string[]
   json: boolean
-  place: Place
+  location: TeamLocation
   /** The value of an option that was given. */
   option(name: string): string | undefined
   flag(name: string): boolean

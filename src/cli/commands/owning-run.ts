@@ -2,10 +2,10 @@ import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { AppError } from '../../base/errors.ts'
 import { findRunProcesses } from '../../runs/find-processes.ts'
-import { findPlace, searchUpwards } from '../connection/connection.ts'
-import { placeForPlan } from '../connection/plan-team.ts'
+import { findTeamLocation, searchUpwards } from '../connection/connection.ts'
+import { locationForPlan } from '../connection/plan-team.ts'
 import { reachRuns } from '../connection/stored-runs.ts'
-import type { Place } from '../connection/team-location.ts'
+import type { TeamLocation } from '../connection/team-location.ts'
 import type { RunShown } from './runs/run-state.ts'
 
 /** What is known of the run that a workspace belongs to, besides what is in its files. */
@@ -22,12 +22,12 @@ export interface OwningRun {
 }
 
 /** Undefined: it is no run's. What the run knows counts more than a status.json, which a command need not touch (S4.2). */
-export async function findOwningRun(place: Place, path: string): Promise<OwningRun | undefined> {
+export async function findOwningRun(location: TeamLocation, path: string): Promise<OwningRun | undefined> {
   const folder = folderOfRun(path)
   const [id] = /^run_\d+/.exec(basename(folder ?? '')) ?? []
   if (folder === undefined || id === undefined) return undefined
   let owning: OwningRun | undefined
-  for (const team of teamsFor(place, folder)) {
+  for (const team of teamsFor(location, folder)) {
     const found = await askForRun(team, id)
     // One of the same name in another folder: the state of this one is gone, or it is another team's.
     if (found !== undefined && !isSameFolder(found.shown.place, folder)) continue
@@ -45,20 +45,20 @@ function folderOfRun(path: string): string | undefined {
 }
 
 /** The team that is meant here, and the one around the folder, whose run it is if it is not the first one's. */
-function teamsFor(place: Place, folder: string): Place[] {
-  const meant = placeForPlan(place, folder)
+function teamsFor(location: TeamLocation, folder: string): TeamLocation[] {
+  const meant = locationForPlan(location, folder)
   const around = searchUpwards(folder)
-  return around === undefined || around === meant.configFile ? [meant] : [meant, findPlace(around)]
+  return around === undefined || around === meant.configFile ? [meant] : [meant, findTeamLocation(around)]
 }
 
 function isSameFolder(one: string, other: string): boolean {
   return one === other || (existsSync(one) && realpathSync(one) === other)
 }
 
-async function askForRun(place: Place, id: string) {
+async function askForRun(location: TeamLocation, id: string) {
   try {
     return await reachRuns(
-      place,
+      location,
       async (client) => ({ shown: await client.run(id), isDriven: true }),
       async (stored) => ({ shown: await stored.show(id), isDriven: false }),
     )

@@ -1,11 +1,11 @@
 import { AppError } from '../../base/errors.ts'
 import type { Client } from '../../client/client.ts'
-import { openLine } from './connection.ts'
-import type { Place } from './team-location.ts'
+import { openConnection } from './connection.ts'
+import type { TeamLocation } from './team-location.ts'
 
 /** The typed client of the running service, with the token of whoever types. */
-export async function openClient(place: Place): Promise<Client> {
-  const { address, token } = await openLine(place)
+export async function openClient(location: TeamLocation): Promise<Client> {
+  const { address, token } = await openConnection(location)
   const { createClient } = await import('../../client/client.ts')
   const isAddress = address.startsWith('unix:') || /^https?:$/.test(URL.parse(address)?.protocol ?? '')
   if (!isAddress) throw (await import('../errors.ts')).noAddress(address)
@@ -20,9 +20,9 @@ export async function openClient(place: Place): Promise<Client> {
 }
 
 /** The same, or undefined when no service runs here: for what can be done without one. */
-export async function openClientIfRunning(place: Place): Promise<Client | undefined> {
+export async function openClientIfRunning(location: TeamLocation): Promise<Client | undefined> {
   try {
-    return await openClient(place)
+    return await openClient(location)
   } catch (error) {
     if (error instanceof AppError && error.code === 'SERVICE_UNREACHABLE') return undefined
     throw error

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ShellShape } from '../../protocol/registry.ts'
-import type { Place } from './team-location.ts'
+import type { TeamLocation } from './team-location.ts'
 
 // An import statement makes a namespace of every export of the module, which takes as long as the module itself.
 const { closeSync, existsSync, fstatSync, openSync, readFileSync } = process.getBuiltinModule('node:fs')
@@ -12,17 +12,17 @@ const { dirname, join, resolve } = process.getBuiltinModule('node:path')
  * All that a short command needs is in this file, in send-command.ts and print.ts, because each further file costs it half
  * a millisecond. errors.ts is loaded only when something fails.
  */
-export interface Line {
+export interface Connection {
   address: string
   token: string
 }
 
-export type Env = Readonly<Record<string, string | undefined>>
+export type EnvVars = Readonly<Record<string, string | undefined>>
 
-const faults = () => import('../errors.ts')
+const errors = () => import('../errors.ts')
 
 /** `--config`, ORC_CONFIG, or the first orc.yaml from the working folder upwards. Nothing is parsed for it. */
-export function findPlace(named?: string, env: Env = process.env): Place {
+export function findTeamLocation(named?: string, env: EnvVars = process.env): TeamLocation {
   const given = named ?? (env.ORC_CONFIG || undefined)
   const configFile = given === undefined ? searchUpwards(process.cwd()) : resolve(given)
   // As stateFolder() in config.ts has it.
@@ -44,30 +44,30 @@ export function searchUpwards(folder: string): string | undefined {
   }
 }
 
-export async function openLine(place: Place): Promise<Line> {
-  return { address: await findService(place), token: await findToken(place) }
+export async function openConnection(location: TeamLocation): Promise<Connection> {
+  return { address: await findService(location), token: await findToken(location) }
 }
 
 /** Where the service listens: ORC_URL, or what the running service noted in its state folder. */
-export async function findService(place: Place, env: Env = process.env): Promise<string> {
+export async function findService(location: TeamLocation, env: EnvVars = process.env): Promise<string> {
   if (env.ORC_URL) return env.ORC_URL
-  const noted = readNote(place)
-  if (noted === undefined) throw (await faults()).notRunning(place)
+  const noted = readNote(location)
+  if (noted === undefined) throw (await errors()).notRunning(location)
   // After a crash the note stays. Whoever has the port by then must not be sent a token.
-  if (!isAlive(noted.pid)) throw (await faults()).hasEnded(place, noted.pid)
+  if (!isAlive(noted.pid)) throw (await errors()).hasEnded(location, noted.pid)
   return noted.url
 }
 
 /** An agent's token comes from its environment, the operator's from a file; never from argv, which others can list. */
-export async function findToken(place: Place, env: Env = process.env): Promise<string> {
-  const file = operatorFile(place)
+export async function findToken(location: TeamLocation, env: EnvVars = process.env): Promise<string> {
+  const file = operatorFile(location)
   // An agent whose variable is empty by mistake must not speak as the operator.
   const token = (env.ORC_TOKEN ?? (await readOwnFile(file))).trim()
   if (/^[\x21-\x7e]+$/.test(token)) return token
-  throw (await faults()).badToken(env.ORC_TOKEN === undefined ? file : undefined)
+  throw (await errors()).badToken(env.ORC_TOKEN === undefined ? file : undefined)
 }
 
-export function operatorFile({ stateFolder }: Place): string | undefined {
+export function operatorFile({ stateFolder }: TeamLocation): string | undefined {
   return stateFolder === undefined ? undefined : join(stateFolder, 'operator.token')
 }
 
@@ -79,26 +79,33 @@ async function readOwnFile(file: string | undefined): Promise<string> {
       throw new Error('not readable by me alone')
     return readFileSync(descriptor, 'utf8')
   } catch (error) {
-    throw (await faults()).noToken(file, error)
+    throw (await errors()).noToken(file, error)
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
   }
 }
 
 /** What a service that is only there for runs has left: one that is stopped takes its note away. */
-export function noteOfRuns(place: Place, env: Env = process.env): { isAlive: boolean } | undefined {
-  const noted = env.ORC_URL ? undefined : readNote(place)
+export function noteOfRuns(
+  location: TeamLocation,
+  env: EnvVars = process.env,
+): { isAlive: boolean } | undefined {
+  const noted = env.ORC_URL ? undefined : readNote(location)
   return noted?.for_runs ? { isAlive: isAlive(noted.pid) } : undefined
 }
 
 /** What the service that will be asked noted about a command; undefined if it isn't known here. */
-export function notedShape(place: Place, type: string, env: Env = process.env): ShellShape | undefined {
-  const noted = readNote(place)
+export function notedShape(
+  location: TeamLocation,
+  type: string,
+  env: EnvVars = process.env,
+): ShellShape | undefined {
+  const noted = readNote(location)
   if (noted?.commands === undefined || (env.ORC_URL && env.ORC_URL !== noted.url)) return undefined
   return Object.hasOwn(noted.commands, type) ? noted.commands[type] : undefined
 }
 
-interface ServiceNote {
+interface ServiceFile {
   url: string
   pid: number
   for_runs?: true
@@ -106,7 +113,7 @@ interface ServiceNote {
   commands?: Record<string, ShellShape>
 }
 
-function readNote({ stateFolder }: Place): ServiceNote | undefined {
+function readNote({ stateFolder }: TeamLocation): ServiceFile | undefined {
   if (stateFolder === undefined) return undefined
   try {
     return JSON.parse(readFileSync(join(stateFolder, 'service.json'), 'utf8'))
@@ -124,7 +131,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-export interface Request {
+export interface ServiceRequest {
   method: 'GET' | 'POST'
   path: string
   body?: string
@@ -135,7 +142,7 @@ export interface Request {
   timeoutMs?: number
 }
 
-export interface Answered {
+export interface ServiceResponse {
   status: number
   body: string
 }
@@ -143,12 +150,12 @@ export interface Answered {
 const TIMEOUT_MS = 60_000
 
 /** One exchange with the service; gives the JSON of its answer. */
-export async function exchange<T>(line: Line, request: Request): Promise<T> {
-  const { body } = await transfer(line, request)
+export async function exchange<T>(connection: Connection, request: ServiceRequest): Promise<T> {
+  const { body } = await transfer(connection, request)
   try {
     return JSON.parse(body)
   } catch {
-    throw (await faults()).notOrchub(line.address)
+    throw (await errors()).notOrchub(connection.address)
   }
 }
 
@@ -156,14 +163,17 @@ export async function exchange<T>(line: Line, request: Request): Promise<T> {
  * One HTTP/1.1 exchange over a bare socket. Loading fetch or node:http would take longer than all the rest of a short
  * command.
  */
-export async function transfer({ address, token }: Line, request: Request): Promise<Answered> {
+export async function transfer(
+  { address, token }: Connection,
+  request: ServiceRequest,
+): Promise<ServiceResponse> {
   const { timeoutMs = TIMEOUT_MS } = request
   const { socket, host, prefix } = await open(address)
   const chunks: Buffer[] = []
   let received = 0
   let whole: number | undefined
   // The service ends the connection, as it was asked to; closing it from here would only take time.
-  return await new Promise<Answered>((resolve, reject) => {
+  return await new Promise<ServiceResponse>((resolve, reject) => {
     const finish = () => {
       const answered = readAnswer(Buffer.concat(chunks))
       if (answered === undefined) reject(new Error('its answer was cut off'))
@@ -182,23 +192,23 @@ export async function transfer({ address, token }: Line, request: Request): Prom
     // After the listener with which the socket sends what was written before it was connected.
     if (request.onSent !== undefined) socket.once('connect', request.onSent)
   }).catch(async (error: Error) => {
-    throw (await faults()).unreachable(address, error)
+    throw (await errors()).unreachable(address, error)
   })
 }
 
-interface Opened {
+interface OpenedSocket {
   socket: Socket
   host: string
   /** Before every path, where a proxy has the service below one. */
   prefix: string
 }
 
-async function open(address: string): Promise<Opened> {
+async function open(address: string): Promise<OpenedSocket> {
   if (address.startsWith('unix:')) {
     return { socket: connect(address.slice('unix:'.length)), host: 'localhost', prefix: '' }
   }
   const url = URL.parse(address)
-  if (url === null || !/^https?:$/.test(url.protocol)) throw (await faults()).noAddress(address)
+  if (url === null || !/^https?:$/.test(url.protocol)) throw (await errors()).noAddress(address)
   const name = url.hostname.replace(/^\[|\]$/g, '')
   const asked = { host: url.host, prefix: url.pathname.replace(/\/+$/, '') }
   if (url.protocol === 'http:') return { socket: connect(Number(url.port || 80), name), ...asked }
@@ -206,7 +216,11 @@ async function open(address: string): Promise<Opened> {
   return { socket: tls.connect(Number(url.port || 443), name), ...asked }
 }
 
-function renderRequest({ method, path, body, idempotencyKey }: Request, host: string, token: string): string {
+function renderRequest(
+  { method, path, body, idempotencyKey }: ServiceRequest,
+  host: string,
+  token: string,
+): string {
   const key = idempotencyKey === undefined ? '' : `Idempotency-Key: ${idempotencyKey}\r\n`
   const entity =
     body === undefined
@@ -223,7 +237,7 @@ function answerSize(bytes: Buffer): number | undefined {
 }
 
 /** A whole answer; undefined for what is not one. */
-export function readAnswer(bytes: Buffer): Answered | undefined {
+export function readAnswer(bytes: Buffer): ServiceResponse | undefined {
   const head = readHead(bytes)
   if (head === undefined) return undefined
   const rest = bytes.subarray(head.end)
@@ -232,7 +246,7 @@ export function readAnswer(bytes: Buffer): Answered | undefined {
   return body === undefined ? undefined : { status: head.status, body }
 }
 
-interface Head {
+interface ResponseHead {
   status: number
   /** Where the body begins. */
   end: number
@@ -240,7 +254,7 @@ interface Head {
   isChunked: boolean
 }
 
-function readHead(bytes: Buffer): Head | undefined {
+function readHead(bytes: Buffer): ResponseHead | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end === -1) return undefined
   const text = bytes.toString('latin1', 0, end)

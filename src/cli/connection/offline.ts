@@ -4,10 +4,10 @@ import type { ChainMark } from '../../audit/verify.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Config, LoadedConfig } from '../../config/config.ts'
 import { noTeam } from '../errors.ts'
-import type { Place } from './team-location.ts'
+import type { TeamLocation } from './team-location.ts'
 
 /** The configuration that the place names, or an error that tells its mistakes with their lines. */
-export async function loadTeam({ configFile }: Place, how: Loading = {}): Promise<Config> {
+export async function loadTeam({ configFile }: TeamLocation, how: Loading = {}): Promise<Config> {
   if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
   const { formatProblems, readConfig } = await import('../../config/config.ts')
   const loaded = (how.read ?? readConfig)(configFile)
@@ -34,13 +34,16 @@ export type Offline = Awaited<ReturnType<typeof import('../../main.ts').openOffl
 }
 
 /** Works on the store itself while no service runs. Whoever can open it is the operator, unless it says otherwise. */
-export async function withStore<T>(place: Place, use: (offline: Offline) => Promise<T>): Promise<T> {
+export async function withStore<T>(
+  location: TeamLocation,
+  use: (offline: Offline) => Promise<T>,
+): Promise<T> {
   if (process.env.ORC_TOKEN !== undefined) {
     throw new AppError('FORBIDDEN', 'Only the operator may do this, and ORC_TOKEN makes you an agent', {
       hint: 'Unset ORC_TOKEN to speak as the operator.',
     })
   }
-  const config = await loadTeam(place)
+  const config = await loadTeam(location)
   const { openOffline } = await import('../../main.ts')
   const offline = await openOffline(config)
   try {

@@ -2,7 +2,7 @@ import { AppError } from '../../base/errors.ts'
 import type { Client } from '../../client/client.ts'
 import { openClientIfRunning } from './client.ts'
 import { type Offline, withStore } from './offline.ts'
-import type { Place } from './team-location.ts'
+import type { TeamLocation } from './team-location.ts'
 
 /** A service that starts with a large team or a slow disk; longer than this it is not starting but stuck. */
 const STARTING_MS = 10_000
@@ -13,13 +13,13 @@ const LOOK_AGAIN_MS = 100
  * store and does not answer yet: `orc serve & orc token Worker` waits for it.
  */
 export async function reach<T>(
-  place: Place,
+  location: TeamLocation,
   online: (client: Client) => Promise<T>,
   offline: (store: Offline) => Promise<T>,
 ): Promise<T> {
   const deadline = Date.now() + STARTING_MS
   for (;;) {
-    const client = await openClientIfRunning(place)
+    const client = await openClientIfRunning(location)
     try {
       if (client !== undefined) return await online(client)
     } catch (error) {
@@ -27,7 +27,7 @@ export async function reach<T>(
       if ((error as { code?: unknown }).code !== 'SERVICE_UNREACHABLE') throw error
     }
     try {
-      return await withStore(place, offline)
+      return await withStore(location, offline)
     } catch (error) {
       const starting = error instanceof AppError && error.code === 'STORE_LOCKED'
       if (!starting || Date.now() > deadline) throw error

@@ -3,7 +3,7 @@ import { backoff, wait } from '../../client/backoff.ts'
 import type { Client } from '../../client/client.ts'
 import { complain, paint } from '../output/print.ts'
 import { openClient } from './client.ts'
-import type { Place } from './team-location.ts'
+import type { TeamLocation } from './team-location.ts'
 
 /** What to do about a service that is away: wait, or try at once, as one was started; or it is not needed any more. */
 export type Instead<T> = 'wait' | 'again' | { value: T }
@@ -14,16 +14,16 @@ export type Instead<T> = 'wait' | 'again' | { value: T }
  * decides then, too.
  */
 export async function throughRestarts<T>(
-  place: Place,
+  location: TeamLocation,
   signal: AbortSignal,
   work: (client: Client) => Promise<T>,
   whileAway?: () => Promise<Instead<T>>,
 ): Promise<T> {
-  if (whileAway === undefined) await (await openClient(place)).health()
+  if (whileAway === undefined) await (await openClient(location)).health()
   let isAway = false
   for (let failures = 0; ; failures++) {
     try {
-      const client = await openClient(place)
+      const client = await openClient(location)
       if (isAway) {
         await client.health()
         say('The service is back.')

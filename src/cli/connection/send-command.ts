@@ -1,13 +1,13 @@
 import type { Receipt } from '../../protocol/receipt.ts'
 import type { ShellShape } from '../../protocol/registry.ts'
-import { exchange, findPlace, type Line, notedShape, openLine } from './connection.ts'
-import type { Place } from './team-location.ts'
+import { type Connection, exchange, findTeamLocation, notedShape, openConnection } from './connection.ts'
+import type { TeamLocation } from './team-location.ts'
 
-const faults = () => import('../errors.ts')
+const errors = () => import('../errors.ts')
 const output = () => import('../output/print.ts')
 
 /** A command in the shell form, before anyone knows its parameters. */
-interface Said {
+interface ParsedCommand {
   fields: Record<string, string>
   /** What is no option: the body, `-` for standard input. */
   words: string[]
@@ -25,68 +25,69 @@ interface Said {
  * send half a command; values are judged by the service.
  */
 export async function sendCommand(verb: string, argv: readonly string[]): Promise<number> {
-  const said = await readSaid(argv)
+  const parsed = await parseCommand(argv)
   const type = verb.replaceAll('-', '_')
-  const place = findPlace(said.config)
-  if (said.help) {
+  const location = findTeamLocation(parsed.config)
+  if (parsed.help) {
     const { showCommandHelp } = await import('../command-help.ts')
-    return await showCommandHelp(verb, type, place, said.json === true)
+    return await showCommandHelp(verb, type, location, parsed.json === true)
   }
-  const shape = notedShape(place, type) ?? (await findShape(verb, type, place))
-  if (said.noAck && type !== 'mailbox_check') throw (await faults()).noSuchField(verb, 'no-ack', shape.fields)
-  const fields = await withBody(await named(said.fields, verb, shape), said.words, verb, shape)
-  const line = await openLine(place)
-  const receipt = await say(line, { ...fields, type }, said.idempotencyKey)
-  const exit = await showReceipt(receipt, said.json === true)
-  const isMail = type === 'mailbox_check' && receipt.status === 'ok' && !said.noAck
-  return isMail ? await acknowledge(line, receipt, fields.agent, said.json === true) : exit
+  const shape = notedShape(location, type) ?? (await findShape(verb, type, location))
+  if (parsed.noAck && type !== 'mailbox_check')
+    throw (await errors()).noSuchField(verb, 'no-ack', shape.fields)
+  const fields = await withBody(await named(parsed.fields, verb, shape), parsed.words, verb, shape)
+  const connection = await openConnection(location)
+  const receipt = await say(connection, { ...fields, type }, parsed.idempotencyKey)
+  const exit = await showReceipt(receipt, parsed.json === true)
+  const isMail = type === 'mailbox_check' && receipt.status === 'ok' && !parsed.noAck
+  return isMail ? await acknowledge(connection, receipt, fields.agent, parsed.json === true) : exit
 }
 
 /** `--key value` and `--key=value` become fields, whatever the command. */
-async function readSaid(argv: readonly string[]): Promise<Said> {
-  const said: Said = { fields: {}, words: [] }
+async function parseCommand(argv: readonly string[]): Promise<ParsedCommand> {
+  const parsed: ParsedCommand = { fields: {}, words: [] }
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at]!
     if (word === '--') {
-      said.words.push(...argv.slice(at + 1))
+      parsed.words.push(...argv.slice(at + 1))
       break
     }
-    if (word === '-' || !word.startsWith('-')) said.words.push(word)
-    else if (word === '--json') said.json = true
-    else if (word === '--help' || word === '-h') said.help = true
-    else if (word === '--no-ack') said.noAck = true
-    else at += await readOption(said, word, argv[at + 1])
+    if (word === '-' || !word.startsWith('-')) parsed.words.push(word)
+    else if (word === '--json') parsed.json = true
+    else if (word === '--help' || word === '-h') parsed.help = true
+    else if (word === '--no-ack') parsed.noAck = true
+    else at += await readOption(parsed, word, argv[at + 1])
   }
-  return said
+  return parsed
 }
 
 /** Gives how many of the words that follow were used. */
-async function readOption(said: Said, word: string, next: string | undefined): Promise<number> {
+async function readOption(parsed: ParsedCommand, word: string, next: string | undefined): Promise<number> {
   const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
   if (name === undefined) {
     const hint = 'Options begin with two dashes. Before text that begins with a dash, put --'
-    throw (await faults()).usage(`Unknown option "${word}"`, hint)
+    throw (await errors()).usage(`Unknown option "${word}"`, hint)
   }
-  if (name === 'token') throw (await faults()).tokenInArguments()
+  if (name === 'token') throw (await errors()).tokenInArguments()
   const value = attached ?? next
   if (value === undefined || (attached === undefined && value.startsWith('--'))) {
-    throw (await faults()).needsValue(name, 'VALUE')
+    throw (await errors()).needsValue(name, 'VALUE')
   }
-  if (name === 'config') said.config = value
+  if (name === 'config') parsed.config = value
   else if (name === 'idempotency-key') {
-    // It becomes a header, so that a line end in it would begin another header.
+    // It becomes a header, so that a connection end in it would begin another header.
     if (!/^[\x21-\x7e]{1,200}$/.test(value)) {
-      throw (await faults()).usage(
+      throw (await errors()).usage(
         'The idempotency key is not valid',
         'Use at most 200 printable ASCII characters without spaces.',
       )
     }
-    said.idempotencyKey = value
+    parsed.idempotencyKey = value
   } else {
     const field = fold(name)
-    if (Object.hasOwn(said.fields, field))
-      throw (await faults()).usage(`--${name} is given twice`, 'Keep one of the two.')
-    Object.defineProperty(said.fields, field, { value, enumerable: true })
+    if (Object.hasOwn(parsed.fields, field))
+      throw (await errors()).usage(`--${name} is given twice`, 'Keep one of the two.')
+    Object.defineProperty(parsed.fields, field, { value, enumerable: true })
   }
   return attached === undefined ? 1 : 0
 }
@@ -97,22 +98,22 @@ function fold(name: string): string {
 }
 
 /** Without a service that noted its commands: the built-in ones, and else the service at ORC_URL is asked. */
-async function findShape(verb: string, type: string, place: Place): Promise<ShellShape> {
+async function findShape(verb: string, type: string, location: TeamLocation): Promise<ShellShape> {
   const { askType, builtInShapes, shapeOf } = await import('../command-types.ts')
   const builtIn = await builtInShapes()
-  return Object.hasOwn(builtIn, type) ? builtIn[type]! : shapeOf(await askType(verb, type, place))
+  return Object.hasOwn(builtIn, type) ? builtIn[type]! : shapeOf(await askType(verb, type, location))
 }
 
 /** The fields under the names the command has for them. */
-async function named(said: Said['fields'], verb: string, { fields, required, body }: ShellShape) {
+async function named(parsed: ParsedCommand['fields'], verb: string, { fields, required, body }: ShellShape) {
   const given: Record<string, string> = {}
-  for (const name of Object.keys(said)) {
+  for (const name of Object.keys(parsed)) {
     const field = fields.find((one) => fold(one) === name)
-    if (field === undefined) throw (await faults()).noSuchField(verb, name, fields)
-    given[field] = said[name]!
+    if (field === undefined) throw (await errors()).noSuchField(verb, name, fields)
+    given[field] = parsed[name]!
   }
   const missing = required.find((field) => field !== body && !Object.hasOwn(given, field))
-  if (missing !== undefined) throw (await faults()).missingField(verb, missing)
+  if (missing !== undefined) throw (await errors()).missingField(verb, missing)
   return given
 }
 
@@ -124,28 +125,38 @@ async function withBody(
 ): Promise<Record<string, string>> {
   if (body === undefined) {
     if (words.length === 0) return fields
-    throw (await faults()).usage(
+    throw (await errors()).usage(
       `${verb} takes no text: "${words.join(' ')}"`,
       `orc ${verb} --help shows its options.`,
     )
   }
   const isNamed = Object.hasOwn(fields, body)
   if (words.length > 0 && (isNamed || (words.includes('-') && words.length > 1))) {
-    throw (await faults()).textTwice(body)
+    throw (await errors()).textTwice(body)
   }
   if (words.length > 0 && words[0] !== '-') return { ...fields, [body]: words.join(' ') }
   const isNeeded = !isNamed && required.includes(body)
   if (words.length === 0 && !isNeeded) return fields
   const { isInputGiven, readInput } = await import('../standard-input.ts')
-  if (words.length === 0 && !isInputGiven()) throw (await faults()).missingText(verb, body)
+  if (words.length === 0 && !isInputGiven()) throw (await errors()).missingText(verb, body)
   return { ...fields, [body]: await readInput() }
 }
 
-async function say(line: Line, command: Record<string, string>, idempotencyKey?: string): Promise<Receipt> {
+async function say(
+  connection: Connection,
+  command: Record<string, string>,
+  idempotencyKey?: string,
+): Promise<Receipt> {
   const body = JSON.stringify(command)
   const key = idempotencyKey === undefined ? {} : { idempotencyKey }
   const onSent = () => void output()
-  return await exchange<Receipt>(line, { method: 'POST', path: '/api/v1/commands', body, onSent, ...key })
+  return await exchange<Receipt>(connection, {
+    method: 'POST',
+    path: '/api/v1/commands',
+    body,
+    onSent,
+    ...key,
+  })
 }
 
 async function showReceipt(receipt: Receipt, json: boolean): Promise<number> {
@@ -162,7 +173,7 @@ async function showReceipt(receipt: Receipt, json: boolean): Promise<number> {
 
 /** Only now that it is printed is it known to have arrived; had the output failed, all would come again. */
 async function acknowledge(
-  line: Line,
+  connection: Connection,
   checked: Receipt,
   agent: string | undefined,
   json: boolean,
@@ -170,7 +181,11 @@ async function acknowledge(
   const messages = checked.status === 'ok' ? ((checked.details?.messages ?? []) as { id: string }[]) : []
   if (messages.length === 0) return 0
   const ids = messages.map(({ id }) => id).join(' ')
-  const receipt = await say(line, { type: 'acknowledge', ids, ...(agent === undefined ? {} : { agent }) })
+  const receipt = await say(connection, {
+    type: 'acknowledge',
+    ids,
+    ...(agent === undefined ? {} : { agent }),
+  })
   if (receipt.status === 'ok') return 0
   const { showAnyReceipt } = await import('../output/receipt-text.ts')
   return showAnyReceipt(receipt, json)

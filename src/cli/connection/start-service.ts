@@ -9,7 +9,7 @@ import { SESSION_MARK } from '../../runtimes/process-table.ts'
 import type { Invocation } from '../verb.ts'
 import { openClientIfRunning } from './client.ts'
 import { loadTeam } from './offline.ts'
-import type { Place } from './team-location.ts'
+import type { TeamLocation } from './team-location.ts'
 
 export interface Detached {
   client: Client
@@ -27,12 +27,12 @@ const LOG_TAIL = 2000
 
 /** Starts `orc serve` in the background, and waits until it answers. `flags`: for it. */
 export async function startDetached(
-  { place, option }: Invocation,
+  { location, option }: Invocation,
   flags: readonly string[] = [],
 ): Promise<Detached> {
   const { readTeam } = await import('../../main.ts')
   // Mistakes are told here, not in a log that nobody looks into.
-  const config = await loadTeam(place, { read: readTeam })
+  const config = await loadTeam(location, { read: readTeam })
   const { makeStateFolder } = await import('../../config/config.ts')
   makeStateFolder(config.stateFolder)
   const logFile = join(config.stateFolder, 'service.log')
@@ -52,13 +52,13 @@ export async function startDetached(
   const { pid } = child
   const deadline = Date.now() + PATIENCE_MS
   while (pid !== undefined && isRunning(pid) && child.exitCode === null && Date.now() < deadline) {
-    const client = await openClientIfRunning(place)
+    const client = await openClientIfRunning(location)
     const state = await client?.state().catch(() => undefined)
     if (client !== undefined && state?.pid === pid) return { client, logFile, facts: { pid } }
     await wait(LOOK_AGAIN_MS)
   }
   const said = readFileSync(logFile, 'utf8').slice(-LOG_TAIL).trim()
-  const other = said.includes('STORE_LOCKED') ? await otherService(place) : undefined
+  const other = said.includes('STORE_LOCKED') ? await otherService(location) : undefined
   if (other !== undefined) return { ...other, logFile, isOthers: true }
   throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${said || 'it said nothing'}`, {
     hint: `Its log is ${logFile}; orc doctor checks its parts.`,
@@ -66,10 +66,10 @@ export async function startDetached(
 }
 
 /** Whoever was faster holds the store, and may not listen yet. */
-async function otherService(place: Place): Promise<Pick<Detached, 'client' | 'facts'> | undefined> {
+async function otherService(location: TeamLocation): Promise<Pick<Detached, 'client' | 'facts'> | undefined> {
   const deadline = Date.now() + OTHER_MS
   while (Date.now() < deadline) {
-    const client = await openClientIfRunning(place)
+    const client = await openClientIfRunning(location)
     const state = await client?.state().catch(() => undefined)
     if (client !== undefined && state !== undefined) return { client, facts: { pid: state.pid } }
     await wait(LOOK_AGAIN_MS)

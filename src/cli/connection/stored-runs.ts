@@ -4,7 +4,7 @@ import type { Client } from '../../client/client.ts'
 import type { StoredRuns } from '../../runs/routes/stored-runs.ts'
 import { openClient } from './client.ts'
 import { loadTeam } from './offline.ts'
-import type { Place } from './team-location.ts'
+import type { TeamLocation } from './team-location.ts'
 
 /** A service that is about to answer or about to end, or a command that works on the store for a moment. */
 const PATIENCE_MS = 1500
@@ -15,7 +15,7 @@ const LOOK_AGAIN_MS = 50
  * the run. Nothing is written. A service that has the store and does not answer is what could not be reached.
  */
 export async function reachRuns<T>(
-  place: Place,
+  location: TeamLocation,
   online: (client: Client) => Promise<T>,
   offline: (runs: StoredRuns) => Promise<T>,
   patienceMs = PATIENCE_MS,
@@ -23,10 +23,10 @@ export async function reachRuns<T>(
   const deadline = Date.now() + patienceMs
   for (;;) {
     try {
-      return await online(await openClient(place))
+      return await online(await openClient(location))
     } catch (error) {
       if (!isUnreachable(error) || !mayRead()) throw error
-      const read = await readStore(place, offline)
+      const read = await readStore(location, offline)
       if (read !== 'locked' && read !== 'unreadable') return read.value
       if (read === 'unreadable' || Date.now() > deadline) throw error
     }
@@ -44,10 +44,10 @@ function mayRead(): boolean {
 }
 
 async function readStore<T>(
-  place: Place,
+  location: TeamLocation,
   offline: (runs: StoredRuns) => Promise<T>,
 ): Promise<{ value: T } | 'locked' | 'unreadable'> {
-  const config = await loadTeam(place)
+  const config = await loadTeam(location)
   const { readOffline } = await import('../../main.ts')
   const snapshot = readOffline(config)
   if (typeof snapshot === 'string') return snapshot

@@ -1,5 +1,5 @@
 /** Which team is meant: its orc.yaml and the folder of its state, as far as they are known. */
-export interface Place {
+export interface TeamLocation {
   readonly configFile?: string
   readonly stateFolder?: string
 }

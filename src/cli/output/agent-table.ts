@@ -2,10 +2,10 @@ import type { AnswerOf } from '../../api/contract.ts'
 import { table } from './layout.ts'
 import { plainLine } from './print.ts'
 
-export type Agent = AnswerOf<'agents'>['agents'][number]
+export type ListedAgent = AnswerOf<'agents'>['agents'][number]
 
 /** One line each; `unread` adds a column. */
-export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string, number>): string {
+export function agentsText(agents: readonly ListedAgent[], unread?: ReadonlyMap<string, number>): string {
   return table(
     agents.map((agent) => [
       agent.name,
@@ -25,11 +25,11 @@ export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string
 }
 
 /** Nothing starts it here; until it says how it is, nobody knows whether somebody has. */
-function outside({ runtime, status }: Agent): string | false {
+function outside({ runtime, status }: ListedAgent): string | false {
   return runtime === 'none' && status === 'unknown' && 'runs outside, with its token'
 }
 
-function contextText({ context, spent }: Agent): string {
+function contextText({ context, spent }: ListedAgent): string {
   const full = context?.percent === undefined ? '' : `context ${context.percent} %`
   return [full, spent === undefined ? '' : `spent ${spent.toFixed(2)}`].filter(Boolean).join(', ')
 }

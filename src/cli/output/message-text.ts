@@ -1,9 +1,9 @@
 import type { AnswerOf } from '../../api/contract.ts'
 import { paint, plain, plainLine } from './print.ts'
 
-export type Mail = AnswerOf<'messages'>['messages'][number]
+export type ShownMessage = AnswerOf<'messages'>['messages'][number]
 
-export function mailHead(mail: Mail): string {
+export function mailHead(mail: ShownMessage): string {
   const parts = [
     paint('bold', mail.id),
     `${mail.from} → ${mail.to}`,
@@ -14,7 +14,7 @@ export function mailHead(mail: Mail): string {
 }
 
 /** The content is indented, so that no line of it can pass for one of ours. */
-export function mailText(mail: Mail): string {
+export function mailText(mail: ShownMessage): string {
   // One that was given no title is called by its own words, which stand below.
   const isOwnWords = mail.title.trim() === mail.content.trim()
   const head = mailHead(isOwnWords ? { ...mail, title: '' } : mail).trimEnd()

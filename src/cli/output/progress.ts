@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
-export interface Progress {
+export interface ProgressLine {
   update(count: number): void
   end(): void
 }
@@ -9,7 +9,7 @@ export interface Progress {
 const EVERY_MS = 100
 
 /** A line that counts, for long work that a person waits for; silent where nobody looks. */
-export function showProgress(what: string): Progress {
+export function showProgress(what: string): ProgressLine {
   if (!isatty(2)) return { update() {}, end() {} }
   let shownAt = 0
   return {

@@ -2,8 +2,8 @@ import type { AnswerOf } from '../../api/contract.ts'
 import type { ErrorReceipt, Receipt, RecipientReceipt } from '../../protocol/receipt.ts'
 import { exitCode, exitOfReceipt } from '../exit-code.ts'
 import { reportError } from '../print-error.ts'
-import { type Agent, agentsText, waitingFor } from './agent-table.ts'
-import { type Mail, mailText } from './message-text.ts'
+import { agentsText, type ListedAgent, waitingFor } from './agent-table.ts'
+import { mailText, type ShownMessage } from './message-text.ts'
 import { complain, paint, plain, plainLine, print, printJson } from './print.ts'
 
 /** What was done goes to standard output, what was not to standard error; with --json all goes to the first. */
@@ -53,9 +53,9 @@ export function showDetails(receipt: Receipt & { status: 'ok' }): void {
   print(paint('bold', plain(receipt.result)))
   if (Array.isArray(agents) && agents.length > 0) {
     const waiting = Array.isArray(deliveries) ? waitingFor(deliveries as Deliveries) : undefined
-    print(agentsText(agents as Agent[], waiting))
+    print(agentsText(agents as ListedAgent[], waiting))
   }
-  if (Array.isArray(messages)) for (const mail of messages as Mail[]) print(`\n${mailText(mail)}`)
+  if (Array.isArray(messages)) for (const mail of messages as ShownMessage[]) print(`\n${mailText(mail)}`)
   for (const [name, value] of Object.entries(others)) {
     const isQuestion = Array.isArray(messages) && QUESTION.has(name)
     if (!isQuestion && isWorthShowing(name, value, receipt.result)) print(`${name}: ${valueText(value)}`)

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty'
 import { safe } from './print.ts'
 
 /** A text that is drawn over itself again and again, on a terminal. */
-export interface Live {
+export interface LiveText {
   draw(text: string): void
 }
 
@@ -28,7 +28,9 @@ export function screenSize(): { width: number; height: number } {
 }
 
 /** Lines are written over those before and nothing is cleared first, so that nothing flickers; what is as before is not written. */
-export function openLive(tooMany = (count: number) => `… and ${count} more; orc tasks lists them`): Live {
+export function openLiveText(
+  tooMany = (count: number) => `… and ${count} more; orc tasks lists them`,
+): LiveText {
   let drawn = 0
   let before = ''
   return {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
-import { exchange, findPlace, readAnswer } from '../../../src/cli/connection/connection.ts'
+import { exchange, findTeamLocation, readAnswer } from '../../../src/cli/connection/connection.ts'
 import { stateFolder } from '../../../src/config/config.ts'
 import { createTeamFolder, type TeamFolder } from '../orc.ts'
 
@@ -21,14 +21,14 @@ afterEach(async () => {
 describe('the team that is meant', () => {
   it('has its state where the configuration says, without its file being read', () => {
     for (const env of [{}, { ORC_HOME: '/elsewhere/state' }, { ORC_HOME: 'relative' }, { ORC_HOME: '' }]) {
-      expect(findPlace('team/orc.yaml', env).stateFolder).toBe(stateFolder('team/orc.yaml', env))
+      expect(findTeamLocation('team/orc.yaml', env).stateFolder).toBe(stateFolder('team/orc.yaml', env))
     }
   })
 
   it('is named by --config before ORC_CONFIG', () => {
     const env = { ORC_CONFIG: 'b/orc.yaml' }
-    expect(findPlace('a/orc.yaml', env).configFile).toBe(resolve('a/orc.yaml'))
-    expect(findPlace(undefined, env).configFile).toBe(resolve('b/orc.yaml'))
+    expect(findTeamLocation('a/orc.yaml', env).configFile).toBe(resolve('a/orc.yaml'))
+    expect(findTeamLocation(undefined, env).configFile).toBe(resolve('b/orc.yaml'))
   })
 
   it('is found from any folder below its orc.yaml', async () => {

@@ -15,8 +15,8 @@ export function actionVerb(action: Action, about: Pick<Verb, 'name' | 'summary'>
   }
 }
 
-async function actOn(action: Action, { place, words, option, json }: Invocation): Promise<number> {
-  const client = await openClient(place)
+async function actOn(action: Action, { location, words, option, json }: Invocation): Promise<number> {
+  const client = await openClient(location)
   const reason = option('reason')
   let code = 0
   for (const target of words) {

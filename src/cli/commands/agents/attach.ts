@@ -12,9 +12,9 @@ export const verb: Verb = {
   arguments: [{ name: 'AGENT' }],
   options: [{ name: 'read-only', summary: 'watch without typing' }],
   examples: ['orc attach Worker', 'orc attach Worker --read-only', 'orc attach Worker --json'],
-  async run({ place, words, flag, json }) {
+  async run({ location, words, flag, json }) {
     const [agent] = words
-    const client = await openClient(place)
+    const client = await openClient(location)
     const { view, ...about } = await client.terminal(agent!, { lines: 1 })
     if (view === undefined) {
       throw new AppError('CONFLICT', `${about.agent} has no terminal`, {

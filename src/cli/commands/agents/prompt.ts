@@ -2,7 +2,7 @@ import type { AnswerOf } from '../../../api/contract.ts'
 import { AppError } from '../../../base/errors.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
@@ -13,26 +13,26 @@ export const verb: Verb = {
     'Asks the running service, which knows the commands its application adds; without one, reads orc.yaml.',
   arguments: [{ name: 'AGENT' }],
   examples: ['orc agent prompt Worker', 'orc agent prompt Worker >> CLAUDE.md'],
-  async run({ words, place, json }) {
-    const answer = (await askPrompt(place, words[0]!)) ?? (await readPrompt(place, words[0]!))
+  async run({ words, location, json }) {
+    const answer = (await askPrompt(location, words[0]!)) ?? (await readPrompt(location, words[0]!))
     if (json) printJson(answer)
     else print(answer.prompt)
     return 0
   },
 }
 
-type Answer = AnswerOf<'prompt'>
+type PromptAnswer = AnswerOf<'prompt'>
 
-async function askPrompt(place: Place, name: string): Promise<Answer | undefined> {
-  const client = await openClientIfRunning(place)
+async function askPrompt(location: TeamLocation, name: string): Promise<PromptAnswer | undefined> {
+  const client = await openClientIfRunning(location)
   return await client?.prompt(name).catch((error: unknown) => {
     if (error instanceof AppError && error.code === 'SERVICE_UNREACHABLE') return undefined
     throw error
   })
 }
 
-async function readPrompt(place: Place, name: string): Promise<Answer> {
-  const config = await loadTeam(place)
+async function readPrompt(location: TeamLocation, name: string): Promise<PromptAnswer> {
+  const config = await loadTeam(location)
   const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }] = await Promise.all([
     import('../../../commands/identity.ts'),
     import('../../../agents/prompt.ts'),

@@ -41,13 +41,13 @@ async function stopSome(invocation: Invocation): Promise<number> {
   })
 }
 
-async function stopAll({ place, words, option, json }: Invocation): Promise<number> {
+async function stopAll({ location, words, option, json }: Invocation): Promise<number> {
   if (words.length > 0) {
     throw new AppError('USAGE', 'Either --all or the names of agents', {
       hint: 'orc stop --all; why, if you like, is said with --reason "…"',
     })
   }
-  const client = await openClient(place)
+  const client = await openClient(location)
   const reason = option('reason')
   const answer = await client.halt(reason === undefined ? {} : { reason })
   if (json) printJson(answer)

@@ -12,7 +12,7 @@ import { streamAudit, toEntry } from '../../../audit/store.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Store } from '../../../store/store.ts'
 import { reach } from '../../connection/online-or-offline.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { noJson } from '../../errors.ts'
 import { counted } from '../../output/layout.ts'
 import { complain, printJson, printRaw } from '../../output/print.ts'
@@ -52,7 +52,7 @@ export const verb: Verb = {
     'orc audit export --public --format html -o trail.html',
   ],
 
-  async run({ place, option, flag, json }) {
+  async run({ location, option, flag, json }) {
     const format = option('format') ?? 'jsonl'
     const file = option('output')
     const repository = option('repository')
@@ -67,8 +67,8 @@ export const verb: Verb = {
     }
     if (json && file === undefined && format === 'text')
       throw noJson('audit export --format text', 'Drop one of --json and --format text, or add -o FILE.')
-    const write = (take: (text: string) => void): Promise<Written> =>
-      flag('public') ? writePublic(place, format, repository, take) : writeEntries(place, format, take)
+    const write = (take: (text: string) => void): Promise<ExportTotals> =>
+      flag('public') ? writePublic(location, format, repository, take) : writeEntries(location, format, take)
     if (file === undefined) {
       await write(printRaw)
       return 0
@@ -82,9 +82,13 @@ export const verb: Verb = {
 }
 
 /** All entries and, where it can be verified, the line that tells the last of them. */
-async function writeEntries(place: Place, format: string, write: (text: string) => void): Promise<ExportEnd> {
+async function writeEntries(
+  location: TeamLocation,
+  format: string,
+  write: (text: string) => void,
+): Promise<ExportEnd> {
   const progress = openExportEnd()
-  await eachEntry(place, (entry) => {
+  await eachEntry(location, (entry) => {
     progress.add(entry)
     write(`${format === 'text' ? entry.line : exportLine(entry)}\n`)
   })
@@ -93,21 +97,21 @@ async function writeEntries(place: Place, format: string, write: (text: string) 
   return end
 }
 
-type Written = ExportEnd | { head: PublicHead; count: number }
+type ExportTotals = ExportEnd | { head: PublicHead; count: number }
 
 /** The lines that anyone may read, and the head of their own chain. */
 async function writePublic(
-  place: Place,
+  location: TeamLocation,
   format: string,
   repository: string | undefined,
   write: (text: string) => void,
-): Promise<Written> {
+): Promise<ExportTotals> {
   const title = publicTitle(repository)
   const form = PUBLIC_FORMS[format]!
   const chain = openPublicChain(title)
   write(form.begin(title))
   await eachEntry(
-    place,
+    location,
     (entry) => {
       if (isPublic(entry, repository)) write(form.line(chain.add(publicLine(entry))))
     },
@@ -120,12 +124,12 @@ async function writePublic(
 
 /** From the running service, or from the store itself when none runs. */
 async function eachEntry(
-  place: Place,
+  location: TeamLocation,
   take: (entry: AuditEntryAnswer) => void,
   query: { class?: 'public' } = {},
 ): Promise<void> {
   await reach(
-    place,
+    location,
     async (client) => {
       for await (const entry of client.audit(query)) take(entry)
     },
@@ -147,8 +151,8 @@ async function eachStored(
 /** Under another name until it is on disk, so that a half-written file never passes for an export. */
 async function writeWhole(
   file: string,
-  fill: (write: (text: string) => void) => Promise<Written>,
-): Promise<Written> {
+  fill: (write: (text: string) => void) => Promise<ExportTotals>,
+): Promise<ExportTotals> {
   const temporary = `${file}.${process.pid}.part`
   const progress = showProgress('entries')
   let count = 0

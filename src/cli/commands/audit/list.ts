@@ -37,9 +37,9 @@ export const verb: Verb = {
   ],
 
   async run(invocation) {
-    const { place, flag, json } = invocation
+    const { location, flag, json } = invocation
     const query = queryOf(invocation)
-    const client = await openClient(place)
+    const client = await openClient(location)
     const show = (entry: AuditEntryAnswer) => (json ? printJson(entry) : print(entryLine(entry)))
     if (!flag('follow')) {
       let isEmpty = true
@@ -58,9 +58,9 @@ export const verb: Verb = {
   },
 }
 
-type Query = QueryOf<'audit'>
+type AuditQuery = QueryOf<'audit'>
 
-function queryOf({ option }: Invocation): Query {
+function queryOf({ option }: Invocation): AuditQuery {
   const given: Record<string, string> = {}
   for (const name of ['since', 'until', 'agent', 'with', 'type', 'class', 'text', 'limit']) {
     const value = option(name)
@@ -71,11 +71,11 @@ function queryOf({ option }: Invocation): Query {
       hint: 'Such as --agent Master --with Worker',
     })
   }
-  return given as Query
+  return given as AuditQuery
 }
 
 /** A name that nobody has is no mistake: agents that were taken out of orc.yaml are in the audit still. */
-async function nothingFound(client: Client, { agent, with: other }: Query): Promise<string> {
+async function nothingFound(client: Client, { agent, with: other }: AuditQuery): Promise<string> {
   const { agents } = await client.agents()
   const known = agents.map(({ name }) => name)
   const strangers = [agent, other].filter((name) => name !== undefined && !known.includes(name))
@@ -86,7 +86,7 @@ async function nothingFound(client: Client, { agent, with: other }: Query): Prom
 /** The end of the log is noted before it is read, so that nothing falls between reading and following. */
 async function follow(
   client: Client,
-  query: Query,
+  query: AuditQuery,
   show: (entry: AuditEntryAnswer) => void,
   signal: AbortSignal,
 ) {

@@ -47,7 +47,7 @@ export const verb: Verb = {
   },
 }
 
-async function verdictOf({ words, place, option }: Invocation): Promise<ExportVerdict | PublicVerdict> {
+async function verdictOf({ words, location, option }: Invocation): Promise<ExportVerdict | PublicVerdict> {
   const [file] = words
   const older = option('extends')
   if (file !== undefined && isPublicFile(firstLine(file)))
@@ -62,7 +62,7 @@ async function verdictOf({ words, place, option }: Invocation): Promise<ExportVe
   }
   if (file !== undefined) return await verifyExport(createReadStream(file, 'utf8'))
   return await reach<ExportVerdict>(
-    place,
+    location,
     (client) => client.verifyAudit(),
     ({ store, witness }) => verifyAudit(store, witness),
   )

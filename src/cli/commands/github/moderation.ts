@@ -26,8 +26,8 @@ export const verb: Verb = {
     'orc github moderation --follow',
     'orc github moderate 1f0c… upheld --comment "spoken to"',
   ],
-  async run({ place, flag, json }) {
-    const client = await openClient(place)
+  async run({ location, flag, json }) {
+    const client = await openClient(location)
     const state = flag('all') ? 'all' : 'open'
     const show = (one: Flag) => (json ? printJson(one) : print(flagText(one)))
     const { flags } = await client.moderation({ state })
@@ -102,9 +102,9 @@ export const decide: Verb = {
   arguments: [{ name: 'ID' }, { name: 'DECISION', choices: DECISIONS }],
   options: [{ name: 'comment', value: 'TEXT', summary: 'why, for other moderators' }],
   examples: ['orc github moderate 1f0c… dismissed', 'orc github moderate 1f0c… upheld --comment "spoken to"'],
-  async run({ place, words, option, json }) {
+  async run({ location, words, option, json }) {
     const comment = option('comment')
-    const answer = await (await openClient(place)).closeModeration(words[0]!, {
+    const answer = await (await openClient(location)).closeModeration(words[0]!, {
       decision: words[1] as (typeof DECISIONS)[number],
       ...(comment === undefined ? {} : { comment }),
     })

@@ -47,7 +47,7 @@ export const verb: Verb = {
     'orc github replay opened.json --event issues',
   ],
   async run(invocation) {
-    const { words, option, flag, place, json } = invocation
+    const { words, option, flag, location, json } = invocation
     const name = option('event')
     if (name === undefined) throw usage('--event NAME is missing', 'As X-GitHub-Event has it: --event issues')
     checkEvent(name)
@@ -55,7 +55,7 @@ export const verb: Verb = {
       throw usage('--report goes together with --dry-run', 'Add --dry-run.')
     const payload = readPayload(words[0]!)
     if (flag('dry-run')) return await rehearse(invocation, name, payload)
-    const client = await openClient(place)
+    const client = await openClient(location)
     const { delivery } = await client.replayEvent({ event: name, payload })
     return await followTrail(client, delivery, json)
   },
@@ -76,8 +76,12 @@ function noSuchEvent(name: string): AppError {
   })
 }
 
-async function rehearse({ place, option, json }: Invocation, name: string, payload: Record<string, unknown>) {
-  const team = createTeam(await loadTeam(place))
+async function rehearse(
+  { location, option, json }: Invocation,
+  name: string,
+  payload: Record<string, unknown>,
+) {
+  const team = createTeam(await loadTeam(location))
   if (team.config.github === undefined) {
     throw new AppError('NOT_FOUND', 'orc.yaml has no "github"', {
       hint: 'orc github setup says how to begin.',

@@ -3,7 +3,7 @@ import { createTeam } from '../../../commands/team.ts'
 import { checkSetup, type Finding, type Setup } from '../../../github/setup.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { exitCode } from '../../exit-code.ts'
 import { table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson, type Style } from '../../output/print.ts'
@@ -17,9 +17,9 @@ export const verb: Verb = {
     'Asks GitHub with the credentials that the running service has, or with those in this environment when none runs.\n' +
     'Nothing is changed. It ends with 1 if something is missing.',
   examples: ['orc github setup', 'orc github setup --json'],
-  async run({ place, json }) {
+  async run({ location, json }) {
     const working = showWorking('asking GitHub')
-    const setup = await setupOf(place).finally(working.end)
+    const setup = await setupOf(location).finally(working.end)
     const isMissing = setup.findings.some(({ level }) => level === 'missing')
     if (json) printJson({ ok: !isMissing, ...setup })
     else show(setup)
@@ -27,14 +27,14 @@ export const verb: Verb = {
   },
 }
 
-async function setupOf(place: Place): Promise<Setup> {
-  const config = await loadTeam(place)
+async function setupOf(location: TeamLocation): Promise<Setup> {
+  const config = await loadTeam(location)
   if (config.github === undefined) {
     throw new AppError('NOT_FOUND', `${config.file ?? 'orc.yaml'} has no "github"`, {
       hint: 'The smallest: github: { secret_env: ORC_GITHUB_SECRET, token_env: ORC_GITHUB_TOKEN, repositories: [OWNER/NAME] }',
     })
   }
-  const client = await openClientIfRunning(place)
+  const client = await openClientIfRunning(location)
   try {
     if (client !== undefined) return (await client.githubSetup()) as Setup
   } catch (error) {

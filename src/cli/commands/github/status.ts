@@ -11,8 +11,8 @@ export const verb: Verb = {
     'orc github setup',
     'orc github replay opened.json --event issues --dry-run',
   ],
-  async run({ place, json }) {
-    const { github } = await (await openClient(place)).state()
+  async run({ location, json }) {
+    const { github } = await (await openClient(location)).state()
     if (json) printJson(github ?? null)
     else if (github === undefined)
       complain('This service has no GitHub team; orc github setup explains how to start.')

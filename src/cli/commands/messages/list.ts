@@ -12,8 +12,8 @@ export const verb: Verb = {
     { name: 'limit', value: 'N', summary: 'only the newest N messages (default: 200)' },
   ],
   examples: ['orc message list --since 10m', 'orc message list --agent Worker --limit 20'],
-  async run({ place, option, json }) {
-    const client = await openClient(place)
+  async run({ location, option, json }) {
+    const client = await openClient(location)
     const { messages } = await client.messages({
       agent: option('agent'),
       since: option('since'),

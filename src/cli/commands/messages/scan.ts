@@ -31,10 +31,10 @@ export const verb: Verb = {
     'orc message scan --strict worker.md',
   ],
 
-  async run({ words, flag, json, place }) {
+  async run({ words, flag, json, location }) {
     const [{ createScanner }, types] = await Promise.all([
       import('../../../protocol/scanner.ts'),
-      typesHere(place),
+      typesHere(location),
     ])
     const known = new Map(types.map((type) => [type.type, type]))
     const scanner = createScanner((type) => scannedShape(known.get(type)))

@@ -22,7 +22,7 @@ export const verb: Verb = {
     'orc send Worker "Stop, wrong branch." --priority urgent',
     'orc send Worker - < note.txt',
   ],
-  async run({ words, option, json, place }) {
+  async run({ words, option, json, location }) {
     const [to, ...text] = words
     const named = (name: string, value: string | undefined) =>
       value === undefined ? [] : [`--${name}`, value]
@@ -32,7 +32,7 @@ export const verb: Verb = {
       ...named('priority', option('priority')),
       ...named('title', option('title')),
       ...(json ? ['--json'] : []),
-      ...named('config', place.configFile),
+      ...named('config', location.configFile),
       ...(isInput ? ['-'] : ['--', text.join(' ')]),
     ])
   },

@@ -9,8 +9,8 @@ export const verb: Verb = {
   summary: 'show one message, each delivery step with its evidence, and what it waits for',
   arguments: [{ name: 'ID' }],
   examples: ['orc message show msg_12'],
-  async run({ place, words, json }) {
-    const client = await openClient(place)
+  async run({ location, words, json }) {
+    const client = await openClient(location)
     const message = await client.message(words[0]!)
     if (json) printJson(message)
     else {

@@ -51,7 +51,7 @@ async function answerRequest(invocation: Invocation, id: string, words: string):
 }
 
 async function answerQuery(invocation: Invocation, id: string, words: string): Promise<number> {
-  const { configFile } = invocation.place
+  const { configFile } = invocation.location
   const from = invocation.option('from')
   return await sendCommand('answer', [
     ...['--in-response-to', id],
@@ -64,7 +64,7 @@ async function answerQuery(invocation: Invocation, id: string, words: string): P
 
 /** Shows a question on the terminal and takes the answer there, asking again until there is one that fits (S2.12). */
 export async function askAndAnswer(invocation: Invocation, id: string): Promise<number> {
-  const request = await (await openClient(invocation.place)).humanRequest(id)
+  const request = await (await openClient(invocation.location)).humanRequest(id)
   if (!request.decisions.includes('answer')) {
     throw new AppError('CONFLICT', `${id} is ${request.state} and takes no answer from you`, {
       hint: 'orc inbox shows what can be said to it.',

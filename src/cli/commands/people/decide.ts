@@ -9,11 +9,11 @@ import type { Invocation, Verb } from '../../verb.ts'
 
 /** A person's word on one request. The exit code tells whether it was taken, not what became of the held command. */
 export async function giveVerdict(
-  { place, json }: Pick<Invocation, 'place' | 'json'>,
+  { location, json }: Pick<Invocation, 'location' | 'json'>,
   id: string,
   verdict: BodyOf<'decide'>,
 ): Promise<number> {
-  const client = await openClient(place)
+  const client = await openClient(location)
   const answer = await client.decide(id, verdict)
   if (json) printJson(answer)
   else {

@@ -14,8 +14,8 @@ export const verb: Verb = {
     { name: 'follow', short: 'f', summary: 'keep running and show new requests' },
   ],
   examples: ['orc inbox', 'orc inbox --follow', 'orc inbox --all --json'],
-  async run({ place, flag, json }) {
-    const client = await openClient(place)
+  async run({ location, flag, json }) {
+    const client = await openClient(location)
     const state = flag('all') ? 'all' : 'open'
     const show = (request: HumanRequest) => (json ? printJson(request) : print(requestText(request)))
     if (!flag('follow')) {

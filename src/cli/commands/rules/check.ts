@@ -10,8 +10,8 @@ export const verb: Verb = {
   summary: 'check an orc.yaml and show its mistakes with line numbers',
   arguments: [{ name: 'FILE', optional: true }],
   examples: ['orc rules check', 'orc rules check new.yaml --json'],
-  async run({ words, place, json }) {
-    const file = words[0] ?? place.configFile
+  async run({ words, location, json }) {
+    const file = words[0] ?? location.configFile
     if (file === undefined || !existsSync(file)) throw noTeam(file)
     const [{ formatProblems }, { readTeam }] = await Promise.all([
       import('../../../config/config.ts'),

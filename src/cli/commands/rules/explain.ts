@@ -36,15 +36,15 @@ export const verb: Verb = {
 
 const COLOUR: Record<Verdict, Style> = { allow: 'green', deny: 'red', ask: 'yellow' }
 
-async function explanationOf({ words, place }: Invocation): Promise<Explanation & { source: string }> {
+async function explanationOf({ words, location }: Invocation): Promise<Explanation & { source: string }> {
   const [from, to] = words as [string, string]
   const action = words[2] as Action | undefined
-  const client = await openClientIfRunning(place)
+  const client = await openClientIfRunning(location)
   if (client !== undefined) {
     const answer = await client.explain({ from, to, ...(action === undefined ? {} : { action }) })
     return { ...(answer as unknown as Explanation), source: 'the running service' }
   }
-  const config = await loadTeam(place)
+  const config = await loadTeam(location)
   const [{ compileRules }, { explain }] = await Promise.all([
     import('../../../rules/compile.ts'),
     import('../../../rules/explain.ts'),

@@ -17,8 +17,8 @@ export const verb: Verb = {
   summary: 'show the rules and permissions in orc.yaml, with line numbers',
   arguments: [{ name: 'show', optional: true, choices: ['show', 'explain', 'check'] }],
   examples: ['orc rules show', 'orc rules show --json', 'orc rules explain Worker Master'],
-  async run({ place, json }) {
-    const config = await loadTeam(place)
+  async run({ location, json }) {
+    const config = await loadTeam(location)
     const { rules, permissions, approvals } = config
     if (json) {
       const agents = config.agents.map(({ name, parent, send, receive, permissions }) => ({

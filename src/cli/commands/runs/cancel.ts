@@ -8,10 +8,10 @@ export const verb: Verb = {
   arguments: [{ name: 'RUN' }],
   options: [{ name: 'reason', value: 'TEXT', summary: 'the reason, for the audit log' }],
   examples: ['orc run cancel run_1', 'orc run cancel run_1 --reason "the wrong data"'],
-  async run({ place, words, option, json }) {
+  async run({ location, words, option, json }) {
     const id = words[0]!
     const reason = option('reason')
-    const client = await openClient(place)
+    const client = await openClient(location)
     const answer = await client.cancelRun(id, reason === undefined ? {} : { reason })
     if (json) printJson(answer)
     else print(answer.cancelled ? `${id} is being cancelled.` : `${id} has already ended.`)

@@ -11,11 +11,11 @@ export const verb: Verb = {
     { name: 'limit', value: 'N', summary: 'only the newest N runs (default: 50)' },
   ],
   examples: ['orc run list', 'orc run list --open', 'orc run list --limit 5 --json'],
-  async run({ place, flag, option, json }) {
+  async run({ location, flag, option, json }) {
     const limit = option('limit')
     const query = { state: flag('open') ? 'open' : 'all', ...(limit === undefined ? {} : { limit }) } as const
     const { runs } = await reachRuns(
-      place,
+      location,
       (client) => client.runs(query),
       (stored) => stored.list(query),
     )

@@ -6,7 +6,7 @@ import type { Team } from '../../../runs/plan/validate.ts'
 import type { Plan } from '../../../runs/plan.ts'
 import { formatProblems } from '../../../yaml/problem.ts'
 import { isTeamOfNobody } from '../../connection/plan-team.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 
 export interface PlanFile {
   /** As it was named. */
@@ -22,12 +22,12 @@ export interface PlanFile {
 }
 
 /** Reads and checks plan.yaml. Mistakes are told with their places before anything starts. */
-export async function readPlanFile(file: string, place: Place): Promise<PlanFile> {
+export async function readPlanFile(file: string, location: TeamLocation): Promise<PlanFile> {
   const path = resolve(file)
   const bytes = readFileSync(path)
   const folder = dirname(path)
   const name = basename(path).replace(/\.ya?ml$/i, '')
-  const team = { ...(await teamAt(place)), ...(await programsIn(bytes)) }
+  const team = { ...(await teamAt(location)), ...(await programsIn(bytes)) }
   const read = readPlan(bytes, { name, team })
   if (!read.ok) {
     throw new AppError(
@@ -54,10 +54,10 @@ async function programsIn(plan: Buffer): Promise<Pick<Team, 'checkProgram'>> {
 }
 
 /** Who and which models there are, where orc.yaml can be read. Its own mistakes are for the service to tell. */
-async function teamAt(place: Place): Promise<Team | undefined> {
-  const { configFile } = place
+async function teamAt(location: TeamLocation): Promise<Team | undefined> {
+  const { configFile } = location
   // Known before its file is made, so that a mistake is told here and by the name of the plan's file.
-  if (isTeamOfNobody(place)) return { agents: [], models: [] }
+  if (isTeamOfNobody(location)) return { agents: [], models: [] }
   if (configFile === undefined || !existsSync(configFile)) return undefined
   const { readConfig } = await import('../../../config/config.ts')
   const loaded = readConfig(configFile)

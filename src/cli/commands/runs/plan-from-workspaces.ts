@@ -24,8 +24,8 @@ export async function planFrom(folder: string): Promise<{ plan: string; problems
   }
   const planned = planFromManifests(found)
   if (!planned.ok) {
-    const problems = planned.problems.map(({ path: place, message }) => ({
-      ...{ code: 'invalid' as const, path: place, message: `${place}: ${message}` },
+    const problems = planned.problems.map(({ path: location, message }) => ({
+      ...{ code: 'invalid' as const, path: location, message: `${location}: ${message}` },
     }))
     throw refused(problems, planned.problems[0]!.hint)
   }

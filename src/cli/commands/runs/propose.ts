@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { AppError } from '../../../base/errors.ts'
 import { formatProblems } from '../../../yaml/problem.ts'
 import { openClient } from '../../connection/client.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { usage } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
 import { complain, paint, plain, print, printJson } from '../../output/print.ts'
@@ -35,13 +35,13 @@ export const verb: Verb = {
     'orc run propose - < goal.txt',
     'orc run propose --from runs/run_1 -o plan.yaml',
   ],
-  async run({ words, option, flag, json, place }) {
+  async run({ words, option, flag, json, location }) {
     const from = option('from')
     const model = option('model')
     if (from !== undefined && (words.length > 0 || model !== undefined)) {
       throw usage('--from asks no model', 'Leave out GOAL and --model, or --from.')
     }
-    const proposed = from === undefined ? await propose(words, model, json, place) : await planFrom(from)
+    const proposed = from === undefined ? await propose(words, model, json, location) : await planFrom(from)
     const file = option('out')
     if (file !== undefined) write(file, proposed.plan, flag('force'))
     const { problems } = proposed
@@ -55,10 +55,15 @@ export const verb: Verb = {
   },
 }
 
-async function propose(words: readonly string[], model: string | undefined, json: boolean, place: Place) {
+async function propose(
+  words: readonly string[],
+  model: string | undefined,
+  json: boolean,
+  location: TeamLocation,
+) {
   const goal = await readGoal(words)
   const working = json ? undefined : showWorking('Planning')
-  const client = await openClient(place)
+  const client = await openClient(location)
   return await client
     .proposePlan({ goal, ...(model === undefined ? {} : { model }) })
     .finally(() => working?.end())

@@ -9,12 +9,12 @@ export const verb: Verb = {
   arguments: [{ name: 'RUN' }],
   options: [{ name: 'html', summary: 'one HTML page that needs no network and no scripts' }],
   examples: ['orc run report run_1', 'orc run report run_1 --html > report.html'],
-  async run({ place, words, flag, json }) {
+  async run({ location, words, flag, json }) {
     if (json) throw noJson('run report', 'orc run show RUN --json has the facts.')
     const id = words[0]!
     const format = flag('html') ? 'html' : 'markdown'
     const report = await reachRuns(
-      place,
+      location,
       (client) => client.runReport(id, { format }),
       (stored) => stored.report(id, format),
     )

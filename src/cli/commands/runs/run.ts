@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
 import { EXIT_CODE } from '../../../runs/core/outcome.ts'
-import { optionFor, placeForPlan } from '../../connection/plan-team.ts'
+import { locationForPlan, optionFor } from '../../connection/plan-team.ts'
 import { isUnreachable } from '../../connection/stored-runs.ts'
 import { usage } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
@@ -12,7 +12,7 @@ import type { Invocation, Verb } from '../../verb.ts'
 import { type PlanFile, readPlanFile } from './plan-file.ts'
 import { showPlan } from './plan-preview.ts'
 import { untilReported } from './read-run.ts'
-import { type Before, resumeRun, seenBefore } from './resume.ts'
+import { type RunBefore, resumeRun, seenBefore } from './resume.ts'
 import type { RunShown } from './run-state.ts'
 import { placeLines, runSummary, runTitle, troubleLines } from './run-text.ts'
 import {
@@ -52,8 +52,8 @@ export const verb: Verb = {
     const { words, flag } = typed
     check(typed)
     const folder = words[0] === undefined ? process.cwd() : dirname(resolve(words[0]))
-    const invocation = { ...typed, place: placeForPlan(typed.place, folder) }
-    const plan = words[0] === undefined ? undefined : await readPlanFile(words[0], invocation.place)
+    const invocation = { ...typed, location: locationForPlan(typed.location, folder) }
+    const plan = words[0] === undefined ? undefined : await readPlanFile(words[0], invocation.location)
     for (const input of plan?.missing ?? []) {
       complain(`${paint('yellow', 'warning:', 'err')} the input ${plainLine(input)} is not there`)
     }
@@ -65,12 +65,12 @@ export const verb: Verb = {
     process.on('SIGINT', leave)
     process.on('SIGTERM', leave)
     const resumed = invocation.option('resume')
-    const before = resumed === undefined ? undefined : await seenBefore(invocation.place, resumed)
+    const before = resumed === undefined ? undefined : await seenBefore(invocation.location, resumed)
     let id: string | undefined
-    const again = () => (id === undefined ? 'The same again' : comeBack(invocation.place, id))
+    const again = () => (id === undefined ? 'The same again' : comeBack(invocation.location, id))
     const service = keepServiceForRun(await serviceForRun(invocation), invocation, again)
     id = await begin(service, plan, invocation, before).catch(async (error) => {
-      await endServiceOfRun(service.current(), invocation.place)
+      await endServiceOfRun(service.current(), invocation.location)
       throw error
     })
     if (flag('detach')) return detached(invocation, id)
@@ -105,7 +105,7 @@ async function begin(
   service: KeptService,
   plan: PlanFile | undefined,
   invocation: Invocation,
-  before: Before | undefined,
+  before: RunBefore | undefined,
 ): Promise<string> {
   const key = newIdempotencyKey()
   for (;;) {
@@ -121,12 +121,12 @@ async function order(
   service: ServiceForRun,
   plan: PlanFile | undefined,
   invocation: Invocation,
-  before: Before | undefined,
+  before: RunBefore | undefined,
   key: string,
 ): Promise<string> {
   if (!invocation.json) await noteHalt(service)
   if (before === undefined) return await start(service, plan!, invocation, key)
-  const said = await resumeRun(service.client, invocation.place, before, {
+  const said = await resumeRun(service.client, invocation.location, before, {
     ...(plan === undefined ? {} : { plan: plan.text, folder: plan.folder, file: plan.file }),
     ...concurrencyOf(invocation),
     ...(invocation.flag('fresh') ? { fresh: true } : {}),
@@ -147,15 +147,15 @@ async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invo
   return run_id
 }
 
-function comeBack(place: Invocation['place'], id: string): string {
-  return `orc run --resume ${id}${optionFor(place)}`
+function comeBack(location: Invocation['location'], id: string): string {
+  return `orc run --resume ${id}${optionFor(location)}`
 }
 
-function detached({ place, json }: Invocation, id: string): number {
+function detached({ location, json }: Invocation, id: string): number {
   if (json) printJson({ run_id: id })
   else {
     print(id)
-    complain(paint('dim', `It runs in the background. Watch it: ${comeBack(place, id)}`, 'err'))
+    complain(paint('dim', `It runs in the background. Watch it: ${comeBack(location, id)}`, 'err'))
   }
   return exitCode('ok')
 }
@@ -166,23 +166,23 @@ async function follow(
   id: string,
   signal: AbortSignal,
 ): Promise<number> {
-  const { place, json } = invocation
+  const { location, json } = invocation
   try {
-    const footer = `Ctrl-C leaves it running; ${comeBack(place, id)} comes back.`
+    const footer = `Ctrl-C leaves it running; ${comeBack(location, id)} comes back.`
     const { startAgain } = service
-    const { outcome } = await watchRun({ place, id, json, footer, signal, startAgain })
-    const run = await untilReported(place, id).catch((error: unknown) => {
+    const { outcome } = await watchRun({ location, id, json, footer, signal, startAgain })
+    const run = await untilReported(location, id).catch((error: unknown) => {
       // How it ended is known, also where nobody is left to tell more of it.
       if (!isUnreachable(error)) throw error
     })
     if (!json && run !== undefined) showEnd(run)
-    await endServiceOfRun(service.current(), place)
+    await endServiceOfRun(service.current(), location)
     return EXIT_CODE[outcome]
   } catch (error) {
     if (!signal.aborted) throw error
-    complain(`${id} keeps running without you. Come back with: ${comeBack(place, id)}`)
+    complain(`${id} keeps running without you. Come back with: ${comeBack(location, id)}`)
     if (service.current().ours !== undefined)
-      complain(`Its service ends with it; orc down${optionFor(place)} stops both.`)
+      complain(`Its service ends with it; orc down${optionFor(location)} stops both.`)
     return exitCode('interrupted')
   }
 }

@@ -21,11 +21,11 @@ export const verb: Verb = {
     'orc run send run_1 writer "Leave out the appendix."',
     'orc run send run_1 writer - --type answer < a.txt',
   ],
-  async run({ place, words, option, json }) {
+  async run({ location, words, option, json }) {
     const [id, to, ...text] = words
     const content = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
     const type = (option('type') ?? 'update') as (typeof MESSAGE_TYPES)[number]
-    const client = await openClient(place)
+    const client = await openClient(location)
     const answer = await client.sendToRun(id!, { to: to!, type, content })
     if (json) printJson(answer)
     else print(`messages/${answer.file}`)

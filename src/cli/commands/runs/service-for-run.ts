@@ -8,7 +8,7 @@ import { loadTeam } from '../../connection/offline.ts'
 import { makeTeamOfNobody } from '../../connection/plan-team.ts'
 import { startDetached } from '../../connection/start-service.ts'
 import { isUnreachable } from '../../connection/stored-runs.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { complain, paint } from '../../output/print.ts'
 import { showWorking } from '../../output/progress.ts'
 import type { Invocation } from '../../verb.ts'
@@ -24,7 +24,7 @@ export interface ServiceForRun {
  * in this process.
  */
 export async function serviceForRun(invocation: Invocation): Promise<ServiceForRun> {
-  await makeTeamOfNobody(invocation.place)
+  await makeTeamOfNobody(invocation.location)
   const running = await openAnswering(invocation)
   if (running !== undefined) return { client: running }
   const working = showWorking('starting a service for this run')
@@ -41,8 +41,8 @@ export async function serviceForRun(invocation: Invocation): Promise<ServiceForR
   }
 }
 
-async function openAnswering({ place }: Invocation): Promise<Client | undefined> {
-  const client = await openClientIfRunning(place)
+async function openAnswering({ location }: Invocation): Promise<Client | undefined> {
+  const client = await openClientIfRunning(location)
   try {
     await client?.health()
     return client
@@ -66,7 +66,7 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
   return {
     current: () => service,
     async startAgain(): Promise<boolean> {
-      if (!(await wasKilled(invocation.place))) return false
+      if (!(await wasKilled(invocation.location))) return false
       if (++restarts > MOST_RESTARTS) {
         throw new AppError('SERVICE_UNREACHABLE', `The service was killed ${restarts} times`, {
           hint: `${comeBack()} starts it once more.`,
@@ -87,11 +87,11 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
 export type KeptService = ReturnType<typeof keepServiceForRun>
 
 /** Its number may still be there, as a zombie or as another process: but whoever serves has the store. */
-async function wasKilled(place: Place): Promise<boolean> {
-  const noted = noteOfRuns(place)
+async function wasKilled(location: TeamLocation): Promise<boolean> {
+  const noted = noteOfRuns(location)
   if (noted === undefined || !noted.isAlive) return noted !== undefined
   const { readOffline } = await import('../../../main.ts')
-  const snapshot = readOffline(await loadTeam(place))
+  const snapshot = readOffline(await loadTeam(location))
   if (typeof snapshot === 'string') return false
   snapshot.close()
   return true
@@ -101,8 +101,8 @@ async function wasKilled(place: Place): Promise<boolean> {
 const PATIENCE_MS = 60_000
 
 /** Nothing is left running that nobody asked for; other runs that began meanwhile are not taken down with it. */
-export async function endServiceOfRun({ ours }: ServiceForRun, place: Place): Promise<void> {
-  const client = ours === undefined ? undefined : await openClientIfRunning(place)
+export async function endServiceOfRun({ ours }: ServiceForRun, location: TeamLocation): Promise<void> {
+  const client = ours === undefined ? undefined : await openClientIfRunning(location)
   const state = await client?.state().catch(() => undefined)
   if (client === undefined || ours === undefined || state?.pid !== ours) return
   try {

@@ -8,10 +8,10 @@ export const verb: Verb = {
   summary: 'show one run: the state of each agent and what it waits for',
   arguments: [{ name: 'RUN' }],
   examples: ['orc run show run_1', 'orc run show run_1 --json'],
-  async run({ place, words, json }) {
+  async run({ location, words, json }) {
     const id = words[0]!
     const run = await reachRuns(
-      place,
+      location,
       (client) => client.run(id),
       (stored) => stored.show(id),
     )

@@ -3,15 +3,15 @@ import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
 import { type Instead, throughRestarts } from '../../connection/reconnect.ts'
 import { reachRuns } from '../../connection/stored-runs.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { paint, print, printJson } from '../../output/print.ts'
-import { canRedraw, openLive, screenSize } from '../../output/redraw.ts'
+import { canRedraw, openLiveText, screenSize } from '../../output/redraw.ts'
 import type { RunShown } from './run-state.ts'
 import { eventLine } from './run-text.ts'
 import { runView } from './run-view.ts'
 
-export interface Watched {
-  place: Place
+export interface WatchOptions {
+  location: TeamLocation
   id: string
   json: boolean
   /** Said below the live view: how to leave, and how to come back. */
@@ -24,8 +24,8 @@ export interface Watched {
 export type RunEnd = Extract<RunEvent, { type: 'end' }>
 
 /** Shows what happens in a run until it ends, over restarts of the service. */
-export async function watchRun(watched: Watched): Promise<RunEnd> {
-  const { place, id, json, footer, signal } = watched
+export async function watchRun(watched: WatchOptions): Promise<RunEnd> {
+  const { location, id, json, footer, signal } = watched
   let last: number | undefined
 
   async function watch(client: Client): Promise<RunEnd> {
@@ -51,7 +51,7 @@ export async function watchRun(watched: Watched): Promise<RunEnd> {
 
   /** The run may have been brought to its end by a service that is gone again: nobody else would tell. */
   async function whileAway(): Promise<Instead<RunEnd>> {
-    const stored = await readEnd(place, id, last)
+    const stored = await readEnd(location, id, last)
     if (stored === undefined) return (await watched.startAgain()) ? 'again' : 'wait'
     const { run, missed, end } = stored
     if (json) for (const event of missed) printJson(event)
@@ -60,13 +60,13 @@ export async function watchRun(watched: Watched): Promise<RunEnd> {
     return { value: end }
   }
 
-  return await throughRestarts(place, signal, watch, whileAway)
+  return await throughRestarts(location, signal, watch, whileAway)
 }
 
 /** A run that has ended, in the store of no service, and what was not told of it. */
-async function readEnd(place: Place, id: string, after: number | undefined) {
+async function readEnd(location: TeamLocation, id: string, after: number | undefined) {
   const read = await reachRuns(
-    place,
+    location,
     async () => undefined,
     async (runs) => ({ run: await runs.show(id), missed: await runs.events(id, after) }),
     // Whatever keeps it from being read, what is left is to wait.
@@ -86,7 +86,7 @@ const REST_MS = 100
 const TICK_MS = 1000
 
 function openRunView(client: Client, id: string, footer: string) {
-  const live = openLive()
+  const live = openLiveText()
   let run: RunShown | undefined
   let lookedAt = 0
   let isStale = true

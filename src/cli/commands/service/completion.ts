@@ -15,10 +15,10 @@ export const verb: Verb = {
     'source <(orc completion zsh)     # in ~/.zshrc, after compinit',
     'orc completion fish > ~/.config/fish/completions/orc.fish',
   ],
-  async run({ words, program, place, json }) {
+  async run({ words, program, location, json }) {
     const shell = words[0] as Shell | 'agents'
     if (shell === 'agents') {
-      for (const { name } of (await loadTeam(place)).agents) json ? printJson(name) : print(name)
+      for (const { name } of (await loadTeam(location)).agents) json ? printJson(name) : print(name)
     } else if (json) throw noJson('completion', "A shell script isn't JSON; drop --json.")
     else print(completionScript(shell, program, await program.verbs(), await builtInTypes()))
     return 0

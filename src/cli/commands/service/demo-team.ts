@@ -78,8 +78,8 @@ const CAST: Readonly<Record<string, Part>> = {
 }
 
 /** How each agent is run: in a terminal of its own, or in this process where there is no tmux. */
-export type Stage = (name: string, script: ScriptSettings) => Pick<Agent, 'runtime' | 'program' | 'with'>
-type Agent = NonNullable<ConfigInput['agents'][string]>
+export type Stage = (name: string, script: ScriptSettings) => Pick<AgentInput, 'runtime' | 'program' | 'with'>
+type AgentInput = NonNullable<ConfigInput['agents'][string]>
 
 export function demoTeam(stage: Stage): ConfigInput {
   return {

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { basename, delimiter, join } from 'node:path'
 
 /** An agent program that can be run here. */
-export interface Found {
+export interface InstalledProgram {
   program: 'claude-code' | 'codex' | 'gemini' | 'opencode'
   /** As people call it. */
   title: string
@@ -15,11 +15,11 @@ export interface Surroundings {
   /** A name for the team in comments. */
   project: string
   isGit: boolean
-  programs: readonly Found[]
+  programs: readonly InstalledProgram[]
   hasTmux: boolean
 }
 
-const KNOWN: readonly Found[] = [
+const KNOWN: readonly InstalledProgram[] = [
   { program: 'claude-code', title: 'Claude Code', command: 'claude' },
   { program: 'codex', title: 'Codex', command: 'codex' },
   { program: 'gemini', title: 'Gemini CLI', command: 'gemini' },

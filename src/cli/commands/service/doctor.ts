@@ -5,7 +5,7 @@ import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
 import { findService, findToken, operatorFile } from '../../connection/connection.ts'
 import { loadTeam, withStore } from '../../connection/offline.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { noTeam } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
 import { counted } from '../../output/layout.ts'
@@ -17,10 +17,10 @@ export const verb: Verb = {
   summary: 'check everything the service needs, including the store',
   details: 'Exits with 1 if a check fails. While no service runs, the store is read from end to end.',
   examples: ['orc service doctor', 'orc service doctor --json'],
-  async run({ place, json }) {
-    const findings: (Finding & { check: string })[] = []
+  async run({ location, json }) {
+    const findings: (DoctorFinding & { check: string })[] = []
     for (const [check, examine] of Object.entries(CHECKS)) {
-      const finding = await examine(place).catch(unexpected)
+      const finding = await examine(location).catch(unexpected)
       findings.push({ check, ...finding })
       if (!json) print(findingText(check, finding))
     }
@@ -31,18 +31,18 @@ export const verb: Verb = {
 }
 
 /** A check that breaks is a check that found something. */
-function unexpected(error: Error & { hint?: string }): Finding {
+function unexpected(error: Error & { hint?: string }): DoctorFinding {
   return { state: 'fail', text: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) }
 }
 
-const COLOUR: Record<Finding['state'], Style> = { ok: 'green', warn: 'yellow', fail: 'red' }
+const COLOUR: Record<DoctorFinding['state'], Style> = { ok: 'green', warn: 'yellow', fail: 'red' }
 
-function findingText(check: string, { state, text, hint }: Finding): string {
+function findingText(check: string, { state, text, hint }: DoctorFinding): string {
   const line = `${paint(COLOUR[state], state.padEnd(4))}  ${check.padEnd(12)}  ${plain(text)}`
   return hint === undefined ? line : `${line}\n${' '.repeat(20)}${paint('dim', `hint: ${plain(hint)}`)}`
 }
 
-export interface Finding {
+export interface DoctorFinding {
   state: 'ok' | 'warn' | 'fail'
   text: string
   hint?: string
@@ -52,7 +52,7 @@ const NODE_NEEDED = 24
 const GIB = 1024 ** 3
 
 /** In the order in which one depends on the other. */
-export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>> = {
+export const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise<DoctorFinding>>> = {
   node: async () => {
     const { node } = process.versions
     return Number.parseInt(node, 10) >= NODE_NEEDED
@@ -89,22 +89,22 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
     return { state: 'warn', text: `others can look into ${stateFolder}`, hint: `chmod 700 ${stateFolder}` }
   },
 
-  token: async (place) => {
+  token: async (location) => {
     if (process.env.ORC_TOKEN !== undefined) {
-      await findToken(place)
+      await findToken(location)
       return ok('ORC_TOKEN is set: you speak as an agent')
     }
-    const file = operatorFile(place)
+    const file = operatorFile(location)
     if (file === undefined || !existsSync(file))
       return ok("the operator's token is made when the service first starts")
-    await findToken(place)
+    await findToken(location)
     return ok(`${file}, readable by you alone`)
   },
 
-  service: async (place) => {
+  service: async (location) => {
     try {
-      const address = await findService(place)
-      await (await openClient(place)).health()
+      const address = await findService(location)
+      await (await openClient(location)).health()
       return ok(`answers at ${address}`)
     } catch (error) {
       if (!(error instanceof AppError) || !/^(SERVICE_UNREACHABLE|NOT_FOUND)$/.test(error.code)) throw error
@@ -113,13 +113,13 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
     }
   },
 
-  store: async (place) => {
-    const isRunning = await findService(place).then(
+  store: async (location) => {
+    const isRunning = await findService(location).then(
       () => true,
       () => false,
     )
     if (process.env.ORC_TOKEN !== undefined) return { state: 'warn', text: 'only the operator can check it' }
-    return isRunning ? await checkOnline(place) : await checkOffline(place)
+    return isRunning ? await checkOnline(location) : await checkOffline(location)
   },
 
   disk: async ({ stateFolder }) => {
@@ -149,19 +149,19 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
 }
 
 /** What is wrong with the configuration is told by the check of it, once. */
-const UNKNOWN: Finding = { state: 'fail', text: 'not known without the configuration' }
+const UNKNOWN: DoctorFinding = { state: 'fail', text: 'not known without the configuration' }
 
-function ok(text: string): Finding {
+function ok(text: string): DoctorFinding {
   return { state: 'ok', text }
 }
 
-async function checkOnline(place: Place): Promise<Finding> {
-  const { ok: isSound, message } = await (await openClient(place)).verifyAudit()
+async function checkOnline(location: TeamLocation): Promise<DoctorFinding> {
+  const { ok: isSound, message } = await (await openClient(location)).verifyAudit()
   return isSound ? ok(message) : damaged(message)
 }
 
-async function checkOffline(place: Place): Promise<Finding> {
-  const config = await loadTeam(place).catch((error: unknown) => {
+async function checkOffline(location: TeamLocation): Promise<DoctorFinding> {
+  const config = await loadTeam(location).catch((error: unknown) => {
     const isOfConfig = error instanceof AppError && /^(NOT_FOUND|CONFIG_INVALID)$/.test(error.code)
     if (!isOfConfig) throw error
   })
@@ -169,7 +169,7 @@ async function checkOffline(place: Place): Promise<Finding> {
   const { store: kept } = config
   if (kept.engine === 'sqlite' && !existsSync(kept.file))
     return ok(`${kept.file} is made when the service first starts`)
-  return await withStore(place, async ({ store, witness }) => {
+  return await withStore(location, async ({ store, witness }) => {
     const problems = await store.check()
     if (problems.length > 0) return damaged(problems.join('; '))
     const { verifyAudit } = await import('../../../audit/verify-store.ts')
@@ -178,7 +178,7 @@ async function checkOffline(place: Place): Promise<Finding> {
   })
 }
 
-function damaged(text: string): Finding {
+function damaged(text: string): DoctorFinding {
   return {
     state: 'fail',
     text,

@@ -15,9 +15,9 @@ export const verb: Verb = {
   options: [{ name: 'keep-agents', summary: 'stop only the service; agents in terminals keep running' }],
   details: '`orc service halt` stops all work but keeps the service running.',
   examples: ['orc down', 'orc down --keep-agents'],
-  async run({ place, flag, json }) {
+  async run({ location, flag, json }) {
     const agents = flag('keep-agents') ? 'leave' : 'end'
-    const client = await openClientIfRunning(place)
+    const client = await openClientIfRunning(location)
     if (client === undefined) {
       if (json) printJson({ status: 'not running' })
       else print('The service is not running.')

@@ -8,8 +8,8 @@ export const verb: Verb = {
   details:
     'Deliveries resume, timers continue with the time they had left, and Orchub notifies agents it interrupted or refused.',
   examples: ['orc service go', 'orc service go --json'],
-  async run({ place, json }) {
-    const client = await openClient(place)
+  async run({ location, json }) {
+    const client = await openClient(location)
     const answer = await client.go()
     if (json) printJson(answer)
     else if (answer.halt === undefined) print('Nothing was halted.')

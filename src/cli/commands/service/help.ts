@@ -22,10 +22,14 @@ export const verb: Verb = {
   options: [{ name: 'all', summary: 'show all commands; the default' }],
   details: 'While a service is running here, the list includes the commands that its application adds.',
   examples: ['orc help', 'orc help audit', 'orc audit verify --help', 'orc help --json'],
-  async run({ words, program, place, json }) {
+  async run({ words, program, location, json }) {
     const name = words.join(' ')
     if (name === '') {
-      const [all, version, types] = await Promise.all([program.verbs(), program.version(), typesHere(place)])
+      const [all, version, types] = await Promise.all([
+        program.verbs(),
+        program.version(),
+        typesHere(location),
+      ])
       if (json) printJson(overviewJson(all, types, version))
       else print(fitted(await overview(all, types, program)))
       return 0
@@ -40,7 +44,7 @@ export const verb: Verb = {
     const type = words.length === 2 ? await findCommandOfNoun(words[0]!, words[1]) : undefined
     if (words.length > 1 && type === undefined)
       throw new AppError('USAGE', `There is no command "${name}"`, { hint: 'orc help lists them all.' })
-    return await showCommandHelp(type ?? name, (type ?? name).replaceAll('-', '_'), place, json)
+    return await showCommandHelp(type ?? name, (type ?? name).replaceAll('-', '_'), location, json)
   },
 }
 
@@ -116,14 +120,14 @@ export async function showNoun(noun: string, words: readonly string[], program: 
   return 0
 }
 
-interface Row {
+interface HelpRow {
   name: string
   usage: string
   summary: string
 }
 
 /** The noun's own verbs, everyday verbs that belong to it, and the built-in commands listed under it. */
-async function nounRows(noun: string, verbs: readonly Verb[], program: Program): Promise<Row[]> {
+async function nounRows(noun: string, verbs: readonly Verb[], program: Program): Promise<HelpRow[]> {
   const isOwn = (name: string) => name === noun || name.startsWith(`${noun} `)
   const borrowed = Object.entries(program.aliases).flatMap(([alias, name]) =>
     alias.startsWith(`${noun} `) && !isOwn(name) ? [name] : [],
@@ -139,7 +143,7 @@ async function nounRows(noun: string, verbs: readonly Verb[], program: Program):
   ]
 }
 
-function rowOfVerb(one: Verb): Row {
+function rowOfVerb(one: Verb): HelpRow {
   const usage = usageLine(one)
     .replace(/^orc /, '')
     .replace(/ \[options\]$/, '')
@@ -160,7 +164,7 @@ async function overview(
   types: readonly CommandType[],
   program: Program,
 ): Promise<string> {
-  const sections: [title: string, rows: Row[]][] = [
+  const sections: [title: string, rows: HelpRow[]][] = [
     ['Everyday', EVERYDAY.map((name) => rowOfVerb(verbs.find((one) => one.name === name)!))],
   ]
   for (const noun of Object.keys(program.nouns)) {

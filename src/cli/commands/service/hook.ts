@@ -1,4 +1,4 @@
-import { type Answered, transfer } from '../../connection/connection.ts'
+import { type ServiceResponse, transfer } from '../../connection/connection.ts'
 import type { Verb } from '../../verb.ts'
 
 // Not imported, for the reason given in line.ts.
@@ -32,7 +32,7 @@ export async function postHook(argv: readonly string[]): Promise<number> {
   return 0
 }
 
-async function post(timeoutMs: number): Promise<Answered> {
+async function post(timeoutMs: number): Promise<ServiceResponse> {
   const { ORC_URL: address, ORC_TOKEN: token } = process.env
   // The same settings may be read by a program that was started by hand, outside of any team.
   if (!address || !token) throw new Error('ORC_URL and ORC_TOKEN are not set')

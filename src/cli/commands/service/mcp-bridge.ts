@@ -4,7 +4,7 @@ import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
 import { errorReceipt } from '../../../protocol/receipt.ts'
 
 /** The part of a JSON-RPC message that the bridge looks at. */
-interface Message {
+interface JsonRpcMessage {
   jsonrpc?: unknown
   id?: string | number | null
   method?: string
@@ -52,7 +52,7 @@ export async function bridgeMcp({ lines, write, post, version }: BridgeOptions):
     }
   }
 
-  async function ask(body: string, message: Message | Message[]): Promise<string[]> {
+  async function ask(body: string, message: JsonRpcMessage | JsonRpcMessage[]): Promise<string[]> {
     // The key makes it act once, however often it has to be sent (C25).
     const headers = { ...protocolHeaders(message), 'idempotency-key': newIdempotencyKey() }
     const deadline = Date.now() + (isAway ? 0 : PATIENCE_MS)
@@ -71,7 +71,7 @@ export async function bridgeMcp({ lines, write, post, version }: BridgeOptions):
     }
   }
 
-  function speakFor({ id, method, params }: Message, error: AppError) {
+  function speakFor({ id, method, params }: JsonRpcMessage, error: AppError) {
     if (id === undefined || method === undefined) return
     const unheard = isTemporary(error)
     if (method === 'tools/call') say({ id, result: failedCall(error) })
@@ -120,7 +120,7 @@ const GREETED_VERSION = '2025-11-25'
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
 /** On HTTP the newer revisions repeat in headers what their messages say, for whatever stands in between. */
-function protocolHeaders(message: Message | Message[]): Record<string, string> {
+function protocolHeaders(message: JsonRpcMessage | JsonRpcMessage[]): Record<string, string> {
   const plain = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   if (Array.isArray(message)) return plain
   const version = message.params?._meta?.[VERSION_KEY]
@@ -183,10 +183,12 @@ function textOf({ code, message, hint }: AppError): string {
   return `${message} (${code}).${hint === undefined ? '' : ` ${hint}`}`
 }
 
-function parse(text: string): Message | Message[] | undefined {
+function parse(text: string): JsonRpcMessage | JsonRpcMessage[] | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Message | Message[]) : undefined
+    return typeof value === 'object' && value !== null
+      ? (value as JsonRpcMessage | JsonRpcMessage[])
+      : undefined
   } catch {
     return undefined
   }

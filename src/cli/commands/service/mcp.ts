@@ -1,8 +1,8 @@
 import { readLines } from '../../../client/lines.ts'
 import { createTransport, type Transport } from '../../../client/transport.ts'
-import { openLine } from '../../connection/connection.ts'
+import { openConnection } from '../../connection/connection.ts'
 import { fetchOverSocket } from '../../connection/socket-fetch.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { ifTaken, printRaw } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 import { bridgeMcp } from './mcp-bridge.ts'
@@ -18,12 +18,12 @@ export const verb: Verb = {
     'ORC_TOKEN=$(orc token Worker) orc service mcp',
     'claude mcp add orc -e ORC_TOKEN=TOKEN -- orc service mcp',
   ],
-  async run({ place, program }) {
+  async run({ location, program }) {
     process.stdin.setEncoding('utf8')
     await bridgeMcp({
       lines: readLines(process.stdin as AsyncIterable<string>),
       write: (message) => ifTaken(() => printRaw(`${message}\n`)),
-      post: postTo(place),
+      post: postTo(location),
       version: await program.version(),
     })
     return 0
@@ -31,10 +31,10 @@ export const verb: Verb = {
 }
 
 /** The service is looked for each time: after a restart it may have another address. */
-function postTo(place: Place) {
+function postTo(location: TeamLocation) {
   let known: { address: string; token: string; transport: Transport } | undefined
   return async (body: string, headers: Record<string, string>) => {
-    const { address, token } = await openLine(place)
+    const { address, token } = await openConnection(location)
     if (known?.address !== address || known.token !== token) {
       const socket = address.startsWith('unix:') ? fetchOverSocket(address.slice('unix:'.length)) : undefined
       known = { address, token, transport: createTransport(address, token, socket) }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
-import { openLine } from '../../connection/connection.ts'
+import { openConnection } from '../../connection/connection.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
@@ -13,14 +13,14 @@ export const verb: Verb = {
     '`orc token revoke ID` ends it at once.',
   options: [{ name: 'print', summary: 'print the link without opening a browser' }],
   examples: ['orc open', 'orc open --print'],
-  async run({ place, json, flag }) {
-    const { address } = await openLine(place)
+  async run({ location, json, flag }) {
+    const { address } = await openConnection(location)
     if (address.startsWith('unix:')) {
       throw new AppError('CONFLICT', 'No browser reaches a service on a Unix socket', {
         hint: 'Let it listen on a port: service.port in orc.yaml, without unix_socket.',
       })
     }
-    const { path, expires_at } = await (await openClient(place)).mintLogin()
+    const { path, expires_at } = await (await openClient(location)).mintLogin()
     const url = address + path
     if (json) printJson({ url, expires_at })
     else print(url)

@@ -10,7 +10,7 @@ import { watchStopSignal } from '../../signals.ts'
 import type { Invocation } from '../../verb.ts'
 import { openLog } from './log.ts'
 
-export interface Running {
+export interface ServiceParts {
   /** What becomes of the agents when a signal ends the service; with the terminal, none of them ends that can go on. */
   agents: 'end' | 'leave'
   /** The last line of the banner. */
@@ -19,13 +19,13 @@ export interface Running {
 
 /** Runs the service in this process until a signal, or somebody's `orc down`, ends it. */
 export async function runService(
-  { place, option, flag, json, program }: Invocation,
-  { agents, farewell }: Running,
+  { location, option, flag, json, program }: Invocation,
+  { agents, farewell }: ServiceParts,
 ): Promise<number> {
   // Before anything is started, so that what a signal finds half started is ended properly too.
   const stopping = watchStopSignal()
   const { readTeam, startOrchub } = await import('../../../main.ts')
-  const config = await loadTeam(place, { read: readTeam, onWarnings })
+  const config = await loadTeam(location, { read: readTeam, onWarnings })
   const port = portOf(option('port'))
   const host = option('host')
   const log = await openLog(option('log-level') ?? 'info')

@@ -2,8 +2,8 @@ import type { AnswerOf } from '../../../api/contract.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
 import { findService } from '../../connection/connection.ts'
-import type { Place } from '../../connection/team-location.ts'
-import { type Agent, agentsText, waitingFor } from '../../output/agent-table.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
+import { agentsText, type ListedAgent, waitingFor } from '../../output/agent-table.ts'
 import { githubLine } from '../../output/github-text.ts'
 import { shortTime } from '../../output/message-text.ts'
 import { paint, plain, plainLine, print, printJson } from '../../output/print.ts'
@@ -13,7 +13,7 @@ export const verb: Verb = {
   name: 'status',
   summary: 'show the service, the agents, pending messages and open requests',
   examples: ['orc status', 'orc status --json'],
-  run: async ({ place, json }) => showStatus(await openClient(place), place, json),
+  run: async ({ location, json }) => showStatus(await openClient(location), location, json),
 }
 
 function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): string {
@@ -22,7 +22,7 @@ function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): s
 }
 
 /** Why an agent is in no state to work: its last change of session says it. */
-async function troubles(client: Client, agents: readonly Agent[]): Promise<string[]> {
+async function troubles(client: Client, agents: readonly ListedAgent[]): Promise<string[]> {
   const lines: string[] = []
   for (const { name, session } of agents) {
     if (session !== 'error') continue
@@ -38,7 +38,7 @@ async function troubles(client: Client, agents: readonly Agent[]): Promise<strin
   return lines
 }
 
-export async function showStatus(client: Client, place: Place, json: boolean): Promise<number> {
+export async function showStatus(client: Client, location: TeamLocation, json: boolean): Promise<number> {
   const state = await client.state()
   if (json) {
     printJson(state)
@@ -46,7 +46,7 @@ export async function showStatus(client: Client, place: Place, json: boolean): P
   }
   const program = paint('bold', `Orchub ${state.version}`)
   print(
-    `${program} at ${await findService(place)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
+    `${program} at ${await findService(location)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
   )
   // Agents are not told where it is.
   if (state.store.place !== '') print(`store ${state.store.engine}: ${plain(state.store.place)}`)

@@ -1,4 +1,4 @@
-import { type Found, lookAround, type Surroundings } from './detect-programs.ts'
+import { type InstalledProgram, lookAround, type Surroundings } from './detect-programs.ts'
 
 const ROLES = [
   { name: 'Master', role: 'plans the work, hands it out and answers for the result' },
@@ -42,15 +42,15 @@ export function teamFile({ project, programs, isGit }: Surroundings): string {
   ].join('\n')
 }
 
-interface Member {
+interface NewMember {
   name: string
   role: string
   parent?: string
-  found: Found | undefined
+  found: InstalledProgram | undefined
 }
 
 /** One role for each program that is there, at least two: a team of one has nobody to talk to. */
-function cast(programs: readonly Found[]): Member[] {
+function cast(programs: readonly InstalledProgram[]): NewMember[] {
   const count = Math.max(2, programs.length)
   return ROLES.slice(0, count).map(({ name, role }, index) => ({
     name,
@@ -60,7 +60,7 @@ function cast(programs: readonly Found[]): Member[] {
   }))
 }
 
-function memberLines({ name, role, parent, found }: Member, index: number): string[] {
+function memberLines({ name, role, parent, found }: NewMember, index: number): string[] {
   return [
     `  ${name}:`,
     `    role: ${role}`,

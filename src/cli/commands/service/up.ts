@@ -20,11 +20,11 @@ export const verb: Verb = {
   options: [{ name: 'detach', short: 'd', summary: 'run in the background' }, ...SERVICE_OPTIONS],
   examples: ['orc up', 'orc up --detach', 'orc up -d && orc attach Master'],
   async run(invocation) {
-    const { place, flag, json } = invocation
-    const running = await openClientIfRunning(place)
+    const { location, flag, json } = invocation
+    const running = await openClientIfRunning(location)
     if (running !== undefined && (await isAnswering(running))) {
       if (!json) print('The service is already running.')
-      return await showStatus(running, place, json)
+      return await showStatus(running, location, json)
     }
     if (!flag('detach')) {
       return await runService(invocation, {
@@ -38,7 +38,7 @@ export const verb: Verb = {
     else print(`The service is up, process ${started.facts.pid}; log: ${started.logFile}`)
     if (json) return 0
     await untilReady(started.client)
-    return await showStatus(started.client, place, false)
+    return await showStatus(started.client, location, false)
   },
 }
 

@@ -11,7 +11,7 @@ import { complain, paint, plain, plainLine, print, printJson } from '../../outpu
 import { showWorking } from '../../output/progress.ts'
 import { isInputGiven, readInput } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
-import { type Answering, canType, openAnswering } from './prompt-for-answer.ts'
+import { type AnswerPrompt, canType, openAnswerPrompt } from './prompt-for-answer.ts'
 import { createEchoes, progressLine } from './task-event-text.ts'
 
 export const verb: Verb = {
@@ -72,7 +72,7 @@ function checkResume({ option, words }: Invocation): string | undefined {
 }
 
 /** Under one key, so that it is asked once whatever breaks in between. */
-async function ask({ place, words, option, json }: Invocation, signal: AbortSignal): Promise<string> {
+async function ask({ location, words, option, json }: Invocation, signal: AbortSignal): Promise<string> {
   const question = await readQuestion(words)
   const agent = option('agent')
   const idempotencyKey = option('idempotency-key') ?? newIdempotencyKey()
@@ -85,7 +85,7 @@ async function ask({ place, words, option, json }: Invocation, signal: AbortSign
   const body = { question, ...(agent === undefined ? {} : { agent }) }
   const working = json ? undefined : showWorking('Choosing who is needed')
   try {
-    const { task_id } = await throughRestarts(place, signal, (client) =>
+    const { task_id } = await throughRestarts(location, signal, (client) =>
       client.ask(body, { idempotencyKey, signal }),
     )
     return task_id
@@ -100,11 +100,11 @@ async function readQuestion(words: readonly string[]): Promise<string> {
   return await readInput()
 }
 
-type End = Extract<TaskEvent, { type: 'end' }>
+type AskEnd = Extract<TaskEvent, { type: 'end' }>
 
-async function watch({ place, json, option }: Invocation, task: string, leaving: AbortController) {
+async function watch({ location, json, option }: Invocation, task: string, leaving: AbortController) {
   const { signal } = leaving
-  const client = () => openClient(place)
+  const client = () => openClient(location)
   if (option('resume') !== undefined && !json) {
     const { id, agent, state, result, reason, ended_at } = await (await client()).task(task)
     if (ended_at !== undefined) {
@@ -112,11 +112,15 @@ async function watch({ place, json, option }: Invocation, task: string, leaving:
     }
   }
   if (!json) await noteHalt(await client())
-  const answering = openAnswering({ client, typing: canType() && !json, interrupted: () => leaving.abort() })
+  const answering = openAnswerPrompt({
+    client,
+    typing: canType() && !json,
+    interrupted: () => leaving.abort(),
+  })
   const isEcho = createEchoes()
   let last = 0
   try {
-    const end = await throughRestarts(place, signal, async (connected) => {
+    const end = await throughRestarts(location, signal, async (connected) => {
       const events = connected.taskEvents(task, { after: last, signal, reconnect: false })
       for await (const event of events) {
         if (json) printJson(event)
@@ -140,14 +144,14 @@ async function noteHalt(client: Client) {
   if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
 }
 
-async function show(event: TaskEvent, task: string, answering: Answering) {
+async function show(event: TaskEvent, task: string, answering: AnswerPrompt) {
   if (event.type === 'asked' && event.awaits && (await answering.ask(event.request_id))) return
   if (event.type === 'verdict') answering.decided(event.request_id)
   const line = progressLine(event, task)
   if (line !== undefined) answering.say(line)
 }
 
-function showEnd(end: End): number {
+function showEnd(end: AskEnd): number {
   const { task_id, state, result, reason } = end
   if (state === 'completed') print(plain(result ?? reason ?? ''))
   else {
@@ -158,7 +162,7 @@ function showEnd(end: End): number {
   return exitOf(end)
 }
 
-function exitOf({ state }: End): number {
+function exitOf({ state }: AskEnd): number {
   if (!isEnd(state)) throw new Error(`${state} is no end`)
   return state === 'completed' ? exitCode('ok') : exitCode('taskFailed')
 }

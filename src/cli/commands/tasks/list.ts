@@ -2,12 +2,12 @@ import type { AnswerOf } from '../../../api/contract.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
-import { canRedraw, openLive } from '../../output/redraw.ts'
+import { canRedraw, openLiveText } from '../../output/redraw.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { taskTree } from './task-text.ts'
 
-type Task = AnswerOf<'tasks'>['tasks'][number]
+type ListedTask = AnswerOf<'tasks'>['tasks'][number]
 
 export const verb: Verb = {
   name: 'task list',
@@ -18,8 +18,8 @@ export const verb: Verb = {
     { name: 'limit', value: 'N', summary: 'only the newest N tasks (default: 200)' },
   ],
   examples: ['orc task list', 'orc task list --follow', 'orc task list --all --limit 20'],
-  async run({ place, flag, option, json }) {
-    const client = await openClient(place)
+  async run({ location, flag, option, json }) {
+    const client = await openClient(location)
     const limit = option('limit')
     const query = limit === undefined ? {} : { limit }
     if (flag('follow')) {
@@ -37,7 +37,7 @@ export const verb: Verb = {
 interface Followed {
   query: { limit?: string }
   all: boolean
-  show(tasks: readonly Task[]): void
+  show(tasks: readonly ListedTask[]): void
   signal: AbortSignal
 }
 
@@ -86,12 +86,12 @@ async function follow(client: Client, { query, all, show, signal }: Followed) {
 }
 
 function redrawn(): Followed['show'] {
-  const live = openLive()
+  const live = openLiveText()
   return (tasks) => live.draw(tasks.length === 0 ? paint('dim', 'There are no open tasks.') : taskTree(tasks))
 }
 
 /** Each task when it is first seen, and again when its state changed. */
-function showChanges(show: (task: Task) => void): Followed['show'] {
+function showChanges(show: (task: ListedTask) => void): Followed['show'] {
   const shown = new Map<string, string>()
   return (tasks) => {
     for (const task of tasks) {
@@ -103,6 +103,6 @@ function showChanges(show: (task: Task) => void): Followed['show'] {
   }
 }
 
-function showLine(task: Task) {
+function showLine(task: ListedTask) {
   print(taskTree([task]))
 }

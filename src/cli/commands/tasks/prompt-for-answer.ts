@@ -8,7 +8,7 @@ import { complain, paint, plain } from '../../output/print.ts'
 import { type HumanRequest, missingText, requestText } from '../../output/request-text.ts'
 
 /** Questions to a person, while something is watched: shown as they come, and answered right there by typing. */
-export interface Answering {
+export interface AnswerPrompt {
   /** Shows an open request; false if it is not open any more. */
   ask(id: string): Promise<boolean>
   /** Somebody decided it, here or elsewhere. */
@@ -23,12 +23,12 @@ export function canType(): boolean {
   return isatty(0) && isatty(2)
 }
 
-export function openAnswering(options: {
+export function openAnswerPrompt(options: {
   client(): Promise<Client>
   typing: boolean
   /** Ctrl-C while something is being typed. */
   interrupted(): void
-}): Answering {
+}): AnswerPrompt {
   const waiting: HumanRequest[] = []
   let keyboard: Interface | undefined
   let isSending = false
@@ -129,10 +129,13 @@ export function openAnswering(options: {
   }
 }
 
-type Verdict = BodyOf<'decide'>
+type PersonVerdict = BodyOf<'decide'>
 
 /** Undefined: it wants a yes or a no, and this is neither. */
-export function verdictOf({ kind, decisions, action }: HumanRequest, line: string): Verdict | undefined {
+export function verdictOf(
+  { kind, decisions, action }: HumanRequest,
+  line: string,
+): PersonVerdict | undefined {
   const takesAnswer = decisions.includes('answer')
   if (kind === 'input' && takesAnswer) return { decision: 'answer', comment: line }
   const [, word, comment = ''] = /^\s*(approve|reject)\b[\s:,]*(.*)$/is.exec(line) ?? []

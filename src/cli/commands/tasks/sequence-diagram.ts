@@ -2,10 +2,10 @@ import type { AnswerOf, TaskEvent } from '../../../api/contract.ts'
 import { OPERATOR } from '../../../base/agent.ts'
 import { brief, saidBrief } from './task-event-text.ts'
 
-type Trace = Pick<AnswerOf<'trace'>, 'steps'>
+type TraceSteps = Pick<AnswerOf<'trace'>, 'steps'>
 
 /** A trace as a Mermaid sequence diagram: who said what to whom, in order. */
-export function sequenceDiagram({ steps }: Trace): string {
+export function sequenceDiagram({ steps }: TraceSteps): string {
   const names = new Map<string, string>()
   const idOf = (name: string) => {
     if (!names.has(name)) names.set(name, `p${names.size}`)

@@ -11,8 +11,8 @@ export const verb: Verb = {
   summary: 'show one task: its state, its messages, and the evidence of its result',
   arguments: [{ name: 'ID' }],
   examples: ['orc task show task_7'],
-  async run({ place, words, json }) {
-    const task = await (await openClient(place)).task(words[0]!)
+  async run({ location, words, json }) {
+    const task = await (await openClient(location)).task(words[0]!)
     if (json) printJson(task)
     else print(taskDetail(task))
     return 0

@@ -9,10 +9,10 @@ export const verb: Verb = {
     'it back: `orc task-action --task-id TASK --action follow_up TEXT`.',
   arguments: [{ name: 'TASK' }],
   examples: ['orc task take-over task_7', 'orc task take-over task_7 && orc inbox'],
-  run: ({ words, json, place }) =>
+  run: ({ words, json, location }) =>
     sendCommand('task-action', [
       ...['--task-id', words[0]!, '--action', 'take_over'],
       ...(json ? ['--json'] : []),
-      ...(place.configFile === undefined ? [] : ['--config', place.configFile]),
+      ...(location.configFile === undefined ? [] : ['--config', location.configFile]),
     ]),
 }

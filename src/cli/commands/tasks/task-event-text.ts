@@ -45,13 +45,13 @@ export function progressLine(event: TaskEvent, root: string): string | undefined
 }
 
 /** For whoever waits for an answer: why nothing moves, and what to do about it. */
-function haltText({ over, text }: EventOf<'halt'>): string {
+function haltText({ over, text }: TaskEventOf<'halt'>): string {
   const words = over ? `${brief(text)}.` : `Everything is halted; \`orc go\` resumes it. ${brief(text)}.`
   return paint('yellow', words, 'err')
 }
 
 /** What was said in a message, without the context that goes along with a delegation. */
-export function saidBrief({ text }: EventOf<'message'>): string {
+export function saidBrief({ text }: TaskEventOf<'message'>): string {
   return brief(text.split('\n\nContext:\n', 1)[0]!)
 }
 
@@ -69,9 +69,9 @@ export function createEchoes(): (event: TaskEvent) => boolean {
   }
 }
 
-type EventOf<T extends TaskEvent['type']> = Extract<TaskEvent, { type: T }>
+type TaskEventOf<T extends TaskEvent['type']> = Extract<TaskEvent, { type: T }>
 
-function chosenText({ agent, chosen, why, by, unknown, root_why }: EventOf<'selected'>): string {
+function chosenText({ agent, chosen, why, by, unknown, root_why }: TaskEventOf<'selected'>): string {
   const how = by === 'model' ? 'by the model' : 'by words'
   const lines = [
     ...(root_why === undefined ? [] : [`  ${agent} answers: ${brief(root_why, 200)}`]),
@@ -85,7 +85,7 @@ function chosenText({ agent, chosen, why, by, unknown, root_why }: EventOf<'sele
 }
 
 /** Only the steps that tell something new: that somebody waits shows in what they wait for. */
-function stateText({ agent, state, attempt, text }: EventOf<'state'>, about: string): string | undefined {
+function stateText({ agent, state, attempt, text }: TaskEventOf<'state'>, about: string): string | undefined {
   const why = brief(text.replace(/^\S+ is \w+(, attempt \d+ of \d+)?(: )?/, ''), 160)
   switch (state) {
     case 'analyzing':
@@ -110,7 +110,7 @@ function stateText({ agent, state, attempt, text }: EventOf<'state'>, about: str
 const TOLD: ReadonlySet<string> = new Set(['delegate', 'children_ended', 'failed', 'cancelled'])
 
 /** What goes to the person is the answer itself. */
-function messageText(event: EventOf<'message'>, about: string): string | undefined {
+function messageText(event: TaskEventOf<'message'>, about: string): string | undefined {
   const { kind, from, to } = event
   if (TOLD.has(kind) || to === OPERATOR) return undefined
   if (kind === 'reminder') return `  ${about}${paint('yellow', `${to} is reminded to report`, 'err')}`

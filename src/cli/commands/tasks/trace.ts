@@ -23,12 +23,12 @@ export const verb: Verb = {
     'orc task trace task_7 --mermaid > flow.mmd',
     'orc task trace task_7 --json',
   ],
-  async run({ place, words, flag, option, json }) {
+  async run({ location, words, flag, option, json }) {
     if (json && flag('mermaid')) {
       throw new AppError('USAGE', '--json and --mermaid do not go together', { hint: 'Keep one of the two.' })
     }
     const limit = option('limit')
-    const client = await openClient(place)
+    const client = await openClient(location)
     const trace = await client.trace(words[0]!, limit === undefined ? {} : { limit })
     if (json) printJson(trace)
     else print(flag('mermaid') ? sequenceDiagram(trace) : traceText(trace))
@@ -36,10 +36,10 @@ export const verb: Verb = {
   },
 }
 
-type Trace = AnswerOf<'trace'>
+type TaskTrace = AnswerOf<'trace'>
 
 /** The tree, then everything that was said and done, one line each. */
-export function traceText({ task, tasks, steps, more }: Trace): string {
+export function traceText({ task, tasks, steps, more }: TaskTrace): string {
   return [
     taskTree(tasks),
     '',
@@ -57,14 +57,16 @@ function timeOf(iso: string): string {
   return iso.slice(11, 23)
 }
 
-interface Row {
+interface TraceRow {
   at: string
   cells: readonly [way: string, what: string, task: string, text: string]
 }
 
-function rowOf(step: TaskEvent): Row[] | undefined {
+function rowOf(step: TaskEvent): TraceRow[] | undefined {
   const { at, task_id } = step
-  const row = (way: string, what: string, text: string): Row[] => [{ at, cells: [way, what, task_id, text] }]
+  const row = (way: string, what: string, text: string): TraceRow[] => [
+    { at, cells: [way, what, task_id, text] },
+  ]
   switch (step.type) {
     case 'selected':
       return row(

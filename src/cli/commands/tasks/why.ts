@@ -8,8 +8,8 @@ export const verb: Verb = {
   summary: 'explain what a task is waiting for, on whom and since when',
   arguments: [{ name: 'ID' }],
   examples: ['orc why task_7'],
-  async run({ place, words, json }) {
-    const client = await openClient(place)
+  async run({ location, words, json }) {
+    const client = await openClient(location)
     if (json) {
       const { id, state, waits_for, due, reason } = await client.task(words[0]!)
       printJson({ id, state, waits_for, due, reason })

@@ -18,10 +18,10 @@ export const verb: Verb = {
     'orc token create ada',
     'ORC_TOKEN=$(orc token create Worker) my-agent',
   ],
-  async run({ words, place, json }) {
+  async run({ words, location, json }) {
     const agent = words[0]!
     const minted = await reach(
-      place,
+      location,
       (client) => client.mintToken(agent),
       (offline) => mint(offline, agent),
     )

@@ -8,9 +8,9 @@ export const verb: Verb = {
   name: 'token list',
   summary: 'list valid tokens by id; only hashes are stored',
   examples: ['orc token list', 'orc token list --json'],
-  async run({ place, json }) {
+  async run({ location, json }) {
     const tokens = await reach(
-      place,
+      location,
       async (client) => (await client.tokens()).tokens,
       (offline) => offline.tokens.list(),
     )

@@ -10,10 +10,10 @@ export const verb: Verb = {
   summary: 'revoke a token by id, or every token of an agent or person',
   arguments: [{ name: 'ID|AGENT|PERSON' }],
   examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
-  async run({ words, place, json }) {
+  async run({ words, location, json }) {
     const which = words[0]!
     const answer = await reach(
-      place,
+      location,
       (client) => client.revokeTokens(which),
       (offline) => revoke(offline, which),
     )

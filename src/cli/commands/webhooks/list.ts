@@ -11,8 +11,8 @@ export const verb: Verb = {
   details:
     'They are named in orc.yaml under `webhooks`. A dead one is used again after a test that succeeds.',
   examples: ['orc webhook list', 'orc webhook list --json', 'orc webhook test chat'],
-  async run({ place, json }) {
-    const client = await openClient(place)
+  async run({ location, json }) {
+    const client = await openClient(location)
     const { webhooks } = await client.webhooks()
     if (json) for (const webhook of webhooks) printJson(webhook)
     else if (webhooks.length > 0) print(webhooksText(webhooks))

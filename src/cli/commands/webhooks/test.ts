@@ -8,8 +8,8 @@ export const verb: Verb = {
   summary: 'send a test event to a webhook; success revives a dead one',
   arguments: [{ name: 'WEBHOOK' }],
   examples: ['orc webhook test chat'],
-  async run({ place, words, json }) {
-    const client = await openClient(place)
+  async run({ location, words, json }) {
+    const client = await openClient(location)
     const answer = await client.testWebhook(words[0]!)
     if (json) printJson(answer)
     else if (answer.sent) print(`${answer.webhook.name} took it (${answer.status}).`)

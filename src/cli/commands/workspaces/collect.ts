@@ -9,7 +9,7 @@ import { usage } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
 import { table } from '../../output/layout.ts'
 import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
-import { untilCalledOff } from '../../signals.ts'
+import { untilCancelled } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { type FoundFolder, findWorkspaces, refused } from '../find-workspaces.ts'
 
@@ -35,7 +35,7 @@ export const verb: Verb = {
       if (!outbox.ok) throw notCopied(outbox.problems, to)
       outboxes.push(outbox.value)
     }
-    const copied = await untilCalledOff((signal) => copySideBySide(found.agents, to, { limits, signal }))
+    const copied = await untilCancelled((signal) => copySideBySide(found.agents, to, { limits, signal }))
     if (!copied.ok) throw notCopied(copied.problems, to)
     let isWhole = true
     const rows: string[][] = []

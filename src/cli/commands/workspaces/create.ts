@@ -4,7 +4,7 @@ import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../../runs/plan.
 import { createWorkspace, prepareInbox, removeFolder } from '../../../workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
 import type { Withheld } from '../../../workspaces/withheld.ts'
-import type { Place } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/team-location.ts'
 import { usage } from '../../errors.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
@@ -31,7 +31,7 @@ export const verb: Verb = {
     'orc workspace create researcher --template research --objective "Find who uses SQLite on phones"',
     'orc workspace create agents/sorter names.txt data/ --objective "Sort the names"',
   ],
-  async run({ place, words, option, json }) {
+  async run({ location, words, option, json }) {
     const [named, ...inputs] = words
     const path = resolve(named!)
     const name = basename(path)
@@ -49,7 +49,7 @@ export const verb: Verb = {
       throw refused(created.problems, isThere ? 'Choose another name.' : 'Choose another place.')
     }
     const given = { name, objective, context: option('context') ?? '', inputs }
-    const left = await fill(path, given, withheldFrom(place, path))
+    const left = await fill(path, given, withheldFrom(location, path))
     if (json) printJson({ workspace: path, name, template, left_out: left })
     else {
       print(path)
@@ -59,7 +59,7 @@ export const verb: Verb = {
   },
 }
 
-interface Given {
+interface NewWorkspace {
   name: string
   objective: string
   context: string
@@ -67,7 +67,7 @@ interface Given {
 }
 
 /** A folder that is given may hold both. */
-function withheldFrom({ stateFolder }: Place, workspace: string): Withheld[] {
+function withheldFrom({ stateFolder }: TeamLocation, workspace: string): Withheld[] {
   const state = 'is the state folder of the service, which holds its tokens'
   return [
     ...(stateFolder === undefined ? [] : [{ path: stateFolder, what: state, isSecret: true }]),
@@ -78,7 +78,7 @@ function withheldFrom({ stateFolder }: Place, workspace: string): Withheld[] {
 /** Where the inbox cannot be filled, the folder goes again: whole or not at all. */
 async function fill(
   workspace: string,
-  { name, objective, context, inputs }: Given,
+  { name, objective, context, inputs }: NewWorkspace,
   withheld: readonly Withheld[],
 ) {
   const filled = await prepareInbox({

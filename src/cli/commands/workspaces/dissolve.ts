@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
 import type { Problem } from '../../../workspaces/problem.ts'
 import { counted } from '../../output/layout.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
-import { untilCalledOff } from '../../signals.ts'
+import { untilCancelled } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { type FoundFolder, findWorkspaces, inspect, refused } from '../find-workspaces.ts'
 import { findOwningRun, type OwningRun } from '../owning-run.ts'
@@ -35,12 +35,12 @@ export const verb: Verb = {
     'orc workspace dissolve researcher --archive',
     'orc workspace dissolve runs/run_1 --archive --keep-outputs',
   ],
-  async run({ words, flag, json, place }) {
+  async run({ words, flag, json, location }) {
     const found = findWorkspaces(words[0]!)
-    const run = await findOwningRun(place, found.path)
+    const run = await findOwningRun(location, found.path)
     if (run !== undefined) refuseWhileRunning(run, flag('force'))
     const wanted = whatIsWanted(found, await inspect(found, run), flag)
-    const dissolved = await untilCalledOff((signal) => dissolve({ ...wanted, signal }))
+    const dissolved = await untilCancelled((signal) => dissolve({ ...wanted, signal }))
     if (!dissolved.ok) throw notDissolved(dissolved.problems)
     const { report, leftOut, branchesKept } = dissolved.value
     removeIfEmpty(found)

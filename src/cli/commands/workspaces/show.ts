@@ -11,9 +11,9 @@ export const verb: Verb = {
   summary: 'show the progress and contents of a workspace, or of all in a folder',
   arguments: [{ name: 'FOLDER', optional: true }],
   examples: ['orc workspace show', 'orc workspace show researcher', 'orc workspace show runs/run_1 --json'],
-  async run({ words, json, place }) {
+  async run({ words, json, location }) {
     const found = findWorkspaces(words[0] ?? '.')
-    const agents = await inspect(found, await findOwningRun(place, found.path))
+    const agents = await inspect(found, await findOwningRun(location, found.path))
     const records = await surveyAgents({ title: '', agents, limits: DEFAULT_LIMITS })
     if (json) {
       for (const [index, record] of records.entries()) {
