@@ -64,13 +64,13 @@ function portOf(name: string): SessionPort {
     respond: async () => {},
   })
   return {
-    said: (utterance) => listener.hear(utterance),
-    changed: () => void deliverAll(name),
-    waits() {},
-    isHeld: () => false,
-    arrived() {},
-    asked: async () => undefined,
-    used() {},
+    onText: (utterance) => listener.hear(utterance),
+    onStateChange: () => void deliverAll(name),
+    onObstacle() {},
+    isPaused: () => false,
+    onEvidence() {},
+    askPermission: async () => undefined,
+    onUsage() {},
     saveState: async () => {},
   }
 }
@@ -90,7 +90,7 @@ for (const [name, { with: settings }] of Object.entries(agents)) {
 
 answerParent({
   state: (name: string) => sessions.get(name)?.state,
-  pane: (name: string) => sessions.get(name)?.view?.at(-1)?.split('.').at(-1),
+  pane: (name: string) => sessions.get(name)?.viewCommand?.at(-1)?.split('.').at(-1),
   screen: (name: string) => sessions.get(name)?.screen?.(60),
   async close() {
     await Promise.all([...sessions.values()].map((session) => session.stop()))

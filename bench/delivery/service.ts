@@ -48,7 +48,7 @@ answerParent({
   stop: (names: string[]) => Promise.all(names.map((name) => sessions.stop(name))),
   state: (name: string) => sessions.session(name)?.state,
   /** tmux's id of its pane is the end of the command that shows it. */
-  pane: (name: string) => sessions.session(name)?.view?.at(-1)?.split('.').at(-1),
+  pane: (name: string) => sessions.session(name)?.viewCommand?.at(-1)?.split('.').at(-1),
   screen: (name: string) => sessions.session(name)?.screen?.(60),
   approve: (id: string) => verdicts.decide({ kind: 'operator' }, id, { decision: 'approve' }),
   memory() {

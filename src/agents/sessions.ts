@@ -261,7 +261,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
     toolsGiven(name) {
       void running.get(name)?.started.then(
-        (session) => session?.toolsGiven?.(),
+        (session) => session?.onToolsListed?.(),
         // Whoever starts it hears of that.
         () => {},
       )

@@ -22,7 +22,7 @@ import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { Priority } from '../messages/message.ts'
 import { countQueued } from '../messages/store/deliveries.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'
-import type { Session, SessionPort, Usage, Utterance } from '../runtimes/runtime.ts'
+import type { AgentText, Session, SessionPort, Usage } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
 import {
   createInterrupts,
@@ -173,13 +173,13 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
 
   return {
     port: {
-      said: (utterance) => hear(agent, utterance),
-      changed: (state, evidence) => onChanged(agent, state, evidence),
-      waits: turns.waits,
-      isHeld,
-      arrived: turns.arrived,
-      asked: (question, gone) => options.permissions.ask(options.name, question, gone),
-      used(usage) {
+      onText: (utterance) => hear(agent, utterance),
+      onStateChange: (state, evidence) => onChanged(agent, state, evidence),
+      onObstacle: turns.onObstacle,
+      isPaused: isHeld,
+      onEvidence: turns.onEvidence,
+      askPermission: (question, gone) => options.permissions.ask(options.name, question, gone),
+      onUsage(usage) {
         const { name, log } = options
         options
           .onUsage(usage)
@@ -241,7 +241,7 @@ function sessionInTurn({ session, isClosed, isInTurn }: Agent): Session | undefi
 
 // ── What the runtime reports ─────────────────────────────────────────────────────────────────────
 
-function hear(agent: Agent, utterance: Utterance): Promise<void> {
+function hear(agent: Agent, utterance: AgentText): Promise<void> {
   agent.utterances += 1
   agent.hearing ??= startHearing(agent)
   agent.hearing.output.add(utterance, agent.options.clock.now())
@@ -323,7 +323,7 @@ async function endTurn(agent: Agent, isIdle: boolean) {
 /** Reports the end only when everything was heard: a report that comes a moment late needs no reminder. */
 async function reportTurnEnd(agent: Agent) {
   const { turns, turnCount } = agent
-  if (agent.session?.heardLate === true) await waitUntilQuiet(agent)
+  if (agent.session?.hasDelayedOutput === true) await waitUntilQuiet(agent)
   // A quick turn ends before its hand-over is stored, and its tasks begin with that.
   const handingOver = turns.handingOver()
   if (handingOver === undefined || handingOver === agent.begunBy) await turns.recorded()
@@ -392,7 +392,7 @@ function interruptsOf(agent: Agent): Interrupts {
 // ── The label around the agent's terminal ────────────────────────────────────────────────────────
 
 function updateLabel(agent: Agent) {
-  if (agent.session?.show === undefined || agent.cancelLabel !== undefined) return
+  if (agent.session?.setLabel === undefined || agent.cancelLabel !== undefined) return
   agent.cancelLabel = agent.options.clock.after(LABEL_DELAY_MS, () => {
     agent.cancelLabel = undefined
     void showLabel(agent).catch(() => {})
@@ -400,12 +400,12 @@ function updateLabel(agent: Agent) {
 }
 
 async function showLabel({ options, turns, session, isClosed }: Agent) {
-  if (session?.show === undefined || isClosed) return
+  if (session?.setLabel === undefined || isClosed) return
   const { name, store, isHalted, isPaused } = options
   const waiting = await countQueued(store, name, MAIL_COUNTED)
   const state = isHalted() ? 'stopped' : isPaused() ? 'paused' : session.state
   const why = state === 'idle' && turns.obstacle() !== undefined ? `: ${turns.obstacle()}` : ''
   const mail = waiting === 0 ? '' : ` · ${waiting === MAIL_COUNTED ? `${waiting}+` : waiting} waiting${why}`
   const uncertain = turns.uncertainCount() === 0 ? '' : ` · ${turns.uncertainCount()} uncertain`
-  session.show(`${name} · ${state}${mail}${uncertain}`)
+  session.setLabel(`${name} · ${state}${mail}${uncertain}`)
 }

@@ -13,7 +13,7 @@ import {
   type Scanner,
   scanText,
 } from '../protocol/scanner.ts'
-import type { Utterance } from '../runtimes/runtime.ts'
+import type { AgentText } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 
 type ScanProblem = Extract<Scanned, { ok: false }>
@@ -21,7 +21,7 @@ type ScanProblem = Extract<Scanned, { ok: false }>
 /** Finds the commands in one agent's own text, and carries them out in the order in which the agent sent them. */
 export interface Listener {
   /** Resolves when every command in it was carried out and its response reached the agent. */
-  hear(utterance: Utterance): Promise<void>
+  hear(utterance: AgentText): Promise<void>
   /**
    * Ends the text of a turn, so that a command without an end doesn't swallow the next turn. Resolves when all commands
    * were carried out.
@@ -113,11 +113,11 @@ export function createListener(options: ListenerOptions): Listener {
   /** For text that comes in pieces; an idle agent has none. */
   let scanner: Scanner | undefined
   let last: Promise<unknown> = Promise.resolve()
-  let streamed: Utterance = { text: '', channel: 'api' }
+  let streamed: AgentText = { text: '', channel: 'api' }
 
   async function act(
     found: Scanned,
-    { channel }: Utterance,
+    { channel }: AgentText,
     place: string | undefined,
   ): Promise<{ response: CommandResponse; isSettled: boolean } | undefined> {
     if (!found.ok) {
@@ -150,7 +150,7 @@ export function createListener(options: ListenerOptions): Listener {
   }
 
   /** Carries commands out one after the other; a response that takes long to arrive holds up no later command. */
-  function actInOrder(found: readonly Scanned[], utterance: Utterance): Promise<void> {
+  function actInOrder(found: readonly Scanned[], utterance: AgentText): Promise<void> {
     if (found.length === 0) return Promise.resolve()
     const responses = last.then(async () => {
       const arriving: Promise<void>[] = []

@@ -1,4 +1,4 @@
-import type { Utterance } from '../runtimes/runtime.ts'
+import type { AgentText } from '../runtimes/runtime.ts'
 
 export interface SaidText {
   readonly at: number
@@ -7,7 +7,7 @@ export interface SaidText {
 
 /** What an agent said last, for people who watch it. In memory only: its program has the whole conversation. */
 export interface RecentOutput {
-  add(utterance: Utterance, now: number): void
+  add(utterance: AgentText, now: number): void
   /** The next piece of text begins a new entry. */
   endTurn(): void
   /** Oldest first. */

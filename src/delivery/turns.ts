@@ -25,7 +25,7 @@ import type { Mailboxes } from '../messages/mailboxes.ts'
 import { doubtfulDeliveries, unansweredDeliveries } from '../messages/store/deliveries.ts'
 import type { Mail } from '../messages/store/messages.ts'
 import { renderEnvelope } from '../protocol/envelope.ts'
-import type { Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
+import type { DeliveryResult, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { pendingInterrupt } from './interrupts.ts'
 import type { PendingResponses, ResponsesOfTurn } from './pending-responses.ts'
@@ -39,8 +39,8 @@ export interface Turns {
   refresh(): void
   /** In the transaction that stores a message: reserves it for the next turn, and returns whether it did. */
   reserve(tx: Tx): Promise<boolean>
-  arrived: SessionPort['arrived']
-  waits: SessionPort['waits']
+  onEvidence: SessionPort['onEvidence']
+  onObstacle: SessionPort['onObstacle']
   /** Why an idle agent gets no text, such as a person's draft. */
   obstacle(): string | undefined
   uncertainCount(): number
@@ -170,7 +170,7 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
       })
       return true
     },
-    arrived(ids, state, evidence) {
+    onEvidence(ids, state, evidence) {
       if (own.isClosed) return
       const { current, obstacle } = own
       const isQueued = state === 'queued'
@@ -185,7 +185,7 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
         },
       )
     },
-    waits(reason) {
+    onObstacle(reason) {
       if (own.isClosed || reason === own.obstacle) return
       own.obstacle = reason
       own.onChanged()
@@ -355,12 +355,12 @@ async function handOverTurn(own: HandOver) {
   if (arrival.state === 'queued') own.onRequeued()
 }
 
-async function deliver(own: HandOver, turn: Turn): Promise<Arrival> {
+async function deliver(own: HandOver, turn: Turn): Promise<DeliveryResult> {
   const cancel = new AbortController()
   const { promise: done, resolve } = Promise.withResolvers<void>()
   // Set before the runtime gets it: the agent may turn busy with it at once.
   own.current = { ids: turn.ids, cancel, done }
-  let arrival: Arrival
+  let arrival: DeliveryResult
   try {
     arrival = await own.session!.deliver(turn, cancel.signal)
   } catch (error) {
@@ -409,7 +409,7 @@ async function requeueReserved(own: HandOver) {
 function move(
   own: HandOver,
   ids: readonly string[],
-  state: Arrival['state'],
+  state: DeliveryResult['state'],
   evidence: string,
   takenBack = false,
 ): Promise<void> {
@@ -421,7 +421,7 @@ function move(
 async function moveKeys(
   own: HandOver,
   keys: readonly number[],
-  state: Arrival['state'],
+  state: DeliveryResult['state'],
   evidence: string,
   takenBack = false,
 ) {
@@ -443,7 +443,11 @@ async function moveKeys(
   own.onChanged()
 }
 
-function settle(own: HandOver, keys: readonly number[], state: Exclude<Arrival['state'], 'uncertain'>) {
+function settle(
+  own: HandOver,
+  keys: readonly number[],
+  state: Exclude<DeliveryResult['state'], 'uncertain'>,
+) {
   for (const key of keys) {
     own.uncertain.delete(key)
     const index = own.unproven.findIndex((turn) => turn.keys.includes(key))
@@ -480,7 +484,7 @@ async function locateUncertain(own: HandOver, session: Session) {
   }
   const keys = [...uncertain.keys()]
   const places = await session.locate(keys.map((key) => formatId('msg', key)))
-  const moves = new Map<string, { keys: number[]; state: Arrival['state']; evidence: string }>()
+  const moves = new Map<string, { keys: number[]; state: DeliveryResult['state']; evidence: string }>()
   for (const [index, { at, evidence }] of places.entries()) {
     const key = keys[index]!
     const isRecorded = uncertain.get(key)

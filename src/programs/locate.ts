@@ -7,12 +7,12 @@ import type { Pane, PasteOptions } from './program.ts'
  */
 export async function locateIn(
   ids: readonly string[],
-  pane: Pick<Pane, 'accepted'>,
+  pane: Pick<Pane, 'markAccepted'>,
   search: (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   lookElsewhere: () => Promise<MessageLocation>,
 ): Promise<MessageLocation[]> {
   const found = new Map(await search(ids))
-  pane.accepted([...found.keys()])
+  pane.markAccepted([...found.keys()])
   const missing = ids.filter((id) => !found.has(id))
   if (missing.length === 0 && ids.length > 0) return locationsOf(ids, found, NOWHERE)
   const elsewhere = await lookElsewhere()

@@ -1,14 +1,14 @@
-import type { SessionPort, Utterance } from '../runtimes/runtime.ts'
+import type { AgentText, SessionPort } from '../runtimes/runtime.ts'
 import type { FilePosition, FollowerLog } from './line-follower.ts'
 
 interface OpenUtterances {
-  say(utterance: Utterance): void
+  say(utterance: AgentText): void
   /** Before the oldest unanswered utterance; undefined if all are answered. */
   position(): FilePosition | undefined
 }
 
 interface OpenUtterancesOptions {
-  readonly said: SessionPort['said']
+  readonly said: SessionPort['onText']
   readonly log: FollowerLog
   /** Position before the line that is being read. */
   place(): FilePosition | undefined

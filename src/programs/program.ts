@@ -1,6 +1,6 @@
 import type { SessionState } from '../base/agent.ts'
 import type { SettingsProblem } from '../base/settings-problem.ts'
-import type { AgentStart, Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
+import type { AgentStart, DeliveryResult, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 
 /**
  * One agent program in a terminal: how to launch it without touching the user's files, how to know its state
@@ -15,12 +15,12 @@ export interface AgentProgram {
    * Writes the files it needs and returns the command to run. Throws an AppError if the program is not
    * installed.
    */
-  launch(order: ProgramLaunchOrder): Promise<Launch>
+  launch(order: ProgramLaunchOptions): Promise<Launch>
   /** Follows the program in that pane: just launched, or found running after a restart of the service. */
-  follow(order: FollowOrder, pane: Pane, port: SessionPort): Promise<ProgramSession>
+  follow(order: FollowOptions, pane: Pane, port: SessionPort): Promise<ProgramSession>
 }
 
-export interface ProgramLaunchOrder
+export interface ProgramLaunchOptions
   extends Pick<AgentStart, 'name' | 'prompt' | 'settings' | 'cwd' | 'folder' | 'nonce'> {
   /** `http://127.0.0.1:7420`; MCP is at `/mcp`, hooks at `/hooks`. */
   readonly url: string
@@ -43,24 +43,24 @@ export interface Launch {
   readonly isLogged?: boolean
 }
 
-export interface FollowOrder extends Pick<AgentStart, 'name' | 'settings' | 'cwd' | 'folder' | 'nonce'> {
+export interface FollowOptions extends Pick<AgentStart, 'name' | 'settings' | 'cwd' | 'folder' | 'nonce'> {
   /** From `launch`, or the state the session saved last. */
   readonly savedState: unknown
   /** Found running: it may be in any state. */
-  readonly found: boolean
+  readonly isReattached: boolean
   /**
    * Aborts when the agent is no longer wanted: its process is being ended, and `follow` need not wait for it.
    */
-  readonly gone?: AbortSignal | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A session without the parts that the tmux runtime adds: the pane's end, its title, its processes. */
 export type ProgramSession = Pick<
   Session,
-  'state' | 'heardLate' | 'deliver' | 'locate' | 'notice' | 'interrupt' | 'hook' | 'toolsGiven'
+  'state' | 'hasDelayedOutput' | 'deliver' | 'locate' | 'notice' | 'interrupt' | 'hook' | 'onToolsListed'
 > & {
   /** The program's process ended. */
-  exited(evidence: string): void
+  onExit(evidence: string): void
   /** Stops following. `end` also ends what the program runs beside the pane. */
   close(how: 'leave' | 'end'): Promise<void>
 }
@@ -82,7 +82,7 @@ export interface Pane {
    * Pastes the text and presses Enter once the guard allows it. Resolves with `queued` if that did not happen
    * within `patienceMs`, else with `evidence`, or with `uncertain` after `evidenceMs`.
    */
-  paste(turn: Turn, manner: PasteOptions): Promise<Arrival>
+  paste(turn: Turn, manner: PasteOptions): Promise<DeliveryResult>
   /** Whether it has read all its input; until then the screen may be outdated. */
   hasReadInput(): Promise<boolean>
   /**
@@ -91,7 +91,7 @@ export interface Pane {
    */
   submitPending(manner: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
   /** These messages are in the conversation, so text in the input box is not ours. */
-  accepted(ids: readonly string[]): void
+  markAccepted(ids: readonly string[]): void
   /**
    * Call before a turn is interrupted; call the result once it has ended, to end a command the program
    * forgot.
@@ -123,12 +123,12 @@ export interface PasteOptions {
   /** Whether the program accepts bracketed paste now. Omitted by programs that always do while idle. */
   isBracketed?(): boolean
   /** Resolves with the evidence that the program accepted the text. Never rejects. */
-  evidence: Promise<Arrival>
+  evidence: Promise<DeliveryResult>
   /** Press Enter once more if the text is still in the input box after this long. */
   evidenceMs: number
   patienceMs: number
   /** How long the reported state may lag behind an Enter, if it is not read off the screen. */
   lagMs?: number
   /** Aborts when the text is no longer wanted: it is not written, unless it already was. */
-  gone?: AbortSignal | undefined
+  signal?: AbortSignal | undefined
 }

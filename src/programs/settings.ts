@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AppError } from '../base/errors.ts'
 import { findExecutable } from './executable.ts'
-import type { ProgramLaunchOrder } from './program.ts'
+import type { ProgramLaunchOptions } from './program.ts'
 
 /** Settings under `with:` that all programs share. */
 export const sharedSettings = (command: string) => ({
@@ -19,7 +19,7 @@ interface InstalledProgram {
 /** Finds the executable on the agent's own PATH. */
 export function executableOf(
   { command, env }: { readonly command: string; readonly env: Readonly<Record<string, string>> },
-  { cwd }: Pick<ProgramLaunchOrder, 'cwd'>,
+  { cwd }: Pick<ProgramLaunchOptions, 'cwd'>,
   installed: InstalledProgram,
   path = process.env.PATH,
 ): Promise<string> {

@@ -56,15 +56,15 @@ export interface AgentStart extends AgentSettings {
    * Aborts if the agent is no longer wanted while it starts: `start` then ends what it has started, and
    * rejects.
    */
-  readonly gone?: AbortSignal
+  readonly signal?: AbortSignal
   /**
    * Executes a command in the agent's name, for agents that have no process to call the service from. The
    * same key acts once (C25). Never rejects: failures are in the receipt.
    */
-  command?(said: SaidCommand, key: string): Promise<CommandAnswer>
+  command?(said: SaidCommand, key: string): Promise<CommandResult>
 }
 
-export interface CommandAnswer {
+export interface CommandResult {
   readonly receipt: Receipt
   /** Messages delivered by the receipt; report them with `arrived` once the agent has them. */
   readonly handedOut: readonly string[]
@@ -82,32 +82,32 @@ export interface SessionPort {
    * The agent's own text, and nothing else (C4). Resolves when every command in it was executed and answered,
    * so that its transcript offset may be saved; the same key acts once (C25).
    */
-  said(utterance: Utterance): Promise<void>
+  onText(utterance: AgentText): Promise<void>
   /** A state change, with its evidence. */
-  changed(state: SessionState, evidence: string): void
+  onStateChange(state: SessionState, evidence: string): void
   /**
    * Why an idle agent cannot receive text, such as a person's draft. Called on every change, also after the
    * delivery that was blocked has given up, until `undefined` means that nothing blocks. The engine delivers
    * nothing before that.
    */
-  waits(reason: string | undefined): void
+  onObstacle(reason: string | undefined): void
   /**
    * True while nothing may be delivered (agent paused, or everything halted). For sessions that retry a
    * delivery by themselves.
    */
-  isHeld(): boolean
+  isPaused(): boolean
   /**
    * Evidence, at any time, that messages got further. `queued`: an interrupt removed them from the
    * conversation before they were answered, so they must be delivered again.
    */
-  arrived(ids: readonly string[], state: 'submitted' | 'read' | 'queued', evidence: string): void
+  onEvidence(ids: readonly string[], state: 'submitted' | 'read' | 'queued', evidence: string): void
   /**
    * The program asks a person for permission. Resolves with the verdict, or with undefined when `gone`
    * aborts.
    */
-  asked(question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
+  askPermission(question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
   /** Context size and tokens spent. */
-  used(usage: Usage): void
+  onUsage(usage: Usage): void
   /**
    * Saves what is needed to reattach or to resume the conversation after a restart. JSON; the last value
    * wins.
@@ -115,7 +115,7 @@ export interface SessionPort {
   saveState(value: unknown): Promise<void>
 }
 
-export interface Utterance {
+export interface AgentText {
   readonly text: string
   /** `pane`: read off a terminal, where anyone's text may appear, so commands must carry the nonce. */
   readonly channel: 'transcript' | 'api' | 'pane'
@@ -157,7 +157,7 @@ export interface Usage {
  * How far a text got, and the evidence (C27). `queued`: it certainly did not arrive and may be sent again.
  * `uncertain`: unknown, so it must be located before it is sent again.
  */
-export interface Arrival {
+export interface DeliveryResult {
   readonly state: Extract<DeliveryState, 'queued' | 'submitted' | 'read' | 'uncertain'>
   readonly evidence: string
   /** Set if only the first messages of the turn fitted; the others certainly did not arrive. */
@@ -165,7 +165,7 @@ export interface Arrival {
 }
 
 /** For a delivery cancelled before anything was written. */
-export function noLongerWanted({ reason }: AbortSignal): Arrival {
+export function cancelledResult({ reason }: AbortSignal): DeliveryResult {
   const why = reason instanceof Error ? reason.message : String(reason)
   return { state: 'queued', evidence: `no longer wanted: ${why}` }
 }
@@ -187,12 +187,12 @@ export interface MessageLocation {
 export interface Session {
   readonly state: SessionState
   /** Its output is read from a file and may therefore appear shortly after its turn ended. */
-  readonly heardLate?: boolean
+  readonly hasDelayedOutput?: boolean
   /**
    * Submits text as the agent's next turn. Called only while it is idle, one at a time. If `gone` aborts
    * before anything was written, the result is `queued`; a write in progress is finished.
    */
-  deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival>
+  deliver(turn: Turn, gone?: AbortSignal): Promise<DeliveryResult>
   /**
    * Locates messages of earlier attempts, in order, with one lookup for all, to decide whether they may be
    * sent again (C25). Submits our own pending input.
@@ -210,11 +210,11 @@ export interface Session {
   /** Handles a hook call of the program. The result goes back to the program as JSON. */
   hook?(event: unknown, gone: AbortSignal): Promise<unknown>
   /** The program has listed our MCP tools: its model can call them from now on. */
-  toolsGiven?(): void
+  onToolsListed?(): void
   /** Sets the label that people see at the agent's terminal. */
-  show?(label: string): void
+  setLabel?(label: string): void
   /** Command line with which a person can watch it in a terminal. */
-  readonly view?: readonly string[]
+  readonly viewCommand?: readonly string[]
   /** The last lines of its output, as plain text. */
   screen?(lines: number): Promise<string>
   /** Current content of its terminal, if it has one. */

@@ -16,7 +16,7 @@ describe('the context and the cost of an agent', () => {
   it('is known from its program, and its parent and a person are warned once a step (C26)', async () => {
     await open()
     const fill = async (contextTokens: number) => {
-      worker().port.used({ model: 'm-1', contextTokens, contextWindow: 200_000, lines: 12, bytes: 3000 })
+      worker().port.onUsage({ model: 'm-1', contextTokens, contextWindow: 200_000, lines: 12, bytes: 3000 })
       await settle()
     }
     await fill(100_000)
@@ -42,7 +42,7 @@ describe('the context and the cost of an agent', () => {
       limits: { spend: { per_agent: 2 } },
     })
     const use = async (key: string) => {
-      worker().port.used({ model: 'm-1', spent: spent(key, 150_000) })
+      worker().port.onUsage({ model: 'm-1', spent: spent(key, 150_000) })
       await settle()
     }
     const isPaused = async () =>
@@ -70,7 +70,7 @@ describe('the context and the cost of an agent', () => {
     })
     await stage.board.order('request_action', { action: 'pause_session', target: 'Worker' })
     for (const key of ['a', 'b', 'c']) {
-      worker().port.used({ model: 'm-1', spent: spent(key, 150_000) })
+      worker().port.onUsage({ model: 'm-1', spent: spent(key, 150_000) })
       await settle()
     }
     const told = async () =>
@@ -81,7 +81,7 @@ describe('the context and the cost of an agent', () => {
       'Worker, which is paused, has reached its cap: Worker spent 3.00 of 2 (limits.spend.per_agent)',
     ])
     expect(stage.board.types().filter((type) => type === 'spend.capped').length).toBe(1)
-    worker().port.used({ model: 'm-1', spent: spent('d', 150_000) })
+    worker().port.onUsage({ model: 'm-1', spent: spent('d', 150_000) })
     await settle()
     expect((await told()).slice(1)).toEqual([expect.stringContaining('(limits.spend.total)')])
   })

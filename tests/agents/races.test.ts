@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { ConfigInput } from '../../src/config/config.ts'
-import type { Arrival, Runtime, Session } from '../../src/runtimes/runtime.ts'
+import type { DeliveryResult, Runtime, Session } from '../../src/runtimes/runtime.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { type Board, openBoard } from '../harness/engine.ts'
 
@@ -56,7 +56,7 @@ describe('a delivery and the end of its session', () => {
   it('never doubles: the late word of an ended session counts for nothing', async () => {
     await open()
     const first = worker()
-    const late = Promise.withResolvers<Arrival>()
+    const late = Promise.withResolvers<DeliveryResult>()
     first.arrival = late.promise
     first.become('idle')
     await send('One')
@@ -77,12 +77,12 @@ describe('a delivery and the end of its session', () => {
     'does not go down the ladder: submitted, then %s',
     async (state) => {
       await open()
-      const late = Promise.withResolvers<Arrival>()
+      const late = Promise.withResolvers<DeliveryResult>()
       worker().arrival = late.promise
       worker().become('idle')
       await send('One')
       await settle()
-      worker().port.arrived(['msg_1'], 'submitted', 'its hook showed the prompt')
+      worker().port.onEvidence(['msg_1'], 'submitted', 'its hook showed the prompt')
       await settle()
       late.resolve({ state, evidence: 'no sign of it' })
       await settle()
@@ -137,7 +137,7 @@ describe('answers', () => {
     await open()
     worker().become('busy')
     const text = '<orc-command name="send_message" to="Nobody" title="x">y</orc-command>'
-    void worker().port.said({ text, channel: 'transcript', key: 'k1' })
+    void worker().port.onText({ text, channel: 'transcript', key: 'k1' })
     await settle()
     await send('One')
     worker().arrival = { state: 'uncertain', evidence: 'pasted, and then nothing' }
@@ -155,7 +155,7 @@ describe('answers', () => {
     await open()
     worker().become('busy')
     await send('One')
-    void worker().port.said({
+    void worker().port.onText({
       text: '<orc-command name="mailbox_check"/>',
       channel: 'transcript',
       key: 'k1',
@@ -242,9 +242,9 @@ describe('a start that hangs', () => {
         await agent.credentials()
         await port.saveState({ mark: 'm1' })
         return await new Promise((_, reject) =>
-          agent.gone!.addEventListener('abort', () => {
-            calledOff.push((agent.gone!.reason as Error).message)
-            reject(agent.gone!.reason)
+          agent.signal!.addEventListener('abort', () => {
+            calledOff.push((agent.signal!.reason as Error).message)
+            reject(agent.signal!.reason)
           }),
         )
       },
@@ -331,7 +331,7 @@ describe('what people are told', () => {
     })
     for (let answer = 0; answer < 5; answer++) {
       const spent = { key: `a${answer}`, input: 2_000_000, output: 0, cacheRead: 0, cacheWrite: 0 }
-      worker().port.used({ model: 'm-1', spent })
+      worker().port.onUsage({ model: 'm-1', spent })
     }
     await settle()
     const requests = await board.store.all<{ question: string }>('SELECT * FROM human_requests')

@@ -14,7 +14,7 @@ describe('a message to an agent in a terminal', () => {
     await settle()
     expect(worker().turns).toMatchObject([{ ids: ['msg_1'] }])
     expect(await deliveries()).toEqual(['submitted'])
-    worker().port.arrived(['msg_1'], 'read', 'the answer began')
+    worker().port.onEvidence(['msg_1'], 'read', 'the answer began')
     await settle()
     expect(await deliveries()).toEqual(['read'])
   })

@@ -42,9 +42,9 @@ describe('a restart of the service', () => {
   it('reads a transcript again without doing anything twice (C25)', async () => {
     await open()
     const text = `${command('Hi', 'hello')}\n${command('Ho', 'hello')}`
-    await worker().port.said({ text, channel: 'transcript', key: 'rec-1' })
+    await worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
     await stage.reopen()
-    await worker().port.said({ text, channel: 'transcript', key: 'rec-1' })
+    await worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
     expect((await stage.board.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi', 'Ho'])
   })
 
@@ -55,7 +55,7 @@ describe('a restart of the service', () => {
     const agent = { kind: 'agent' as const, agent: 'Worker' }
     await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
     const said = () =>
-      worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+      worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
     await said()
     await said()
     await stage.reopen()
@@ -76,7 +76,7 @@ describe('a restart of the service', () => {
       command('Three', 'hello').replace('"Master"', '"Newcomer"'),
     ]
     const hear = async () => {
-      for (const text of texts) void worker().port.said({ text, channel: 'transcript', key: text })
+      for (const text of texts) void worker().port.onText({ text, channel: 'transcript', key: text })
       await settle()
       return stage.board.types().filter((type) => type === 'message.accepted').length
     }
@@ -90,7 +90,7 @@ describe('a restart of the service', () => {
     await open()
     await stage.board.halt.stop('operator', undefined)
     const said = () =>
-      void worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+      void worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
     said()
     await settle()
     await stage.board.halt.go('operator')
@@ -108,7 +108,7 @@ describe('a restart of the service', () => {
     ]
     const hear = async () => {
       worker().become('busy')
-      for (const text of texts) void worker().port.said({ text, channel: 'transcript', key: text })
+      for (const text of texts) void worker().port.onText({ text, channel: 'transcript', key: text })
       await settle()
       worker().become('idle')
       await settle()
@@ -124,7 +124,7 @@ describe('a restart of the service', () => {
     await open()
     let answered = false
     const said = worker()
-      .port.said({ text: '<orc-command name="list_agents"/>', channel: 'transcript', key: 'rec-1' })
+      .port.onText({ text: '<orc-command name="list_agents"/>', channel: 'transcript', key: 'rec-1' })
       .then(() => {
         answered = true
       })
@@ -140,7 +140,7 @@ describe('what an agent says', () => {
   it('is confirmed with its next turn, which a mere confirmation does not begin', async () => {
     await open()
     worker().become('busy')
-    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
     worker().become('idle')
     await settle()
     expect(worker().turns).toEqual([])
@@ -155,7 +155,7 @@ describe('what an agent says', () => {
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
     const agent = { kind: 'agent' as const, agent: 'Worker' }
     const first = await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
-    await worker().port.said({
+    await worker().port.onText({
       text: command('Hi', ' hello\n', ' from="Worker"'),
       channel: 'transcript',
       key: 'rec-1',
@@ -169,7 +169,7 @@ describe('what an agent says', () => {
     await stage.board.clock.advance(1000)
     worker().become('idle')
     worker().become('busy')
-    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-2' })
+    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-2' })
     expect((await stage.board.mailOf('Master')).length).toBe(3)
   })
 
@@ -183,7 +183,7 @@ describe('what an agent says', () => {
     worker().become('waiting_input')
     await stage.board.clock.advance(1000)
     worker().become('busy')
-    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
     expect((await stage.board.mailOf('Master')).length).toBe(1)
   })
 
@@ -196,7 +196,7 @@ describe('what an agent says', () => {
     await stage.board.clock.advance(1000)
     await stage.reopen()
     worker().become('busy')
-    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
     expect((await stage.board.mailOf('Master')).length).toBe(1)
   })
 
@@ -205,7 +205,10 @@ describe('what an agent says', () => {
     const { nonce } = worker().start
     worker().become('busy')
     for (const mark of ['', ' nonce="guessed"', ` nonce="${nonce}"`]) {
-      await worker().port.said({ text: `${command(`with${mark.length}`, 'hello', mark)}\n`, channel: 'pane' })
+      await worker().port.onText({
+        text: `${command(`with${mark.length}`, 'hello', mark)}\n`,
+        channel: 'pane',
+      })
     }
     worker().become('idle')
     await settle()

@@ -1,13 +1,13 @@
 /** Turns that are over before what was given in them is on record: a model may be quicker than the disk. */
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Arrival } from '../../src/runtimes/runtime.ts'
+import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { openTeam, type TaskTeam } from '../tasks/harness.ts'
 
 let team: TaskTeam
 afterEach(() => team.close())
 
 describe('a turn that is over at once', () => {
-  async function delegate(deliver: (ids: readonly string[]) => Promise<Arrival>) {
+  async function delegate(deliver: (ids: readonly string[]) => Promise<DeliveryResult>) {
     team = await openTeam({ Worker: {} }, { limits: { rate: 'off' } })
     await team.rest('Worker')
     const puppet = team.puppets.of('Worker')
@@ -25,7 +25,7 @@ describe('a turn that is over at once', () => {
   it('is one all the same: whoever only spoke is reminded (ask 5)', async () => {
     const puppet = await delegate(async (ids) => {
       puppetOf().become('busy')
-      puppetOf().port.arrived(ids, 'read', 'its answer began')
+      puppetOf().port.onEvidence(ids, 'read', 'its answer began')
       puppetOf().become('idle')
       return { state: 'read', evidence: 'it was answered' }
     })
@@ -35,7 +35,7 @@ describe('a turn that is over at once', () => {
   it('is ended for its task when what was given in it is on record, and not before (ask 5)', async () => {
     const puppet = await delegate(async (ids) => {
       puppetOf().become('busy')
-      puppetOf().port.arrived(ids, 'read', 'its answer began')
+      puppetOf().port.onEvidence(ids, 'read', 'its answer began')
       // After the delivery, and before the disk.
       setImmediate(() => puppetOf().become('idle'))
       return { state: 'read', evidence: 'it was answered' }

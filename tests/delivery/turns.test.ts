@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { rosterOf } from '../../src/agents/roster.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
-import type { Arrival } from '../../src/runtimes/runtime.ts'
+import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { type Board, openBoard } from '../harness/engine.ts'
 
@@ -34,11 +34,11 @@ const rosterEntry = async () =>
 /** As a terminal does: the delivery gives up before a draft, which stays. */
 async function refuseForDraft() {
   worker().become('idle')
-  const refused = Promise.withResolvers<Arrival>()
+  const refused = Promise.withResolvers<DeliveryResult>()
   worker().arrival = refused.promise
   await send('One')
   await settle()
-  worker().port.waits(DRAFT)
+  worker().port.onObstacle(DRAFT)
   refused.resolve({ state: 'queued', evidence: `not written: ${DRAFT}` })
   worker().arrival = { state: 'submitted', evidence: 'seen' }
   await settle()
@@ -51,7 +51,7 @@ describe('a message that something keeps from an idle agent', () => {
     expect(await deliveries()).toEqual(['queued'])
     expect(board.sessions.waitsFor('Worker')).toBe(DRAFT)
     expect(await rosterEntry()).toMatchObject({ session: 'idle', waits_for: DRAFT })
-    worker().port.waits(undefined)
+    worker().port.onObstacle(undefined)
     await settle()
     expect(await rosterEntry()).not.toHaveProperty('waits_for')
     expect(await deliveries()).toEqual(['submitted'])
@@ -63,7 +63,7 @@ describe('a message that something keeps from an idle agent', () => {
     await send('Two')
     await board.clock.advance(60_000)
     expect(ids()).toEqual([['msg_1']])
-    worker().port.waits(undefined)
+    worker().port.onObstacle(undefined)
     await settle()
     expect(ids()).toEqual([['msg_1'], ['msg_1', 'msg_2']])
   })
@@ -97,16 +97,16 @@ describe('a message that something keeps from an idle agent', () => {
   it('is not given again when the person sends it while it waits (C25)', async () => {
     await open()
     worker().become('idle')
-    const waiting = Promise.withResolvers<Arrival>()
+    const waiting = Promise.withResolvers<DeliveryResult>()
     worker().arrival = waiting.promise
     await send('One')
     await settle()
-    worker().port.waits(DRAFT)
-    worker().port.arrived(['msg_1'], 'submitted', 'a person sent it')
+    worker().port.onObstacle(DRAFT)
+    worker().port.onEvidence(['msg_1'], 'submitted', 'a person sent it')
     await settle()
     expect(worker().withdrawn).toEqual(['the agent has a message of it already'])
     waiting.resolve({ state: 'queued', evidence: 'no longer wanted' })
-    worker().port.waits(undefined)
+    worker().port.onObstacle(undefined)
     await board.clock.advance(60_000)
     expect(await deliveries()).toEqual(['submitted'])
     expect(ids()).toEqual([['msg_1']])
@@ -130,7 +130,7 @@ describe('a turn that fits in part', () => {
   it('is followed by the rest, in order, before anything newer (C27)', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) await send(title)
-    const given = Promise.withResolvers<Arrival>()
+    const given = Promise.withResolvers<DeliveryResult>()
     worker().arrival = given.promise
     worker().become('idle')
     await settle()
@@ -221,7 +221,7 @@ describe('messages in doubt', () => {
   it('free the answers that were given with them when evidence comes late', async () => {
     await open()
     worker().become('busy')
-    const heard = worker().port.said({
+    const heard = worker().port.onText({
       text: '<orc-command name="list_agents"/>',
       channel: 'transcript',
       key: 'rec-1',
@@ -232,7 +232,7 @@ describe('messages in doubt', () => {
     worker().become('idle')
     await settle()
     expect(worker().turns[0]).toMatchObject({ ids: ['msg_1'], text: expect.stringContaining('RESPONSE') })
-    worker().port.arrived(['msg_1'], 'submitted', 'its transcript shows it')
+    worker().port.onEvidence(['msg_1'], 'submitted', 'its transcript shows it')
     await heard
     worker().become('idle')
     await board.clock.advance(60_000)
@@ -243,7 +243,7 @@ describe('messages in doubt', () => {
     await open()
     worker().become('busy')
     const text = '<orc-command name="list_agents"/>'
-    void worker().port.said({ text, channel: 'transcript', key: 'rec-1' })
+    void worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
     await send('One')
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
     worker().become('idle')
@@ -257,7 +257,7 @@ describe('messages in doubt', () => {
     const { store } = board
     const { write } = store
     worker().become('idle')
-    const given = Promise.withResolvers<Arrival>()
+    const given = Promise.withResolvers<DeliveryResult>()
     worker().arrival = given.promise
     await send('One')
     await settle()
@@ -295,7 +295,7 @@ describe('confirmations that wait for a turn', () => {
     await open()
     worker().become('busy')
     for (let number = 1; number <= 50; number++) {
-      await worker().port.said({
+      await worker().port.onText({
         text: '<orc-command name="update_status" status="working"/>',
         channel: 'transcript',
         key: `rec-${number}`,

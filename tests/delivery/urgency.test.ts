@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Arrival } from '../../src/runtimes/runtime.ts'
+import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
 
 const stage = createWorkerStage()
@@ -12,7 +12,7 @@ describe('an urgent message', () => {
   it('that comes while another is just being given ends the turn of that one (C2, ask 11)', async () => {
     await open()
     worker().become('idle')
-    const arrival = Promise.withResolvers<Arrival>()
+    const arrival = Promise.withResolvers<DeliveryResult>()
     worker().arrival = arrival.promise
     await send('One')
     await settle()
@@ -173,7 +173,7 @@ describe('an urgent message', () => {
     const session = stage.board.sessions.session('Worker')!
     const { interrupt } = session
     session.interrupt = async () => {
-      worker().port.arrived(['msg_1'], 'queued', 'taken back')
+      worker().port.onEvidence(['msg_1'], 'queued', 'taken back')
       await new Promise<void>((resolve) => stage.board.clock.after(10, resolve))
       return await interrupt()
     }

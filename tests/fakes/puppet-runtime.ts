@@ -1,5 +1,12 @@
 import type { SessionState } from '../../src/base/agent.ts'
-import type { AgentStart, Arrival, Runtime, Session, SessionPort, Turn } from '../../src/runtimes/runtime.ts'
+import type {
+  AgentStart,
+  DeliveryResult,
+  Runtime,
+  Session,
+  SessionPort,
+  Turn,
+} from '../../src/runtimes/runtime.ts'
 
 /** An agent whose every move a test makes: it never does anything by itself. */
 export interface Puppet {
@@ -14,7 +21,7 @@ export interface Puppet {
   readonly searches: string[][]
   readonly ended: 'stop' | 'leave' | undefined
   /** What the next deliveries come to. */
-  arrival: Arrival | Promise<Arrival> | Error
+  arrival: DeliveryResult | Promise<DeliveryResult> | Error
   whereabouts: 'submitted' | 'absent' | 'unknown'
   /** A text of an earlier service stands unsent; `onLocate` is when it is entered. */
   hasUnsent: boolean
@@ -87,14 +94,14 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
     stopped: Promise.resolve(),
     become(next: SessionState, evidence = 'the test says so') {
       state = next
-      port.changed(next, evidence)
+      port.onStateChange(next, evidence)
     },
   }
   const session: Session = {
     get state() {
       return state
     },
-    heardLate,
+    hasDelayedOutput: heardLate,
     async deliver(turn, gone) {
       puppet.turns.push(turn)
       gone?.addEventListener('abort', () => puppet.withdrawn.push(String(gone.reason)))

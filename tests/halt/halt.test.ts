@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
-import type { Arrival } from '../../src/runtimes/runtime.ts'
+import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { agent, OPERATOR } from '../harness/engine.ts'
 import { openTeam, type TaskTeam } from '../tasks/harness.ts'
 
@@ -187,7 +187,7 @@ describe('stopping everything (issue 4, §4)', () => {
 describe('a halt in the midst of things', () => {
   it('withdraws a delivery that has not begun, and gives it once afterwards', async () => {
     await open()
-    const under = Promise.withResolvers<Arrival>()
+    const under = Promise.withResolvers<DeliveryResult>()
     team.puppets.of('Worker').arrival = under.promise
     await team.orders('send_message', { to: 'Worker', content: 'the first' })
     const stopping = team.halt.stop('operator', undefined)
@@ -208,7 +208,7 @@ describe('a halt in the midst of things', () => {
 
   it('interrupts a turn that was being given, once it has begun', async () => {
     await open()
-    const under = Promise.withResolvers<Arrival>()
+    const under = Promise.withResolvers<DeliveryResult>()
     team.puppets.of('Worker').arrival = under.promise
     await team.orders('send_message', { to: 'Worker', content: 'the first' })
     const stopping = team.halt.stop('operator', undefined)
@@ -291,7 +291,7 @@ describe('a halt in the midst of things', () => {
     await team.orders('send_message', { to: 'Worker', content: 'at work on this' })
     // Given, and not taken yet when everything stops.
     await send('before it')
-    const { promise, resolve } = Promise.withResolvers<Arrival>()
+    const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
     team.puppets.of('Worker').arrival = promise
     team.puppets.of('Worker').become('idle')
     await team.settle()

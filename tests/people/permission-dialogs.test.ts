@@ -11,7 +11,7 @@ describe('a dialog of an agent program', () => {
 
   it('becomes a request that a person answers from anywhere (C9)', async () => {
     await open()
-    const verdict = worker().port.asked(question, new AbortController().signal)
+    const verdict = worker().port.askPermission(question, new AbortController().signal)
     await settle()
     expect(await openRequests()).toMatchObject([
       { state: 'open', question: 'May Worker use Bash: rm -rf build?' },
@@ -26,7 +26,7 @@ describe('a dialog of an agent program', () => {
   it('that is answered in the terminal closes its request by itself', async () => {
     await open()
     const gone = new AbortController()
-    const verdict = worker().port.asked(question, gone.signal)
+    const verdict = worker().port.askPermission(question, gone.signal)
     await settle()
     gone.abort()
     expect(await verdict).toBeUndefined()
@@ -39,14 +39,14 @@ describe('a dialog of an agent program', () => {
   it('that outlives a restart of the service keeps its request; one that does not is withdrawn', async () => {
     await open()
     const { signal } = new AbortController()
-    void worker().port.asked(question, signal)
-    void worker().port.asked({ ...question, key: 'd2' }, signal)
+    void worker().port.askPermission(question, signal)
+    void worker().port.askPermission({ ...question, key: 'd2' }, signal)
     await settle()
     await stage.reopen()
     await expect(
       stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' }),
     ).rejects.toMatchObject({ code: 'CONFLICT' })
-    const verdict = worker().port.asked(question, signal)
+    const verdict = worker().port.askPermission(question, signal)
     await stage.board.clock.advance(20_000)
     expect((await openRequests()).map((request) => request.state)).toEqual(['open', 'withdrawn'])
     await stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })

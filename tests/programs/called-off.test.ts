@@ -24,7 +24,7 @@ const pane: Pane = {
   paste: async () => ({ state: 'queued', evidence: 'never' }),
   hasReadInput: async () => true,
   submitPending: async () => false,
-  accepted() {},
+  markAccepted() {},
   press: async () => {},
 }
 
@@ -36,9 +36,9 @@ describe.each([
   it('is over soon after it is called off (C15)', async () => {
     const reason = new Error('it was stopped')
     const gone = new AbortController()
-    const order = { name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', found: false }
+    const order = { name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', isReattached: false }
     const following = program.follow(
-      { ...order, savedState: kept(), gone: gone.signal },
+      { ...order, savedState: kept(), signal: gone.signal },
       pane,
       createRecorder(),
     )

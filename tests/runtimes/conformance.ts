@@ -121,10 +121,10 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
 
     it('leaves nothing of an agent whose start is called off, however far it has come (C15)', async () => {
       const reason = new Error('called off')
-      await expect(start({ gone: AbortSignal.abort(reason) })).rejects.toThrow('called off')
+      await expect(start({ signal: AbortSignal.abort(reason) })).rejects.toThrow('called off')
       for (const ms of [1, 30, 120]) {
         const gone = new AbortController()
-        const starting = start({ gone: gone.signal })
+        const starting = start({ signal: gone.signal })
         setTimeout(() => gone.abort(reason), ms)
         // A quick one is there before; then it is ended as any other.
         await starting.then(

@@ -1,8 +1,8 @@
 import type { SessionState } from '../../src/base/agent.ts'
-import type { SessionPort, Usage, Utterance } from '../../src/runtimes/runtime.ts'
+import type { AgentText, SessionPort, Usage } from '../../src/runtimes/runtime.ts'
 
 export interface Recorder extends SessionPort {
-  readonly utterances: Utterance[]
+  readonly utterances: AgentText[]
   readonly states: { state: SessionState; evidence: string }[]
   readonly arrivals: { ids: readonly string[]; state: string; evidence: string }[]
   /** What was in the way, whenever that changed. */
@@ -31,25 +31,25 @@ export function createRecorder(over: Partial<SessionPort> = {}): Recorder {
     obstacles: [],
     usages: [],
     kept: undefined,
-    async said(utterance) {
+    async onText(utterance) {
       recorder.utterances.push(utterance)
       tell()
     },
-    changed(state, evidence) {
+    onStateChange(state, evidence) {
       recorder.states.push({ state, evidence })
       tell()
     },
-    isHeld: () => false,
-    waits(reason) {
+    isPaused: () => false,
+    onObstacle(reason) {
       recorder.obstacles.push(reason)
       tell()
     },
-    arrived(ids, state, evidence) {
+    onEvidence(ids, state, evidence) {
       recorder.arrivals.push({ ids, state, evidence })
       tell()
     },
-    asked: async () => undefined,
-    used(usage) {
+    askPermission: async () => undefined,
+    onUsage(usage) {
       recorder.usages.push(usage)
       tell()
     },

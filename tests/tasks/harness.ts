@@ -65,7 +65,7 @@ async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Pu
     /** The agent says its last words, and its turn is over. */
     async ends(name: string, words = '') {
       if (words !== '')
-        await puppets.of(name).port.said({ text: words, channel: 'api', key: `${name}${words}` })
+        await puppets.of(name).port.onText({ text: words, channel: 'api', key: `${name}${words}` })
       puppets.of(name).become('idle')
       await settle()
     },

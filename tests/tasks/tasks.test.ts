@@ -71,7 +71,7 @@ describe('delegation', () => {
     }
     await team.puppets
       .of('Master')
-      .port.said({ text: `Now:\n${JSON.stringify({ orc_command: said })}\n`, channel: 'api', key: '1' })
+      .port.onText({ text: `Now:\n${JSON.stringify({ orc_command: said })}\n`, channel: 'api', key: '1' })
     await team.settle()
     expect(await team.task('task_1')).toMatchObject({ state: 'executing', text: 'Add', context: { a: 1 } })
   })
@@ -452,7 +452,7 @@ describe('an agent whose words are read from a file', () => {
   }
 
   const write = (text: string) =>
-    team.puppets.of('Worker').port.said({ text, channel: 'transcript', key: text })
+    team.puppets.of('Worker').port.onText({ text, channel: 'transcript', key: text })
 
   it('is not reminded of a report that is heard a moment after its turn (ask 5)', async () => {
     await openLate()

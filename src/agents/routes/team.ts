@@ -27,7 +27,7 @@ export const showTerminal: RouteHandler<'terminal'> = async ({ engine }, call) =
     agent,
     session: session.state,
     screen,
-    ...(session.view === undefined ? {} : { view: [...session.view] }),
+    ...(session.viewCommand === undefined ? {} : { view: [...session.viewCommand] }),
   }
 }
 

@@ -8,7 +8,7 @@ import { handedOutBy } from '../../delivery/listener.ts'
 import { doubtUnanswered } from '../../delivery/turns.ts'
 import type { SaidCommand } from '../../protocol/command.ts'
 import { errorReceipt } from '../../protocol/receipt.ts'
-import type { AgentStart, CommandAnswer, Runtime, Session, SessionPort } from '../../runtimes/runtime.ts'
+import type { AgentStart, CommandResult, Runtime, Session, SessionPort } from '../../runtimes/runtime.ts'
 import type { SessionsOptions } from '../session-options.ts'
 import { readAgent, setSession } from '../store/agents.ts'
 import { beginSession, keepInSession, readSession, type SessionRow, setWanted } from '../store/sessions.ts'
@@ -123,7 +123,7 @@ export function createStarting(options: StartingOptions) {
       folder: join(options.team().config.stateFolder, 'agents', name),
       savedState: kept,
       nonce: row.nonce,
-      gone,
+      signal: gone,
       async credentials(process) {
         gone.throwIfAborted()
         entry.isNew = true
@@ -138,7 +138,7 @@ export function createStarting(options: StartingOptions) {
     }
   }
 
-  async function act(name: string, said: SaidCommand, key: string): Promise<CommandAnswer> {
+  async function act(name: string, said: SaidCommand, key: string): Promise<CommandResult> {
     const receipt = await options.act(name, said, key).catch((error: unknown) => {
       log.error({ agent: name, err: error, command: said.type.slice(0, 100) }, 'a command failed')
       return errorReceipt(asAppError(error))
@@ -189,7 +189,7 @@ export function createStarting(options: StartingOptions) {
   async function startOrFind(runtime: Runtime, agent: AgentStart, port: SessionPort, onlyIfFound: boolean) {
     if (!onlyIfFound && !options.isHalted()) return await runtime.start(agent, port)
     const found = agent.savedState === undefined ? undefined : await runtime.find?.(agent, port)
-    if (found === undefined && options.isHalted() && !agent.gone?.aborted) options.postpone(agent.name)
+    if (found === undefined && options.isHalted() && !agent.signal?.aborted) options.postpone(agent.name)
     return found
   }
 

@@ -29,7 +29,7 @@ interface ScreenOutputOptions {
   /** Identifies the launch; offsets alone would mean other bytes in another log. */
   run: string
   patterns: Patterns
-  port: Pick<SessionPort, 'said'>
+  port: Pick<SessionPort, 'onText'>
   /** Everything before it was passed on and processed. */
   offset: number
   /** An earlier service had begun up to there: it is repeated, not pushed. */
@@ -148,7 +148,7 @@ function say(saying: Saying, one: Cut) {
   if (one.words.trim() === '') return finish(saying, one)
   keepPlace(saying)
   saying.port
-    .said({ channel: 'pane', text: one.words, key: `${saying.run}:${one.from}` })
+    .onText({ channel: 'pane', text: one.words, key: `${saying.run}:${one.from}` })
     .then(() => finish(saying, one))
     .then(() => goOn(saying))
     .catch((error: unknown) => fail(saying, error))

@@ -1,15 +1,15 @@
 /** Watches for evidence that the program accepted a turn. */
-import type { Arrival, Turn } from '../../runtimes/runtime.ts'
+import type { DeliveryResult, Turn } from '../../runtimes/runtime.ts'
 import type { Patterns } from './patterns.ts'
 
 export interface EvidenceWatch {
-  readonly evidence: Promise<Arrival>
+  readonly evidence: Promise<DeliveryResult>
   readonly isGiven: boolean
   line(text: string): void
   /** The program shows that it works, or its prompt again. */
   state(seen: 'busy' | 'idle'): void
   /** Ends the watch, whatever comes later. */
-  give(arrival: Arrival): void
+  give(arrival: DeliveryResult): void
 }
 
 const FRAME = /\[ORCHUB MESSAGE \S+\]/
@@ -35,7 +35,7 @@ export function createFrameFilter(): (line: string) => boolean {
  * never located later, the prompt below the echo suffices as well.
  */
 export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
-  const { promise: evidence, resolve } = Promise.withResolvers<Arrival>()
+  const { promise: evidence, resolve } = Promise.withResolvers<DeliveryResult>()
   /** Created with the first line: until then the turn is on its way and must not be delayed. */
   let awaited: Map<string, RegExp> | undefined
   const isByPattern = turn.ids.length > 0 && patterns.hasSubmitted
@@ -44,7 +44,7 @@ export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
   let isEchoed = false
   let isGiven = false
 
-  function give(arrival: Arrival) {
+  function give(arrival: DeliveryResult) {
     isGiven = true
     resolve(arrival)
   }

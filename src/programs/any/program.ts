@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { findExecutable } from '../executable.ts'
-import type { AgentProgram, ProgramLaunchOrder } from '../program.ts'
+import type { AgentProgram, ProgramLaunchOptions } from '../program.ts'
 import { positionFile } from './saved-position.ts'
 import { followAny, PROMPT_FILE } from './session.ts'
 import { AnySettings, checkAny } from './settings.ts'
@@ -48,7 +48,7 @@ export function createAnyProgram(): AgentProgram {
   }
 }
 
-async function argvOf(settings: AnySettings, { cwd, prompt }: ProgramLaunchOrder): Promise<string[]> {
+async function argvOf(settings: AnySettings, { cwd, prompt }: ProgramLaunchOptions): Promise<string[]> {
   const words = typeof settings.command === 'string' ? [settings.command] : settings.command
   // Checked before the start, since a failed start says too little; it runs under the name its user gave it.
   await findExecutable({ command: words[0]!, cwd, path: settings.env.PATH ?? process.env.PATH })

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { SessionState } from '../../base/agent.ts'
 import { reasonOf } from '../../base/errors.ts'
 import { withoutMentions } from '../../protocol/mentions.ts'
-import type { Arrival, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
+import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
 import { locationsOf, lookInPane } from '../locate.ts'
-import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
+import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
 import { createSpeech, type ScreenOutput } from './agent-output.ts'
 import { createFrameFilter, type EvidenceWatch, FRAME_END, watchEvidence } from './evidence.ts'
 import { type LogReader, openLogReader } from './log-reader.ts'
@@ -57,13 +57,13 @@ interface FollowedAgent {
 }
 
 export async function followAny(
-  order: FollowOrder,
+  order: FollowOptions,
   run: string,
   settings: AnySettings,
   pane: Pane,
   port: SessionPort,
 ): Promise<ProgramSession> {
-  const { folder, found: isFound } = order
+  const { folder, isReattached: isFound } = order
   const { bracketed_paste, enter_after_ms, evidence_ms, patience_ms, interrupt } = settings
   const patterns = compilePatterns(settings.patterns)
   const named = (turn: Turn) => ({ ...turn, text: withoutMentions(turn.text, settings.mentions) })
@@ -106,7 +106,7 @@ export async function followAny(
         evidence: isStopped ? 'its prompt is back' : 'its prompt did not come back',
       }
     },
-    exited(evidence) {
+    onExit(evidence) {
       // Its last output may still be on its way into the log.
       reader.look()
       agent.watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
@@ -156,7 +156,7 @@ export async function followAny(
 function become(agent: FollowedAgent, next: SessionState, evidence: string) {
   if (next === agent.session.state || isOver(agent)) return
   agent.session.state = next
-  agent.port.changed(next, evidence)
+  agent.port.onStateChange(next, evidence)
   for (const wake of agent.waiting) wake()
 }
 
@@ -185,7 +185,7 @@ function look(agent: FollowedAgent) {
 
 function answered(agent: FollowedAgent) {
   if (agent.watch?.isGiven) agent.answeredAlready = agent.watch
-  if (agent.unanswered.length > 0) agent.port.arrived(agent.unanswered, 'read', 'its prompt came back')
+  if (agent.unanswered.length > 0) agent.port.onEvidence(agent.unanswered, 'read', 'its prompt came back')
   agent.unanswered = []
 }
 
@@ -252,7 +252,7 @@ function stateForPaste(agent: FollowedAgent): SessionState {
   return isOver(agent) ? agent.session.state : (stateShown(agent) ?? 'idle')
 }
 
-async function give(agent: FollowedAgent, turn: Turn, gone?: AbortSignal): Promise<Arrival> {
+async function give(agent: FollowedAgent, turn: Turn, gone?: AbortSignal): Promise<DeliveryResult> {
   const { patterns, pane, enterAfterMs, evidenceMs, patienceMs } = agent
   const watching = watchEvidence(turn, patterns)
   agent.watch = watching
@@ -262,7 +262,7 @@ async function give(agent: FollowedAgent, turn: Turn, gone?: AbortSignal): Promi
     isPlain: true,
     isBracketed: () => agent.isBracketed || !agent.needsBracketed,
     evidence: watching.evidence,
-    ...{ enterAfterMs, evidenceMs, patienceMs, gone },
+    ...{ enterAfterMs, evidenceMs, patienceMs, signal: gone },
   })
   if (agent.watch === watching) agent.watch = undefined
   if (arrival.state !== 'submitted') return arrival

@@ -1,5 +1,5 @@
 import { withoutMentions } from '../../protocol/mentions.ts'
-import type { Arrival, Turn } from '../../runtimes/runtime.ts'
+import type { DeliveryResult, Turn } from '../../runtimes/runtime.ts'
 import type { PromptAwaiter } from '../await-prompt.ts'
 import { leadingPart } from '../message-ids.ts'
 import type { Pane } from '../program.ts'
@@ -30,12 +30,12 @@ const PROMPT_WITHIN_MS = 2000
  */
 export function openDelivery(
   options: ClaudeDeliverOptions,
-): (turn: Turn | undefined, gone?: AbortSignal) => Promise<Arrival> {
+): (turn: Turn | undefined, gone?: AbortSignal) => Promise<DeliveryResult> {
   const { activity, expectations, withdrawals, pane } = options
   /** One at a time: a withdrawn turn may be delivered again at any time. */
   let deliveries: Promise<unknown> = Promise.resolve()
 
-  async function give(turn: Turn | undefined, gone: AbortSignal | undefined): Promise<Arrival> {
+  async function give(turn: Turn | undefined, gone: AbortSignal | undefined): Promise<DeliveryResult> {
     if (turn === undefined) return { state: 'queued', evidence: 'there is nothing to give' }
     if (activity.state !== 'idle') return { state: 'queued', evidence: `the program is ${activity.state}` }
     const answered = await answerTurnEnd(turn, gone)
@@ -51,7 +51,7 @@ export function openDelivery(
         evidenceMs: EVIDENCE_MS,
         lagMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
-        gone,
+        signal: gone,
       })
     } finally {
       cancel()
@@ -59,7 +59,10 @@ export function openDelivery(
   }
 
   /** With as much of the turn as fits. Undefined if nothing was given. */
-  async function answerTurnEnd(turn: Turn, gone: AbortSignal | undefined): Promise<Arrival | undefined> {
+  async function answerTurnEnd(
+    turn: Turn,
+    gone: AbortSignal | undefined,
+  ): Promise<DeliveryResult | undefined> {
     const end = options.turnEnd()
     if (end === undefined || gone?.aborted) return undefined
     const part = leadingPart(turn, LONGEST_ANSWER)
@@ -76,7 +79,7 @@ export function openDelivery(
     }
   }
 
-  async function answerWith(end: OpenTurnEnd, turn: Turn, part: Turn): Promise<Arrival | undefined> {
+  async function answerWith(end: OpenTurnEnd, turn: Turn, part: Turn): Promise<DeliveryResult | undefined> {
     const { arrival, cancel } = expectations.expect(part)
     try {
       if (!end.take(part.text)) return undefined
@@ -113,9 +116,9 @@ function withoutFiles(text: string): string {
   return withoutMentions(text, 'alone').replace(PICTURE, '$1\t')
 }
 
-async function inTime(arrival: Promise<Arrival>): Promise<Arrival> {
+async function inTime(arrival: Promise<DeliveryResult>): Promise<DeliveryResult> {
   const evidence = 'its Stop hook was answered with it, but its transcript does not show it'
-  const { promise, resolve } = Promise.withResolvers<Arrival>()
+  const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
   const timer = setTimeout(() => resolve({ state: 'uncertain', evidence }), EVIDENCE_MS)
   try {
     return await Promise.race([arrival, promise])

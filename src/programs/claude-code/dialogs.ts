@@ -59,7 +59,10 @@ export function createDialogs(port: SessionPort): Dialogs {
       try {
         const signal = AbortSignal.any([gone, dialog.closing.signal])
         const { tool_name: tool, tool_input: input } = request
-        const verdict = await port.asked({ key: dialog.toolUseId ?? keyOf(request), tool, input }, signal)
+        const verdict = await port.askPermission(
+          { key: dialog.toolUseId ?? keyOf(request), tool, input },
+          signal,
+        )
         if (verdict === undefined || signal.aborted) return undefined
         return answerOf(verdict.allow, verdict.comment)
       } finally {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Launch, ProgramLaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOptions } from '../program.ts'
 import { conversationGone, executableOf } from '../settings.ts'
 import { ClaudeSavedState } from './saved-state.ts'
 import { ClaudeCodeSettings } from './settings.ts'
@@ -36,7 +36,7 @@ const HTTP_HOOKS: Readonly<Record<string, number>> = {
  * Writes the program's files into the agent's folder. The user's own settings, hooks and servers stay in
  * force.
  */
-export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> {
+export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch> {
   const settings = ClaudeCodeSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED)
   const resumed = conversationOf(order)
@@ -77,7 +77,7 @@ export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> 
 }
 
 /** The conversation to resume, if any: the program stores none before its first prompt. */
-function conversationOf({ name, resume }: ProgramLaunchOrder): ClaudeSavedState | undefined {
+function conversationOf({ name, resume }: ProgramLaunchOptions): ClaudeSavedState | undefined {
   const kept = ClaudeSavedState.safeParse(resume).data
   if (kept?.transcript === undefined) return undefined
   if (existsSync(kept.transcript)) return { ...kept, statusFile: undefined }

@@ -5,7 +5,7 @@ import { createHookNotices } from '../hook-notices.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import { locateIn, lookInPane } from '../locate.ts'
 import { messageIdsIn } from '../message-ids.ts'
-import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
+import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
 import { createStateSaver } from '../save-state.ts'
 import { followActivity } from './activity.ts'
 import { EVIDENCE_MS, openDelivery } from './deliver.ts'
@@ -36,7 +36,7 @@ const TAKEN_BACK: MessageLocation = { at: 'absent', evidence: 'it was taken back
  * conversation changes) and `hookTurns` (consecutive turns started by Stop hooks, below MAX_HOOK_TURNS).
  */
 export async function followSession(
-  order: FollowOrder,
+  order: FollowOptions,
   pane: Pane,
   port: SessionPort,
   log: FollowerLog,
@@ -49,7 +49,7 @@ export async function followSession(
   let statusFile: StatusFile | undefined
   let closed = false
   /** Whether we have written into its input box. */
-  let mayHoldOurs = order.found
+  let mayHoldOurs = order.isReattached
 
   const keeping = createStateSaver(port, log, () => {
     const position = transcript?.position() ?? kept.position
@@ -61,13 +61,13 @@ export async function followSession(
   const dialogs = createDialogs(port)
   const expectations = createPromptAwaiter()
   // The input box of a newly started program is empty.
-  const unrecorded = order.found ? kept.unrecorded : undefined
+  const unrecorded = order.isReattached ? kept.unrecorded : undefined
   const withdrawals = createWithdrawals(kept.withdrawn, keeping.soon, unrecorded)
   const activity = followActivity({
-    found: order.found,
+    found: order.isReattached,
     dialogs,
     changed(state, evidence) {
-      if (!closed) port.changed(state, evidence)
+      if (!closed) port.onStateChange(state, evidence)
     },
     readStatus: async () => await statusFile?.read(),
     settled: async () => await transcript?.settled(),
@@ -78,7 +78,7 @@ export async function followSession(
     atPrompt: () =>
       withdrawals.schedule({
         isIdle: () => activity.state === 'idle',
-        isHeld: port.isHeld,
+        isHeld: port.isPaused,
         give: () => give(undefined),
       }),
   })
@@ -130,7 +130,7 @@ export async function followSession(
 
   function prompted(prompt: string, evidence: string) {
     const ids = messageIdsIn(prompt)
-    if (ids.length > 0) port.arrived(ids, 'submitted', evidence)
+    if (ids.length > 0) port.onEvidence(ids, 'submitted', evidence)
     withdrawals.prompted(prompt)
     expectations.prompted(prompt, evidence)
   }
@@ -247,7 +247,7 @@ export async function followSession(
     get state() {
       return activity.state
     },
-    heardLate: true,
+    hasDelayedOutput: true,
     deliver: give,
     locate,
     async notice(text) {
@@ -255,8 +255,8 @@ export async function followSession(
     },
     interrupt: interrupt.end,
     hook,
-    toolsGiven: activity.toolsGiven,
-    exited() {
+    onToolsListed: activity.toolsGiven,
+    onExit() {
       activity.exited()
       dialogs.settleAll()
       turnEnd?.close()

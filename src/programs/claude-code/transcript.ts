@@ -101,7 +101,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
   function answered(evidence: string) {
     openPrompt = undefined
     heldPosition = undefined
-    if (unread.length > 0) port.arrived(unread, 'read', evidence)
+    if (unread.length > 0) port.onEvidence(unread, 'read', evidence)
     unread = []
   }
 
@@ -121,7 +121,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
     const contextTokens = tokens.input + tokens.cacheRead + tokens.cacheWrite
     const named = options.model()
     const exact = named?.startsWith(model) ? named : model
-    port.used({
+    port.onUsage({
       model,
       contextTokens,
       contextWindow: contextWindowOf(exact, contextTokens),
@@ -152,7 +152,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
     },
   })
   const utterances = createOpenUtterances({
-    said: port.said,
+    said: port.onText,
     log: options.log,
     // Held records are read again from the start.
     place: () => (firstWords.isOpen ? beginningOf(follower.position()) : follower.position()),

@@ -9,7 +9,7 @@ export interface CodexOutput {
 }
 
 interface CodexOutputOptions {
-  readonly said: SessionPort['said']
+  readonly said: SessionPort['onText']
   /** Everything up to that item was processed. */
   keepUpTo(item: string): Promise<void>
   warn(fields: Record<string, unknown>, text: string): void

@@ -116,7 +116,7 @@ export interface Approvals {
 }
 
 interface ApprovalsOptions {
-  readonly ask: SessionPort['asked']
+  readonly ask: SessionPort['askPermission']
   reply(id: RequestId, result: object): void
   /** The dialog accepts only yes or no: a person's remark reaches the agent another way. */
   remark(verdict: PermissionVerdict): void

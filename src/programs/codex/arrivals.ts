@@ -1,4 +1,4 @@
-import type { Arrival, SessionPort } from '../../runtimes/runtime.ts'
+import type { DeliveryResult, SessionPort } from '../../runtimes/runtime.ts'
 import { messageIdsIn } from '../message-ids.ts'
 import { CommandExecution, type Item, type TurnRecord, UserMessage } from './records.ts'
 
@@ -19,15 +19,15 @@ const OF_THE_MODEL = new Set([
 /** Follows messages by id through a thread's records: accepted as user text, answered by the model. */
 export interface Arrivals {
   /** Resolves when the message sent with that client id is in the thread. */
-  expect(clientId: string): { taken: Promise<Arrival>; forget(): void }
+  expect(clientId: string): { taken: Promise<DeliveryResult>; forget(): void }
   /** An item started, or is in the thread's history. */
   saw(turnId: string, item: Item): void
   /** The turn has ended. */
   ended(turn: TurnRecord): void
 }
 
-export function createArrivals(arrived: SessionPort['arrived']): Arrivals {
-  const expected = new Map<string, (arrival: Arrival) => void>()
+export function createArrivals(arrived: SessionPort['onEvidence']): Arrivals {
+  const expected = new Map<string, (arrival: DeliveryResult) => void>()
   /** Messages the model is working on, by turn. */
   const unanswered = new Map<string, string[]>()
 
@@ -51,7 +51,7 @@ export function createArrivals(arrived: SessionPort['arrived']): Arrivals {
 
   return {
     expect(clientId) {
-      const { promise, resolve } = Promise.withResolvers<Arrival>()
+      const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
       expected.set(clientId, resolve)
       return { taken: promise, forget: () => expected.delete(clientId) }
     },

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { AppError } from '../../base/errors.ts'
-import type { Launch, ProgramLaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOptions } from '../program.ts'
 import { executableOf } from '../settings.ts'
 import { CodexSavedState, type CodexSavedThread } from './saved-state.ts'
 import { CodexSettings } from './settings.ts'
@@ -22,7 +22,7 @@ export interface LaunchSurroundings {
 
 /** Writes the pane's script into the agent's folder; the user's own files stay unchanged. */
 export async function prepareLaunch(
-  order: ProgramLaunchOrder,
+  order: ProgramLaunchOptions,
   surroundings: LaunchSurroundings,
 ): Promise<Launch> {
   const { now, environment } = surroundings
@@ -72,7 +72,7 @@ function assertStillThere({ id, rollout }: CodexSavedThread, agent: string): voi
  * The server owns the conversation's configuration. Developer instructions are repeated to the model after a
  * resume and a compaction, so that the role survives both.
  */
-function serverOptions(order: ProgramLaunchOrder, settings: CodexSettings): string[] {
+function serverOptions(order: ProgramLaunchOptions, settings: CodexSettings): string[] {
   const options = {
     developer_instructions: toml(order.prompt),
     'mcp_servers.orc.url': toml(`${order.url}/mcp`),

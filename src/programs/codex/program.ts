@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
-import type { AgentProgram, FollowOrder, Pane } from '../program.ts'
+import type { AgentProgram, FollowOptions, Pane } from '../program.ts'
 import { type LaunchSurroundings, LOG, prepareLaunch } from './launch.ts'
 import { CodexSavedState } from './saved-state.ts'
 import { openSession } from './session.ts'
@@ -34,17 +34,20 @@ export function createCodex({ log, now = Date.now, environment = process.env }: 
         log.warn({ agent: order.name, ...fields }, text)
       const { session, ready } = openSession({ kept, port, pane, now, warn })
       // A program found running may be stopped or hang; don't wait for it.
-      if (order.found) return session
+      if (order.isReattached) return session
       const began = await Promise.race([
         ready.then(() => 'ready' as const),
-        watchStart(pane, ready, order.gone),
+        watchStart(pane, ready, order.signal),
       ])
       if (began === 'called off' || began === 'ended') {
         await session.close('leave')
-        throw began === 'ended' ? await failure(order, kept) : order.gone!.reason
+        throw began === 'ended' ? await failure(order, kept) : order.signal!.reason
       }
       if (began === 'late')
-        port.changed('initializing', 'Codex has opened no conversation yet: see what it asks in its pane')
+        port.onStateChange(
+          'initializing',
+          'Codex has opened no conversation yet: see what it asks in its pane',
+        )
       return session
     },
   }
@@ -67,7 +70,7 @@ async function watchStart(
   return 'late'
 }
 
-async function failure(order: FollowOrder, kept: CodexSavedState): Promise<AppError> {
+async function failure(order: FollowOptions, kept: CodexSavedState): Promise<AppError> {
   const words = await lastWords(join(order.folder, LOG))
   const wanted = kept.threads.at(-1)?.id
   if (

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../base/agent.ts'
 import {
-  type Arrival,
+  cancelledResult,
+  type DeliveryResult,
   type MessageLocation,
-  noLongerWanted,
   type SessionPort,
 } from '../../runtimes/runtime.ts'
 import { locationsOf } from '../locate.ts'
@@ -52,14 +52,14 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
   let isOver = false
 
   const turns = createTurns()
-  const arrivals = createArrivals(port.arrived)
+  const arrivals = createArrivals(port.onEvidence)
   const speech = createSpeech({
-    said: port.said,
+    said: port.onText,
     keepUpTo: (saidUpTo) => keep({ ...kept, saidUpTo }),
     warn,
   })
   const approvals = createApprovals({
-    ask: port.asked,
+    ask: port.askPermission,
     reply: (id, result) => server?.reply(id, result),
     remark({ comment }) {
       if (comment)
@@ -76,7 +76,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
     turns,
     arrivals,
     speech,
-    used: port.used,
+    used: port.onUsage,
     now,
     warn,
   })
@@ -89,7 +89,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
   function become(next: SessionState, evidence: string) {
     if (state === 'exited' || (state === next && next !== 'initializing')) return
     state = next
-    port.changed(next, evidence)
+    port.onStateChange(next, evidence)
   }
 
   function notified(method: string, params: unknown) {
@@ -130,8 +130,8 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
     }
   }
 
-  async function deliver(text: string, gone: AbortSignal | undefined): Promise<Arrival> {
-    if (gone?.aborted) return noLongerWanted(gone)
+  async function deliver(text: string, gone: AbortSignal | undefined): Promise<DeliveryResult> {
+    if (gone?.aborted) return cancelledResult(gone)
     const thread = threads.current
     if (server === undefined || thread === undefined || state !== 'idle')
       return { state: 'queued', evidence: `Codex is ${state}` }
@@ -253,7 +253,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
       locate,
       notice,
       interrupt,
-      exited(evidence) {
+      onExit(evidence) {
         isOver = true
         server?.close()
         approvals.dropAll()

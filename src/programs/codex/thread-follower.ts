@@ -45,7 +45,7 @@ interface ThreadFollowerOptions {
   readonly turns: Turns
   readonly arrivals: Arrivals
   readonly speech: CodexOutput
-  readonly used: SessionPort['used']
+  readonly used: SessionPort['onUsage']
   now(): number
   warn(fields: Record<string, unknown>, text: string): void
 }

@@ -17,7 +17,7 @@ const LOOKS = 8
 const LOOK_EVERY_MS = 250
 
 interface GeminiDialogOptions {
-  readonly port: Pick<SessionPort, 'asked'>
+  readonly port: Pick<SessionPort, 'askPermission'>
   readonly pane: Pick<Pane, 'screen' | 'press'>
   /**
    * A person's remark on a refusal, for the agent's next turn: the program ends the turn without showing it.
@@ -51,7 +51,7 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
       input: inputOf(request),
       reason: `${why}${request.message}. A no ends the agent's turn.`,
     }
-    const verdict = await port.asked(question, closing.signal)
+    const verdict = await port.askPermission(question, closing.signal)
     if (verdict === undefined) return
     const failure = await answer(dialog, verdict).catch(reasonOf)
     if (failure === undefined || !open.includes(dialog)) return

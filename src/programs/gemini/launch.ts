@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { lstat, mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Launch, ProgramLaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOptions } from '../program.ts'
 import { conversationGone, executableOf } from '../settings.ts'
 import { writeExtension } from './extension.ts'
 import { GeminiSavedState } from './saved-state.ts'
@@ -12,7 +12,7 @@ import { GeminiSettings } from './settings.ts'
 const INSTALLED = { program: 'Gemini CLI', install: 'npm install --global @google/gemini-cli' }
 
 /** Writes the program's files into the agent's folder. The user's own files are linked, not changed. */
-export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> {
+export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch> {
   const settings = GeminiSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED)
   const resumed = conversationOf(order)
@@ -40,7 +40,7 @@ export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> 
 }
 
 /** The conversation to resume, if any: none exists before its first prompt. */
-function conversationOf({ name, resume }: ProgramLaunchOrder): GeminiSavedState | undefined {
+function conversationOf({ name, resume }: ProgramLaunchOptions): GeminiSavedState | undefined {
   const kept = GeminiSavedState.safeParse(resume).data
   if (kept?.transcript === undefined || !kept.isPrompted) return undefined
   if (existsSync(kept.transcript)) return kept

@@ -1,11 +1,11 @@
 import { withoutMentions } from '../../protocol/mentions.ts'
-import type { Arrival, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
+import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
 import { createPromptAwaiter } from '../await-prompt.ts'
 import { createHookNotices } from '../hook-notices.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import { locateIn, lookInPane } from '../locate.ts'
 import { messageIdsIn } from '../message-ids.ts'
-import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
+import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
 import { followConversation } from './conversation.ts'
 import { createDialogs } from './dialogs.ts'
 import { GeminiHookEvent, type GeminiHookEventOf } from './hook-event.ts'
@@ -27,13 +27,13 @@ const STOP_MS = 5_000
  * guarded paste.
  */
 export function openSession(
-  order: FollowOrder,
+  order: FollowOptions,
   pane: Pane,
   port: SessionPort,
   log: FollowerLog,
 ): ProgramSession {
-  const state = createState(order.found ? 'unknown' : 'initializing', (next, evidence) =>
-    port.changed(next, evidence),
+  const state = createState(order.isReattached ? 'unknown' : 'initializing', (next, evidence) =>
+    port.onStateChange(next, evidence),
   )
   const kept = GeminiSavedState.parse(order.savedState)
   const expectations = createPromptAwaiter()
@@ -50,7 +50,7 @@ export function openSession(
   let isCancelled = false
   let isInterrupting = false
   let closed = false
-  const beginning = watchBeginning({ pane, state, isFound: order.found, isResumed: kept.isPrompted })
+  const beginning = watchBeginning({ pane, state, isFound: order.isReattached, isResumed: kept.isPrompted })
   const conversation = followConversation({ kept, port, log, onRecord, onForgotten })
 
   // ── what it does ───────────────────────────────────────────────────────────────────────────────
@@ -121,7 +121,7 @@ export function openSession(
   function onForgotten(ids: readonly string[]) {
     if (closed) return
     const by = isInterrupting ? 'the interrupt' : 'a person’s Escape'
-    port.arrived(ids, 'queued', `${by} took it out of the conversation before it was answered`)
+    port.onEvidence(ids, 'queued', `${by} took it out of the conversation before it was answered`)
   }
 
   function beginTurn({ prompt }: GeminiHookEventOf<'BeforeAgent'>) {
@@ -130,7 +130,7 @@ export function openSession(
     isCancelled = false
     state.become('busy', evidence)
     const ids = messageIdsIn(prompt)
-    if (ids.length > 0) port.arrived(ids, 'submitted', evidence)
+    if (ids.length > 0) port.onEvidence(ids, 'submitted', evidence)
     prompted(prompt, evidence)
     return notices.answerTo('BeforeAgent')
   }
@@ -148,7 +148,7 @@ export function openSession(
 
   // ── ways in ────────────────────────────────────────────────────────────────────────────────────
 
-  async function deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival> {
+  async function deliver(turn: Turn, gone?: AbortSignal): Promise<DeliveryResult> {
     if (state.now !== 'idle') return { state: 'queued', evidence: `Gemini is ${state.now}` }
     const { arrival, cancel } = expectations.expect(turn)
     try {
@@ -160,7 +160,7 @@ export function openSession(
         evidenceMs: EVIDENCE_MS,
         lagMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
-        gone,
+        signal: gone,
       })
     } finally {
       cancel()
@@ -195,7 +195,7 @@ export function openSession(
     get state() {
       return state.now
     },
-    heardLate: true,
+    hasDelayedOutput: true,
     deliver: (turn, gone) => deliver({ ...turn, text: withoutMentions(turn.text, 'anywhere') }, gone),
     locate,
     interrupt,
@@ -203,7 +203,7 @@ export function openSession(
     async notice(text) {
       if (state.now === 'busy' || state.now === 'waiting_input') notices.add(text)
     },
-    exited(evidence) {
+    onExit(evidence) {
       dialogs.settleAll()
       state.become('exited', evidence)
       // Its last text may have been written just now.

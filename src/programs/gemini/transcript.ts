@@ -58,7 +58,7 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
       const ids = messageIdsIn(record.text)
       unread.push(...ids)
       if (ids.length > 0)
-        port.arrived(ids, 'submitted', `the prompt is record ${record.id} of the transcript`)
+        port.onEvidence(ids, 'submitted', `the prompt is record ${record.id} of the transcript`)
     }
     if (record.kind === 'answer') hearAnswer(record)
     if (record.kind === 'cancelled' && unread.length > 0) await forget()
@@ -83,13 +83,13 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
   }
 
   function hearAnswer({ id, at, text, tokens, model }: Extract<GeminiRecord, { kind: 'answer' }>) {
-    if (unread.length > 0) port.arrived(unread, 'read', `record ${id} of the transcript answers it`)
+    if (unread.length > 0) port.onEvidence(unread, 'read', `record ${id} of the transcript answers it`)
     unread = []
     if (at < options.since) return
     if (text.trim() !== '') utterances.say({ text, channel: 'transcript', key: id })
     if (tokens === undefined) return
     const { input, output, cached, thoughts } = tokens
-    port.used({
+    port.onUsage({
       model,
       contextTokens: input,
       contextWindow: CONTEXT_WINDOW,
@@ -112,7 +112,7 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
     isCaughtUp = true
   })
   const utterances = createOpenUtterances({
-    ...{ said: port.said, log, onAnswered: options.onProgress },
+    ...{ said: port.onText, log, onAnswered: options.onProgress },
     place: () => follower.position(),
   })
 

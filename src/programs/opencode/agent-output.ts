@@ -13,7 +13,7 @@ const REMEMBERED = 1_000
  * An utterance can be open for long: its response waits for the end of the turn. The next one must not wait
  * for it, but the saved position must not pass it either, or a crash would lose it.
  */
-export function createSpeech(port: Pick<SessionPort, 'said'>, keep: (messageId: string) => Promise<void>) {
+export function createSpeech(port: Pick<SessionPort, 'onText'>, keep: (messageId: string) => Promise<void>) {
   const known = new Set<string>()
   const open: { readonly messageId: string; isDone: boolean }[] = []
   const closing = new AbortController()
@@ -32,7 +32,7 @@ export function createSpeech(port: Pick<SessionPort, 'said'>, keep: (messageId: 
   async function say({ id, text, messageID: messageId }: OpenCodePart) {
     const place = { messageId, isDone: false }
     open.push(place)
-    await insist(() => port.said({ text: text ?? '', channel: 'api', key: id }))
+    await insist(() => port.onText({ text: text ?? '', channel: 'api', key: id }))
     if (closing.signal.aborted) return
     place.isDone = true
     let last: string | undefined

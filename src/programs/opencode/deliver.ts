@@ -1,5 +1,10 @@
 import type { SessionState } from '../../base/agent.ts'
-import { type Arrival, type MessageLocation, noLongerWanted, type Turn } from '../../runtimes/runtime.ts'
+import {
+  cancelledResult,
+  type DeliveryResult,
+  type MessageLocation,
+  type Turn,
+} from '../../runtimes/runtime.ts'
 import { locationsOf } from '../locate.ts'
 import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 import type { ProgramSession } from '../program.ts'
@@ -31,8 +36,8 @@ export function createWayIn(
   /** Sent, and neither answered nor given up. */
   let unanswered = 0
 
-  async function deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival> {
-    if (gone?.aborted) return noLongerWanted(gone)
+  async function deliver(turn: Turn, gone?: AbortSignal): Promise<DeliveryResult> {
+    if (gone?.aborted) return cancelledResult(gone)
     const conversation = conversations.present
     if (activity.state !== 'idle' || conversation === undefined)
       return { state: 'queued', evidence: `opencode is ${activity.state}` }

@@ -14,7 +14,7 @@ interface OpenCodeDialog {
 
 interface OpenCodeDialogOptions {
   readonly server: OpenCodeServer
-  readonly port: Pick<SessionPort, 'asked'>
+  readonly port: Pick<SessionPort, 'askPermission'>
   /** Number of open dialogs. */
   changed(count: number, evidence: string): void
   isSubagent(conversation: string): boolean
@@ -34,7 +34,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
     const gone = new AbortController()
     open.set(id, { ...dialog, gone })
     changed(open.size, `it asks for leave: ${question.tool} (${id})`)
-    void port.asked(question, gone.signal).then(async (verdict) => {
+    void port.askPermission(question, gone.signal).then(async (verdict) => {
       if (verdict !== undefined) await persist(id, () => answer(verdict))
     })
   }

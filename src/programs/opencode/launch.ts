@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import type { Launch, ProgramLaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOptions } from '../program.ts'
 import { executableOf } from '../settings.ts'
 import { OpenCodeSavedState } from './saved-state.ts'
 import { OpencodeSettings } from './settings.ts'
@@ -15,7 +15,7 @@ export const USERNAME = 'orchub'
 const INSTALLED = { program: 'opencode', install: 'npm install --global opencode-ai' }
 
 /** Writes the role and the server's password into the agent's folder; the user's own files stay unchanged. */
-export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> {
+export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch> {
   const settings = OpencodeSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED)
   const resumed = OpenCodeSavedState.safeParse(order.resume).data

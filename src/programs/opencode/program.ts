@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
-import type { AgentProgram, FollowOrder, Pane } from '../program.ts'
+import type { AgentProgram, FollowOptions, Pane } from '../program.ts'
 import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
 import { OpenCodeSavedState } from './saved-state.ts'
 import { connectServer, type OpenCodeServer, ServerError } from './server.ts'
@@ -30,10 +30,10 @@ export function createOpencode({ log }: OpencodeOptions): AgentProgram {
       const password = await readPassword(order.folder)
       const server = connectServer({ port: kept.port, username: USERNAME, password })
       // A program found running may be stopped or hang; don't wait for it.
-      if (!order.found) await untilReady(server, pane, order, kept)
+      if (!order.isReattached) await untilReady(server, pane, order, kept)
       return openSession({
         name: order.name,
-        found: order.found,
+        found: order.isReattached,
         kept,
         server,
         port,
@@ -47,14 +47,14 @@ export function createOpencode({ log }: OpencodeOptions): AgentProgram {
 async function untilReady(
   server: OpenCodeServer,
   pane: Pane,
-  order: FollowOrder,
+  order: FollowOptions,
   kept: OpenCodeSavedState,
 ): Promise<void> {
   const wanted = kept.conversations.at(-1)?.id
   const until = Date.now() + START_MS
   let last: unknown
   while (isRunning(pane.pid) && Date.now() < until) {
-    order.gone?.throwIfAborted()
+    order.signal?.throwIfAborted()
     try {
       await server.ready()
       if (wanted !== undefined) await server.conversation(wanted)
@@ -65,7 +65,7 @@ async function untilReady(
       await sleep(LOOK_MS)
     }
   }
-  order.gone?.throwIfAborted()
+  order.signal?.throwIfAborted()
   if (wanted !== undefined && last instanceof ServerError && last.status === 404) {
     throw new AppError('NOT_FOUND', `opencode has no conversation ${wanted} for ${order.name}`, {
       hint: LOST_CONVERSATION,

@@ -16,7 +16,7 @@ const REMEMBERED = 200
 export type Prompts = ReturnType<typeof createPrompts>
 
 /** Which of our messages are in the conversation, and which of those the model has begun to answer. */
-export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
+export function createPrompts(port: Pick<SessionPort, 'onEvidence'>) {
   const expected = new Set<Expectation>()
   /** By the id of the user message in the conversation. */
   const unread = new Map<string, { conversation: string; ids: string[] }>()
@@ -45,7 +45,7 @@ export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
       const ids = messageIdsIn(text)
       if (ids.length > 0) {
         unread.set(messageId, { conversation, ids })
-        port.arrived(ids, 'submitted', `it is ${messageId} in the conversation ${conversation}`)
+        port.onEvidence(ids, 'submitted', `it is ${messageId} in the conversation ${conversation}`)
       }
       const met = [...expected].filter(({ turn, isNews }) => isNews(messageId) && holdsTurn(text, turn))
       for (const expectation of met) expectation.found(messageId)
@@ -56,7 +56,7 @@ export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
       for (const [messageId, { conversation: where, ids }] of unread) {
         if (where !== conversation || messageId > parentId) continue
         unread.delete(messageId)
-        port.arrived(ids, 'read', `the model's answer ${answerId} began`)
+        port.onEvidence(ids, 'read', `the model's answer ${answerId} began`)
       }
     },
   }

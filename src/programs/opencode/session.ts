@@ -38,7 +38,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
   const { kept, server, port, bootedAt = () => Date.now() - uptime() * 1000 } = options
   const activity = createActivity({
     found: options.found,
-    changed: (state, evidence) => port.changed(state, evidence),
+    changed: (state, evidence) => port.onStateChange(state, evidence),
   })
   const conversations = createConversations(server, kept.conversations)
   const { isSubagent } = conversations
@@ -213,7 +213,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
       return activity.state
     },
     ...createWayIn({ server, conversations, activity, prompts, settled: () => settled }),
-    exited(evidence) {
+    onExit(evidence) {
       activity.connection('ended', evidence)
       void close(evidence)
     },
@@ -267,7 +267,7 @@ function createMessages() {
 }
 
 /** Reports each answer's cost, and the context size of the agent's own conversation (C26). */
-function createSpending(port: Pick<SessionPort, 'used'>, server: OpenCodeServer) {
+function createSpending(port: Pick<SessionPort, 'onUsage'>, server: OpenCodeServer) {
   let windows: Promise<ReadonlyMap<string, number>> | undefined
   let last = ''
 
@@ -296,7 +296,7 @@ function createSpending(port: Pick<SessionPort, 'used'>, server: OpenCodeServer)
     const output = tokens.output + tokens.reasoning
     const spent = { key: id, input, output, cacheRead: cache.read, cacheWrite: cache.write }
     const window = isOwn ? await windowOf(model) : undefined
-    port.used({
+    port.onUsage({
       model,
       spent,
       ...(isOwn ? { contextTokens } : {}),

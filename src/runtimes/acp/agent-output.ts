@@ -19,7 +19,7 @@ export interface AcpOutput {
 }
 
 export function createAcpOutput(
-  said: SessionPort['said'],
+  said: SessionPort['onText'],
   clock: Clock,
   onError: (error: unknown) => void,
 ): AcpOutput {

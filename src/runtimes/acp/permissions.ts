@@ -11,7 +11,7 @@ interface Questions {
 }
 
 interface QuestionEvents {
-  asked: SessionPort['asked']
+  asked: SessionPort['askPermission']
   opened(tool: string): void
   /** The last open request was answered. */
   closed(tool: string, verdict: PermissionVerdict | undefined): void

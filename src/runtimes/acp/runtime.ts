@@ -75,7 +75,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   // The protocol library is loaded with the first agent that needs it.
   const { startProcess } = await import('./agent-process.ts')
   const { startSession } = await import('./session.ts')
-  agent.gone?.throwIfAborted()
+  agent.signal?.throwIfAborted()
   return startSession({
     agent,
     port,

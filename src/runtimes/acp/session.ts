@@ -8,8 +8,8 @@ import { escapeMarkers } from '../../protocol/response.ts'
 import {
   type AgentCredentials,
   type AgentStart,
-  type Arrival,
-  noLongerWanted,
+  cancelledResult,
+  type DeliveryResult,
   type Session,
   type SessionPort,
   type Turn,
@@ -70,7 +70,7 @@ export function startSession(order: AcpSessionOrder): Session {
   const history = createHistory(order.kept === undefined ? 'nothing' : 'something')
   const replay = createReplay(order.kept !== undefined, history, clock, limits.quietMs)
   const foreword = createTurnPrefix(agent.prompt)
-  const speech = createAcpOutput(port.said, clock, (error) =>
+  const speech = createAcpOutput(port.onText, clock, (error) =>
     log.warn({ agent: agent.name, err: error }, 'what the agent said could not be taken'),
   )
   let state: SessionState = 'initializing'
@@ -89,7 +89,7 @@ export function startSession(order: AcpSessionOrder): Session {
 
   function become(next: SessionState, evidence: string) {
     state = next
-    port.changed(next, evidence)
+    port.onStateChange(next, evidence)
   }
 
   // ——— what comes from the agent ———
@@ -124,7 +124,7 @@ export function startSession(order: AcpSessionOrder): Session {
   }
 
   function tellUsage({ used, size, model }: AcpUpdate & { kind: 'usage' }) {
-    port.used({ contextTokens: used, contextWindow: size, ...(model === undefined ? {} : { model }) })
+    port.onUsage({ contextTokens: used, contextWindow: size, ...(model === undefined ? {} : { model }) })
   }
 
   function took(rung: 'submitted' | 'read', evidence: string) {
@@ -134,7 +134,7 @@ export function startSession(order: AcpSessionOrder): Session {
   }
 
   const questions = createQuestions({
-    asked: port.asked,
+    asked: port.askPermission,
     opened(tool) {
       took('read', `the agent asks for leave to use ${tool}`)
       if (!isOver) become('waiting_input', `session/request_permission for ${tool}`)
@@ -241,7 +241,7 @@ export function startSession(order: AcpSessionOrder): Session {
       // A cancelled turn may never have reached the model.
       took(reason === 'cancelled' ? 'submitted' : 'read', `session/prompt was answered: ${reason}`)
       const usage = spentBy(response, `${order.mark}:${number}`)
-      if (usage !== undefined) port.used(usage)
+      if (usage !== undefined) port.onUsage(usage)
       failures = 0
       finish('idle', `turn ${number} ended: ${reason}`)
       return reason
@@ -280,10 +280,10 @@ export function startSession(order: AcpSessionOrder): Session {
       return state
     },
     async deliver(next, gone) {
-      if (gone?.aborted) return noLongerWanted(gone)
+      if (gone?.aborted) return cancelledResult(gone)
       const isReady = state === 'idle' && turn === undefined && ending === undefined && !isOver
       if (!isReady) return { state: 'queued', evidence: `the agent is ${ending ?? state}` }
-      const running = openTurn(next, port.arrived)
+      const running = openTurn(next, port.onEvidence)
       const { text, given } = foreword.before(withoutMentions(next.text, mentions))
       turn = running
       history.wrote(next.ids)
@@ -332,7 +332,7 @@ const StopReason = z.object({ stopReason: z.string().max(64) })
 /** Progress of one turn. `deliver` returns once; later evidence goes to `arrived`. */
 interface OpenTurn {
   readonly ids: readonly string[]
-  readonly arrival: Promise<Arrival>
+  readonly arrival: Promise<DeliveryResult>
   /** The pipe accepted all of it. */
   isWritten: boolean
   /** The agent gave a sign that it has the turn. */
@@ -344,12 +344,12 @@ interface OpenTurn {
 
 const RUNGS = ['none', 'submitted', 'read'] as const
 
-function openTurn(turn: Turn, arrived: SessionPort['arrived']): OpenTurn {
-  const { promise, resolve } = Promise.withResolvers<Arrival>()
+function openTurn(turn: Turn, arrived: SessionPort['onEvidence']): OpenTurn {
+  const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
   let rung: (typeof RUNGS)[number] = 'none'
   let isAnswered = false
 
-  function answer(arrival: Arrival) {
+  function answer(arrival: DeliveryResult) {
     isAnswered = true
     resolve(arrival)
   }

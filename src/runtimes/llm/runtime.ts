@@ -47,9 +47,9 @@ async function start(agent: AgentStart, port: SessionPort, options: LlmOptions):
     log.warn({ agent: agent.name, file, line }, 'a line of the conversation cannot be read'),
   )
   await port.saveState(kept)
-  if (agent.gone?.aborted) {
+  if (agent.signal?.aborted) {
     await journal.close()
-    throw agent.gone.reason
+    throw agent.signal.reason
   }
   return startSession({
     agent,

@@ -49,7 +49,7 @@ export function startSession(order: LlmSessionOrder): Session {
 
   function become(next: SessionState, evidence: string) {
     state = next
-    port.changed(next, evidence)
+    port.onStateChange(next, evidence)
   }
 
   function run(why: string) {

@@ -71,7 +71,7 @@ export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => 
     const handedOut = [...done.handedOut]
     await write({ ...done, type: 'result', n: conversation.next, index: next.index, handedOut })
     if (handedOut.length > 0)
-      port.arrived(handedOut, 'submitted', 'it is in the conversation, as the answer to a tool call')
+      port.onEvidence(handedOut, 'submitted', 'it is in the conversation, as the answer to a tool call')
     return undefined
   }
 
@@ -125,7 +125,7 @@ export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => 
       conversation.add(said)
     }
     port
-      .said({ text, channel: 'api', key: `${order.id}:${n}` })
+      .onText({ text, channel: 'api', key: `${order.id}:${n}` })
       .then(written)
       .catch((error: unknown) =>
         log.warn({ agent: agent.name, err: error }, 'what the agent said could not be taken'),
@@ -138,12 +138,12 @@ export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => 
     const handedOut = open.events.flatMap((event) => (event.type === 'result' ? event.handedOut : []))
     const ids = [...open.user.ids, ...handedOut].filter((id) => !read.has(id))
     for (const id of ids) read.add(id)
-    if (ids.length > 0) port.arrived(ids, 'read', 'the model began to answer')
+    if (ids.length > 0) port.onEvidence(ids, 'read', 'the model began to answer')
   }
 
   function tellSpending({ model, input, output, cacheRead, cacheWrite }: Spending) {
     const contextWindow = models.about(settings.model)?.contextWindow
-    port.used({
+    port.onUsage({
       model,
       contextTokens: input + cacheRead + cacheWrite,
       ...(contextWindow === undefined ? {} : { contextWindow }),

@@ -15,7 +15,7 @@ export function createScriptedRuntime(options: ScriptedOptions): Runtime {
   return {
     name: 'scripted',
     check: ({ settings }) => checkScript(settings),
-    async start({ settings, gone }, port) {
+    async start({ settings, signal: gone }, port) {
       gone?.throwIfAborted()
       return startScript(ScriptSettings.parse(settings), port, options)
     },
@@ -30,11 +30,11 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
 
   function become(next: SessionState, evidence: string) {
     state = next
-    port.changed(next, evidence)
+    port.onStateChange(next, evidence)
   }
 
   function say(text: string) {
-    void port.said({ text: `${text}\n`, channel: 'api' })
+    void port.onText({ text: `${text}\n`, channel: 'api' })
   }
 
   function play(line: ScriptLine | undefined) {

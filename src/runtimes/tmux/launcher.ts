@@ -70,7 +70,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     const before: TmuxSavedLaunch = { mark, programName: program.name, program: resume }
     await keep(before)
     // From here on the session owns the process and ends it.
-    agent.gone?.throwIfAborted()
+    agent.signal?.throwIfAborted()
     const path = await writeLaunchFile(folder, { argv: launched.argv, cwd, env })
     try {
       const { pane, pid } = await run(path, agent, launched, mark)

@@ -145,7 +145,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     paste: (turn, manner) => paste(target, turn, manner),
     hasReadInput: target.hasReadInput,
     submitPending: (manner) => submitPending(target, manner),
-    accepted: (ids) => noteAccepted(target, ids),
+    markAccepted: (ids) => noteAccepted(target, ids),
     async press(keys) {
       await server.run([
         ...['if-shell', '-F', '-t', id, '#{==:#{pane_dead}#{pane_in_mode},00}'],

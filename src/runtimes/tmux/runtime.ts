@@ -59,7 +59,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     const program = programOf(agent)
     const starting = findOrLaunch(agent, program, port)
     try {
-      return await unlessGone(starting, agent.gone)
+      return await unlessGone(starting, agent.signal)
     } catch (error) {
       // A cancelled start ends what it has started; don't wait for a tmux that hangs.
       const ended = starting.then((session) => session.stop()).catch(() => {})
@@ -77,7 +77,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   }
 
   async function findOrLaunch(agent: AgentStart, program: AgentProgram, port: SessionPort): Promise<Session> {
-    const { name, folder, gone } = agent
+    const { name, folder, signal: gone } = agent
     const identity = await server.connect()
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const earlier = readTmuxSavedState(agent.savedState)
@@ -112,13 +112,22 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   }
 
   async function follow({ agent, program, port, kept, isFound }: FollowRequest): Promise<Session> {
-    const { name, settings, cwd, folder, nonce, gone } = agent
+    const { name, settings, cwd, folder, nonce, signal: gone } = agent
     const left = isFound ? await readPendingInput(server, clock, kept.pane) : undefined
     const pane = createPane({
       ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, pendingInput: left },
-      onBlocked: port.waits,
+      onBlocked: port.onObstacle,
     })
-    const order = { name, settings, cwd, folder, nonce, savedState: kept.program, found: isFound, gone }
+    const order = {
+      name,
+      settings,
+      cwd,
+      folder,
+      nonce,
+      savedState: kept.program,
+      isReattached: isFound,
+      signal: gone,
+    }
     const processes = { mark: kept.mark, leader: kept.process }
     try {
       return await startSession({
@@ -172,14 +181,14 @@ function portOf(
   port: SessionPort,
   kept: TmuxSavedState,
   pane: Pane,
-  changed: SessionPort['changed'],
+  changed: SessionPort['onStateChange'],
 ): SessionPort {
   return {
     ...port,
-    changed,
-    arrived(ids, state, evidence) {
-      if (state === 'submitted' || state === 'read') pane.accepted(ids)
-      port.arrived(ids, state, evidence)
+    onStateChange: changed,
+    onEvidence(ids, state, evidence) {
+      if (state === 'submitted' || state === 'read') pane.markAccepted(ids)
+      port.onEvidence(ids, state, evidence)
     },
     saveState: (value) => port.saveState({ ...kept, program: value }),
   }

@@ -26,7 +26,7 @@ interface TmuxSessionOptions {
   view: readonly string[]
   port: SessionPort
   /** Starts following the pane. */
-  follow(changed: SessionPort['changed']): Promise<ProgramSession>
+  follow(changed: SessionPort['onStateChange']): Promise<ProgramSession>
   gone?: AbortSignal | undefined
 }
 
@@ -60,13 +60,13 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
       log.error({ agent: name, err: error }, 'could not end all of its processes'),
     )
     if (program === undefined) return
-    program.exited(end)
+    program.onExit(end)
     changed('exited', end)
   }
 
   function changed(state: SessionState, evidence: string) {
     if (session !== undefined) session.state = end === undefined ? state : 'exited'
-    port.changed(state, evidence)
+    port.onStateChange(state, evidence)
   }
 
   function unseen(error: unknown): string {
@@ -87,8 +87,8 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
     tellEnd = undefined
   }
   if (end !== undefined) {
-    program.exited(end)
-    port.changed('exited', end)
+    program.onExit(end)
+    port.onStateChange('exited', end)
   }
   const followed = program
 
@@ -100,7 +100,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
         : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
     locate: (ids) => followed.locate(ids),
     hasPendingInput: () => pane.pendingText?.() !== undefined,
-    ...(followed.heardLate === undefined ? {} : { heardLate: followed.heardLate }),
+    ...(followed.hasDelayedOutput === undefined ? {} : { hasDelayedOutput: followed.hasDelayedOutput }),
     notice: async (text) => {
       if (end === undefined) await followed.notice(text)
     },
@@ -109,9 +109,9 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
         ? followed.interrupt()
         : { stopped: true, evidence: `it has ended: ${firstLine(end)}` },
     ...(followed.hook === undefined ? {} : { hook: followed.hook.bind(followed) }),
-    ...(followed.toolsGiven === undefined ? {} : { toolsGiven: followed.toolsGiven }),
-    show: pane.show,
-    view: options.view,
+    ...(followed.onToolsListed === undefined ? {} : { onToolsListed: followed.onToolsListed }),
+    setLabel: pane.show,
+    viewCommand: options.view,
     screen: (lines) => pane.lastLines(lines),
     snapshot: pane.snapshot,
     takeOver: pane.takeOver,
@@ -122,7 +122,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
       await endAgent(pane, processes)
       if (end !== undefined) return
       end = 'it was stopped'
-      followed.exited(end)
+      followed.onExit(end)
       changed('exited', end)
     },
     async leave() {

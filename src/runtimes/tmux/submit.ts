@@ -2,7 +2,7 @@
 
 import { sleep, within } from '../../base/clock.ts'
 import type { InputBox, PasteOptions } from '../../programs/program.ts'
-import type { Arrival, Turn } from '../runtime.ts'
+import type { DeliveryResult, Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
 import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
@@ -28,7 +28,7 @@ async function submitPaste(
   target: PasteTarget,
   manner: PasteOptions,
   sent: PastedText,
-): Promise<Arrival | undefined> {
+): Promise<DeliveryResult | undefined> {
   const { clock } = target
   await sleep(clock, manner.enterAfterMs)
   const deadline = clock.now() + manner.evidenceMs
@@ -57,7 +57,7 @@ async function submitPaste(
   }
 }
 
-function enterNotPressed(why: string): Arrival {
+function enterNotPressed(why: string): DeliveryResult {
   return { state: 'uncertain', evidence: `pasted, but Enter was not pressed: ${why}` }
 }
 
@@ -65,7 +65,11 @@ function enterNotPressed(why: string): Arrival {
  * Waits for the program's evidence. Without it, presses Enter once more if the text is still pending, then
  * reports `uncertain`.
  */
-async function awaitEvidence(target: PasteTarget, manner: PasteOptions, sent: PastedText): Promise<Arrival> {
+async function awaitEvidence(
+  target: PasteTarget,
+  manner: PasteOptions,
+  sent: PastedText,
+): Promise<DeliveryResult> {
   const { clock } = target
   const arrival = await within(clock, manner.evidenceMs, manner.evidence)
   if (arrival !== undefined) return arrival
@@ -100,7 +104,7 @@ function describeSnapshot({ facts }: PaneSnapshot): string {
 }
 
 /** Delivers a turn: waits for the guard, pastes, submits and collects evidence. */
-export async function paste(target: PasteTarget, turn: Turn, manner: PasteOptions): Promise<Arrival> {
+export async function paste(target: PasteTarget, turn: Turn, manner: PasteOptions): Promise<DeliveryResult> {
   const buffer = target.createBuffer(withoutControls(turn.text))
   target.blockedWatch?.abort()
   try {

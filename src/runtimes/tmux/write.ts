@@ -7,7 +7,7 @@
 import { sleep } from '../../base/clock.ts'
 import type { PasteOptions } from '../../programs/program.ts'
 import { guardPaste } from '../paste-guard.ts'
-import { type Arrival, noLongerWanted } from '../runtime.ts'
+import { cancelledResult, type DeliveryResult } from '../runtime.ts'
 import { RECHECK_MS, watchBlockedPaste } from './blocked-paste.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost, type TmuxCommand } from './control.ts'
@@ -35,12 +35,12 @@ export async function writeWhenAllowed(
   target: PasteTarget,
   buffer: PasteBuffer,
   manner: PasteOptions,
-): Promise<WriteResult | Arrival> {
+): Promise<WriteResult | DeliveryResult> {
   const deadline = target.clock.now() + manner.patienceMs
   let isInTheWay = false
   try {
     while (true) {
-      if (manner.gone?.aborted) return noLongerWanted(manner.gone)
+      if (manner.signal?.aborted) return cancelledResult(manner.signal)
       const attempt = await attemptWrite(target, buffer, manner)
       if (typeof attempt === 'string') return attempt
       const left = deadline - target.clock.now()
@@ -48,7 +48,7 @@ export async function writeWhenAllowed(
       if (attempt.isFinal || isInTheWay)
         return { state: 'queued', evidence: `not written: ${attempt.reason}` }
       target.setBlocked(attempt.reason)
-      await target.waitForChange(Math.min(RECHECK_MS, attempt.againMs ?? RECHECK_MS, left), manner.gone)
+      await target.waitForChange(Math.min(RECHECK_MS, attempt.againMs ?? RECHECK_MS, left), manner.signal)
     }
   } finally {
     if (isInTheWay) void watchBlockedPaste(target, manner)
@@ -108,8 +108,8 @@ async function writeWithInputHeld(
   }
 }
 
-function refusalOf({ facts }: PaneSnapshot, { gone }: PasteOptions): PasteRefusal | undefined {
-  if (gone?.aborted) return { reason: noLongerWanted(gone).evidence, againMs: 0 }
+function refusalOf({ facts }: PaneSnapshot, { signal: gone }: PasteOptions): PasteRefusal | undefined {
+  if (gone?.aborted) return { reason: cancelledResult(gone).evidence, againMs: 0 }
   const decision = guardPaste(facts)
   return decision.write ? undefined : decision
 }

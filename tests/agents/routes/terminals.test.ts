@@ -17,7 +17,7 @@ beforeEach(async () => {
   const session = {
     state: 'idle',
     takeOver: () => ({ type: async () => {}, paste: async () => {}, release() {} }),
-    picture() {
+    snapshot() {
       const look = Promise.withResolvers<TerminalSnapshot>()
       looks.push(look)
       return look.promise

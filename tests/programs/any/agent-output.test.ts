@@ -30,7 +30,7 @@ describe('what a program prints at its prompts', () => {
     const speech = createSpeech({
       ...{ folder, path: join(folder, 'pane.log'), run: 'run', patterns: compilePatterns(patterns) },
       port: {
-        said({ text, key }) {
+        onText({ text, key }) {
           said.push(`${key} ${text}`)
           return new Promise((resolve, reject) => settle.set(key!, { resolve, reject }))
         },

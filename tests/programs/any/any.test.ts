@@ -14,7 +14,7 @@ import {
 } from '../../../src/programs/any/saved-position.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
 import { AnySettings } from '../../../src/programs/any/settings.ts'
-import type { Pane, ProgramLaunchOrder } from '../../../src/programs/program.ts'
+import type { Pane, ProgramLaunchOptions } from '../../../src/programs/program.ts'
 import { createRecorder } from '../../runtimes/recorder.ts'
 
 let folder: string
@@ -25,7 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const program = createAnyProgram()
 const PATTERNS = { idle: '^> $', busy: 'thinking', dialog: 'Allow\\?', submitted: 'got {id}\\b' }
-const order = (settings: object): ProgramLaunchOrder => ({
+const order = (settings: object): ProgramLaunchOptions => ({
   ...{ name: 'alice', prompt: 'You are Alice.', cwd: folder, folder: join(folder, 'alice'), nonce: 'n' },
   ...{ url: 'http://127.0.0.1:1', token: 't', resume: undefined },
   settings: { command: 'sh', patterns: { idle: '> $' }, ...settings },
@@ -240,7 +240,7 @@ describe('a message that is looked up', () => {
         log: async () => path,
         hasReadInput: async () => true,
         submitPending: async () => false,
-        accepted() {},
+        markAccepted() {},
         press: async () => {},
       },
       paste: async () => ({ state: 'queued', evidence: 'never' }),
@@ -253,7 +253,7 @@ describe('a message that is looked up', () => {
       nonce: 'n',
       settings,
       savedState: undefined,
-      found: true,
+      isReattached: true,
     }
     const port = createRecorder()
     const session = await followAny(order, 'run', settings, pane, port)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { vi } from 'vitest'
 import { createClaudeCode } from '../../../src/programs/claude-code/program.ts'
 import type { Pane, PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
-import type { Arrival, SessionPort, Turn } from '../../../src/runtimes/runtime.ts'
+import type { DeliveryResult, SessionPort, Turn } from '../../../src/runtimes/runtime.ts'
 
 const RULE = '─'.repeat(40)
 
@@ -25,7 +25,7 @@ export async function openRig(kept: object = {}, found = false) {
   const said: { text: string; key?: string }[] = []
   const arrived: string[] = []
   const keys: string[] = []
-  const pasted: { turn: Turn; manner: PasteOptions; settle(arrival: Arrival): void }[] = []
+  const pasted: { turn: Turn; manner: PasteOptions; settle(arrival: DeliveryResult): void }[] = []
   let screen = boxWith('')
   let last: unknown
   let failsToKeep = false
@@ -33,15 +33,15 @@ export async function openRig(kept: object = {}, found = false) {
   let questions: { tool: string; gone: AbortSignal; answer(allow: boolean, comment?: string): void }[] = []
 
   const port: SessionPort = {
-    said: vi.fn(async (utterance) => void said.push(utterance)),
-    changed(state, why) {
+    onText: vi.fn(async (utterance) => void said.push(utterance)),
+    onStateChange(state, why) {
       states.push(state)
       evidence.push(why)
     },
-    waits: vi.fn(),
-    isHeld: vi.fn(() => false),
-    arrived: (ids, state) => void arrived.push(...ids.map((id) => `${id} ${state}`)),
-    asked: (question, gone) =>
+    onObstacle: vi.fn(),
+    isPaused: vi.fn(() => false),
+    onEvidence: (ids, state) => void arrived.push(...ids.map((id) => `${id} ${state}`)),
+    askPermission: (question, gone) =>
       new Promise((resolve) => {
         gone.addEventListener('abort', () => resolve(undefined))
         questions.push({
@@ -50,7 +50,7 @@ export async function openRig(kept: object = {}, found = false) {
           answer: (allow, comment) => resolve({ allow, ...(comment === undefined ? {} : { comment }) }),
         })
       }),
-    used: vi.fn(),
+    onUsage: vi.fn(),
     async saveState(value) {
       if (failsToKeep) throw new Error('the disk is full')
       last = JSON.parse(JSON.stringify(value))
@@ -66,13 +66,13 @@ export async function openRig(kept: object = {}, found = false) {
     async paste(turn, manner) {
       if (manner.state() !== 'idle' || manner.inputBox(screen) !== 'empty')
         return { state: 'queued', evidence: 'guard' }
-      const { promise, resolve } = Promise.withResolvers<Arrival>()
+      const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
       pasted.push({ turn, manner, settle: resolve })
       return await Promise.race([promise, manner.evidence])
     },
     hasReadInput: async () => true,
     submitPending: async () => false,
-    accepted() {},
+    markAccepted() {},
     async press(names) {
       keys.push(...names)
     },
@@ -81,7 +81,7 @@ export async function openRig(kept: object = {}, found = false) {
     log: { warn: (fields, text) => void evidence.push(`${text} ${fields.err}`) },
   })
   const order = {
-    ...{ name: 'dev', settings: {}, cwd: root, folder: root, nonce: 'n', found },
+    ...{ name: 'dev', settings: {}, cwd: root, folder: root, nonce: 'n', isReattached: found },
     savedState: { sessionId: 's1', configFolder: root, since: 0, ...kept },
   }
   const session: ProgramSession = await program.follow(order, pane, port)

@@ -29,11 +29,11 @@ describe('following Claude Code', () => {
       rig.status('idle')
       await new Promise((resolve) => setTimeout(resolve, 100))
       expect(rig.session.state).toBe('initializing')
-      if (first) rig.session.toolsGiven!()
+      if (first) rig.session.onToolsListed!()
       await rig.hook('SessionStart', { source: 'startup' })
       await new Promise((resolve) => setTimeout(resolve, first ? 100 : 1000))
       expect(rig.session.state).toBe('initializing')
-      if (!first) rig.session.toolsGiven!()
+      if (!first) rig.session.onToolsListed!()
       await rig.state('idle')
     },
   )
@@ -275,7 +275,7 @@ describe('following Claude Code', () => {
   it('ends a turn whose command waits for an answer, which only the next turn can bring, and keeps its place (C4)', async () => {
     await ready()
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
-    vi.mocked(rig.port.said).mockReturnValueOnce(answered)
+    vi.mocked(rig.port.onText).mockReturnValueOnce(answered)
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     rig.prompt('hi')
     rig.answer('<orc-command name="mailbox_check"/>')
@@ -537,11 +537,11 @@ describe('following Claude Code', () => {
 
   it('gives nothing again while everything is stopped, and gives it when that is over (issue 4, §4)', async () => {
     await ready(true, { withdrawn: [turn('msg_1')] })
-    vi.mocked(rig.port.isHeld).mockReturnValue(true)
+    vi.mocked(rig.port.isPaused).mockReturnValue(true)
     await new Promise((resolve) => setTimeout(resolve, 2500))
-    expect(rig.port.isHeld).toHaveBeenCalled()
+    expect(rig.port.isPaused).toHaveBeenCalled()
     expect(rig.pasted).toEqual([])
-    vi.mocked(rig.port.isHeld).mockReturnValue(false)
+    vi.mocked(rig.port.isPaused).mockReturnValue(false)
     await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]), {
       timeout: 4000,
     })
@@ -634,7 +634,7 @@ describe('following Claude Code', () => {
     await rig.hook('SessionStart', { model: 'claude-opus-5[1m]' })
     rig.answer('x')
     await vi.waitFor(() =>
-      expect(rig.port.used).toHaveBeenCalledWith(
+      expect(rig.port.onUsage).toHaveBeenCalledWith(
         expect.objectContaining({
           contextTokens: 8,
           contextWindow: 1_000_000,

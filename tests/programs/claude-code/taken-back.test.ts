@@ -128,7 +128,7 @@ describe('finding out what an Escape took back', () => {
     await before.session.close('leave')
     rig = await openRig({ ...before.kept, statusFile: undefined, configFolder: before.root }, false)
     await rig.hook('SessionStart', { source: 'resume', transcript_path: before.transcript })
-    rig.session.toolsGiven!()
+    rig.session.onToolsListed!()
     before.status('idle')
     await vi.waitFor(() => expect(rig.session.state).toBe('idle'), 3500)
     await before.close()

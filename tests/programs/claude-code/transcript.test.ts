@@ -37,12 +37,12 @@ const write = (...lines: object[]) =>
 function follow(from?: FilePosition, carriedOut = Promise.resolve()) {
   const heard: string[] = []
   const port = {
-    arrived: (ids: readonly string[], state: string) => void heard.push(`${ids} ${state}`),
-    said({ text }: { text: string }) {
+    onEvidence: (ids: readonly string[], state: string) => void heard.push(`${ids} ${state}`),
+    onText({ text }: { text: string }) {
       heard.push(text)
       return carriedOut
     },
-    used: vi.fn(),
+    onUsage: vi.fn(),
   } as unknown as SessionPort
   const transcript = followTranscript({
     ...{ file: join(root, 't.jsonl'), from, since: 0, port, log: { warn: vi.fn() } },

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type LaunchSurroundings, prepareLaunch } from '../../../src/programs/codex/launch.ts'
-import type { ProgramLaunchOrder } from '../../../src/programs/program.ts'
+import type { ProgramLaunchOptions } from '../../../src/programs/program.ts'
 
 /** Writes down its arguments; as a server it listens and, like Codex, finishes its turn at the first signal. */
 const FAKE_CODEX = `#!${process.execPath}
@@ -36,7 +36,7 @@ describe('the launch of codex', () => {
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
-  const order = (more: Partial<ProgramLaunchOrder> = {}): ProgramLaunchOrder => ({
+  const order = (more: Partial<ProgramLaunchOptions> = {}): ProgramLaunchOptions => ({
     name: 'dev',
     prompt: 'You are dev.',
     cwd: '/home/me/it.s a project',
@@ -49,7 +49,7 @@ describe('the launch of codex', () => {
     settings: { command: join(folder, 'codex'), ...(more.settings as object) },
   })
 
-  async function run(env: Record<string, string>, more?: Partial<ProgramLaunchOrder>) {
+  async function run(env: Record<string, string>, more?: Partial<ProgramLaunchOptions>) {
     const { argv } = await prepareLaunch(order(more), surroundings)
     const child = spawn(argv[0]!, argv.slice(1), {
       detached: true,

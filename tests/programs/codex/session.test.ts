@@ -123,7 +123,7 @@ describe('a session of codex', () => {
   it('tells what was said in a turn before the end of it, though both come at once (ask 5)', async () => {
     const { port } = await open({})
     const heard: string[] = []
-    port.port.changed = (state) => void heard.push(`${state}, ${port.said.length} said`)
+    port.port.onStateChange = (state) => void heard.push(`${state}, ${port.said.length} said`)
     status('active', [])
     itemCompleted(agentMessage('last words', 'msg_a'))
     status('idle')

@@ -28,7 +28,7 @@ describe('a session of Gemini', () => {
     },
     hasReadInput: async () => true,
     submitPending: async () => false,
-    accepted() {},
+    markAccepted() {},
     async press(keys) {
       pressed.push(...keys)
     },
@@ -51,7 +51,7 @@ describe('a session of Gemini', () => {
   function open(more: { found?: boolean; kept?: object } = {}) {
     session = openSession(
       {
-        ...{ name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', found: more.found ?? false },
+        ...{ name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', isReattached: more.found ?? false },
         savedState: { sessionId: 'ses-1', since: 0, ...more.kept },
       },
       pane,
@@ -353,7 +353,7 @@ describe('a session of Gemini', () => {
     open()
     await start()
     await exec('touch a.txt')
-    session.exited('exit status 1')
+    session.onExit('exit status 1')
     expect(port.asked[0]!.isGone).toBe(true)
     expect(port.states.at(-1)).toEqual({ state: 'exited', evidence: 'exit status 1' })
   })

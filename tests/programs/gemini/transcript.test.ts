@@ -60,7 +60,7 @@ describe('the transcript of Gemini', () => {
 
   it('is read on while a command in it waits for an answer, but its place is kept before that (C4)', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
-    port.port.said = () => answered
+    port.port.onText = () => answered
     const transcript = await follow(fixture('turn'))
     expect(kinds).toEqual(['prompt', 'answer', 'answer'])
     const before = transcript.position()!.offset
@@ -122,7 +122,7 @@ describe('the transcript of Gemini', () => {
     await writeFile(file, `${first}${JSON.stringify(cancelled)}\n`)
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     // The next line is read at once, and the search for it takes several turns of the loop.
-    port.port.arrived = () => void setImmediate(() => resolve(open!.close()))
+    port.port.onEvidence = () => void setImmediate(() => resolve(open!.close()))
     await follow(file)
     await closed
     expect(kinds).toEqual(['prompt'])

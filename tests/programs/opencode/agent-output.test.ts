@@ -7,7 +7,7 @@ function open() {
   const settle: { resolve(): void; reject(error: Error): void }[] = []
   const speech = createSpeech(
     {
-      said({ text }) {
+      onText({ text }) {
         said.push(text)
         return new Promise((resolve, reject) => settle.push({ resolve, reject }))
       },

@@ -430,7 +430,7 @@ describe('a session of opencode', () => {
   it('is exited for good when its process ended, and asks no more', async () => {
     server.answers['/permission'] = [{ id: 'per_1', sessionID: OWN, permission: 'edit' }]
     await follow()
-    session.exited('exit status 1')
+    session.onExit('exit status 1')
     expect(session.state).toBe('exited')
     expect(port.states.at(-1)).toEqual({ state: 'exited', evidence: 'exit status 1' })
     expect(port.asked[0]!.isGone).toBe(true)

@@ -50,7 +50,7 @@ export async function openHookDesk() {
   async function call(incoming: IncomingMessage, outgoing: ServerResponse) {
     const body = await jsonOf(incoming)
     const isListing = (body as { method?: string } | undefined)?.method === 'tools/list'
-    if (isListing) outgoing.on('finish', () => session?.toolsGiven?.())
+    if (isListing) outgoing.on('finish', () => session?.onToolsListed?.())
     const handle = mcp(incoming.headers.authorization)
     await handle(incoming as Parameters<typeof handle>[0], outgoing, body)
   }

@@ -1,9 +1,9 @@
 import type {
+  AgentText,
   PermissionQuestion,
   PermissionVerdict,
   SessionPort,
   Usage,
-  Utterance,
 } from '../../../src/runtimes/runtime.ts'
 
 /** A question that the engine was asked, as a person outside of the pane meets it. */
@@ -20,7 +20,7 @@ export interface Arrived {
 
 /** The engine's side of a session: takes everything down, and lets a test wait for it. */
 export function createRecordingPort() {
-  const said: Utterance[] = []
+  const said: AgentText[] = []
   const states: { state: string; evidence: string }[] = []
   const arrived: Arrived[] = []
   const asked: Asked[] = []
@@ -32,21 +32,21 @@ export function createRecordingPort() {
   }
 
   const port: SessionPort = {
-    async said(utterance) {
+    async onText(utterance) {
       said.push(utterance)
       notify()
     },
-    changed(state, evidence) {
+    onStateChange(state, evidence) {
       states.push({ state, evidence })
       notify()
     },
-    waits() {},
-    isHeld: () => false,
-    arrived(ids, state, evidence) {
+    onObstacle() {},
+    isPaused: () => false,
+    onEvidence(ids, state, evidence) {
       arrived.push({ ids, state, evidence })
       notify()
     },
-    asked(question, gone) {
+    askPermission(question, gone) {
       const { promise, resolve } = Promise.withResolvers<PermissionVerdict | undefined>()
       const entry: Asked = { ...question, isGone: gone.aborted, answer: resolve }
       gone.addEventListener('abort', () => {
@@ -58,7 +58,7 @@ export function createRecordingPort() {
       notify()
       return promise
     },
-    used(usage) {
+    onUsage(usage) {
       used.push(usage)
       notify()
     },

@@ -135,7 +135,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     async sitDown(name: string): Promise<Terminal> {
       const home = join(folder, 'homes', 'person')
       await mkdir(home, { recursive: true })
-      const { view } = orchub.engine.sessions.session(name)!
+      const { viewCommand: view } = orchub.engine.sessions.session(name)!
       const terminal = await openTerminal({
         // Theirs is a pane of another tmux, which tmux would warn of.
         argv: ['env', '-u', 'TMUX', ...view!],

@@ -85,12 +85,12 @@ function listen(hear: (text: string) => Promise<void>): Heard & { port: SessionP
   const asked: Heard['asked'] = []
   const port: SessionPort = {
     ...recorder,
-    async said(utterance) {
+    async onText(utterance) {
       said.push(utterance.text)
-      await recorder.said(utterance)
+      await recorder.onText(utterance)
       await hear(utterance.text)
     },
-    asked: (question, gone) =>
+    askPermission: (question, gone) =>
       new Promise((answer) => {
         gone.addEventListener('abort', () => answer(undefined))
         asked.push({ question, answer, gone })

@@ -65,7 +65,7 @@ describe('a conversation that is taken up again', () => {
 
   it('says again what may not have been acted on, with the same key, and only that (C25)', async () => {
     const place = await openPlace(() => ({ text: 'Hear me.' }))
-    const deaf = createRecorder({ said: () => new Promise(() => {}) })
+    const deaf = createRecorder({ onText: () => new Promise(() => {}) })
     const session = await place.start({}, deaf)
     await deaf.untilState('idle')
     await session.deliver(turnOf('msg_7', 'Speak.'))

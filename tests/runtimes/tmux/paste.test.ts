@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/base/agent.ts'
 import type { PasteOptions } from '../../../src/programs/program.ts'
-import type { Arrival } from '../../../src/runtimes/runtime.ts'
+import type { DeliveryResult } from '../../../src/runtimes/runtime.ts'
 import { ControlLost } from '../../../src/runtimes/tmux/control.ts'
 import { placePane } from '../../../src/runtimes/tmux/launcher.ts'
 import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
@@ -48,7 +48,7 @@ afterEach(async () => {
   await place.close()
 })
 
-const { promise: never } = Promise.withResolvers<Arrival>()
+const { promise: never } = Promise.withResolvers<DeliveryResult>()
 const manner = (over: Partial<PasteOptions> = {}): PasteOptions => ({
   state: () => 'idle',
   inputBox: () => 'empty',
@@ -72,7 +72,7 @@ function afterTheLook(what: () => void): PasteOptions['inputBox'] {
 const inputOff = () => place.tmux('display-message', '-p', '-t', pane.id, '#{pane_input_off}')
 
 describe('a text on its way into a pane', () => {
-  const taken = Promise.resolve<Arrival>({ state: 'submitted', evidence: 'it said so' })
+  const taken = Promise.resolve<DeliveryResult>({ state: 'submitted', evidence: 'it said so' })
   const buffers = () => place.tmux('list-buffers', '-F', '#{buffer_name}').split('\n').filter(Boolean)
   const files = () => readdirSync(place.folder).filter((name) => name.startsWith('orc-'))
   const shown = async () => (await pane.screen()).lines.filter((line) => line !== '')
@@ -257,7 +257,7 @@ describe('between the paste and Enter', () => {
 
 describe('after Enter', () => {
   it('the evidence is the answer', async () => {
-    const evidence = Promise.resolve<Arrival>({ state: 'read', evidence: 'it answered' })
+    const evidence = Promise.resolve<DeliveryResult>({ state: 'read', evidence: 'it answered' })
     expect(await pane.paste(turn, manner({ evidence }))).toEqual({ state: 'read', evidence: 'it answered' })
   })
 
@@ -435,9 +435,9 @@ describe('a service that is killed between the paste and Enter', () => {
   it('is forgotten as soon as the message is known to be in the conversation', async () => {
     const found = await foundAgain()
     expect(found.pendingText?.()).toBeDefined()
-    found.accepted(['msg_2'])
+    found.markAccepted(['msg_2'])
     expect(found.pendingText?.()).toBeDefined()
-    found.accepted(['msg_1'])
+    found.markAccepted(['msg_1'])
     await expect.poll(() => [inputOff(), unsent(), found.pendingText?.()]).toEqual(['0', '', undefined])
     expect(await found.submitPending(draft)).toBe(false)
   })
@@ -453,7 +453,7 @@ describe('a delivery that is no longer wanted', () => {
 
   it('ends at once as queued while it waits before the guard, and tells meanwhile why it waits', async () => {
     const gone = new AbortController()
-    const delivery = pane.paste(turn, manner({ ...busy, gone: gone.signal }))
+    const delivery = pane.paste(turn, manner({ ...busy, signal: gone.signal }))
     await expect.poll(() => pane.blockedBy()).toBe('it is busy')
     gone.abort(new Error('the agent was paused'))
     expect(await delivery).toEqual({ state: 'queued', evidence: 'no longer wanted: the agent was paused' })
@@ -464,14 +464,14 @@ describe('a delivery that is no longer wanted', () => {
   it('is not written when it is called off between the look and the paste', async () => {
     const gone = new AbortController()
     const inputBox = afterTheLook(() => gone.abort('reset'))
-    const arrival = await pane.paste(turn, manner({ inputBox, gone: gone.signal }))
+    const arrival = await pane.paste(turn, manner({ inputBox, signal: gone.signal }))
     expect(arrival).toEqual({ state: 'queued', evidence: 'no longer wanted: reset' })
     expect((await pane.screen()).lines[0]).toBe('>')
   })
 
   it('is finished when it was pasted already: half a message would be fused with the next (C25)', async () => {
     const gone = new AbortController()
-    const delivery = pane.paste(turn, manner({ enterAfterMs: 300, gone: gone.signal }))
+    const delivery = pane.paste(turn, manner({ enterAfterMs: 300, signal: gone.signal }))
     await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('END ORCHUB')
     gone.abort('paused')
     expect(await delivery).toMatchObject({ state: 'uncertain' })

@@ -176,7 +176,7 @@ describe('a start that is called off', () => {
 
   it('ends an agent that was launched and not followed yet (C15)', async () => {
     const gone = new AbortController()
-    const starting = (await openHanging()).start(place.agent({ gone: gone.signal }), port)
+    const starting = (await openHanging()).start(place.agent({ signal: gone.signal }), port)
     await port.until('it is launched', () => TmuxSavedState.safeParse(port.kept).success)
     await expect.poll(() => place.leftovers!()).not.toEqual([])
     gone.abort(STARTING)
@@ -189,7 +189,7 @@ describe('a start that is called off', () => {
     const session = await start()
     await session.leave()
     const gone = new AbortController()
-    const found = place.agent({ savedState: port.kept, gone: gone.signal })
+    const found = place.agent({ savedState: port.kept, signal: gone.signal })
     const starting = (await openHanging()).start(found, createRecorder())
     setTimeout(() => gone.abort(STARTING), 500)
     await expect(starting).rejects.toBe(STARTING)
@@ -204,7 +204,7 @@ describe('a start that is called off', () => {
     try {
       const gone = new AbortController()
       const starting = place.runtime.start(
-        place.agent({ savedState: port.kept, gone: gone.signal }),
+        place.agent({ savedState: port.kept, signal: gone.signal }),
         createRecorder(),
       )
       setTimeout(() => gone.abort(STARTING), 200)
@@ -225,7 +225,7 @@ describe('a start that is called off', () => {
 describe('the title above a pane', () => {
   it('is what the session shows, whatever the program does and whatever is in it', async () => {
     const session = await start()
-    session.show!('alice · idle · 3 unread #[fg=red]#(touch x)\u001b]')
+    session.setLabel!('alice · idle · 3 unread #[fg=red]#(touch x)\u001b]')
     const format = ['display-message', '-p', '-t', kept().pane, '#{@orc_title}']
     await expect.poll(() => place.tmux(...format)).toBe('alice · idle · 3 unread  [fg=red] (touch x) ]')
   })
@@ -330,7 +330,7 @@ describe('a restart of the service', () => {
   it('says the same words under the same key when it died before they were carried out (C25)', async () => {
     const { promise: never } = Promise.withResolvers<void>()
     const before = createRecorder({
-      said(utterance) {
+      onText(utterance) {
         before.utterances.push(utterance)
         return never
       },

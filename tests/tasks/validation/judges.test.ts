@@ -369,7 +369,7 @@ describe('what agents spend', () => {
     team = await openTeam(PAIR, { prices: { m: { input: 1, output: 1 } } })
     await team.rest('Master', 'Worker')
     const use = (name: string, key: string) =>
-      team.puppets.of(name).port.used({
+      team.puppets.of(name).port.onUsage({
         model: 'm',
         spent: { key, input: 1_000_000, output: 0, cacheRead: 0, cacheWrite: 0 },
       })
