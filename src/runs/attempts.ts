@@ -7,8 +7,8 @@ import { readStatus, updateStatus } from '../workspaces/status-file.ts'
 import { type StatusWatch, watchStatus } from '../workspaces/status-watch.ts'
 import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
 import type { Driver } from './driver.ts'
-import { exitOf, logOf, workspaceOf } from './layout.ts'
 import type { AttemptError, Progress } from './run.ts'
+import { exitOf, logOf, workspaceOf } from './run-folder.ts'
 import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
 
 type Start = Keyed<Extract<OutsideEffect, { type: 'start_attempt' }>>

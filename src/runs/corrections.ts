@@ -7,7 +7,7 @@ import { type Directory, lookAt, type Opened, openFolder, openPart } from '../wo
 import { startPace } from '../workspaces/safe-fs/pace.ts'
 import { removeTree } from '../workspaces/safe-fs/removal.ts'
 import { temporaryName } from '../workspaces/safe-fs/writing.ts'
-import { FIXED, openOwn } from './layout.ts'
+import { FIXED, openOwn } from './run-folder.ts'
 
 export interface CorrectionsWanted {
   /** The folder of the run. */

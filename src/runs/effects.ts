@@ -5,11 +5,11 @@ import type { Attempts } from './attempts.ts'
 import type { Keyed, OutsideEffect } from './core/effect.ts'
 import type { RunEvent } from './core/event.ts'
 import type { Driver } from './driver.ts'
-import type { Fixing } from './fixing.ts'
-import type { RunMarks } from './mark.ts'
-import { type PreparingOptions, prepareNode } from './preparing.ts'
+import { type PreparingOptions, prepareNode } from './prepare-inbox.ts'
+import type { RunMarks } from './processes.ts'
 import { createReporting } from './report/write-report.ts'
-import type { Validating } from './validating.ts'
+import type { Fixing } from './run-fixer.ts'
+import type { Validating } from './validate-outputs.ts'
 
 export interface RunEffectsOptions {
   log: Log

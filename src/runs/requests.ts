@@ -7,9 +7,9 @@ import { findRequestOf, type HumanRequestRow, insertHumanRequest } from '../peop
 import { closeUnanswered } from '../people/withdraw-request.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import type { StoreEffect } from './core/effect.ts'
-import { correctionsIn, workspaceOf } from './layout.ts'
 import { DECISIONS, type PersonDecision } from './run.ts'
-import type { RunFacts } from './store/runs.ts'
+import { correctionsIn, workspaceOf } from './run-folder.ts'
+import type { RunFacts } from './store.ts'
 
 /** Which question of which agent of which run a request to people carries. */
 export interface AskedByRun {

@@ -1,9 +1,9 @@
 import { AppError } from '../base/errors.ts'
 import type { HumanRequestRow } from '../people/store/human-requests.ts'
 import type { Reader } from '../store/store.ts'
-import { loadRun, type Run } from './core/run.ts'
+import { loadRun, type Run } from './core/run-state.ts'
 import { type AskedByRun, findAsked } from './requests.ts'
-import { findRun, type NodeRecord, type RunFacts, readNodes, runIds } from './store/runs.ts'
+import { findRun, type NodeRecord, type RunFacts, readNodes, runIds } from './store.ts'
 
 /** One run as it is now, for those who look. */
 export interface SeenRun extends RunFacts {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createRunClock } from '../../src/runs/clock.ts'
+import { createRunClock } from '../../src/runs/run-timers.ts'
 
 const stall = (node: string, at: number) =>
   ({ type: 'set_timer', key: `${node}/${at}`, node, kind: 'stall', at }) as const

@@ -4,8 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { findRunProcesses } from '../../src/runs/find-processes.ts'
-import { createRunMarks } from '../../src/runs/mark.ts'
+import { createRunMarks, findRunProcesses } from '../../src/runs/processes.ts'
 import { HAS_MARKS, SESSION_MARK } from '../../src/runtimes/process-table.ts'
 
 function makeFolders() {

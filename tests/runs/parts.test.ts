@@ -7,8 +7,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
 import { createAttempts } from '../../src/runs/attempts.ts'
 import type { Driver } from '../../src/runs/driver.ts'
-import { createRunMail } from '../../src/runs/mail.ts'
 import { createReporting } from '../../src/runs/report/write-report.ts'
+import { createRunMail } from '../../src/runs/run-messages.ts'
 import { openRunTeam } from './harness.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }

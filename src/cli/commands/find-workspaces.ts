@@ -1,7 +1,7 @@
 import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { AppError } from '../../base/errors.ts'
-import { workspaceOf } from '../../runs/layout.ts'
+import { workspaceOf } from '../../runs/run-folder.ts'
 import type { DissolvedAgent } from '../../workspaces/dissolve/dissolve.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { readStatus } from '../../workspaces/status-file.ts'

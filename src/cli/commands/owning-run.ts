@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { AppError } from '../../base/errors.ts'
-import { findRunProcesses } from '../../runs/find-processes.ts'
+import { findRunProcesses } from '../../runs/processes.ts'
 import { findTeamLocation, searchUpwards } from '../connection/connection.ts'
 import { locationForPlan } from '../connection/plan-team.ts'
 import { reachRuns } from '../connection/stored-runs.ts'

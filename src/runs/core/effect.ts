@@ -1,6 +1,6 @@
 import type { Dependency } from '../plan.ts'
 import type { NodeTimer, RunNode, RunOutcome } from '../run.ts'
-import type { Run } from './run.ts'
+import type { Run } from './run-state.ts'
 
 /** Carried out in the transaction that stores the run: what the database can do. */
 export type StoreEffect =

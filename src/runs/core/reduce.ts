@@ -1,11 +1,9 @@
-import { type Draft, openDraft } from '../plan/draft.ts'
-import { type Decision, type Refusal, refuse } from './decision.ts'
+import { working } from './attempt-events.ts'
 import type { RunEvent } from './event.ts'
-import type { Run } from './run.ts'
-import type { Handlers } from './steps/handlers.ts'
-import { recovery } from './steps/recovery.ts'
-import { wholeRun } from './steps/whole-run.ts'
-import { working } from './steps/working.ts'
+import { recovery } from './recovery-events.ts'
+import { wholeRun } from './run-events.ts'
+import type { Run } from './run-state.ts'
+import { type Decision, type Draft, type Handlers, openDraft, type Refusal, refuse } from './transition.ts'
 
 const HANDLERS: Handlers = { ...wholeRun, ...working, ...recovery }
 

@@ -1,6 +1,6 @@
 import type { RunNode } from '../run.ts'
-import { type Refusal, refuse } from './decision.ts'
-import { createRun, type Run, type RunOptions } from './run.ts'
+import { createRun, type Run, type RunOptions } from './run-state.ts'
+import { type Refusal, refuse } from './transition.ts'
 
 export type Resumption = Omit<RunOptions, 'id'>
 

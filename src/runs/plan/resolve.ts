@@ -1,10 +1,9 @@
 import { DEFAULT_RETRIES } from '../../base/backoff.ts'
 import { parseDuration } from '../../base/durations.ts'
+import { type Glob, parseGlob } from '../../base/glob.ts'
 import type { Path, Report } from '../../yaml/problem.ts'
-import type { Dependency, InputFile, Plan, PlanAgent, PlanCheck, PlanInstructions } from '../plan.ts'
-import { ALL_OUTPUTS, parseInboxPlace, parseOutput } from './place.ts'
-import { resolveRunner } from './runner.ts'
-import { type AgentInput, DEFAULTS, type PlanInput } from './schema.ts'
+import type { Dependency, InputFile, Plan, PlanAgent, PlanCheck, PlanInstructions, Runner } from '../plan.ts'
+import { type AgentInput, DEFAULTS, type PlanInput, type RunnerInput } from './schema.ts'
 
 /** What was written, with all that was left out filled in. What is wrong in itself is reported here. */
 export function resolvePlan(input: PlanInput, name: string, report: Report): Plan {
@@ -136,3 +135,88 @@ function dependencyOf(written: DependencyInput, path: Path, report: Report): Dep
     onFailure: entry.on_failure ?? 'fail',
   }
 }
+
+const WAYS = ['command', 'agent', 'program', 'model'] as const
+
+/** What does the work: one of four, or someone outside. */
+export function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
+  const named = WAYS.filter((way) => input[way] !== undefined)
+  const [way, second] = named
+  if (second !== undefined) {
+    const message = `"${way}" and "${second}" cannot both do the work`
+    report([...path, second], message, `Keep one of ${named.join(', ')}.`, 'key')
+  }
+  if (input.runtime !== undefined && input.program === undefined) {
+    report(
+      [...path, 'runtime'],
+      '"runtime" is for a program',
+      'Add "program: claude-code", or remove it.',
+      'key',
+    )
+  }
+  if (input.with && way !== 'program' && way !== 'model') {
+    report([...path, 'with'], '"with" is for a program or a model', 'Remove it.', 'key')
+  }
+  const settings = input.with ?? {}
+  switch (way) {
+    case 'command':
+      return { kind: 'command', command: input.command! }
+    case 'agent':
+      return { kind: 'agent', agent: input.agent! }
+    case 'program':
+      return { kind: 'program', program: input.program!, runtime: input.runtime ?? 'tmux', with: settings }
+    case 'model':
+      return { kind: 'model', model: input.model!, with: settings }
+    default:
+      return { kind: 'files' }
+  }
+}
+
+/** Paths inside a workspace, as a plan writes them. */
+export type ParsedPlace = { ok: true; path: string } | { ok: false; why: string; hint: string }
+
+/** The orchestrator's own files in an inbox (S4.5, S4.13, C21). */
+const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+
+const INBOX_HINT = 'It must be inside the inbox, such as inbox/source_data/.'
+
+/** A file or folder in the inbox: one that is named, without `..` and wildcards. */
+export function parseInboxPlace(text: string): ParsedPlace {
+  const path = text.replace(/^\.\//, '').replace(/\/$/, '')
+  const parsed = parseGlob(path)
+  if (!parsed.ok) return { ok: false, why: parsed.error, hint: INBOX_HINT }
+  if (!parsed.value.isLiteral) return { ok: false, why: 'must not have wildcards', hint: INBOX_HINT }
+  const [root, ...inside] = path.split('/')
+  if (root !== 'inbox') return { ok: false, why: 'is outside the inbox', hint: INBOX_HINT }
+  if (inside.length === 1 && RESERVED.has(inside[0]!)) {
+    return { ok: false, why: 'is a file of the orchestrator', hint: 'Take another name.' }
+  }
+  return { ok: true, path }
+}
+
+export type ParsedOutput = { ok: true; path: string; glob: Glob } | { ok: false; why: string; hint: string }
+
+const OUTPUT_HINT = 'Globs of files in the outbox: outbox/report.md, outbox/data/*.csv, outbox/**.'
+
+/** A glob of files in the outbox; `outbox/` may be left out. */
+export function parseOutput(text: string): ParsedOutput {
+  const written = text.replace(/^\.\//, '')
+  const root = written.split('/')[0]!
+  if (root === 'inbox' || root === 'workspace') {
+    return { ok: false, why: `is in ${root}/, which is not handed on`, hint: OUTPUT_HINT }
+  }
+  const path = root !== 'outbox' ? `outbox/${written}` : written === 'outbox' ? 'outbox/' : written
+  const whole = path.endsWith('/') ? `${path}**` : path
+  const parsed = parseGlob(whole)
+  return parsed.ok
+    ? { ok: true, path: whole, glob: parsed.value }
+    : { ok: false, why: parsed.error, hint: OUTPUT_HINT }
+}
+
+/** All that an agent hands on. What it left behind in failing is not among it (S4.11). */
+export const ALL_OUTPUTS = 'outbox/**'
+
+/** What an agent may make without declaring it (S4.7, S4.8). */
+export const UNDECLARED: ReadonlySet<string> = new Set(
+  ['summary.md', 'changelog.md', 'issues.md', 'metadata.json'].map((file) => `outbox/${file}`),
+)

@@ -1,8 +1,6 @@
-import { stepsOf } from '../core/order.ts'
-import type { Graph } from '../plan/graph.ts'
+import { type Graph, stepsOf } from '../plan.ts'
 import type { NodeState } from '../run.ts'
-import { escapeHtml } from './escape-html.ts'
-import { shortened } from './wording.ts'
+import { escapeHtml, shortened } from './text.ts'
 
 const BOX = { width: 168, height: 40, gapAcross: 20, gapAlong: 48, margin: 12 }
 

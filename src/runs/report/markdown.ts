@@ -1,6 +1,6 @@
-import { MAX_EDGES, mermaidOf } from '../plan/mermaid.ts'
+import { MAX_EDGES, mermaidOf } from '../plan/draw-graph.ts'
 import type { AgentReport, RunReport } from './report.ts'
-import { bytesText, durationText, OUTCOME_TEXT, shortened, spentText, visible } from './wording.ts'
+import { bytesText, durationText, OUTCOME_TEXT, shortened, spentText, visible } from './text.ts'
 
 const SUMMARY_CHARACTERS = 8000
 const OUTPUTS_SHOWN = 50

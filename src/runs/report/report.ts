@@ -1,6 +1,5 @@
-import { criticalPath } from '../core/order.ts'
-import type { Run } from '../core/run.ts'
-import type { Graph } from '../plan/graph.ts'
+import type { Run } from '../core/run-state.ts'
+import { criticalPath, type Graph } from '../plan.ts'
 import type { Attempt, NodeState, OutputFile, RunOutcome, Spent } from '../run.ts'
 
 export interface AgentReport {

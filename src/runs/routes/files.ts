@@ -3,8 +3,8 @@ import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/ca
 import { formatEvent, startEventStream } from '../../api/http/event-stream.ts'
 import { isInTeam } from '../../api/http/follow.ts'
 import { AppError } from '../../base/errors.ts'
-import { type FileEnd, readRunLog, readRunOutput, watchRunLog } from '../files.ts'
 import type { RunNode } from '../run.ts'
+import { type FileEnd, readRunLog, readRunOutput, watchRunLog } from '../run-folder.ts'
 import { namedRun } from './runs.ts'
 
 /** As much as a page shows at once; the file itself is in the workspace. */

@@ -1,7 +1,7 @@
 import type { AnswerOf } from '../../api/contract.ts'
-import { reportOf, workspaceOf } from '../layout.ts'
 import type { NodeState, RunNode, Spent } from '../run.ts'
 import { isSettled } from '../run.ts'
+import { reportOf, workspaceOf } from '../run-folder.ts'
 import type { SeenRun } from '../stored-runs.ts'
 
 type WireRun = AnswerOf<'runs'>['runs'][number]

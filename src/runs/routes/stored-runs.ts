@@ -6,9 +6,9 @@ import type { Reader } from '../../store/store.ts'
 import { htmlReport } from '../report/html.ts'
 import { markdownReport } from '../report/markdown.ts'
 import { reportOf } from '../report/report.ts'
-import { daemonOfRun } from '../store/runs.ts'
+import { daemonOfRun } from '../store.ts'
 import { findStoredRequest, listStoredRuns, noSuchRun, seeStoredRun } from '../stored-runs.ts'
-import { endOfRun, runEventOf } from './run-event.ts'
+import { endOfRun, runEventOf } from './events.ts'
 import { wireRun, wireWholeRun } from './run-view.ts'
 
 export interface StoredRuns {

@@ -1,10 +1,10 @@
 /** One run, told by hand: what was decided is stored at once, and what must be done is listed. */
 
-import { commit, type Decision, type Refusal } from '../../../src/runs/core/decision.ts'
 import type { Effect } from '../../../src/runs/core/effect.ts'
 import type { RunEvent } from '../../../src/runs/core/event.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { createRun, type Run } from '../../../src/runs/core/run.ts'
+import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
+import { commit, type Decision, type Refusal } from '../../../src/runs/core/transition.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import type { AgentInput, PlanInput } from '../../../src/runs/plan/schema.ts'
 import type { RunNode } from '../../../src/runs/run.ts'

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { drawGraph, drawSteps } from '../../../src/runs/plan/drawing.ts'
-import { graphOf } from '../../../src/runs/plan/graph.ts'
-import { mermaidOf } from '../../../src/runs/plan/mermaid.ts'
+import { drawGraph, drawSteps, mermaidOf } from '../../../src/runs/plan/draw-graph.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import type { PlanInput } from '../../../src/runs/plan/schema.ts'
+import { graphOf } from '../../../src/runs/plan.ts'
 import { randomOf } from './random.ts'
 import { randomPlan } from './script.ts'
 

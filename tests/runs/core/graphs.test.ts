@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createRun } from '../../../src/runs/core/run.ts'
+import { createRun } from '../../../src/runs/core/run-state.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import { isSettled } from '../../../src/runs/run.ts'
 import { randomOf } from './random.ts'

@@ -1,16 +1,20 @@
 import { describe, expect, it } from 'vitest'
-import { commit } from '../../../src/runs/core/decision.ts'
-import { staleNodes } from '../../../src/runs/core/inputs-hash.ts'
-import { criticalPath, stepsOf } from '../../../src/runs/core/order.ts'
+import { staleNodes } from '../../../src/runs/content-hash.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { createRun, type Run } from '../../../src/runs/core/run.ts'
-import { drawGraph, drawSteps } from '../../../src/runs/plan/drawing.ts'
-import { findCycles, type Graph, graphOf, topologicalOrder } from '../../../src/runs/plan/graph.ts'
-import { mermaidOf } from '../../../src/runs/plan/mermaid.ts'
-import { planText } from '../../../src/runs/plan/plan-text.ts'
-import { definePlan, readPlan } from '../../../src/runs/plan/read-plan.ts'
+import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
+import { commit } from '../../../src/runs/core/transition.ts'
+import { drawGraph, drawSteps, mermaidOf } from '../../../src/runs/plan/draw-graph.ts'
+import { definePlan, planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
 import type { PlanInput } from '../../../src/runs/plan/schema.ts'
-import type { Plan } from '../../../src/runs/plan.ts'
+import {
+  criticalPath,
+  findCycles,
+  type Graph,
+  graphOf,
+  type Plan,
+  stepsOf,
+  topologicalOrder,
+} from '../../../src/runs/plan.ts'
 import { graphSvg } from '../../../src/runs/report/graph-svg.ts'
 import type { RunNode } from '../../../src/runs/run.ts'
 import { randomOf } from './random.ts'

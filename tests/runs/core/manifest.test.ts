@@ -1,8 +1,14 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { manifestOf, manifestText, planFromManifests, readManifest } from '../../../src/runs/core/manifest.ts'
-import { checkPlan, definePlan } from '../../../src/runs/plan/read-plan.ts'
+import {
+  checkPlan,
+  definePlan,
+  manifestOf,
+  manifestText,
+  planFromManifests,
+  readManifest,
+} from '../../../src/runs/plan/read-plan.ts'
 import { randomOf } from './random.ts'
 import { randomPlan } from './script.ts'
 

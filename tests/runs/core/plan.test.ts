@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { planText } from '../../../src/runs/plan/plan-text.ts'
-import { definePlan, readPlan } from '../../../src/runs/plan/read-plan.ts'
+import { definePlan, planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
 import { planJsonSchema, SMALLEST } from '../../../src/runs/plan/schema.ts'
 import { describes, keysOf, type Node } from '../../config/schema-keys.ts'
 

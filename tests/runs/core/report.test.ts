@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { EXIT_CODE } from '../../../src/runs/core/outcome.ts'
-import { createRun } from '../../../src/runs/core/run.ts'
+import { createRun, EXIT_CODE } from '../../../src/runs/core/run-state.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import { htmlReport } from '../../../src/runs/report/html.ts'
 import { markdownReport } from '../../../src/runs/report/markdown.ts'
 import { type RunReport, reportOf } from '../../../src/runs/report/report.ts'
-import { bytesText, durationText, spentText } from '../../../src/runs/report/wording.ts'
+import { bytesText, durationText, spentText } from '../../../src/runs/report/text.ts'
 import { RUN_OUTCOMES } from '../../../src/runs/run.ts'
 import { openBench } from './bench.ts'
 

@@ -1,10 +1,10 @@
 /** The engine's part, in memory, under a simulated clock: it carries out effects in any order it is told, and can crash. */
 
-import { commit, type Decision, type Refusal } from '../../../src/runs/core/decision.ts'
 import { type Effect, type OutsideEffect, pendingEffects } from '../../../src/runs/core/effect.ts'
 import { ON_DUE, type RunEvent } from '../../../src/runs/core/event.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { loadRun, type Run, storedRun } from '../../../src/runs/core/run.ts'
+import { loadRun, type Run, storedRun } from '../../../src/runs/core/run-state.ts'
+import { commit, type Decision, type Refusal } from '../../../src/runs/core/transition.ts'
 import { isSettled, type NodeState, type PersonDecision, type RunNode } from '../../../src/runs/run.ts'
 import type { Random } from './random.ts'
 import type { Scripts } from './script.ts'

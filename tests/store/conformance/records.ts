@@ -21,7 +21,7 @@ import {
   type NewHumanRequest,
   readHumanRequests,
 } from '../../../src/people/store/human-requests.ts'
-import { createRun } from '../../../src/runs/core/run.ts'
+import { createRun } from '../../../src/runs/core/run-state.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import {
   findRun,
@@ -32,7 +32,7 @@ import {
   replaceRun,
   runIds,
   updateRecord,
-} from '../../../src/runs/store/runs.ts'
+} from '../../../src/runs/store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timer-rows.ts'
 import { newTask } from '../../../src/tasks/core/new-task.ts'

@@ -1,7 +1,5 @@
 import { basename } from 'node:path'
-import { type FoundWorkspace, planFromManifests } from '../../../runs/core/manifest.ts'
-import { planText } from '../../../runs/plan/plan-text.ts'
-import { readPlan } from '../../../runs/plan/read-plan.ts'
+import { type FoundWorkspace, planFromManifests, planText, readPlan } from '../../../runs/plan/read-plan.ts'
 import type { AgentInput } from '../../../runs/plan/schema.ts'
 import { isExpectedAnyway } from '../../../workspaces/instructions.ts'
 import { parseInstructions, type ReadInstructions } from '../../../workspaces/instructions-reader.ts'

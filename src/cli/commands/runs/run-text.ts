@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
 import type { RunEvent } from '../../../api/contract.ts'
-import { durationText, spentText } from '../../../runs/report/wording.ts'
+import { durationText, spentText } from '../../../runs/report/text.ts'
 import { clip, counted, table } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
 import { LOOKS, type NodeShown, OUTCOME_STYLE, type RunLine, type RunShown } from './run-state.ts'

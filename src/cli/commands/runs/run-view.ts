@@ -1,4 +1,4 @@
-import { durationText } from '../../../runs/report/wording.ts'
+import { durationText } from '../../../runs/report/text.ts'
 import { isSettled } from '../../../runs/run.ts'
 import { clip, width as widthOf } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
-import { EXIT_CODE } from '../../../runs/core/outcome.ts'
+import { EXIT_CODE } from '../../../runs/core/run-state.ts'
 import { locationForPlan, optionFor } from '../../connection/plan-team.ts'
 import { isUnreachable } from '../../connection/stored-runs.ts'
 import { usage } from '../../errors.ts'

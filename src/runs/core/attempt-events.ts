@@ -1,11 +1,9 @@
 /** From the inputs to the validated result. */
 
-import type { Draft } from '../../plan/draft.ts'
-import type { Attempt, RunNode } from '../../run.ts'
-import { type Refusal, refuse } from '../decision.ts'
-import { endAttempt, withAttempt } from './attempts.ts'
-import type { Handlers } from './handlers.ts'
-import { fail } from './recovery.ts'
+import type { Attempt, RunNode } from '../run.ts'
+import { fail } from './recovery-events.ts'
+import { endAttempt, withAttempt } from './run-state.ts'
+import { type Draft, type Handlers, type Refusal, refuse } from './transition.ts'
 
 /** A machine that goes down with the agent again and again is the agent's fault in the end. */
 const FREE_LOSSES = 3

@@ -38,3 +38,16 @@ export function visible(text: string): string {
 export function shortened(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text
 }
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** For text and for quoted attributes. */
+export function escapeHtml(text: string): string {
+  return visible(text).replace(/[&<>"']/g, (letter) => ENTITIES[letter]!)
+}

@@ -1,6 +1,6 @@
 import { type Effect, timersOf } from './core/effect.ts'
 import { ON_DUE, type RunEvent } from './core/event.ts'
-import type { Run } from './core/run.ts'
+import type { Run } from './core/run-state.ts'
 import type { NodeTimer } from './run.ts'
 
 /**

@@ -1,10 +1,10 @@
-import { createStartups, type StartupsOptions } from './workers/await-startup.ts'
-import { type CommandWorkersOptions, createCommandWorkers } from './workers/command.ts'
-import { createMemberWorkers, type MemberWorkersOptions } from './workers/member.ts'
-import { createModelWorkers, type ModelWorkersOptions } from './workers/model.ts'
-import type { WorkerKind, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
+import { createStartups, type StartupsOptions } from './await-startup.ts'
+import { type CommandWorkersOptions, createCommandWorkers } from './command.ts'
+import { createMemberWorkers, type MemberWorkersOptions } from './member.ts'
+import { createModelWorkers, type ModelWorkersOptions } from './model.ts'
+import type { WorkerKind, WorkerKinds, WorkOrder, WorkPort } from './worker.ts'
 
-export type { MemberTasks } from './workers/member.ts'
+export type { MemberTasks } from './member.ts'
 
 export type WorkersOptions = CommandWorkersOptions &
   Omit<MemberWorkersOptions, 'startups' | 'sessions'> &

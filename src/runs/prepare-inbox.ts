@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Config } from '../config/config.ts'
 import { SESSION_MARK } from '../runtimes/process-table.ts'
 import { createWorkspace, prepareInbox, renewSkill, type WorkspaceWanted } from '../workspaces/folder.ts'
 import type { OutputsWanted } from '../workspaces/inbox.ts'
@@ -7,19 +8,18 @@ import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
 import type { Manifest } from '../workspaces/manifest.ts'
 import { collectOutbox } from '../workspaces/outbox.ts'
 import type { Problem, ProblemCode } from '../workspaces/problem.ts'
-import type { Withheld } from '../workspaces/withheld.ts'
+import { isWithin, type Withheld } from '../workspaces/withheld.ts'
 import type { Worktree } from '../workspaces/worktree/folder.ts'
 import { addWorktree } from '../workspaces/worktree/worktree.ts'
+import { hashInputs, hashOutputs, madeOutputs } from './content-hash.ts'
 import type { Keyed, OutsideEffect } from './core/effect.ts'
 import type { RunEvent } from './core/event.ts'
-import { hashInputs, hashOutputs } from './core/inputs-hash.ts'
-import { manifestText } from './core/manifest.ts'
 import type { Driver } from './driver.ts'
-import { correctionsOf, workspaceOf } from './layout.ts'
-import { madeOutputs } from './made.ts'
-import type { RunMarks } from './mark.ts'
+import { manifestText } from './plan/read-plan.ts'
 import { type Dependency, MESSAGES, type PlanAgent } from './plan.ts'
-import type { NodeRecord } from './store/runs.ts'
+import type { RunMarks } from './processes.ts'
+import { correctionsOf, workspaceOf } from './run-folder.ts'
+import type { NodeRecord } from './store.ts'
 
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
 
@@ -151,4 +151,24 @@ export function outputsFrom(
 async function keptHash(workspace: string, signal: AbortSignal): Promise<string | null> {
   const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content: true, signal })
   return collected.ok ? hashOutputs(madeOutputs(collected.value)) : null
+}
+
+/** What no agent is given of a folder that it gets as an input: it may be the folder that all of this lies in. */
+export function withheldFrom(
+  { folder, place }: Pick<Driver, 'folder' | 'place'>,
+  { stateFolder, store }: Pick<Config, 'stateFolder' | 'store'>,
+): Withheld[] {
+  const secret = (what: string) => (path: string) => ({ path, what, isSecret: true })
+  const ofStore = store.engine === 'sqlite' ? ['', '-wal', '-shm'].map((end) => `${store.file}${end}`) : []
+  return [
+    // A plan that lies in it itself, as that of the demo, has its inputs there.
+    ...(isWithin(realpathSync(folder), stateFolder)
+      ? ['operator.token', 'agents']
+          .map((name) => join(stateFolder, name))
+          .map(secret('holds tokens of the service'))
+      : [secret('is the state folder of the service, which holds its tokens')(stateFolder)]),
+    ...ofStore.map(secret('is the store of the service')),
+    { path: dirname(place), what: 'holds the runs of this plan', isSecret: false },
+    { path: place, what: 'is the folder of this run', isSecret: false },
+  ]
 }

@@ -1,9 +1,9 @@
 import type { AuditDraft } from '../audit/entry.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
-import type { Decision } from './core/decision.ts'
 import type { RunEvent } from './core/event.ts'
-import type { Run } from './core/run.ts'
+import type { Run } from './core/run-state.ts'
+import type { Decision } from './core/transition.ts'
 import type { NodeState, Progress, RunNode } from './run.ts'
 
 /** On the way to something that is told: they last a moment, and every agent goes through them. */

@@ -1,6 +1,5 @@
-import { type Graph, graphOf } from '../plan/graph.ts'
-import type { Plan } from '../plan.ts'
-import { isSettled, type RunHead, type RunNode } from '../run.ts'
+import { type Graph, graphOf, type Plan } from '../plan.ts'
+import { type Attempt, isSettled, type RunHead, type RunNode, type RunOutcome } from '../run.ts'
 
 /**
  * A run in memory. What is stored is the plan, the head and the nodes; the rest follows from them. Only `commit` changes
@@ -110,4 +109,33 @@ export function holdsSlot({ state, alive, fixerAlive }: RunNode): boolean {
 
 export function isOpen({ state }: RunNode): boolean {
   return !isSettled(state)
+}
+
+/** How a run ended. One that ran out of time failed; what it cancelled does not make that a person's wish. */
+export function outcomeOf({ settled, cancelled }: Pick<RunHead, 'settled' | 'cancelled'>): RunOutcome {
+  if (cancelled !== null && settled.cancelled > 0) return cancelled.timedOut ? 'failed' : 'cancelled'
+  if (settled.failed > 0) return 'failed'
+  return settled.skipped > 0 ? 'partial' : 'completed'
+}
+
+/** What `orc run` exits with. */
+export const EXIT_CODE: Record<RunOutcome, number> = { completed: 0, failed: 9, partial: 10, cancelled: 11 }
+
+/** The last attempt, changed. */
+export function withAttempt(node: RunNode, changes: Partial<Attempt>): RunNode {
+  const last = node.attempts.at(-1)
+  return last === undefined
+    ? node
+    : { ...node, attempts: [...node.attempts.slice(0, -1), { ...last, ...changes }] }
+}
+
+/** How the last attempt went; nothing where it is known already, or none was begun. */
+export function endAttempt(
+  node: RunNode,
+  now: number,
+  changes: Pick<Attempt, 'outcome' | 'why'> & Partial<Attempt>,
+): RunNode {
+  const last = node.attempts.at(-1)
+  const isOpen = last?.outcome === 'running' || last?.outcome === 'claimed'
+  return isOpen ? withAttempt(node, { endedAt: now, ...changes }) : node
 }

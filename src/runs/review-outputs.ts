@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts'
 import { findTask } from '../tasks/store/tasks.ts'
 import { isEnd, type Task } from '../tasks/task.ts'
 import type { RunEvidence } from './run.ts'
-import type { MemberTasks } from './workers.ts'
+import type { MemberTasks } from './workers/workers.ts'
 
 export interface ReviewingOptions {
   store: Store

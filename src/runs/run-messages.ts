@@ -12,10 +12,10 @@ import type { ReceivedMessage } from '../workspaces/message-file.ts'
 import type { ProblemCode } from '../workspaces/problem.ts'
 import { postMessage } from '../workspaces/queue.ts'
 import { type QueueWatch, watchQueue } from '../workspaces/queue-watch.ts'
+import { noted } from './audit-entries.ts'
 import type { Driver } from './driver.ts'
-import { messagesOf } from './layout.ts'
 import type { MESSAGE_TYPES } from './plan.ts'
-import { noted } from './record.ts'
+import { messagesOf } from './run-folder.ts'
 
 export interface RunMailOptions {
   store: Store

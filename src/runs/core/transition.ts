@@ -1,4 +1,6 @@
-import type { Decision } from '../core/decision.ts'
+import type { ErrorCode } from '../../base/errors.ts'
+import type { PlanAgent } from '../plan.ts'
+import { isSettled, NODE_TIMERS, type RunHead, type RunNode, type SettledState } from '../run.ts'
 import {
   type Effect,
   type Keyed,
@@ -6,11 +8,9 @@ import {
   pendingOf,
   type StoreEffect,
   timersOf,
-} from '../core/effect.ts'
-import { outcomeOf } from '../core/outcome.ts'
-import { holdsSlot, isOpen, type Run } from '../core/run.ts'
-import type { PlanAgent } from '../plan.ts'
-import { isSettled, NODE_TIMERS, type RunHead, type RunNode, type SettledState } from '../run.ts'
+} from './effect.ts'
+import type { RunEventOf, RunEventType } from './event.ts'
+import { holdsSlot, isOpen, outcomeOf, type Run } from './run-state.ts'
 
 export interface Settlement {
   state: SettledState
@@ -211,3 +211,48 @@ const ENDED_AS: Record<string, string> = {
 function blame(state: 'failed' | 'skipped', because: string, as: string): Settlement {
   return { state, because, reason: `${because} ${ENDED_AS[as]}` }
 }
+
+/** Why something said about a run is not accepted; each transport has an answer to the code on the right. */
+export const REFUSALS = {
+  RUN_ENDED: 'CONFLICT',
+  RUN_RUNS: 'CONFLICT',
+  STALE: 'CONFLICT',
+  DUPLICATE: 'CONFLICT',
+  UNKNOWN_NODE: 'NOT_FOUND',
+} as const satisfies Record<string, ErrorCode>
+
+export type RefusalCode = keyof typeof REFUSALS
+
+export interface Refusal {
+  ok: false
+  code: RefusalCode
+  /** For the sender. */
+  message: string
+}
+
+export interface Decision {
+  ok: true
+  head: RunHead
+  /** Those that changed. */
+  nodes: readonly RunNode[]
+  effects: readonly Effect[]
+}
+
+export function refuse(code: RefusalCode, message: string): Refusal {
+  return { ok: false, code, message }
+}
+
+/** Takes over what was decided. Without it the run is as it was, whatever became of the transaction. */
+export function commit(run: Run, { head, nodes }: Decision): void {
+  run.head = head
+  for (const node of nodes) {
+    run.nodes.set(node.name, node)
+    if (node.queued === null) run.line.delete(node.name)
+  }
+  const queued = nodes.filter((node) => node.queued !== null && !run.line.has(node.name))
+  for (const node of queued.sort((a, b) => a.queued! - b.queued!)) run.line.set(node.name, node.queued!)
+}
+
+/** Writes into the draft what an event changes, or refuses it. */
+export type Handler<T extends RunEventType> = (draft: Draft, event: RunEventOf<T>) => Refusal | undefined
+export type Handlers<T extends RunEventType = RunEventType> = { [K in T]: Handler<K> }

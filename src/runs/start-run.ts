@@ -1,21 +1,20 @@
 import { hash } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { AppError, reasonOf } from '../base/errors.ts'
 import { findReceipt, keepReceipt } from '../commands/store/idempotency.ts'
+import type { Team } from '../commands/team.ts'
+import { formatProblems } from '../config/config.ts'
+import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import { resumeRun } from './core/resume.ts'
-import { createRun, type Run } from './core/run.ts'
+import { createRun, type Run } from './core/run-state.ts'
 import type { Driver } from './driver.ts'
-import { claimPlace, releasePlace } from './layout.ts'
-import { type PlanSurroundings, readOrderedPlan } from './ordered-plan.ts'
-import { cannotChange, isOpen, type ResumeOrder } from './resuming.ts'
-import {
-  insertRun,
-  type NodeRecord,
-  type RunFacts,
-  readNodes,
-  readRunHead,
-  replaceRun,
-} from './store/runs.ts'
+import { readPlan } from './plan/read-plan.ts'
+import type { Plan } from './plan.ts'
+import { claimPlace, releasePlace } from './run-folder.ts'
+import { insertRun, type NodeRecord, type RunFacts, readNodes, readRunHead, replaceRun } from './store.ts'
 import type { SeenRun } from './stored-runs.ts'
 
 export interface RunOrder {
@@ -185,5 +184,95 @@ function placeFor(folder: string, id: string): string {
 function conflict(): AppError {
   return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key came before with something else', {
     hint: 'Use a new key for each run, and the same key only to repeat the same request.',
+  })
+}
+
+export interface ResumeOrder {
+  readonly plan?: string
+  readonly folder?: string
+  readonly file?: string
+  readonly concurrency?: number
+  readonly fresh?: boolean
+  /** The round that is meant. Once it is there, however far, no other is begun. */
+  readonly round?: number
+}
+
+/** It has not ended, or its report is not written yet. */
+export function isOpen({ head }: Run): boolean {
+  return head.outcome === null || head.reportOwed
+}
+
+/** Why a round that is there already cannot be as it is ordered now; undefined: it is. `asked`: the plan of the order. */
+export function cannotChange(
+  { id, folder, run }: SeenRun,
+  order: ResumeOrder,
+  asked: Plan | undefined,
+): AppError | undefined {
+  const { plan } = run.graph
+  // What its plan said of that is not known any more: it may have been ordered otherwise then, too.
+  const { concurrency = plan.concurrency } = order
+  const changes = [
+    ...(asked === undefined || isSamePlan(asked, plan) ? [] : ['another plan']),
+    ...((order.folder ?? folder) === folder ? [] : [`another folder than ${folder}`]),
+    ...(concurrency === plan.concurrency ? [] : [`another concurrency than ${plan.concurrency}`]),
+    ...(order.fresh === true ? ['a fresh start'] : []),
+  ]
+  if (changes.length === 0) return undefined
+  const what = changes.join(' and ')
+  return isOpen(run)
+    ? new AppError('CONFLICT', `${id} has not ended and goes on as it is: it cannot get ${what}`, {
+        hint: `orc run cancel ${id} ends it; the same again then takes it up so. orc run --resume ${id} alone comes back to it.`,
+      })
+    : new AppError('CONFLICT', `${id} has ended meanwhile, as it was: it did not get ${what}`, {
+        hint: 'The same again takes it up so.',
+      })
+}
+
+/** As they are stored; how many at once is compared by itself. */
+function isSamePlan(one: Plan, other: Plan): boolean {
+  const stored = (plan: Plan): unknown => JSON.parse(JSON.stringify({ ...plan, concurrency: 0 }))
+  return isDeepStrictEqual(stored(one), stored(other))
+}
+
+export interface PlanSurroundings {
+  team(): Team
+  /** They check the settings of the programs that a plan starts. */
+  runtimes: readonly Runtime[]
+}
+
+/** The plan as this service can carry it out; throws all that is wrong with it, naming the places. */
+export function readOrderedPlan(
+  text: string,
+  folder: string,
+  order: { name?: string; file?: string; concurrency?: number },
+  { team, runtimes }: PlanSurroundings,
+): Plan {
+  checkFolder(folder)
+  const { config } = team()
+  const read = readPlan(text, {
+    ...(order.name === undefined ? {} : { name: order.name }),
+    team: {
+      agents: config.agents.map(({ name }) => name),
+      models: Object.keys(config.models),
+      checkProgram: ({ program, runtime, with: settings }) =>
+        runtimes.find(({ name }) => name === runtime)?.check({ program, settings }) ?? [],
+    },
+  })
+  if (!read.ok) {
+    throw new AppError('PLAN_INVALID', formatProblems(read.problems, order.file ?? 'the plan'), {
+      hint: read.problems[0]!.hint,
+      data: { problems: read.problems },
+    })
+  }
+  const { plan } = read
+  const { concurrency = plan.concurrency } = order
+  return { ...plan, concurrency }
+}
+
+function checkFolder(folder: string) {
+  const isFolder = isAbsolute(folder) && existsSync(folder) && statSync(folder).isDirectory()
+  if (isFolder) return
+  throw new AppError('INVALID_REQUEST', `${folder.slice(0, 200)} is not a folder`, {
+    hint: 'Give the whole path of a folder on the machine of the service: that of the plan.',
   })
 }

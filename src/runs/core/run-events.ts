@@ -1,10 +1,8 @@
 /** What happens to the run as a whole. The only steps that look at every node. */
-import { ORCHESTRATOR } from '../../../base/agent.ts'
-import type { Draft } from '../../plan/draft.ts'
-import { isSettled, type RunNode } from '../../run.ts'
-import { refuse } from '../decision.ts'
-import { endAttempt } from './attempts.ts'
-import type { Handlers } from './handlers.ts'
+import { ORCHESTRATOR } from '../../base/agent.ts'
+import { isSettled, type RunNode } from '../run.ts'
+import { endAttempt } from './run-state.ts'
+import { type Draft, type Handlers, refuse } from './transition.ts'
 
 /** After a restart an attempt has so much time at least: what it said meanwhile, and how it ended, is known by then. */
 const FOUND_WITHIN_MS = 10_000

@@ -1,10 +1,8 @@
 /** What follows on a failure: retry, fix and retry, skip, escalate (S4.12, C7). */
-import { pauseAfter } from '../../../base/backoff.ts'
-import type { Draft } from '../../plan/draft.ts'
-import type { AttemptError, RunEvidence, RunNode } from '../../run.ts'
-import { refuse } from '../decision.ts'
-import { endAttempt } from './attempts.ts'
-import type { Handlers } from './handlers.ts'
+import { pauseAfter } from '../../base/backoff.ts'
+import type { AttemptError, RunEvidence, RunNode } from '../run.ts'
+import { endAttempt } from './run-state.ts'
+import { type Draft, type Handlers, refuse } from './transition.ts'
 
 export interface Failure {
   why: string

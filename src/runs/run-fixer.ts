@@ -11,10 +11,10 @@ import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
 import type { RunEvent } from './core/event.ts'
 import { takeCorrections } from './corrections.ts'
 import type { Driver } from './driver.ts'
-import { correctionsOf, exitOf, fixOf, logOf, makeFixes, workspaceOf } from './layout.ts'
 import { DEFAULTS } from './plan/schema.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
-import { outputsFrom, type PreparingOptions } from './preparing.ts'
+import { outputsFrom, type PreparingOptions } from './prepare-inbox.ts'
+import { correctionsOf, exitOf, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
 import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>

@@ -18,17 +18,16 @@ import { collectOutbox, findShortcomings, type Outbox } from '../workspaces/outb
 import type { Problem } from '../workspaces/problem.ts'
 import { readStatus } from '../workspaces/status-file.ts'
 import { summarizeBranch } from '../workspaces/worktree/branch-summary.ts'
+import { hashOutputs, madeOutputs } from './content-hash.ts'
 import type { Keyed, OutsideEffect } from './core/effect.ts'
 import type { RunEvent, RunEventOf } from './core/event.ts'
-import { hashOutputs } from './core/inputs-hash.ts'
 import type { Driver } from './driver.ts'
-import { workspaceOf } from './layout.ts'
-import { madeOutputs } from './made.ts'
-import type { RunMarks } from './mark.ts'
 import type { PlanAgent } from './plan.ts'
-import { manifestIn, worktreeOf } from './preparing.ts'
-import type { Judged, Review, Reviewing } from './reviewing.ts'
+import { manifestIn, worktreeOf } from './prepare-inbox.ts'
+import type { RunMarks } from './processes.ts'
+import type { Judged, Review, Reviewing } from './review-outputs.ts'
 import type { RunEvidence } from './run.ts'
+import { workspaceOf } from './run-folder.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
 

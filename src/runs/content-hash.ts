@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
-import type { Graph } from '../plan/graph.ts'
-import { topologicalOrder } from '../plan/graph.ts'
-import type { PlanAgent } from '../plan.ts'
-import type { OutputFile } from '../run.ts'
+import type { Outbox } from '../workspaces/outbox.ts'
+import { type Graph, type PlanAgent, topologicalOrder } from './plan.ts'
+import type { OutputFile } from './run.ts'
 
 /** A file in the inbox, by its content. */
 export interface HashedFile {
@@ -79,4 +78,9 @@ export function staleNodes(graph: Graph, changed: ReadonlySet<string>): Stalenes
     else if (graph.needs.get(name)!.some(({ from }) => runs.has(from) || mayRun.has(from))) mayRun.add(name)
   }
   return { runs, mayRun }
+}
+
+/** What an agent has made, as the run knows it. The outbox was collected with its content. */
+export function madeOutputs({ outputs }: Pick<Outbox, 'outputs'>): OutputFile[] {
+  return outputs.map(({ path, size, sha256 }) => ({ path: `outbox/${path}`, bytes: size, sha256: sha256! }))
 }

@@ -1,0 +1,105 @@
+import { hash } from 'node:crypto'
+import { realpathSync } from 'node:fs'
+import type { Log } from '../base/log.ts'
+import { HAS_MARKS, type ProcessFacts, readProcesses } from '../runtimes/process-table.ts'
+import { endProcesses } from '../runtimes/processes.ts'
+import type { Driver } from './driver.ts'
+
+/** How everything that an attempt starts is told from all other processes, by this service and by the next one. */
+
+export interface RunMarks {
+  /** `what`: `attempt 3` or `fix 1`; nothing: how all marks of the agent begin. */
+  of(run: string, node: string, what: string): string
+  /** How all marks of a run begin. */
+  ofRun(run: string): string
+  /** The processes of this service's runs, by their marks. Without /proc there are no marks to see. */
+  find(): Promise<Map<string, ProcessFacts[]>>
+}
+
+/** Two services on one machine know their own by the state folder. */
+export function createRunMarks(stateFolder: string): RunMarks {
+  const prefix = `run-${hash('sha256', spelt(stateFolder)).slice(0, 12)}/`
+  return {
+    of: (run, node, what) => `${prefix}${run}/${node}/${what.replace(' ', '/')}`,
+    ofRun: (run) => `${prefix}${run}/`,
+    async find() {
+      const found = new Map<string, ProcessFacts[]>()
+      for (const one of await readProcesses()) {
+        // A service that an agent started bears its mark itself.
+        if (one.isZombie || one.pid === process.pid || !one.mark?.startsWith(prefix)) continue
+        const same = found.get(one.mark)
+        if (same === undefined) found.set(one.mark, [one])
+        else same.push(one)
+      }
+      return found
+    },
+  }
+}
+
+/** However it is named: a link may lead to it. */
+function spelt(folder: string): string {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
+  }
+}
+
+/** Whatever of a run left its group and its parents still bears its mark. */
+export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<void> {
+  try {
+    for (const mark of (await marks.find()).keys()) {
+      if (mark.startsWith(marks.ofRun(run))) await endProcesses({ mark })
+    }
+  } catch (error) {
+    log.error({ err: error, run }, 'what a run left behind could not be ended')
+  }
+}
+
+/**
+ * What earlier attempts of an agent, their checks and fixers left running, in whatever group: it would work beside the next
+ * attempt, in the same folder. Throws what cannot be ended.
+ */
+export async function endEarlier(run: string, node: string, attempt: number, marks: RunMarks): Promise<void> {
+  if (!HAS_MARKS) return
+  const own = marks.of(run, node, `attempt ${attempt}`)
+  const ofNode = marks.of(run, node, '')
+  const earlier = [...(await marks.find()).keys()].filter((mark) => mark !== own && mark.startsWith(ofNode))
+  await Promise.all(earlier.map((mark) => endProcesses({ mark })))
+}
+
+/** Checks of an earlier service, and what ended runs left. */
+export async function endUnwanted(
+  found: Iterable<string>,
+  drivers: Iterable<Driver>,
+  marks: RunMarks,
+  log: Log,
+): Promise<void> {
+  const wanted = new Set<string>()
+  for (const { id, run } of drivers) {
+    for (const { name, attempt, fixes, alive, fixerAlive } of run.nodes.values()) {
+      if (alive) wanted.add(marks.of(id, name, `attempt ${attempt}`))
+      if (fixerAlive) wanted.add(marks.of(id, name, `fix ${fixes}`))
+    }
+  }
+  const unwanted = [...found].filter((mark) => !wanted.has(mark))
+  await Promise.all(
+    unwanted.map((mark) =>
+      endProcesses({ mark }).catch((error: unknown) => log.error({ err: error, mark }, 'it cannot be ended')),
+    ),
+  )
+}
+
+/**
+ * What of a run still lives, by agent, for those who look without its service: a command outlives one that was killed.
+ * Where there is no /proc, nothing can be seen of it.
+ */
+export async function findRunProcesses(stateFolder: string, run: string): Promise<Map<string, number[]>> {
+  const found = new Map<string, number[]>()
+  for (const [mark, processes] of await createRunMarks(stateFolder).find()) {
+    const [, ofRun, agent] = mark.split('/')
+    if (ofRun !== run || agent === undefined) continue
+    found.set(agent, [...(found.get(agent) ?? []), ...processes.map(({ pid }) => pid)])
+  }
+  return found
+}
