@@ -1,12 +1,11 @@
 import { mkdirSync, renameSync } from 'node:fs'
-import { copyFiles } from '../workspaces/copy-outputs.ts'
 import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
-import { namesOf } from '../workspaces/outbox.ts'
+import { copyFiles, namesOf } from '../workspaces/outbox.ts'
 import { attempt, type Outcome, type Problem, ProblemError, refuse } from '../workspaces/problem.ts'
 import { type Directory, lookAt, type Opened, openFolder, openPart } from '../workspaces/safe-fs/directory.ts'
 import { startPace } from '../workspaces/safe-fs/pace.ts'
-import { removeTree } from '../workspaces/safe-fs/removal.ts'
-import { temporaryName } from '../workspaces/safe-fs/writing.ts'
+import { removeTree } from '../workspaces/safe-fs/remove-tree.ts'
+import { temporaryName } from '../workspaces/safe-fs/write-file.ts'
 import { FIXED, openOwn } from './run-folder.ts'
 
 export interface CorrectionsWanted {

@@ -1,7 +1,7 @@
 import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
 import { collectOutbox } from '../workspaces/outbox.ts'
 import { openPart } from '../workspaces/safe-fs/directory.ts'
-import { replaceFile } from '../workspaces/safe-fs/writing.ts'
+import { replaceFile } from '../workspaces/safe-fs/write-file.ts'
 
 /** One that speaks by commands may have no hands for files: what it reports is its summary, and its result where it has no other. */
 export async function deliverReport(workspace: string, report: string): Promise<void> {

@@ -8,7 +8,7 @@ import {
   openPart,
 } from '../workspaces/safe-fs/directory.ts'
 import { splitPath } from '../workspaces/safe-fs/entry-name.ts'
-import { makeFolder } from '../workspaces/safe-fs/writing.ts'
+import { makeFolder } from '../workspaces/safe-fs/write-file.ts'
 import { MESSAGES } from './plan.ts'
 
 /** Where things are in the folder of a run. No agent's name begins with `_` or holds a dot, so that nothing of ours meets theirs. */

@@ -3,21 +3,20 @@ import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report
 import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
 import { attempt, type Outcome, type Problem } from './problem.ts'
 import {
+  allowOwner,
   type Directory,
+  listNames,
   lookAt,
   type Opened,
   openDirectory,
   openFolder,
   openPart,
 } from './safe-fs/directory.ts'
-import { allowOwner } from './safe-fs/folder-mode.ts'
-import { listNames } from './safe-fs/listing.ts'
 import { startPace } from './safe-fs/pace.ts'
-import { removeTree } from './safe-fs/removal.ts'
-import { readSmall } from './safe-fs/small-file.ts'
-import { makeFolder, replaceFile } from './safe-fs/writing.ts'
-import { isFinal, parseStatus, type Status } from './status.ts'
-import { resetStatus, STATUS_FILE } from './status-file.ts'
+import { readSmall } from './safe-fs/read-file.ts'
+import { removeTree } from './safe-fs/remove-tree.ts'
+import { makeFolder, replaceFile } from './safe-fs/write-file.ts'
+import { isFinal, parseStatus, resetStatus, STATUS_FILE, type Status } from './status.ts'
 
 const ATTEMPTS = 'attempts'
 const WHY = 'why.md'

@@ -1,14 +1,15 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, relative, sep } from 'node:path'
-import type { Limits } from './limits.ts'
-import type { Input, Manifest } from './manifest.ts'
+import { type Copier, openCopier } from './inbox-copier.ts'
+import type { Input, Manifest } from './inbox-manifest.ts'
+import { DEFAULT_LIMITS, type Limits } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
 import { attempt, type Outcome, type Problem, ProblemError, problem, refuse } from './problem.ts'
-import { type Copier, openCopier } from './safe-fs/copier.ts'
 import { type Directory, openDirectory, openFolder, openFolders, openPart } from './safe-fs/directory.ts'
 import { showName, splitPath } from './safe-fs/entry-name.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
-import { selectFiles } from './safe-fs/selection.ts'
+import { readSmall } from './safe-fs/read-file.ts'
+import { selectFiles } from './safe-fs/select-files.ts'
 import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts'
 
 export interface Added {
@@ -178,4 +179,46 @@ function nothingFor(agent: string, unmatched: readonly string[], leftOut: readon
   const shown = unmatched.map(showName).join(', ')
   const why = leftOut.slice(0, 3).map(({ message }) => `; ${message}`)
   return problem('missing', `${agent}/outbox`, `has nothing that matches ${shown}${why.join('')}`)
+}
+
+export interface InboxText {
+  readonly instructions: string
+  /** The other files that are text, by their paths from the workspace. */
+  readonly files: readonly { readonly path: string; readonly content: string }[]
+}
+
+/** Larger files are not meant to be read as text. */
+const FILE_BYTES = 256 * 1024
+const MOST_FILES = 200
+
+/** The inbox as text, for someone who cannot open files. */
+export function readInbox(workspace: string): Promise<Outcome<InboxText>> {
+  return attempt('inbox', async () => {
+    const inbox = openPart(workspace, 'inbox')
+    try {
+      const { files } = await selectFiles(inbox, {
+        limits: DEFAULT_LIMITS,
+        pace: startPace(),
+        hardLinks: 'inside',
+      })
+      const texts: { path: string; content: string }[] = []
+      for (const { path, segments } of files.slice(0, MOST_FILES)) {
+        const above = segments.slice(0, -1)
+        const opened = above.length === 0 ? undefined : openFolders(inbox, above)
+        if (opened?.ok === false) continue
+        try {
+          const read = readSmall(opened?.value ?? inbox, segments.at(-1)!, FILE_BYTES)
+          if (read.ok && !read.value.includes(0))
+            texts.push({ path: `inbox/${path}`, content: read.value.toString() })
+        } finally {
+          opened?.value.close()
+        }
+      }
+      const own = 'inbox/instructions.md'
+      const instructions = texts.find(({ path }) => path === own)?.content ?? ''
+      return { instructions, files: texts.filter(({ path }) => path !== own) }
+    } finally {
+      inbox.close()
+    }
+  })
 }

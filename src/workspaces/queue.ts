@@ -1,18 +1,13 @@
+import { hash } from 'node:crypto'
 import { linkSync, unlinkSync } from 'node:fs'
-import {
-  HIGHEST_NUMBER,
-  nameOf,
-  numberOf,
-  type ParsedMessage,
-  parseMessage,
-  type QueueMessage,
-  type ReceivedMessage,
-} from './message-file.ts'
-import { errnoOf, failed, type Outcome, problem, problemOf, refuse } from './problem.ts'
-import { type Directory, openDirectory } from './safe-fs/directory.ts'
-import { listNames } from './safe-fs/listing.ts'
-import { readSmall } from './safe-fs/small-file.ts'
-import { temporaryName, writeNew } from './safe-fs/writing.ts'
+import { z } from 'zod'
+import { AGENT_NAME } from '../base/agent.ts'
+import { MESSAGE_TYPES } from '../runs/plan.ts'
+import { watchFolder } from './folder-watch.ts'
+import { errnoOf, failed, type Outcome, type Problem, problem, problemOf, refuse } from './problem.ts'
+import { type Directory, listNames, lookAt, openDirectory } from './safe-fs/directory.ts'
+import { readSmall } from './safe-fs/read-file.ts'
+import { temporaryName, writeNew } from './safe-fs/write-file.ts'
 
 /** C20: the same in every codec. */
 export const MESSAGE_BYTES = 102_400
@@ -157,5 +152,206 @@ export function readMessages(folder: string): Outcome<readonly ParsedMessage[]> 
     }
   } catch (error) {
     return failed(problemOf(error, 'messages'))
+  }
+}
+
+/** S4.16. */
+const QueueMessage = z.object({
+  from: z.string().regex(AGENT_NAME),
+  to: z.string().regex(AGENT_NAME),
+  timestamp: z.string(),
+  type: z.enum(MESSAGE_TYPES),
+  content: z.unknown(),
+})
+export type QueueMessage = z.output<typeof QueueMessage>
+
+export interface ReceivedMessage extends QueueMessage {
+  /** The name of its file: the same message has it always, so that it acts once (C25). */
+  readonly file: string
+  readonly number: number
+  /** Hash of its text: once a message is removed, another one may reuse its name. */
+  readonly sha256: string
+}
+
+const NAME = /^(.+)_to_(.+)_(\d{3,9})\.json$/
+/** The largest number with nine digits, which is what a name has room for. */
+export const HIGHEST_NUMBER = 999_999_999
+
+/** The number in the name of a message's file. */
+export function numberOf(file: string): number | undefined {
+  const match = NAME.exec(file)
+  return match === null ? undefined : Number(match[3])
+}
+
+export function nameOf({ from, to }: Pick<QueueMessage, 'from' | 'to'>, number: number): string {
+  return `${from}_to_${to}_${String(number).padStart(3, '0')}.json`
+}
+
+export type ParsedMessage = { ok: true; message: ReceivedMessage } | { ok: false; problem: Problem }
+
+export function parseMessage(file: string, content: string): ParsedMessage {
+  const refused = (code: 'torn' | 'invalid', why: string): ParsedMessage => ({
+    ok: false,
+    problem: problem(code, `messages/${file}`, why),
+  })
+  // A line end that comes a moment later makes no other message.
+  const text = content.replace(/^\ufeff/, '').trim()
+  let raw: unknown
+  try {
+    raw = JSON.parse(text)
+  } catch {
+    return refused('torn', 'is not whole JSON')
+  }
+  const parsed = QueueMessage.safeParse(raw)
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!
+    return refused('invalid', `is no message: ${path.join('.') || 'it'}: ${message}`)
+  }
+  const number = numberOf(file)
+  // An agent's name may hold `_to_` itself, so the name of the file is made again and compared.
+  const digits = NAME.exec(file)?.[3]
+  if (number === undefined || file !== `${parsed.data.from}_to_${parsed.data.to}_${digits}.json`) {
+    return refused('invalid', 'says another sender or recipient than its name does')
+  }
+  return { ok: true, message: { ...parsed.data, file, number, sha256: hash('sha256', text) } }
+}
+
+export interface QueueWatchOptions {
+  readonly folder: string
+  /** Called once for each message that this watch has seen; a caller that restarts dedupes by name and `sha256`. */
+  received(message: ReceivedMessage): void
+  /** A file that is no message even after it was read again; or, without a file, the queue itself. */
+  refused(problem: Problem): void
+  /** How long after a look that failed the next ones follow, in ms. */
+  readonly again?: readonly number[]
+}
+
+export interface QueueWatch {
+  look(): void
+  close(): void
+}
+
+interface Seen {
+  readonly version: string | undefined
+  /** The hash of the message, or why it is none. */
+  readonly what: string
+}
+
+const AGAIN = [20, 50, 100, 200, 400, 800]
+
+/** Follows the folder of a queue by file events. Messages come in the order of their numbers, as far as they are there. */
+export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWatchOptions): QueueWatch {
+  /** The last content under each name: once a message is removed, another one may reuse its name. */
+  const done = new Map<string, Seen>()
+  const tries = new Map<string, number>()
+  const timers = new Set<NodeJS.Timeout>()
+  let closed = false
+  let isOverLimit = false
+  /** Names with a pending event: reading the whole folder for each message would be quadratic. */
+  let named: Set<string> | 'all' = 'all'
+  const watched = watchFolder({
+    folder,
+    shown: 'messages',
+    heard(name) {
+      if (name !== null && numberOf(name) === undefined) return
+      if (name === null) named = 'all'
+      else if (named !== 'all') named.add(name)
+      if (!closed) lookSoon ??= setImmediate(lookAtNews)
+    },
+    lost: (why) => refused(problem('missing', folder, why)),
+  })
+  const { directory } = watched
+  let lookSoon: NodeJS.Immediate | undefined = setImmediate(lookAtNews)
+
+  function look() {
+    named = 'all'
+    lookAtNews()
+  }
+
+  function lookAtNews() {
+    clearImmediate(lookSoon)
+    lookSoon = undefined
+    if (closed) return
+    const isFull = isOverLimit || done.size >= MOST_MESSAGES
+    const news = isFull ? 'all' : named
+    named = new Set()
+    try {
+      const files = news === 'all' ? messageFiles(directory) : inOrder([...news])
+      if (news === 'all') forgetAllBut(new Set(files))
+      for (const file of files) if (!tries.has(file) && isNew(file)) take(file)
+      isOverLimit = false
+    } catch (error) {
+      if (!isOverLimit) refused(problemOf(error, folder))
+      isOverLimit = true
+    }
+  }
+
+  function forgetAllBut(files: ReadonlySet<string>) {
+    for (const file of done.keys()) if (!files.has(file)) done.delete(file)
+  }
+
+  function isNew(file: string): boolean {
+    const version = versionOf(directory, file)
+    if (version === undefined) done.delete(file)
+    return version !== undefined && done.get(file)?.version !== version
+  }
+
+  function take(file: string) {
+    // Looked at before it is read: what is written meanwhile is another version, and is read again.
+    const version = versionOf(directory, file)
+    const read = readMessage(directory, file)
+    if (read.ok) {
+      tries.delete(file)
+      if (isOther(file, version, read.message.sha256)) received(read.message)
+      return
+    }
+    // Taken away again, by whoever put it there.
+    if (read.problem.code === 'missing') {
+      tries.delete(file)
+      done.delete(file)
+      return
+    }
+    const count = tries.get(file) ?? 0
+    const wait = again[count]
+    if (wait === undefined) {
+      tries.delete(file)
+      if (isOther(file, version, read.problem.message)) refused(read.problem)
+      return
+    }
+    tries.set(file, count + 1)
+    const timer = setTimeout(() => {
+      timers.delete(timer)
+      if (!closed) take(file)
+    }, wait)
+    timers.add(timer)
+  }
+
+  /** A file that was only touched, or written again as it was, is nothing new. */
+  function isOther(file: string, version: string | undefined, what: string): boolean {
+    const before = done.get(file)?.what
+    done.set(file, { version, what })
+    return before !== what
+  }
+
+  return {
+    look,
+    close() {
+      if (closed) return
+      closed = true
+      clearImmediate(lookSoon)
+      for (const timer of timers) clearTimeout(timer)
+      watched.close()
+    },
+  }
+}
+
+/** Undefined: it is not there. */
+function versionOf(directory: Directory, file: string): string | undefined {
+  try {
+    const found = lookAt(directory, file)
+    return found === undefined ? undefined : `${found.ino}:${found.ctimeNs}`
+  } catch {
+    // The folder is closed to us: to read the file says why.
+    return ''
   }
 }

@@ -1,8 +1,14 @@
 import { basename } from 'node:path'
 import { watchFolder } from './folder-watch.ts'
 import { type Problem, problem } from './problem.ts'
-import { type Status, statesBetween, type WorkspaceState } from './status.ts'
-import { FRESH_SHA256, readStatusIn, STATUS_FILE } from './status-file.ts'
+import {
+  FRESH_SHA256,
+  readStatusIn,
+  STATUS_FILE,
+  type Status,
+  statesBetween,
+  type WorkspaceState,
+} from './status.ts'
 
 export type StatusNews =
   /** The agent is at work: `passed` holds the states it went through since the last news, in order. */

@@ -11,7 +11,6 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { removeFolder } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { ProblemError } from '../../src/workspaces/problem.ts'
 import {
@@ -21,8 +20,9 @@ import {
   openFolder,
 } from '../../src/workspaces/safe-fs/directory.ts'
 import { startPace } from '../../src/workspaces/safe-fs/pace.ts'
-import { openFound, selectFiles } from '../../src/workspaces/safe-fs/selection.ts'
-import { createFile, replaceFile } from '../../src/workspaces/safe-fs/writing.ts'
+import { openFound, selectFiles } from '../../src/workspaces/safe-fs/select-files.ts'
+import { createFile, replaceFile } from '../../src/workspaces/safe-fs/write-file.ts'
+import { removeFolder } from '../../src/workspaces/workspaces.ts'
 import { makePlace, write } from './place.ts'
 
 function codeOf(work: () => unknown): string {

@@ -10,9 +10,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { prepareInbox } from '../../src/workspaces/folder.ts'
+import { checkInbox } from '../../src/workspaces/inbox-manifest.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { checkInbox } from '../../src/workspaces/manifest.ts'
+import { prepareInbox } from '../../src/workspaces/workspaces.ts'
 import {
   codesOf,
   expectOk,

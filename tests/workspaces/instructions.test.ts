@@ -4,10 +4,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PlanInstructions, WORKSPACE_TEMPLATES } from '../../src/runs/plan.ts'
 import { parseErrorReport } from '../../src/workspaces/error-report.ts'
-import { createWorkspace } from '../../src/workspaces/folder.ts'
-import { fillIn, formatInstructions, SECTIONS, tidy } from '../../src/workspaces/instructions.ts'
-import { parseInstructions } from '../../src/workspaces/instructions-reader.ts'
+import {
+  fillIn,
+  formatInstructions,
+  parseInstructions,
+  SECTIONS,
+  tidy,
+} from '../../src/workspaces/instructions.ts'
 import { formatSkill } from '../../src/workspaces/skill.ts'
+import { createWorkspace } from '../../src/workspaces/workspaces.ts'
 import { codesOf, expectOk, instructions, makePlace } from './place.ts'
 
 const example: PlanInstructions = {

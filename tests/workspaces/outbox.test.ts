@@ -12,11 +12,10 @@ import {
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { keepAttempt, readAttempts } from '../../src/workspaces/attempts.ts'
-import { keepOutbox } from '../../src/workspaces/copy-outputs.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
+import { collectOutbox, findShortcomings, keepOutbox } from '../../src/workspaces/outbox.ts'
 import { openDirectory } from '../../src/workspaces/safe-fs/directory.ts'
-import { readStatus } from '../../src/workspaces/status-file.ts'
+import { readStatus } from '../../src/workspaces/status.ts'
 import { codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const limits = DEFAULT_LIMITS

@@ -11,10 +11,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { PlanInstructions } from '../../src/runs/plan.ts'
-import { createWorkspace } from '../../src/workspaces/folder.ts'
 import { draftInbox, type InboxDraft } from '../../src/workspaces/inbox.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/workspaces/limits.ts'
 import type { Outcome, Problem } from '../../src/workspaces/problem.ts'
+import { createWorkspace } from '../../src/workspaces/workspaces.ts'
 
 /** A folder of its own for one test. */
 export function makePlace(within = tmpdir()): string {

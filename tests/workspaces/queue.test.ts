@@ -14,10 +14,14 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { numberOf, type ReceivedMessage } from '../../src/workspaces/message-file.ts'
 import type { Problem } from '../../src/workspaces/problem.ts'
-import { postMessage, readMessages } from '../../src/workspaces/queue.ts'
-import { watchQueue } from '../../src/workspaces/queue-watch.ts'
+import {
+  numberOf,
+  postMessage,
+  type ReceivedMessage,
+  readMessages,
+  watchQueue,
+} from '../../src/workspaces/queue.ts'
 import { codesOf, expectOk, makePlace, write } from './place.ts'
 
 const message = {

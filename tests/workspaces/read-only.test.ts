@@ -3,8 +3,8 @@ import { chmodSync, chownSync, readdirSync, readFileSync, rmdirSync, statSync, s
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { clearAttempt, keepAttempt, readAttempts } from '../../src/workspaces/attempts.ts'
-import { prepareInbox, renewSkill } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
+import { prepareInbox, renewSkill } from '../../src/workspaces/workspaces.ts'
 import { expectOk, instructions, makePlace, makeWorkspace, write } from './place.ts'
 
 const NOBODY = 65534

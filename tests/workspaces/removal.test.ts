@@ -2,8 +2,8 @@ import type * as FileSystem from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { dissolve } from '../../src/workspaces/dissolve/dissolve.ts'
-import { removeFolder } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
+import { removeFolder } from '../../src/workspaces/workspaces.ts'
 import { expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 /** Decides which calls fail, whoever runs the tests. */

@@ -6,10 +6,11 @@ import {
   mayFollow,
   mergeStatus,
   parseStatus,
+  readStatus,
   statesBetween,
+  updateStatus,
   WORKSPACE_STATES,
 } from '../../src/workspaces/status.ts'
-import { readStatus, updateStatus } from '../../src/workspaces/status-file.ts'
 import { codesOf, expectOk, makeWorkspace } from './place.ts'
 
 const SEED = `{

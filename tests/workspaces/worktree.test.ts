@@ -14,11 +14,15 @@ import {
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { summarizeBranch } from '../../src/workspaces/worktree/branch-summary.ts'
-import { inWorktree } from '../../src/workspaces/worktree/folder.ts'
 import { runGit } from '../../src/workspaces/worktree/git.ts'
-import { recordOf, recordsBelow } from '../../src/workspaces/worktree/record.ts'
+import { inWorktree } from '../../src/workspaces/worktree/open-worktree.ts'
 import { findUnmerged, listFiles } from '../../src/workspaces/worktree/unsaved-work.ts'
-import { addWorktree, releaseWorktree } from '../../src/workspaces/worktree/worktree.ts'
+import {
+  addWorktree,
+  recordOf,
+  recordsBelow,
+  releaseWorktree,
+} from '../../src/workspaces/worktree/worktree.ts'
 import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const git = (cwd: string, ...args: string[]) =>

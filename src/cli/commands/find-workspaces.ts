@@ -4,7 +4,7 @@ import { AppError } from '../../base/errors.ts'
 import { workspaceOf } from '../../runs/run-folder.ts'
 import type { DissolvedAgent } from '../../workspaces/dissolve/dissolve.ts'
 import type { Problem } from '../../workspaces/problem.ts'
-import { readStatus } from '../../workspaces/status-file.ts'
+import { readStatus } from '../../workspaces/status.ts'
 import { findWorktree } from '../../workspaces/worktree/worktree.ts'
 import type { OwningRun } from './owning-run.ts'
 

@@ -9,8 +9,8 @@ import { formatBytes, type Limits } from '../limits.ts'
 import { attempt, type Outcome, type Problem, ProblemError, problemOf, refuse } from '../problem.ts'
 import { type Directory, openDirectory } from '../safe-fs/directory.ts'
 import { type Pace, startPace } from '../safe-fs/pace.ts'
-import { type Found, openFound, selectFiles } from '../safe-fs/selection.ts'
-import { temporaryName } from '../safe-fs/writing.ts'
+import { type Found, openFound, selectFiles } from '../safe-fs/select-files.ts'
+import { temporaryName } from '../safe-fs/write-file.ts'
 
 export interface ArchivedFolder {
   readonly folder: string

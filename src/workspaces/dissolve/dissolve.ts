@@ -1,10 +1,8 @@
 import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readAttempts } from '../attempts.ts'
-import { type AgentFolder, copySideBySide } from '../copy-outputs.ts'
-import { removeFolder } from '../folder.ts'
 import type { Limits } from '../limits.ts'
-import { collectOutbox } from '../outbox.ts'
+import { type AgentFolder, collectOutbox, copySideBySide } from '../outbox.ts'
 import {
   attempt,
   errnoOf,
@@ -19,10 +17,11 @@ import {
 } from '../problem.ts'
 import { type Directory, openDirectory } from '../safe-fs/directory.ts'
 import { startPace } from '../safe-fs/pace.ts'
-import { naming, removeTree } from '../safe-fs/removal.ts'
-import { temporaryName } from '../safe-fs/writing.ts'
-import { readStatus } from '../status-file.ts'
-import { type FoundWorktree, WORKTREE } from '../worktree/folder.ts'
+import { naming, removeTree } from '../safe-fs/remove-tree.ts'
+import { temporaryName } from '../safe-fs/write-file.ts'
+import { readStatus } from '../status.ts'
+import { removeFolder } from '../workspaces.ts'
+import { type FoundWorktree, WORKTREE } from '../worktree/open-worktree.ts'
 import { findUnmerged } from '../worktree/unsaved-work.ts'
 import { releaseWorktree } from '../worktree/worktree.ts'
 import { listArchive, writeArchive } from './archive.ts'

@@ -1,4 +1,15 @@
-import { type BigIntStats, closeSync, constants, existsSync, fstatSync, lstatSync, openSync } from 'node:fs'
+import {
+  type BigIntStats,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  readdirSync,
+} from 'node:fs'
 import { errnoOf, type Problem, ProblemError, problem, problemOf } from '../problem.ts'
 import { faultOf, isPlainName, showName } from './entry-name.ts'
 
@@ -236,4 +247,76 @@ function sincePresent(error: unknown, shown: string): Problem {
 
 function refused(found: Problem): { ok: false; problem: Problem } {
   return { ok: false, problem: found }
+}
+
+/** Node's types do not know that names can come as bytes. */
+interface RawEntry {
+  readonly name: Buffer
+}
+
+/** A folder of that size holds some thousands of names at the most; to read it whole takes a quarter of the time. */
+const SMALL_BYTES = 64 * 1024
+const PIECE = 1024
+
+/** The names in a folder as bytes, at most so many: a folder of a million is not read to its end. */
+export function listNames(directory: Directory, most: number): Buffer[] {
+  const { size } = fstatSync(directory.fd)
+  if (isSmall(size)) return readdirSync(directory.self, { encoding: 'buffer' }).slice(0, most)
+  return [...readNames(directory, Math.min(most + 1, PIECE)).take(most)]
+}
+
+/** All names, without holding all of them in memory. */
+export function namesIn(directory: Directory): Iterable<Buffer> {
+  const { size } = fstatSync(directory.fd)
+  return isSmall(size) ? readdirSync(directory.self, { encoding: 'buffer' }) : readNames(directory, PIECE)
+}
+
+const isSmall = (size: number) => size > 0 && size <= SMALL_BYTES
+
+function* readNames(directory: Directory, bufferSize: number): Generator<Buffer, void> {
+  const listing = opendirSync(directory.self.toString(), {
+    encoding: 'buffer' as BufferEncoding,
+    bufferSize,
+  })
+  try {
+    for (;;) {
+      const entry = listing.readSync() as RawEntry | null
+      if (entry === null) return
+      yield entry.name
+    }
+  } finally {
+    listing.closeSync()
+  }
+}
+
+/** Linux: an open file that is only a place, for which no permission on it is needed. Node has no name for it. */
+const O_PATH = 0o10000000
+/** To read it, to change it and to go through it. */
+const OWNER = 0o700
+
+/** Changes the mode of a folder, never of what a link leads to, and gives the one before. */
+export function changeMode(path: string | Buffer, change: (mode: number) => number): number {
+  if (process.platform !== 'linux') {
+    const before = lstatSync(path).mode & 0o7777
+    chmodSync(path, change(before))
+    return before
+  }
+  const fd = openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    const before = fstatSync(fd).mode & 0o7777
+    chmodSync(`/proc/self/fd/${fd}`, change(before))
+    return before
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
+ * Gives the owner of a folder their rights again, which an agent took away, or its `cp -a` of a read-only inbox: without them
+ * nothing can be put into it, and it cannot be moved elsewhere. Whatever is no folder is left as it is.
+ */
+export function allowOwner(path: string | Buffer): void {
+  const seen = lstatSync(path, { throwIfNoEntry: false })
+  if (!seen?.isDirectory() || (seen.mode & OWNER) === OWNER) return
+  changeMode(path, (mode) => mode | OWNER)
 }

@@ -1,9 +1,9 @@
 import { attempt, type Outcome, ProblemError, refuse } from '../problem.ts'
 import { openPart } from '../safe-fs/directory.ts'
 import { showName } from '../safe-fs/entry-name.ts'
-import { makeFolder, replaceFile } from '../safe-fs/writing.ts'
-import { inWorktree, ownPlace, type Worktree } from './folder.ts'
+import { makeFolder, replaceFile } from '../safe-fs/write-file.ts'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
+import { inWorktree, ownPlace, type Worktree } from './open-worktree.ts'
 import { type CommitName, listCommits, listFiles, nameCommits } from './unsaved-work.ts'
 
 export interface Commit {

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { failed, type Outcome, type Problem, problem, refuse } from '../problem.ts'
-import { openDirectory, openFolders } from '../safe-fs/directory.ts'
+import { listNames, openDirectory, openFolders } from '../safe-fs/directory.ts'
 import { showName } from '../safe-fs/entry-name.ts'
-import { listNames } from '../safe-fs/listing.ts'
-import { type FoundWorktree, inWorktree, ownPlace, WORKTREE } from './folder.ts'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
+import { type FoundWorktree, inWorktree, ownPlace, WORKTREE } from './open-worktree.ts'
 
 export interface CommitName {
   readonly hash: string

@@ -1,11 +1,14 @@
 import { basename } from 'node:path'
 import { type FoundWorkspace, planFromManifests, planText, readPlan } from '../../../runs/plan/read-plan.ts'
 import type { AgentInput } from '../../../runs/plan/schema.ts'
-import { isExpectedAnyway } from '../../../workspaces/instructions.ts'
-import { parseInstructions, type ReadInstructions } from '../../../workspaces/instructions-reader.ts'
+import {
+  isExpectedAnyway,
+  parseInstructions,
+  type ReadInstructions,
+} from '../../../workspaces/instructions.ts'
 import { attempt, ProblemError } from '../../../workspaces/problem.ts'
 import { openPart } from '../../../workspaces/safe-fs/directory.ts'
-import { readSmall } from '../../../workspaces/safe-fs/small-file.ts'
+import { readSmall } from '../../../workspaces/safe-fs/read-file.ts'
 import type { Problem } from '../../../yaml/problem.ts'
 import { findWorkspaces, refused } from '../find-workspaces.ts'
 

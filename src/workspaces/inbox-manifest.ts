@@ -3,7 +3,6 @@ import { closeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Limits } from './limits.ts'
 import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
-import { readContent } from './safe-fs/content.ts'
 import {
   type Opened,
   type OpenFile,
@@ -13,7 +12,8 @@ import {
   openSeen,
 } from './safe-fs/directory.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
-import { walkTree } from './safe-fs/walk.ts'
+import { readContent } from './safe-fs/read-file.ts'
+import { walkTree } from './safe-fs/walk-tree.ts'
 
 /** An input as the agent finds it. */
 export interface Input {

@@ -1,9 +1,8 @@
 import type { BigIntStats } from 'node:fs'
 import type { Limits } from '../limits.ts'
 import { type Problem, ProblemError, problem, refuse } from '../problem.ts'
-import { type Directory, lookAt, openFolder, showIn, trapOf } from './directory.ts'
+import { type Directory, listNames, lookAt, openFolder, showIn, trapOf } from './directory.ts'
 import { readName } from './entry-name.ts'
-import { listNames } from './listing.ts'
 import type { Pace } from './pace.ts'
 
 export interface Entry {

@@ -5,7 +5,7 @@ import { type Problem, ProblemError, problem, refuse } from '../problem.ts'
 import type { WithheldSeen } from '../withheld.ts'
 import { type Directory, lookAt, type OpenFile, openFolders, openSeen, trapOf } from './directory.ts'
 import type { Pace } from './pace.ts'
-import { walkTree } from './walk.ts'
+import { walkTree } from './walk-tree.ts'
 
 /** A regular file that was seen; it is opened later, and must then be the same one. */
 export interface Found {

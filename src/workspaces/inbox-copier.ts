@@ -1,23 +1,30 @@
 import { hash } from 'node:crypto'
 import { closeSync, fchmodSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { formatBytes, type Limits } from '../limits.ts'
-import { type Input, type Manifest, manifestOf, REFERENCES } from '../manifest.ts'
-import { ProblemError, refuse } from '../problem.ts'
-import { readContent } from './content.ts'
+import { type Input, type Manifest, manifestOf, REFERENCES } from './inbox-manifest.ts'
+import { formatBytes, type Limits } from './limits.ts'
+import { ProblemError, refuse } from './problem.ts'
 import {
   type Directory,
+  listNames,
   type OpenFile,
   openDirectory,
   openFile,
   openFolder,
   openFolders,
-} from './directory.ts'
-import { listNames } from './listing.ts'
-import { type Pace, startPace } from './pace.ts'
-import { removeTree } from './removal.ts'
-import { type Found, openFound } from './selection.ts'
-import { createFile, makeFolder, makeFolders, setMode, temporaryName, writeNew } from './writing.ts'
+} from './safe-fs/directory.ts'
+import { type Pace, startPace } from './safe-fs/pace.ts'
+import { readContent } from './safe-fs/read-file.ts'
+import { removeTree } from './safe-fs/remove-tree.ts'
+import { type Found, openFound } from './safe-fs/select-files.ts'
+import {
+  createFile,
+  makeFolder,
+  makeFolders,
+  setMode,
+  temporaryName,
+  writeNew,
+} from './safe-fs/write-file.ts'
 
 const DRAFT = '.inbox.'
 const MOST_LEFTOVERS = 1000

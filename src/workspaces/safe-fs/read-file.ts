@@ -1,10 +1,11 @@
 import { createHash, hash } from 'node:crypto'
-import { fstatSync, read, readSync, write } from 'node:fs'
+import { closeSync, fstatSync, read, readSync, write } from 'node:fs'
 import { promisify } from 'node:util'
-import { refuse } from '../problem.ts'
-import type { OpenFile } from './directory.ts'
+import { formatBytes } from '../limits.ts'
+import { problem, refuse } from '../problem.ts'
+import { type Directory, type Opened, type OpenFile, openFile, showIn } from './directory.ts'
 import type { Pace } from './pace.ts'
-import { writeAll } from './writing.ts'
+import { writeAll } from './write-file.ts'
 
 /** Up to here a file is read whole, by one synchronous call. */
 const SMALL = 256 * 1024
@@ -78,4 +79,41 @@ async function takeLarge(
 
 function changed(shown: string): never {
   refuse('changed', shown, 'was changed while it was being read')
+}
+
+/** Reads a whole file up to a limit. Refuses a file with a second name, which may be outside. */
+export function readSmall(directory: Directory, name: string, limit: number): Opened<Buffer> {
+  const opened = openFile(directory, name)
+  if (!opened.ok) return opened
+  const { fd, stat } = opened.value
+  const shown = showIn(directory, name)
+  try {
+    if (stat.nlink > 1n) {
+      return {
+        ok: false,
+        problem: problem('hard_link', shown, 'has another name, so that it may not be the agent’s'),
+      }
+    }
+    if (stat.size > BigInt(limit)) {
+      const [size, most] = [formatBytes(Number(stat.size)), formatBytes(limit)]
+      // A rounded number would hide a single byte over the limit.
+      const why = `is ${size === most ? `${stat.size} bytes` : size} large, and ${most} is the limit`
+      return { ok: false, problem: problem('too_large', shown, why) }
+    }
+    return { ok: true, value: readWhole(fd, Number(stat.size)) }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** The file may have become shorter; anything appended now is read next time. */
+function readWhole(fd: number, size: number): Buffer {
+  const buffer = Buffer.allocUnsafe(size)
+  let done = 0
+  while (done < size) {
+    const count = readSync(fd, buffer, done, size - done, done)
+    if (count === 0) break
+    done += count
+  }
+  return buffer.subarray(0, done)
 }

@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { errnoOf, ProblemError, problem, problemOf } from '../problem.ts'
-import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
-import { changeMode } from './folder-mode.ts'
-import { namesIn } from './listing.ts'
+import { changeMode, type Directory, lookAt, namesIn, openFolder, showIn } from './directory.ts'
 import type { Pace } from './pace.ts'
 
 const DISK_ERRORS: ReadonlySet<string> = new Set(['EROFS', 'ENOSPC', 'EDQUOT'])
