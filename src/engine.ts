@@ -17,6 +17,7 @@ import { handlerTable } from './engine-handlers.ts'
 import { createGithubTeam, type GithubTeam } from './github/github.ts'
 import type { GitHub } from './github/port.ts'
 import { githubAction } from './github/team/command.ts'
+import { CONFIDENTIAL_PROMPT } from './github/terms.ts'
 import { createHalt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
 import { createConversations } from './messages/conversations.ts'
@@ -101,6 +102,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   })
   let team: Team = createTeam(configured)
   let closed = false
+  const promptOf = (agent: string, nonce?: string) =>
+    renderPrompt(agent, team, registry, {
+      nonce,
+      notes: team.isConfidential(agent) ? CONFIDENTIAL_PROMPT : [],
+    })
 
   const conversations = createConversations()
   const haltState = createHaltState()
@@ -146,7 +152,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     log,
     runtimes: options.runtimes ?? [],
     team: () => team,
-    prompt: (agent, nonce) => renderPrompt(agent, team, registry, nonce),
+    prompt: promptOf,
     listen: (agent, nonce, respond) =>
       createListener({
         ...{ registry, nonce, respond },
@@ -248,7 +254,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     looksOnly: (type) => handlers[type]?.looksOnly === true,
     prompt(agent) {
       const name = team.resolve(agent)
-      return name === undefined ? undefined : renderPrompt(name, team, registry)
+      return name === undefined ? undefined : promptOf(name)
     },
     async begin(url) {
       await webhooks.begin()

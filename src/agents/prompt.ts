@@ -1,16 +1,26 @@
 import { z } from 'zod'
 import type { Team } from '../commands/team.ts'
 import type { AgentConfig } from '../config/config.ts'
-import { DISCREET_PROMPT } from '../github/core/roles.ts'
-import { isForModerators } from '../github/discretion.ts'
 import type { CommandDefinition } from '../protocol/command.ts'
 import type { Registry } from '../protocol/registry.ts'
 import { considerSend, firstVerdict } from '../rules/consider.ts'
 import { decideAction } from '../rules/decide.ts'
 import { ACTIONS, type Action } from '../rules/rule.ts'
 
+export interface PromptExtras {
+  /** Every command must carry it, where commands are read off a screen. */
+  readonly nonce?: string | undefined
+  /** Lines of other features for this agent. */
+  readonly notes?: readonly string[]
+}
+
 /** The text that teaches one agent the protocol: its name, whom it may write to, what it may do (S0.24, S1.16). */
-export function renderPrompt(name: string, team: Team, registry: Registry, nonce?: string): string {
+export function renderPrompt(
+  name: string,
+  team: Team,
+  registry: Registry,
+  { nonce, notes = [] }: PromptExtras = {},
+): string {
   const agent = team.config.agents.find((one) => one.name === name)!
   const others = team.config.agents.filter((one) => one.name !== name)
   // Not remembered, as the door's decisions are: of most pairs nothing will ever be heard again.
@@ -41,7 +51,7 @@ export function renderPrompt(name: string, team: Team, registry: Registry, nonce
       : [`A person is asked first for: ${asked.map((other) => other.name).join(', ')}.`]),
     ...permitted(name, team, reachable.length > 0),
     ...delegating(name, team),
-    ...(isForModerators(team, name) ? ['', ...DISCREET_PROMPT] : []),
+    ...(notes.length === 0 ? [] : ['', ...notes]),
     '',
     'Commands:',
     ...registry.all().map(commandLine),

@@ -38,6 +38,8 @@ export interface Sessions {
   /** The last that an agent said since the service found or started it, oldest first. */
   recentOutput(agent: string): readonly SaidText[]
   setPaused(agent: string, paused: boolean): void
+  /** Calls the listener whenever a paused agent is resumed. */
+  onResumed(listener: (agent: string) => void): void
   isPaused(agent: string): boolean
   /** A hook of the agent's program calls. */
   hook(agent: string, event: unknown, gone: AbortSignal): Promise<unknown>
@@ -87,6 +89,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** Sessions on their way out. */
   const ending = new Map<string, Promise<unknown>>()
   const paused = new Set<string>()
+  const resumeListeners: ((agent: string) => void)[] = []
   /** To be started when a halt is over. */
   const postponed = new Set<string>()
   const runtimes = new Map(options.runtimes.map((runtime) => [runtime.name, runtime]))
@@ -246,7 +249,9 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (hold) paused.add(name)
       else paused.delete(name)
       running.get(name)?.delivery?.look()
+      if (!hold) for (const resumed of resumeListeners) resumed(name)
     },
+    onResumed: (listener) => void resumeListeners.push(listener),
     async hook(name, event, gone) {
       const session = await running.get(name)?.started
       if (session?.hook === undefined) {

@@ -12,17 +12,22 @@ export interface Team {
   resolve(name: string): string | undefined
   /** The person of that name, whatever its case; the operator is not among them. */
   person(name: string): Person | undefined
+  /** Only moderators may read what this agent says (S3.15). */
+  isConfidential(agent: string): boolean
 }
 
 export function createTeam(config: Config): Team {
   const rules = compileRules(config)
   const people = new Map(config.people.map((person) => [foldName(person.name), person]))
+  const resolve = (name: string) => findParty(rules, name)?.name
+  const confidential = new Set(config.confidential.map(resolve))
   return {
     config,
     rules,
     names: config.agents.map((agent) => agent.name),
-    resolve: (name) => findParty(rules, name)?.name,
+    resolve,
     person: (name) => (AGENT_NAME.test(name) ? people.get(foldName(name)) : undefined),
+    isConfidential: (agent) => confidential.has(agent),
   }
 }
 

@@ -7,6 +7,7 @@ import {
   type ActionKind,
   type ActionPolicy,
   CONDITION,
+  CONFIDENTIAL_ROLES,
   type RouteStep,
   type Routes,
   TEAM_ROLES,
@@ -276,6 +277,11 @@ export function resolveGithub(
     routes,
     schedule,
   }
+}
+
+/** Names, as written, of the agents that fill a confidential role. */
+export function confidentialAgents(github: GithubConfig | undefined): readonly string[] {
+  return github === undefined ? [] : CONFIDENTIAL_ROLES.map((role) => github.team[role] ?? role)
 }
 
 type Written = NonNullable<GithubInput>

@@ -6,7 +6,7 @@ import { PROGRAMS, type ProgramName } from '../base/program-names.ts'
 import type { ModelSettings } from '../llm/model-settings.ts'
 import type { AgentPolicy, Approval, Permissions, Policy, Rule, RuleSet } from '../rules/rule.ts'
 import type { Locate, Report } from '../yaml/problem.ts'
-import { type GithubConfig, resolveGithub } from './github.ts'
+import { confidentialAgents, type GithubConfig, resolveGithub } from './github.ts'
 import { type Limits, resolveLimits } from './limits.ts'
 import { decidingLines } from './lines.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
@@ -54,6 +54,8 @@ export interface Config extends Policy {
   readonly tasks: TasksConfig
   readonly runs: RunsConfig
   readonly webhooks: readonly WebhookConfig[]
+  /** Names, as written, of the agents whose output only moderators may read. */
+  readonly confidential: readonly string[]
   /** Undefined: GitHub webhooks are refused. */
   readonly github?: GithubConfig
   /** How the terminal of `orc up` signals that a person is asked. */
@@ -112,10 +114,11 @@ function githubOf(
   people: readonly Person[],
   report: Report,
   warn: Report,
-): Pick<Config, 'github'> {
+): Pick<Config, 'github' | 'confidential'> {
   const { approvers } = resolveApproval({ approvers: input.github?.approvers }, ['github'], people, report)
   const github = resolveGithub(input.github, Object.keys(input.agents), approvers, report, warn)
-  return github === undefined ? {} : { github }
+  const confidential = confidentialAgents(github)
+  return github === undefined ? { confidential } : { confidential, github }
 }
 
 function resolveAgents(

@@ -15,6 +15,7 @@ import { createCallbacks } from './team/callbacks.ts'
 import { createDelegating } from './team/delegating.ts'
 import { createEnding } from './team/ending.ts'
 import { createEscalating } from './team/escalating.ts'
+import { filterReport } from './team/filter-reports.ts'
 import { createHealth, type GithubState } from './team/health.ts'
 import { type Incoming, type Received, receive } from './team/inbound.ts'
 import { startLoop } from './team/loop.ts'
@@ -57,9 +58,6 @@ export interface GithubTeamOptions {
 }
 
 const ASK_AGAIN_MS = 500
-const ENDS = /^task\.(?:completed|failed|cancelled|skipped)$/
-/** Approved too: the policy may have become another since it was asked, and then it is not done. */
-const VERDICTS = /^human\.(?:rejected|expired|withdrawn|approved|modified)$/
 
 export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const { parts: given, handle, verdicts, github, env } = options
@@ -88,7 +86,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
     },
   }
   const proposals = createProposals(parts)
-  const delegating = createDelegating(parts)
+  const delegating = createDelegating(parts, () => bringing.kick())
   const escalating = createEscalating(parts)
   const ending = createEnding(parts, proposals, delegating, escalating)
   const isHalted = () => haltState.halted() !== undefined || team().config.github === undefined
@@ -113,6 +111,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
     parts: { ...parts, mailboxes: given.mailboxes },
     ...{ handle, proposals, health },
     flagged: () => calling.kick(),
+    proposed: () => acting.kick(),
   })
   const callbacks = createCallbacks(parts, members, env)
   const bringing = startLoop(callbacks, clock, log, isHalted)
@@ -120,20 +119,22 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   let begun = false
   let underWay: Promise<unknown> = Promise.resolve()
 
-  /** What the audit says of tasks and verdicts sets the team going; the store says what there is to do. */
-  const stopListening = store.onCommit((entries) => {
-    if (!begun) return
-    for (const { type, data, subject } of entries) {
-      if (ENDS.test(type)) follow(() => ending.look(parseId('task', String(data?.task_id)) ?? 0))
-      else if (type === 'action.resume_session' && subject !== undefined)
-        follow(() => ending.forgive(subject))
-      else if (VERDICTS.test(type)) follow(() => refused(String(data?.request_id)))
-    }
-    if (entries.some(({ type }) => type === AUDIT.task)) bringing.kick()
-    // A report may have held something for moderators; whether it did, the audit does not know.
-    if (entries.some(({ type }) => ENDS.test(type))) calling.kick()
-    // Whatever was committed may have made something ready; looking costs one query.
-    if (entries.some(({ type }) => type.startsWith('human.') || type.startsWith('github.'))) acting.kick()
+  // Events are only hints: each handler reads the state from the store, and `begin` catches up after a crash.
+  const { tasks, sessions } = given
+  tasks.onReport(async (tx, task, said) => {
+    const filtered = await filterReport(tx, parts.redact, task, said)
+    if (filtered?.isFlagged) tx.afterCommit(() => calling.kick())
+    return filtered
+  })
+  tasks.onEnded(({ id }) => {
+    if (begun) follow(() => ending.look(parseId('task', id)!))
+  })
+  sessions.onResumed((agent) => {
+    if (begun) follow(() => ending.forgive(agent))
+  })
+  // Approvals matter too: if the policy has changed since people were asked, an approved action is refused.
+  verdicts.onDecided((request) => {
+    if (begun) follow(() => refused(request))
   })
 
   function follow(act: () => Promise<void>) {
@@ -219,7 +220,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
       acting.kick()
     },
     async close() {
-      stopListening()
+      begun = false
       await missed.close()
       await underWay
       await working.close()

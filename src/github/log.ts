@@ -1,7 +1,7 @@
 import { formatId } from '../base/ids.ts'
 import type { Reader } from '../store/store.ts'
 import { type Action, describeAction } from './core/action.ts'
-import { isDiscreet } from './core/roles.ts'
+import { isConfidentialRole } from './core/roles.ts'
 import { type GithubAction, readActions } from './store/actions.ts'
 import { readDeliveries } from './store/deliveries.ts'
 import { readHalted } from './store/health.ts'
@@ -72,7 +72,7 @@ function shownAction(row: GithubAction): GithubLog['actions'][number] {
   const action = JSON.parse(row.action) as Action
   const { kind, ...fields } = action
   // What this role says of people is for moderators.
-  const isQuiet = isDiscreet(row.work.slice(row.work.lastIndexOf('/') + 1))
+  const isQuiet = isConfidentialRole(row.work.slice(row.work.lastIndexOf('/') + 1))
   return {
     ...{ key: row.key, agent: row.agent, repository: row.repository, kind, fields, state: row.state },
     ...{ text: describeAction(action), at: row.created_at },

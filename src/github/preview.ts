@@ -6,7 +6,7 @@ import { authorOf, type GitHubEvent, isNewcomer, saidIn } from './core/event.ts'
 import { isPaused } from './core/pause.ts'
 import { DEFAULT_POLICIES, judge } from './core/policy.ts'
 import { parseResult, readReport } from './core/report.ts'
-import { isDiscreet } from './core/roles.ts'
+import { isConfidentialRole } from './core/roles.ts'
 import { COMMAND_ROLES, DEFAULT_ROUTES, holds } from './core/routing.ts'
 import { maySay, readSlashCommands } from './core/slash.ts'
 import { whyNotOurs } from './team/ours.ts'
@@ -169,7 +169,7 @@ export interface PreviewedReport {
 /** What would become of a report of that role about this event. */
 export function previewReport(team: Team, event: GitHubEvent, role: string, said: string): PreviewedReport {
   const settings = team.config.github!
-  const parted = partConduct(parseResult(said), isDiscreet(role))
+  const parted = partConduct(parseResult(said), isConfidentialRole(role))
   const flags = parted?.flags.length ?? 0
   const read = readReport(parted?.rest ?? said, {
     delegation: `${event.id}/${role}`,

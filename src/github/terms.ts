@@ -22,6 +22,18 @@ export interface ActionPolicy {
 /** The five of the documents (S3.3). Others bring a role in orc.yaml. */
 export const TEAM_ROLES = ['concierge', 'triage', 'lifecycle', 'scribe', 'community'] as const
 
+/** Roles whose output may be about a person's conduct: only moderators read what their agents say (S3.15). */
+export const CONFIDENTIAL_ROLES: readonly string[] = ['community'] satisfies (typeof TEAM_ROLES)[number][]
+
+/** Tells a confidential agent how to flag conduct. Part of its prompt and of no task, because others read tasks. */
+export const CONFIDENTIAL_PROMPT: readonly string[] = [
+  'In the GitHub team: if a text may violate the code of conduct, your result is an array of two objects, your report and',
+  '{"message_type": "coc_violation_flag", "violation": {"severity": "high|medium|low", "confidence": 0.85,',
+  '"violation_type": "harassment|discrimination|spam|rudeness|other", "location": "issue #1, comment by @login"},',
+  '"context": {"excerpt": "the words it is about", "user_history": "…", "thread_context": "…"},',
+  '"recommended_action": "…"}. Only moderators read the flag. It triggers no action, and the person is not notified.',
+]
+
 /** One agent's part in what an event sets in motion. */
 export interface RouteStep {
   /** A role such as triage, or an agent. */

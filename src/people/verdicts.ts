@@ -33,6 +33,10 @@ type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnswer: AnswerCheck) {
   const telling = createTelling(parts)
   const held = createHeld(parts, handlers)
+  const decidedListeners: ((request: string) => void)[] = []
+  const notifyDecided = (request: string) => {
+    for (const listener of decidedListeners) listener(request)
+  }
 
   async function decide(principal: Principal, id: string, verdict: Verdict): Promise<Decided> {
     if (principal.kind === 'agent') {
@@ -173,6 +177,7 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
     const { tx, row, person } = work
     await decideHumanRequest(tx, row.id, { state, by: person.name, comment })
     await clearTimer(tx, 'expire_request', formatId('req', row.id))
+    tx.afterCommit(() => notifyDecided(formatId('req', row.id)))
     tx.audit({
       ...(await entry(work, state, comment)),
       text: `${formatId('req', row.id)} ${state}: ${row.question}${remark(comment)}`,
@@ -217,6 +222,7 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
     if (row === undefined) return
     const closed = await decideHumanRequest(tx, row.id, { state: 'expired', by: ORCHESTRATOR, comment: null })
     if (!closed) return
+    tx.afterCommit(() => notifyDecided(id))
     tx.audit({
       type: 'human.expired',
       class: 'internal',
@@ -234,7 +240,14 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
 
   parts.timers.on('unpark', (tx, pair) => held.letGoOn(tx, pair))
 
-  return { decide, decideIn, whyNot, whyNoAnswer }
+  return {
+    decide,
+    decideIn,
+    whyNot,
+    whyNoAnswer,
+    /** Calls the listener after the commit in which a request was decided or expired; `req_7`. */
+    onDecided: (listener: (request: string) => void) => void decidedListeners.push(listener),
+  }
 }
 
 export type Verdicts = ReturnType<typeof createVerdicts>

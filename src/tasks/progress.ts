@@ -28,6 +28,8 @@ export interface ProgressOptions {
   perform(effect: Keyed<OutsideEffect>): void
   /** The task has ended while its worker was at it. After the commit, too. */
   cutShort(agent: string, task: string): void
+  /** The task has ended. After the commit, too. */
+  ended(task: Task): void
   /** What was ordered under that key is not needed any more. After the commit, too. */
   callOff(key: string): void
 }
@@ -35,7 +37,7 @@ export interface ProgressOptions {
 /** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
 export function createProgress(options: ProgressOptions) {
   const { messages, record, clocks, validators, timers, now, settings } = options
-  const { perform, cutShort, callOff } = options
+  const { perform, cutShort, callOff, ended } = options
   const breakers = createBreakers()
 
   /** Of a task that was read in this transaction; `words`: what an answer to the worker says, where somebody knows it better than the core. */
@@ -78,6 +80,7 @@ export function createProgress(options: ProgressOptions) {
     for (const found of record.found(before, task)) tx.audit(found)
     if (isEnd(task.state) && !isEnd(before.state)) {
       await messages.withdraw(tx, task, `${task.id} has ended`)
+      tx.afterCommit(() => ended(task))
       if (task.interrupts > before.interrupts) tx.afterCommit(() => cutShort(task.agent, task.id))
     }
     const reviewer = reviewerOf(before)

@@ -8,7 +8,6 @@ import type { Log } from '../base/log.ts'
 import type { HaltState } from '../commands/halt-state.ts'
 import type { Team } from '../commands/team.ts'
 import type { Config } from '../config/config.ts'
-import { isForModerators } from '../github/discretion.ts'
 import type { Models } from '../llm/llm.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { HumanRequestRow } from '../people/store/human-requests.ts'
@@ -70,6 +69,12 @@ export interface Tasks {
   approvalAsked(tx: Tx, task: string, asked: ApprovalAsked): Promise<void>
   /** `words` are for the asker. Says whether it was a task's, and so has told the asker. */
   approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean>
+  /** Lets another feature decide what is stored of the reports of its tasks. */
+  onReport(filter: ReportFilter): void
+  /** Applies the first filter that knows the task; without one the whole report is stored. */
+  filterReport(tx: Tx, task: Task, said: string): Promise<FilteredReport>
+  /** Calls the listener after the commit in which a task ended. Listeners catch up by themselves after a crash. */
+  onEnded(listener: (task: Task) => void): void
   readonly watch: SessionWatch
   /** Everything is halted: checks and judges are broken off, and nothing is set in motion. */
   halt(): void
@@ -82,6 +87,16 @@ export interface Tasks {
   /** Resolves when no check runs any more. */
   close(): Promise<void>
 }
+
+export interface FilteredReport {
+  /** The part of the report that is stored with the task. */
+  readonly result: string
+  /** Sends the report back to the agent. */
+  readonly problem?: string
+}
+
+/** Undefined: the task is not the filter's. */
+export type ReportFilter = (tx: Tx, task: Task, said: string) => Promise<FilteredReport | undefined>
 
 /** Without a judge of its own, the one of orc.yaml judges it. */
 export type Draft = Omit<TaskDraft, 'createdAt' | 'id'>
@@ -122,7 +137,7 @@ export function createTasks(options: TasksOptions): Tasks {
     async turnEnded(agent, lastWords) {
       outside.known(agent)
       // Others read what a task says of an agent that forgot to report.
-      await watch.turnEnded(agent, isForModerators(team(), agent) ? '' : lastWords)
+      await watch.turnEnded(agent, team().isConfidential(agent) ? '' : lastWords)
     },
     async exited(agent, why) {
       outside.known(agent)
@@ -175,7 +190,12 @@ export function createTasks(options: TasksOptions): Tasks {
     perform,
     cutShort: watch.cutShort.add,
     callOff: (key) => outside.callOff(key),
+    ended(task) {
+      for (const listener of endListeners) listener(task)
+    },
   })
+  const reportFilters: ReportFilter[] = []
+  const endListeners: ((task: Task) => void)[] = []
   let begun = false
   let isUp = false
 
@@ -235,6 +255,15 @@ export function createTasks(options: TasksOptions): Tasks {
     spendsOn: watch.spendsOn,
     wasCutShort: watch.cutShort.of,
     spoke: (tx, agent, task) => tx.afterCommit(() => watch.spoke(agent, task)),
+    onReport: (filter) => void reportFilters.push(filter),
+    async filterReport(tx, task, said) {
+      for (const filter of reportFilters) {
+        const filtered = await filter(tx, task, said)
+        if (filtered !== undefined) return filtered
+      }
+      return { result: said }
+    },
+    onEnded: (listener) => void endListeners.push(listener),
     ...createTaskVerdicts(tell),
     async begin() {
       begun = true

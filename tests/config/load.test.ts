@@ -73,6 +73,7 @@ describe('the smallest file', () => {
       },
       runs: { planner: undefined },
       webhooks: [],
+      confidential: [],
       notify: 'desktop',
       tmux: { socket: expect.stringMatching(/^orc-[0-9a-f]{10}$/), panesPerWindow: 4 },
       service: { host: '127.0.0.1', port: 7420, allowedHosts: [] },

@@ -2,7 +2,6 @@ import { RESERVED_NAMES } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { personBehind, type Team } from '../../commands/team.ts'
-import { isForModerators } from '../../github/discretion.ts'
 import { decideAction, readableLogs } from '../../rules/decide.ts'
 import type { Action } from '../../rules/rule.ts'
 import type { Call } from './call.ts'
@@ -65,5 +64,5 @@ export function visibleAgent(team: Team, { caller }: Pick<Call, 'caller'>, name:
 
 /** What this agent says, and what it takes to say it, is for moderators, and the caller is none. */
 export function isWithheld(team: Team, { caller }: Pick<Call, 'caller'>, agent: string): boolean {
-  return isForModerators(team, agent) && personBehind(team, caller.principal)?.role !== 'moderator'
+  return team.isConfidential(agent) && personBehind(team, caller.principal)?.role !== 'moderator'
 }

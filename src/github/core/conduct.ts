@@ -19,14 +19,16 @@ export const QUIET = JSON.stringify({
 })
 
 /**
- * Undefined where there is none. `isDiscreet`: of whoever looks after the tone, a wish that people look is about a person
+ * Undefined where there is none. `isConfidentialRole`: of whoever looks after the tone, a wish that people look is about a person
  * as well.
  */
-export function partConduct(said: unknown, isDiscreet = false): Parted | undefined {
+export function partConduct(said: unknown, isConfidentialRole = false): Parted | undefined {
   const messages = (Array.isArray(said) ? said : [said]).filter(isRecord)
   const flags = messages.filter(({ message_type }) => message_type === TYPE)
   const others = messages.filter(({ message_type }) => message_type !== TYPE)
-  const hints = others.filter((one) => hasConcern(one) || (isDiscreet && one.requires_human_review === true))
+  const hints = others.filter(
+    (one) => hasConcern(one) || (isConfidentialRole && one.requires_human_review === true),
+  )
   if (flags.length === 0 && hints.length === 0) return undefined
   // Nothing is done in public beside a flag, and its words about everything else could still tell of it.
   return { rest: QUIET, flags: flags.length > 0 ? flags : hints.map(hintOf) }

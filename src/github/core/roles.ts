@@ -57,7 +57,7 @@ export function isTeamRole(name: string): name is TeamRole {
 export const OTHER_ROLE = 'You work on a repository on GitHub, in the role that your team gave you.'
 
 /** What this role says of people is for moderators, so that its own words are never public. */
-export function isDiscreet(role: string): boolean {
+export function isConfidentialRole(role: string): boolean {
   return role === 'community'
 }
 

@@ -34,7 +34,7 @@ export interface GivenStep extends RouteStep {
 }
 
 /** Turns steps into tasks of agents, each step of each event once. */
-export function createDelegating({ tasks, team, settings, redact }: GithubParts) {
+export function createDelegating({ tasks, team, settings, redact }: GithubParts, delegated: () => void) {
   function delegationOf(
     work: string,
     role: string,
@@ -147,6 +147,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
       return
     }
     await beginWork(tx, work.id, parseId('task', begun.task.id)!)
+    tx.afterCommit(delegated)
     tx.audit({
       type: AUDIT.task,
       class: 'public',

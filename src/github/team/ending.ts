@@ -9,7 +9,7 @@ import { findTask } from '../../tasks/store/tasks.ts'
 import { isEnd, type Task } from '../../tasks/task.ts'
 import { afterOutcome, CLEAN } from '../core/pause.ts'
 import { readReport } from '../core/report.ts'
-import { isDiscreet } from '../core/roles.ts'
+import { isConfidentialRole } from '../core/roles.ts'
 import { type TaskError, taskError } from '../core/task-error.ts'
 import { keepStanding, readStanding } from '../store/health.ts'
 import { endWork, findWork, type GithubWork, openWork, putOffWork, workOfTask } from '../store/work.ts'
@@ -48,7 +48,7 @@ export function createEnding(
         retries: work.attempts,
         at: new Date(tx.now).toISOString(),
       })
-      const known = isDiscreet(work.role)
+      const known = isConfidentialRole(work.role)
         ? {
             ...error,
             error_message: 'Its words are not kept.',
@@ -166,7 +166,7 @@ export function createEnding(
 
 /** Why nothing is proposed is not said in public: it could be about a person. */
 function wordsOf({ role }: GithubWork, rationale: string, proposals: number): string {
-  if (isDiscreet(role)) return 'looked at'
+  if (isConfidentialRole(role)) return 'looked at'
   return proposals === 0 ? 'nothing proposed' : `${proposals} proposed. ${rationale}`
 }
 

@@ -1,7 +1,6 @@
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import type { Reader, Tx } from '../../store/store.ts'
 import { clearTimer, setTimer } from '../../store/timer-rows.ts'
-import { isForModerators } from '../discretion.ts'
 import { latestDeliveryAt } from '../store/deliveries.ts'
 import {
   countWaiting,
@@ -103,7 +102,7 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
       const lastDone = await lastDoneAt(reader, agent)
       const latest = own.get(agent)
       const fresh = latest !== undefined && now - latest.at < 2 * HEALTH_EVERY_MS ? latest.message : undefined
-      const said = fresh === undefined || isForModerators(team(), agent) ? NO_WORDS : fresh
+      const said = fresh === undefined || team().isConfidential(agent) ? NO_WORDS : fresh
       const issues: string[] = []
       const warnings: string[] = []
       if (halted) issues.push(`halted after ${failures} failures in a row: orc resume ${agent}`)

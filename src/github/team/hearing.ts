@@ -8,7 +8,7 @@ import { readReport } from '../core/report.ts'
 import { findWork, latestWorkAbout } from '../store/work.ts'
 import type { CocViolationFlag, HitlApprovalRequest, TeamMessage } from '../wire/codec.ts'
 import { askedOf } from './asked.ts'
-import { keepFlags } from './flags.ts'
+import { storeFlags } from './filter-reports.ts'
 import type { createHealth } from './health.ts'
 import type { Proposals } from './proposals.ts'
 import type { GithubParts } from './settings.ts'
@@ -19,8 +19,10 @@ export interface HearingOptions {
   handle: Handle
   proposals: Proposals
   health: Pick<ReturnType<typeof createHealth>, 'heard'>
-  /** Something for moderators may have come. */
+  /** A flag for moderators was stored. */
   flagged(): void
+  /** A proposal was stored. */
+  proposed(): void
 }
 
 export interface Told {
@@ -29,7 +31,7 @@ export interface Told {
 }
 
 /** What comes of each message of the protocol that a member says (S3.8–S3.16). */
-export function createHearing({ parts, handle, proposals, health, flagged }: HearingOptions) {
+export function createHearing({ parts, handle, proposals, health, flagged, proposed }: HearingOptions) {
   const { store, clock, redact } = parts
 
   /** A report of its task, checked before anything is done with it: what is wrong comes back as the answer. */
@@ -65,7 +67,7 @@ export function createHearing({ parts, handle, proposals, health, flagged }: Hea
     const work = await workFor(agent, message.inReplyTo, undefined)
     const task = work?.task ? await findTask(store, formatId('task', work.task)) : undefined
     await store.write(async (tx) => {
-      await keepFlags(tx, redact, {
+      await storeFlags(tx, redact, {
         asked: {
           delegation: `${work?.id ?? agent}/${hash('sha256', message.id).slice(0, 16)}`,
           task: task?.id ?? 'task_0',
@@ -103,6 +105,7 @@ export function createHearing({ parts, handle, proposals, health, flagged }: Hea
       for (const proposal of read.report.byApproval)
         await proposals.propose(tx, { work, proposal, rationale, requiresHitl: true, wantsReview: false })
     })
+    proposed()
   }
 
   return async (agent: string, message: TeamMessage, text: string): Promise<Told> => {

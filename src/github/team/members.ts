@@ -12,6 +12,9 @@ import { createViolations, isViolation, violation } from './violations.ts'
 const AGAIN_MS = 60_000
 const EVIDENCE = 'fetched in the protocol of the GitHub team'
 
+/** A malformed message cannot be decoded, so its text decides whether it may be a flag about conduct (S3.15). */
+const MAY_BE_FLAG = /coc_violation/i
+
 /** A member that speaks only the protocol's JSON: tasks go out to it as `task_delegation`, its messages come in (S3.1–S3.16). */
 export interface Members {
   /** What it has to do, as JSON of the protocol; waits when there is nothing. */
@@ -72,7 +75,7 @@ export function createMembers(options: HearingOptions): Members {
     try {
       return await read(agent, text)
     } catch (error) {
-      if (isViolation(error)) await violated(agent, text, error)
+      if (isViolation(error)) await violated(agent, error, MAY_BE_FLAG.test(text))
       throw error
     }
   }

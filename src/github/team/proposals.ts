@@ -8,7 +8,7 @@ import type { Tx } from '../../store/store.ts'
 import { setTimer } from '../../store/timer-rows.ts'
 import { type Action, actionKey, describeAction, numberOf, type Proposal } from '../core/action.ts'
 import type { Judged } from '../core/policy.ts'
-import { isDiscreet } from '../core/roles.ts'
+import { isConfidentialRole } from '../core/roles.ts'
 import { insertAction } from '../store/actions.ts'
 import type { GithubWork } from '../store/work.ts'
 import { GITHUB_ACTION } from './command.ts'
@@ -50,7 +50,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       number: numberOf(action) ?? work.number,
       action: JSON.stringify(action),
       confidence: confidence ?? null,
-      rationale: isDiscreet(work.role) ? '' : redact(rationale),
+      rationale: isConfidentialRole(work.role) ? '' : redact(rationale),
       state: STATES[judged.verdict],
       request: null,
       note: judged.reason,
@@ -93,7 +93,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       ...bound,
       question: `May ${work.agent} ${what} in ${work.repository}?`,
       // What it says of people is for moderators, and this is for all who decide (S3.15).
-      reason: isDiscreet(work.role) ? judged.reason : `${judged.reason}. ${redact(rationale)}`,
+      reason: isConfidentialRole(work.role) ? judged.reason : `${judged.reason}. ${redact(rationale)}`,
       action_hash: hashOf(bound),
       expires_at: expiresAt,
       approvers: approvers === undefined ? null : JSON.stringify(approvers),
@@ -123,7 +123,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     const text = questionText(
       {
         ...{ id, what, agent: work.agent, action: proposal.action, confidence: proposal.confidence },
-        words: isDiscreet(work.role) ? undefined : { rationale },
+        words: isConfidentialRole(work.role) ? undefined : { rationale },
         reason: judged.reason,
         quorum: judged.quorum,
         hours,

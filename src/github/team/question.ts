@@ -34,10 +34,10 @@ export function questionText(asked: Question, redact: (text: string) => string):
   ].join('\n')
 }
 
-function shown(action: Action, isDiscreet: boolean, redact: (text: string) => string): string[] {
+function shown(action: Action, isConfidentialRole: boolean, redact: (text: string) => string): string[] {
   const parts = partsOf(action)
   if (parts.length === 0) return []
-  if (isDiscreet) return ['', 'What it would write: `orc inbox`.']
+  if (isConfidentialRole) return ['', 'What it would write: `orc inbox`.']
   // Cleaned as a whole: of a secret that a cut goes through, the first half would stay.
   const text = redact(parts.join('\n\n').toWellFormed())
   const isCut = text.length > MOST_SHOWN

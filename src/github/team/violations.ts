@@ -1,6 +1,5 @@
 import { AppError } from '../../base/errors.ts'
 import { tellPeople } from '../../people/notices.ts'
-import { isForModerators } from '../discretion.ts'
 import type { GithubParts } from './settings.ts'
 
 /** So many within the time, and people hear of it. */
@@ -27,8 +26,8 @@ export function createViolations({
 }: Pick<GithubParts, 'store' | 'clock' | 'redact' | 'team'>) {
   const times = new Map<string, number[]>()
 
-  return async (agent: string, text: string, { message }: AppError): Promise<void> => {
-    if (isForModerators(team(), agent) || /coc_violation/i.test(text)) return
+  return async (agent: string, { message }: AppError, isFlag: boolean): Promise<void> => {
+    if (team().isConfidential(agent) || isFlag) return
     const now = clock.now()
     const recent = [...(times.get(agent) ?? []), now].filter((at) => now - at < WITHIN_MS)
     // Told; what comes then counts anew.

@@ -5,7 +5,6 @@ import { tooLong } from '../../commands/size.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import { noTask, ownTask, remember } from '../references.ts'
 import { refusalError } from '../refusal.ts'
-import { takeReport } from '../taken-report.ts'
 import { isEnd, type Task } from '../task.ts'
 import { problemWith } from '../validation/result-schema.ts'
 
@@ -27,9 +26,8 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
     if (ended !== undefined && saidIn === undefined) return unclear(ended, task)
     const report = formatId('msg', await tx.nextKey('msg'))
     const { status } = fields
-    const { result, problem = misfit(task, fields.result) } = await takeReport(
+    const { result, problem = misfit(task, fields.result) } = await parts.tasks.filterReport(
       tx,
-      parts.redact,
       task,
       fields.result,
     )

@@ -33,16 +33,19 @@ async function askPrompt(location: TeamLocation, name: string): Promise<PromptAn
 
 async function readPrompt(location: TeamLocation, name: string): Promise<PromptAnswer> {
   const config = await loadTeam(location)
-  const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }] = await Promise.all([
-    import('../../../commands/identity.ts'),
-    import('../../../agents/prompt.ts'),
-    import('../../../commands/team.ts'),
-    import('../../../protocol/registry.ts'),
-  ])
+  const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }, { CONFIDENTIAL_PROMPT }] =
+    await Promise.all([
+      import('../../../commands/identity.ts'),
+      import('../../../agents/prompt.ts'),
+      import('../../../commands/team.ts'),
+      import('../../../protocol/registry.ts'),
+      import('../../../github/terms.ts'),
+    ])
   const team = createTeam(config)
   const agent = team.resolve(name)
   if (agent === undefined) {
     throw unknownAgent(team, name)
   }
-  return { agent, prompt: renderPrompt(agent, team, createRegistry()) }
+  const notes = team.isConfidential(agent) ? CONFIDENTIAL_PROMPT : []
+  return { agent, prompt: renderPrompt(agent, team, createRegistry(), { notes }) }
 }

@@ -1,0 +1,118 @@
+import { hash } from 'node:crypto'
+import type { Tx } from '../../store/store.ts'
+import type { Task } from '../../tasks/task.ts'
+import type { FilteredReport } from '../../tasks/tasks.ts'
+import { isQuiet, partConduct, QUIET, unfitFlag } from '../core/conduct.ts'
+import { type Asked, enveloped, parseResult, type Report, readReport } from '../core/report.ts'
+import { isConfidentialRole } from '../core/roles.ts'
+import { insertConduct } from '../store/conduct.ts'
+import { encodeTeamMessage, readTeamMessage } from '../wire/codec.ts'
+import { askedOf, type WorkContext } from './asked.ts'
+
+const NOT_STORED = 'The report does not follow the protocol and was not stored.'
+const UNFIT =
+  'the result must be one JSON object with status, confidence_score, actions_taken and rationale, within the limits that the task names'
+
+/**
+ * Decides what is stored of a report from the GitHub team. Conduct flags go to moderators only: no task, message or
+ * audit entry contains them, and a report is never sent back because of one (S3.15).
+ */
+export async function filterReport(
+  tx: Tx,
+  redact: (text: string) => string,
+  task: Task,
+  said: string,
+): Promise<(FilteredReport & { isFlagged?: boolean }) | undefined> {
+  const { github_work: id, role, repository = '', number } = task.context as Partial<WorkContext>
+  if (typeof id !== 'string' || typeof role !== 'string') return undefined
+  const asked = askedOf({ id, agent: task.agent, role, number: number ?? null }, task)
+  const value = parseResult(said)
+  const parted = partConduct(value, isConfidentialRole(role))
+  if (parted !== undefined) {
+    await storeFlags(tx, redact, { asked, repository, flags: parted.flags })
+    return { result: QUIET, isFlagged: true }
+  }
+  const read = readReport(said, asked)
+  if (read.ok && isQuiet(value)) return { result: QUIET }
+  if (read.ok) return { result: isConfidentialRole(role) ? withoutText(value, read.report) : said }
+  // An invalid report of a confidential role is neither stored nor quoted.
+  return isConfidentialRole(role)
+    ? { result: NOT_STORED, problem: UNFIT }
+    : { result: said, problem: read.problem }
+}
+
+const REMOVED = 'The text of the agent is not stored.'
+
+/** Keeps the proposals of a confidential role without their explanations, and of a failure only its type. */
+function withoutText(said: unknown, { completion }: Report): string {
+  if (completion.status !== 'failure') {
+    const messages = (Array.isArray(said) ? said : [said]) as Record<string, unknown>[]
+    return JSON.stringify(messages.map(storedFields))
+  }
+  const { errorType = '', isRecoverable = false } = completion.error ?? {}
+  return JSON.stringify({
+    status: 'failure',
+    rationale: REMOVED,
+    error: {
+      error_type: KNOWN_ERRORS.has(errorType) ? errorType : 'agent_error',
+      error_message: REMOVED,
+      is_recoverable: isRecoverable,
+    },
+  })
+}
+
+const STORED_FIELDS: ReadonlySet<string> = new Set([
+  ...['message_type', 'status', 'confidence_score', 'actions_taken'],
+  ...['approval_needed_for', 'timeout_hours', 'proposed_action', 'confidence'],
+])
+
+function storedFields(message: Record<string, unknown>): Record<string, unknown> {
+  const stored = Object.entries(message).filter(([field]) => STORED_FIELDS.has(field))
+  return { ...Object.fromEntries(stored), rationale: REMOVED }
+}
+
+const KNOWN_ERRORS: ReadonlySet<string> = new Set([
+  'ci_trigger_failed',
+  'insufficient_context',
+  'api_error',
+  'timeout',
+])
+
+export interface FlaggedConduct {
+  readonly asked: Asked
+  readonly repository: string
+  readonly flags: readonly Record<string, unknown>[]
+}
+
+/** Stores each flag of a piece of work once, however often the agent repeats it. Writes no audit entry (C12). */
+export async function storeFlags(
+  tx: Tx,
+  redact: (text: string) => string,
+  { asked, repository, flags }: FlaggedConduct,
+): Promise<void> {
+  for (const [index, flag] of flags.entries()) {
+    await insertConduct(tx, {
+      id: hash('sha256', `conduct/${asked.delegation}/${index}`).slice(0, 32),
+      repository,
+      number: asked.number ?? null,
+      flag: redact(encodeFlag(flag, asked, index)),
+    })
+  }
+}
+
+function encodeFlag(flag: Record<string, unknown>, asked: Asked, index: number): string {
+  const read = readTeamMessage(completeFlag(flag, asked, index))
+  if (read.ok) return encodeTeamMessage(read.message)
+  const unfit = readTeamMessage(completeFlag(unfitFlag(flag), asked, index))
+  if (!unfit.ok) throw new Error(`the replacement flag does not follow the protocol: ${unfit.problem}`)
+  return encodeTeamMessage(unfit.message)
+}
+
+function completeFlag(flag: Record<string, unknown>, asked: Asked, index: number): Record<string, unknown> {
+  return {
+    privacy_level: 'PRIVATE_TO_MODERATORS',
+    ...enveloped(flag, asked, index),
+    message_type: 'coc_violation_flag',
+    from_agent: asked.role,
+  }
+}
