@@ -150,6 +150,7 @@ async function timeTimers(count: number): Promise<number> {
     seal,
     genesis: genesisHash,
     now: Date.now,
+    checkRows: async () => [],
   })
   const after = (ms: number, callback: () => void) => {
     const timeout = setTimeout(callback, ms)

@@ -9,21 +9,30 @@ import { announceService } from './api/service-file.ts'
 import { genesisHash } from './audit/chain.ts'
 import { openRedactor, type Redactor } from './audit/redact.ts'
 import { sealWith } from './audit/seal.ts'
-import { openWitness } from './audit/witness.ts'
+import type { ChainMark } from './audit/verify.ts'
+import { type AuditVerdict, verifyAudit } from './audit/verify-store.ts'
+import { openWitness, readWitness } from './audit/witness.ts'
 import type { Clock } from './base/clock.ts'
 import { AppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import { ownCommand } from './base/own-command.ts'
 import { VERSION } from './base/version.ts'
 import type { AddedCommand } from './commands/handler.ts'
-import { type Config, type GithubConfig, type LoadedConfig, makeStateFolder } from './config/config.ts'
-import { loadTeam } from './config/load-team.ts'
+import {
+  type Config,
+  type GithubConfig,
+  type LoadedConfig,
+  makeStateFolder,
+  readConfig,
+} from './config/config.ts'
 import { type ConfigStatus, watchConfig } from './config/watch.ts'
 import { type Engine, openEngine } from './engine.ts'
 import { createOctokit } from './github/octokit/github.ts'
 import type { GitHub } from './github/port.ts'
 import type { ToolDefinition } from './llm/llm.ts'
 import { createModels } from './llm/sdk/models.ts'
+import { checkMessages, openMessageCursor } from './messages/store/check-messages.ts'
+import { findChangedRequest } from './people/store/check-requests.ts'
 import { createAnyProgram } from './programs/any/program.ts'
 import { createClaudeCode } from './programs/claude-code/program.ts'
 import { createCodex } from './programs/codex/program.ts'
@@ -88,7 +97,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   const store = await openStore(config, clock, redactor, describeListen(listen))
   const ending: Ending[] = []
   try {
-    const witness = openWitness(join(config.stateFolder, 'audit.witness'), store)
+    const witness = openWitness(witnessFile(config), store)
     ending.push(() => witness.close())
     const models = createModels({ settings: () => engine.team().config.models, clock, log })
     let opened: Engine | undefined
@@ -118,7 +127,9 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     const operatorToken = await readOrMakeOperatorToken(config.stateFolder, engine.tokens)
     const watch = watchConfig({
       config,
-      engine,
+      now: clock.now,
+      apply: engine.reload,
+      audit: (draft) => store.write((tx) => tx.audit(draft)),
       log,
       enabled: options.watch === true,
       load: readTeam,
@@ -131,7 +142,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       startedAt,
       configStatus: watch.status,
       storePlace: config.store.shown,
-      witness: witness.read,
+      verifyAudit: () => verifyStoredAudit(store, witness.read()),
       onStop: askToStop,
       pages: PAGES,
     })
@@ -191,9 +202,19 @@ function ifTaken(error: unknown): undefined {
   if (cause?.code !== 'EADDRINUSE') throw error
 }
 
-/** orc.yaml as the service would take it: its own keys and every runtime's settings checked. */
+/** Reads orc.yaml as the service does: runtimes and programs check the settings of their agents too. */
 export function readTeam(file: string): LoadedConfig {
-  return loadTeam(file, runtimesOn({ clock: SYSTEM_CLOCK, log: SILENT }))
+  const loaded = readConfig(file)
+  if (!loaded.ok) return loaded
+  const runtimes = runtimesOn({ clock: SYSTEM_CLOCK, log: SILENT })
+  const problems = loaded.config.agents.flatMap((agent) => {
+    const runtime = runtimes.find(({ name }) => name === agent.runtime)
+    const found = runtime?.check({ program: agent.program, settings: agent.with }) ?? []
+    return found.map(({ path, message, hint }) =>
+      loaded.problemAt(['agents', agent.name, 'with', ...path], message, hint),
+    )
+  })
+  return problems.length === 0 ? loaded : { ok: false, problems }
 }
 
 /** What is wrong with the settings of a program, as plan.yaml has them under `with`. */
@@ -264,13 +285,30 @@ function toolsOf({ registry }: Engine): ToolDefinition[] {
   }))
 }
 
-/** The store without the service, for what must work while it is stopped: tokens, verification, the doctor. */
-export async function openOffline(
-  config: Config,
-): Promise<{ store: Store; tokens: Tokens; close(): Promise<void> }> {
+export interface OfflineStore {
+  store: Store
+  tokens: Tokens
+  verifyAudit(): Promise<AuditVerdict>
+  close(): Promise<void>
+}
+
+/** The store without the service, for commands that work while it is stopped: tokens, verification, the doctor. */
+export async function openOffline(config: Config): Promise<OfflineStore> {
   const redactor = await openRedactor()
   const store = await openStore(config, SYSTEM_CLOCK, redactor, 'not listening: an offline command')
-  return { store, tokens: await openTokens(store, SYSTEM_CLOCK.now), close: () => store.close() }
+  return {
+    store,
+    tokens: await openTokens(store, SYSTEM_CLOCK.now),
+    verifyAudit: () => verifyStoredAudit(store, readWitness(witnessFile(config))),
+    close: () => store.close(),
+  }
+}
+
+const witnessFile = ({ stateFolder }: Config) => join(stateFolder, 'audit.witness')
+
+/** The chain, and the messages and requests that it vouches for. */
+export function verifyStoredAudit(store: Store, witness?: ChainMark): Promise<AuditVerdict> {
+  return verifyAudit(store, { openMessages: openMessageCursor, findChangedRequest }, witness)
 }
 
 /**
@@ -297,6 +335,7 @@ async function openStore(config: Config, clock: Clock, redactor: Redactor, addre
     seal: sealWith(redactor),
     genesis: genesisHash,
     now: clock.now,
+    checkRows: checkMessages,
   }
   if (config.store.engine === 'sqlite') return openSqliteStore(config.store.file, options)
   const { openPostgresStore } = await import('./store/postgres/open.ts')

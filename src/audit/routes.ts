@@ -4,7 +4,6 @@ import { arrayFrame, LINES, streamJson } from '../api/http/json-stream.ts'
 import { moment } from '../messages/routes/messages.ts'
 import type { Store } from '../store/store.ts'
 import { type AuditQuery, streamAudit, toEntry } from './store.ts'
-import { verifyAudit } from './verify-store.ts'
 
 export const readAudit: RouteHandler<'audit'> = async (desk, call) => {
   const query = toAuditQuery(desk, call)
@@ -38,5 +37,4 @@ function toAuditQuery({ engine }: Desk, call: Call<'audit'>): AuditQuery {
   }
 }
 
-export const checkAudit: RouteHandler<'auditVerify'> = async ({ engine, witness }) =>
-  verifyAudit(engine.store, witness?.())
+export const checkAudit: RouteHandler<'auditVerify'> = ({ verifyAudit }) => verifyAudit()

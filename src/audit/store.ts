@@ -1,5 +1,4 @@
-import { parseId } from '../base/ids.ts'
-import type { ChainHead, Reader, SealedEntry, SqlValue, Store, Tx } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import type { AuditClass, AuditEntry } from './entry.ts'
 
 export interface AuditRow {
@@ -14,80 +13,6 @@ export interface AuditRow {
   confidence: number | null
   data: string
   hash: string
-}
-
-/** So many entries in one statement; what is left over is written one by one, so that there are two statements in all. */
-const ROWS = 16
-const COLUMNS = 'chain, seq, at, type, class, actor, subject, text, confidence, data, hash, root, run'
-const ROW = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
-const INSERT_ONE = `INSERT INTO audit (${COLUMNS}) VALUES ${ROW}`
-const INSERT_MANY = `INSERT INTO audit (${COLUMNS}) VALUES ${Array.from({ length: ROWS }, () => ROW).join(', ')}`
-
-/** Those of one transaction: they have one time. */
-export function appendEntries(tx: Tx, sealed: readonly SealedEntry[], head: ChainHead): void {
-  if (sealed.length === 0) return
-  const at = Date.parse(sealed[0]!.entry.at)
-  const whole = sealed.length - (sealed.length % ROWS)
-  for (let from = 0; from < whole; from += ROWS) {
-    const columns: SqlValue[] = []
-    for (let index = from; index < from + ROWS; index++) addColumns(columns, sealed[index]!, at)
-    tx.run(INSERT_MANY, columns)
-  }
-  for (const one of sealed.slice(whole)) tx.run(INSERT_ONE, addColumns([], one, at))
-  // The head stands outside the log, so that a log cut off at its end is noticed.
-  tx.run(
-    `INSERT INTO audit_heads (chain, seq, hash) VALUES (?, ?, ?)
-     ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`,
-    [head.chain, head.seq, head.hash],
-  )
-}
-
-function addColumns(columns: SqlValue[], { entry, dataJson }: SealedEntry, at: number): SqlValue[] {
-  columns.push(
-    entry.chain,
-    entry.seq,
-    at,
-    entry.type,
-    entry.class,
-    entry.actor,
-    entry.subject ?? null,
-    entry.text,
-    entry.confidence ?? null,
-    dataJson,
-    entry.hash,
-    rootIn(entry),
-    runIn(entry),
-  )
-  return columns
-}
-
-/** The tree of tasks that an entry is about: a copy of what its data says, to find the entries of a tree by. */
-function rootIn({ data }: AuditEntry): number | null {
-  const root = data?.root
-  return typeof root === 'string' ? (parseId('task', root) ?? null) : null
-}
-
-/** The same for runs. */
-function runIn({ data }: AuditEntry): number | null {
-  const run = data?.run_id
-  return typeof run === 'string' ? (parseId('run', run) ?? null) : null
-}
-
-export async function readHead(reader: Reader, chain: string): Promise<ChainHead | undefined> {
-  return await reader.get<ChainHead>('SELECT chain, seq, hash FROM audit_heads WHERE chain = ?', [chain])
-}
-
-export async function hasEntries(reader: Reader, chain: string): Promise<boolean> {
-  return (await reader.get('SELECT seq FROM audit WHERE chain = ? LIMIT 1', [chain])) !== undefined
-}
-
-/** When the entry at the head was written; 0 for an empty log. */
-export async function readTime(reader: Reader, head: ChainHead): Promise<number> {
-  const row = await reader.get<{ at: number }>('SELECT at FROM audit WHERE chain = ? AND seq = ?', [
-    head.chain,
-    head.seq,
-  ])
-  return row?.at ?? 0
 }
 
 export interface AuditQuery {

@@ -1,18 +1,14 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import type { Store } from '../store/store.ts'
 import type { AuditEntry } from './entry.ts'
-
-export interface Witness {
-  seq: number
-  hash: string
-}
+import type { ChainMark } from './verify.ts'
 
 /**
- * The head of the audit chain, noted in a file outside the store. It is written at most once a second and may
- * lag behind, but it is never ahead of an honest log: a log that ends before it was cut off.
+ * The head of the audit chain, in a file outside the store. Written at most once a second, it may lag behind but never
+ * lead: a log that ends before it was cut off.
  */
-export function openWitness(file: string, store: Store): { read(): Witness | undefined; close(): void } {
-  let newest: Witness | undefined
+export function openWitness(file: string, store: Store): { read(): ChainMark | undefined; close(): void } {
+  let newest: ChainMark | undefined
   let timer: NodeJS.Timeout | undefined
 
   function write() {
@@ -22,7 +18,7 @@ export function openWitness(file: string, store: Store): { read(): Witness | und
       writeFileSync(`${file}.new`, JSON.stringify(newest), { mode: 0o600 })
       renameSync(`${file}.new`, file)
     } catch {
-      // A full disk: the next commit tries again, and until then the older note stands.
+      // A full disk: keep the older file; the next commit tries again.
     }
   }
 
@@ -43,9 +39,9 @@ export function openWitness(file: string, store: Store): { read(): Witness | und
   }
 }
 
-export function readWitness(file: string): Witness | undefined {
+export function readWitness(file: string): ChainMark | undefined {
   try {
-    const { seq, hash } = JSON.parse(readFileSync(file, 'utf8')) as Witness
+    const { seq, hash } = JSON.parse(readFileSync(file, 'utf8')) as ChainMark
     return typeof seq === 'number' && typeof hash === 'string' ? { seq, hash } : undefined
   } catch {
     return undefined

@@ -1,31 +1,33 @@
 import { type FSWatcher, readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import type { AuditDraft } from '../audit/entry.ts'
 import type { Log } from '../base/log.ts'
-import type { Engine } from '../engine.ts'
 import { type Config, formatProblems, type LoadedConfig } from './config.ts'
 
 export interface ConfigStatus {
   file?: string
   loadedAt: number
-  /** What is wrong with the file as it is now; the configuration before it stays in force. */
+  /** The mistakes in the file as it is now. The previous configuration stays in force. */
   problem?: string
 }
 
 export interface ConfigWatchOptions {
   config: Config
-  engine: Engine
+  now: () => number
+  apply(config: Config): Promise<void>
+  audit(draft: AuditDraft): Promise<void>
   log: Log
   enabled: boolean
   load(file: string): LoadedConfig
 }
 
-/** Editors write in several steps; this long after the last one the file is read. */
+/** Editors write in several steps: read the file this long after the last one. */
 const SETTLE_MS = 60
 
-/** Rules reload without a restart. A broken file keeps the old ones and says what is wrong, with the line. */
-export function watchConfig({ config, engine, log, enabled, load }: ConfigWatchOptions) {
+/** Rules reload without a restart. A broken file leaves the old configuration in force and reports its mistakes. */
+export function watchConfig({ config, now, apply, audit, log, enabled, load }: ConfigWatchOptions) {
   const { file } = config
-  let status: ConfigStatus = { loadedAt: engine.clock.now(), ...(file === undefined ? {} : { file }) }
+  let status: ConfigStatus = { loadedAt: now(), ...(file === undefined ? {} : { file }) }
   let lastText = file === undefined ? '' : readText(file)
   let watcher: FSWatcher | undefined
   let settle: NodeJS.Timeout | undefined
@@ -39,18 +41,17 @@ export function watchConfig({ config, engine, log, enabled, load }: ConfigWatchO
     if (!loaded.ok) {
       const problem = formatProblems(loaded.problems, path)
       status = { ...status, problem }
-      log.warn({ file: path }, `the configuration has mistakes; the one before it stays in force\n${problem}`)
+      log.warn({ file: path }, `the configuration has mistakes; the previous one stays in force\n${problem}`)
       await note('config.rejected', `the configuration has mistakes: ${firstLine(problem)}`)
       return
     }
-    await engine.reload(loaded.config)
-    status = { file: path, loadedAt: engine.clock.now() }
+    await apply(loaded.config)
+    status = { file: path, loadedAt: now() }
     log.info({ file: path }, 'the configuration was reloaded')
     await note('config.loaded', 'the configuration was reloaded')
   }
 
-  const note = (type: string, text: string) =>
-    engine.store.write((tx) => tx.audit({ type, class: 'internal', actor: 'orchestrator', text }))
+  const note = (type: string, text: string) => audit({ type, class: 'internal', actor: 'orchestrator', text })
 
   function changed(path: string) {
     clearTimeout(settle)
@@ -64,7 +65,7 @@ export function watchConfig({ config, engine, log, enabled, load }: ConfigWatchO
   }
 
   if (enabled && file !== undefined) {
-    // The folder, not the file: editors replace the file, and a watch on it would look at the old one for ever.
+    // Watch the folder: editors replace the file, and a watch on the file would keep following the old one.
     watcher = watch(dirname(file), (_, name) => {
       if (name === null || name === basename(file)) changed(file)
     })

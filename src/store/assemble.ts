@@ -1,7 +1,6 @@
 import type { AuditEntry } from '../audit/entry.ts'
-import { hasEntries, readHead, readTime } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
-import { checkMessages } from '../messages/store/check-messages.ts'
+import { hasEntries, readHead, readTime } from './audit-rows.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { startGroupCommit } from './group-commit.ts'
 import type { ChainHead, Connection, Reader, Seal, SqlValue, Store, Tx } from './store.ts'
@@ -13,6 +12,8 @@ export interface StoreOptions {
   /** Hash that the first entry of a chain follows. */
   genesis: (chain: string) => string
   now: () => number
+  /** Problems in the rows that the engine's own check can't see, such as a message that differs from its digest. */
+  checkRows: (stream: Store['stream']) => Promise<string[]>
 }
 
 /** An engine's own parts; `assembleStore` adds what all engines share. */
@@ -79,7 +80,7 @@ export async function assembleStore(engine: SqlEngine, options: StoreOptions): P
     stream: engine.stream,
     pending: commits.pending,
     demand: () => engine.demand?.(),
-    check: async () => [...(await engine.check()), ...(await checkMessages(engine.stream))],
+    check: async () => [...(await engine.check()), ...(await options.checkRows(engine.stream))],
     onCommit(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)

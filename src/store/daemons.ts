@@ -120,19 +120,3 @@ export async function checkFence(tx: Tx, lease: DaemonLease): Promise<void> {
     hint: 'Stop this one: it can no longer write.',
   })
 }
-
-/**
- * An agent belongs to the daemon that started it. Taking one over needs its owner's lease to have run out;
- * the owner's epoch is kept with it, so that a returning owner notices.
- */
-export async function claimAgent(tx: Tx, lease: DaemonLease, agent: string): Promise<boolean> {
-  const rows = await tx.all<{ name: string }>(
-    `UPDATE agents SET owner = ?, owner_epoch = ? WHERE name = ? AND (
-       owner IS NULL OR owner = ? OR NOT EXISTS (
-         SELECT 1 FROM daemons WHERE daemons.name = agents.owner AND daemons.epoch = agents.owner_epoch
-           AND daemons.lease_until > ?))
-     RETURNING name`,
-    [lease.daemon, lease.epoch, agent, lease.daemon, tx.now],
-  )
-  return rows.length === 1
-}

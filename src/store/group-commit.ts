@@ -1,6 +1,6 @@
 import type { AuditDraft, AuditEntry } from '../audit/entry.ts'
-import { appendEntries, readHead } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
+import { appendEntries, readHead } from './audit-rows.ts'
 import { checkFence, type DaemonLease } from './daemons.ts'
 import type { ChainHead, Connection, Seal, SealedEntry, Tx, Work } from './store.ts'
 import { asTx } from './transaction.ts'

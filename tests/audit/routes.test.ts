@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, it } from 'vitest'
 import { AuditEntrySchema } from '../../src/api/contract.ts'
 import { genesisHash } from '../../src/audit/chain.ts'
+import { verifyStoredAudit } from '../../src/main.ts'
 import { type Desk, openDesk } from '../harness/service.ts'
 
 let desk: Desk
@@ -11,7 +12,7 @@ afterEach(() => desk.close())
 
 const open = async () => {
   witness = undefined
-  desk = await openDesk({}, { service: { witness: () => witness } })
+  desk = await openDesk({}, { service: { verifyAudit: () => verifyStoredAudit(desk.board.store, witness) } })
 }
 const send = (from: string, to: string, content: string) => desk.say(from, 'send_message', { to, content })
 const texts = (reply: { json: { entries: { text: string }[] } }) =>

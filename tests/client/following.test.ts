@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startService } from '../../src/api/service.ts'
 import { createClient } from '../../src/client/client.ts'
+import { verifyStoredAudit } from '../../src/main.ts'
 import { type Desk, openDesk } from '../harness/service.ts'
 
 let desk: Desk
@@ -27,6 +28,7 @@ const restart = () =>
     startedAt: 0,
     configStatus: () => ({ loadedAt: 0 }),
     storePlace: 'a test',
+    verifyAudit: () => verifyStoredAudit(desk.board.store),
   })
 
 async function until(fits: () => boolean | Promise<boolean>) {

@@ -75,6 +75,7 @@ describe('the state folder', () => {
     expect(JSON.parse(readFileSync(at('service.json'), 'utf8'))).toEqual({
       url: orchub.url,
       pid: process.pid,
+      commands: expect.objectContaining({ send_message: expect.anything() }),
     })
     await orchub.close()
     const { seq } = JSON.parse(readFileSync(at('audit.witness'), 'utf8')) as { seq: number }

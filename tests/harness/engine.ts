@@ -10,6 +10,7 @@ import type { AddedCommand } from '../../src/commands/handler.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { type Engine, openEngine } from '../../src/engine.ts'
 import type { Models } from '../../src/llm/llm.ts'
+import { checkMessages } from '../../src/messages/store/check-messages.ts'
 import type { Receipt } from '../../src/protocol/receipt.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
 import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
@@ -51,6 +52,7 @@ export async function openBoard(
     seal: sealWith(await redactor),
     genesis: genesisHash,
     now: clock.now,
+    checkRows: checkMessages,
   })
   const store = clockedStore(opened, clock)
   const entries: AuditEntry[] = []

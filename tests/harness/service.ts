@@ -4,6 +4,7 @@ import { type ServiceOptions, startService } from '../../src/api/service.ts'
 import type { AddedCommand } from '../../src/commands/handler.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { Models } from '../../src/llm/llm.ts'
+import { verifyStoredAudit } from '../../src/main.ts'
 import { openBoard } from './engine.ts'
 
 export interface Reply {
@@ -48,6 +49,7 @@ export async function openDesk(
     startedAt: board.clock.now(),
     configStatus: () => ({ loadedAt: board.clock.now() }),
     storePlace: 'a test',
+    verifyAudit: () => verifyStoredAudit(board.store),
     ...options.service,
   })
   const port = service.port!

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { verifyAudit } from '../../src/audit/verify-store.ts'
 import type { Principal } from '../../src/base/agent.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
+import { verifyStoredAudit } from '../../src/main.ts'
 import type { Verdict } from '../../src/people/verdict.ts'
 import { agent, type Board, OPERATOR, openBoard } from '../harness/engine.ts'
 import { openTeam } from '../tasks/harness.ts'
@@ -218,7 +218,7 @@ describe('an approval is bound to the action', () => {
       ),
     )
     await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
-    expect(await verifyAudit(board.store)).toMatchObject({ ok: false })
+    expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: false })
     await board.store.write((tx) => tx.run('UPDATE human_requests SET context = ?', [before!.context]))
     await board.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Boss'`))
     await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })

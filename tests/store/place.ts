@@ -1,8 +1,10 @@
 import { genesisHash, sealEntry } from '../../src/audit/chain.ts'
-import { type AuditRow, readHead } from '../../src/audit/store.ts'
+import type { AuditRow } from '../../src/audit/store.ts'
 import { type ChainVerdict, verifyChain } from '../../src/audit/verify.ts'
+import { checkMessages } from '../../src/messages/store/check-messages.ts'
 import { insertMessage, type NewMessage } from '../../src/messages/store/messages.ts'
 import type { StoreOptions } from '../../src/store/assemble.ts'
+import { readHead } from '../../src/store/audit-rows.ts'
 import type { DaemonIdentity } from '../../src/store/daemons.ts'
 import type { Seal, SealedEntry, Store } from '../../src/store/store.ts'
 
@@ -54,6 +56,7 @@ export function storeOptions({ now = () => START, ...identity }: OpenOptions): S
     seal,
     genesis: genesisHash,
     now,
+    checkRows: checkMessages,
   }
 }
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readAgent } from '../../src/agents/store/agents.ts'
-import { verifyAudit } from '../../src/audit/verify-store.ts'
+import { verifyStoredAudit } from '../../src/main.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
 import { findTask } from '../../src/tasks/store/tasks.ts'
 import type { TaskState } from '../../src/tasks/task.ts'
@@ -97,7 +97,7 @@ describe('delegation on PostgreSQL', () => {
     await say('Middle', 'report', { status: 'completed', result: 'Booked' })
     await becomes('task_1', 'completed')
     await hears('Top', 'Booked')
-    expect(await verifyAudit(board.store)).toMatchObject({ ok: true })
+    expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: true })
   })
 
   it('validates, sends back, and retries (S2.17)', async () => {
@@ -282,6 +282,6 @@ describe('two daemons on one database', () => {
     }
     const woken = (await board.mailOf('Middle')).filter(({ title }) => title.includes('has ended'))
     expect(woken).toHaveLength(10)
-    expect(await verifyAudit(board.store)).toMatchObject({ ok: true })
+    expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: true })
   })
 })

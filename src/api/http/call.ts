@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Screens } from '../../agents/routes/screens.ts'
 import type { Terminals } from '../../agents/routes/terminals.ts'
+import type { AuditVerdict } from '../../audit/verify-store.ts'
 import type { Engine } from '../../engine.ts'
 import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
 import type { McpEndpoint } from '../mcp-endpoint.ts'
@@ -10,19 +11,13 @@ import type { Logins } from './logins.ts'
 import type { Metrics } from './metrics.ts'
 import type { OpenCalls } from './open-calls.ts'
 
-/** The head of the audit chain as a file outside the store knows it. */
-export interface Mark {
-  seq: number
-  hash: string
-}
-
 /** What the service is told about itself. */
 export interface Facts {
   version: string
   startedAt: number
   storePlace: string
   configStatus: () => { file?: string; loadedAt: number; problem?: string }
-  witness?: () => Mark | undefined
+  verifyAudit: () => Promise<AuditVerdict>
   /** Somebody asks for the service to end. */
   onStop?: (agents: 'end' | 'leave') => void
 }

@@ -1,7 +1,7 @@
-import { readHead } from '../../audit/store.ts'
 import { AppError } from '../../base/errors.ts'
 import { personBehind } from '../../commands/team.ts'
 import { breakOff } from '../../messages/routes/deliveries.ts'
+import { readHead } from '../../store/audit-rows.ts'
 import type { Call, Desk } from './call.ts'
 import { startEventStream } from './event-stream.ts'
 import type { FeedEvent } from './feed.ts'

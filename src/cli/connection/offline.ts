@@ -1,8 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import type { ChainMark } from '../../audit/verify.ts'
+import { existsSync } from 'node:fs'
 import { AppError } from '../../base/errors.ts'
 import type { Config, LoadedConfig } from '../../config/config.ts'
+import type { OfflineStore } from '../../main.ts'
 import { noTeam } from '../errors.ts'
 import type { TeamLocation } from './team-location.ts'
 
@@ -27,11 +26,7 @@ export interface Loading {
   onWarnings?: (text: string) => void
 }
 
-export type Offline = Awaited<ReturnType<typeof import('../../main.ts').openOffline>> & {
-  config: Config
-  /** The head of the audit as it was noted outside the store. */
-  witness: ChainMark | undefined
-}
+export type Offline = OfflineStore & { config: Config }
 
 /** Works on the store itself while no service runs. Whoever can open it is the operator, unless it says otherwise. */
 export async function withStore<T>(
@@ -47,16 +42,8 @@ export async function withStore<T>(
   const { openOffline } = await import('../../main.ts')
   const offline = await openOffline(config)
   try {
-    return await use({ ...offline, config, witness: readWitness(join(config.stateFolder, 'audit.witness')) })
+    return await use({ ...offline, config })
   } finally {
     await offline.close()
-  }
-}
-
-function readWitness(file: string): ChainMark | undefined {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'))
-  } catch {
-    return undefined
   }
 }

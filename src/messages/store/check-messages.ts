@@ -1,4 +1,5 @@
-import { formatId } from '../../base/ids.ts'
+import type { MessageCursor } from '../../audit/verify-store.ts'
+import { formatId, parseId } from '../../base/ids.ts'
 import type { Store } from '../../store/store.ts'
 import { DELIVERY_STATES, type DeliveryState } from '../message.ts'
 import { isIntact, type MessageRow } from './messages.ts'
@@ -37,4 +38,48 @@ function problemOf(row: CheckedRow): string | undefined {
     return 'has a damaged delivery'
   }
   return undefined
+}
+
+/** For the verification of the audit: each stored message must be the one that its entry records, and have one. */
+export async function openMessageCursor(store: Store): Promise<MessageCursor> {
+  const rows = store.stream<MessageRow>('SELECT * FROM messages ORDER BY seq')[Symbol.asyncIterator]()
+  // Daemons that share a store have a chain each: messages of the others have their entries there.
+  const chains = await store.all<{ chain: string }>('SELECT chain FROM audit_heads')
+  const isShared = chains.some(({ chain }) => chain !== store.daemon)
+  let next = await rows.next()
+  let count = 0
+
+  /** Skips messages before that key and returns the first one without an entry, if there is one. */
+  async function skipTo(key: number): Promise<string | undefined> {
+    while (next.done !== true && next.value.seq < key) {
+      const { seq } = next.value
+      if (!isShared) return `${formatId('msg', seq)} is in the store, but has no entry in the audit`
+      next = await rows.next()
+    }
+    return undefined
+  }
+
+  return {
+    async compare(entry, required) {
+      const { message_id, digest } = JSON.parse(entry.data) as { message_id?: string; digest?: string }
+      const key = parseId('msg', message_id ?? '')
+      if (key === undefined) return undefined
+      const stray = await skipTo(key)
+      if (stray !== undefined) return stray
+      if (next.done === true || next.value.seq !== key) {
+        return required ? `${message_id} is missing, but entry ${entry.seq} records it` : undefined
+      }
+      const row = next.value
+      next = await rows.next()
+      count += 1
+      return isIntact(row) && row.digest === digest
+        ? undefined
+        : `${message_id} is not the message that entry ${entry.seq} records`
+    },
+    rest: () => skipTo(Number.POSITIVE_INFINITY),
+    count: () => count,
+    async close() {
+      await rows.return?.()
+    },
+  }
 }

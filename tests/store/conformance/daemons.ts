@@ -1,16 +1,7 @@
 import { expect, it } from 'vitest'
 import { registerAgent } from '../../../src/agents/store/agents.ts'
-import { claimAgent, isDaemonUp, leaseHolder } from '../../../src/store/daemons.ts'
-import type { Tx } from '../../../src/store/store.ts'
+import { isDaemonUp, leaseHolder } from '../../../src/store/daemons.ts'
 import { type Here, START, send, verifyAudit } from '../place.ts'
-
-async function addDaemon(tx: Tx, name: string, epoch: number, leaseUntil: number) {
-  await tx.run(
-    `INSERT INTO daemons (name, epoch, lease_until, address, pid, host, started_at)
-     VALUES (?, ?, ?, '', 1, 'elsewhere', 0)`,
-    [name, epoch, leaseUntil],
-  )
-}
 
 export function daemonCases(here: Here) {
   it('refuses a second daemon, and says who holds the store', async () => {
@@ -83,32 +74,5 @@ export function daemonCases(here: Here) {
       await store.close()
     }
     expect(epochs).toEqual([1, 2, 3])
-  })
-
-  it('gives an agent to one daemon at a time, and to another only when its lease ran out', async () => {
-    let now = START
-    const store = await here().open({ now: () => now })
-    await store.write(async (tx) => {
-      await registerAgent(tx, 'Ada', 'unknown')
-      await addDaemon(tx, 'east', 3, START + 100)
-      await addDaemon(tx, 'west', 1, START + 900)
-    })
-    const claim = (daemon: string, epoch: number, agent = 'Ada') =>
-      store.write((tx) => claimAgent(tx, { daemon, epoch }, agent))
-
-    expect(await claim('east', 3)).toBe(true)
-    expect(await claim('east', 3)).toBe(true)
-    expect(await claim('west', 1)).toBe(false)
-    expect(await claim('west', 1, 'Nobody')).toBe(false)
-    now = START + 100
-    expect(await claim('west', 1)).toBe(true)
-    expect(await claim('east', 3)).toBe(false)
-    // The owner started anew and forgot its agents: its old epoch counts no more.
-    await store.write((tx) => tx.run(`UPDATE daemons SET epoch = 2 WHERE name = 'west'`))
-    expect(await claim('east', 3)).toBe(true)
-    expect(await store.get('SELECT owner, owner_epoch FROM agents')).toEqual({
-      owner: 'east',
-      owner_epoch: 3,
-    })
   })
 }

@@ -4,7 +4,7 @@ import { registerAgent } from '../../../src/agents/store/agents.ts'
 import { findReceipt, keepReceipt } from '../../../src/commands/store/idempotency.ts'
 import { claimDeliveries } from '../../../src/messages/store/deliveries.ts'
 import { decideHumanRequest, insertHumanRequest } from '../../../src/people/store/human-requests.ts'
-import { claimAgent, takeLease } from '../../../src/store/daemons.ts'
+import { takeLease } from '../../../src/store/daemons.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import type { SqlValue, Store, Tx } from '../../../src/store/store.ts'
@@ -215,15 +215,6 @@ describe('daemons that share a database', () => {
       ),
     )
     expect(await stores[0].all('SELECT paused FROM agents')).toEqual([{ paused: 2 }, { paused: 2 }])
-  })
-
-  it('claim an agent once', async () => {
-    const stores = await eastAndWest()
-    await stores[0].write((tx) => registerAgent(tx, 'Ada', 'unknown'))
-    const claims = await Promise.all(
-      stores.map((store) => store.write((tx) => claimAgent(tx, { daemon: store.daemon, epoch: 1 }, 'Ada'))),
-    )
-    expect(claims.filter((claim) => claim)).toHaveLength(1)
   })
 })
 

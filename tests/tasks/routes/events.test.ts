@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { verifyStoredAudit } from '../../../src/main.ts'
 import { type Desk, eventsIn, openDesk, openStream, type SeenEvent } from '../../harness/service.ts'
 
 let desk: Desk
@@ -280,6 +281,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
       startedAt: 0,
       configStatus: () => ({ loadedAt: 0 }),
       storePlace: '',
+      verifyAudit: () => verifyStoredAudit(desk.board.store),
     })
     await desk.order('task_action', { task_id: root, action: 'cancel' })
     const path = `/api/v1/tasks/${root}/events`

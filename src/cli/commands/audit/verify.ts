@@ -1,6 +1,5 @@
 import { closeSync, createReadStream, openSync, readSync } from 'node:fs'
 import type { PublicHead } from '../../../audit/public-trail.ts'
-import { verifyAudit } from '../../../audit/verify-store.ts'
 import { AppError } from '../../../base/errors.ts'
 import { reach } from '../../connection/online-or-offline.ts'
 import { exitCode } from '../../exit-code.ts'
@@ -64,7 +63,7 @@ async function verdictOf({ words, location, option }: Invocation): Promise<Expor
   return await reach<ExportVerdict>(
     location,
     (client) => client.verifyAudit(),
-    ({ store, witness }) => verifyAudit(store, witness),
+    ({ verifyAudit }) => verifyAudit(),
   )
 }
 

@@ -169,11 +169,10 @@ async function checkOffline(location: TeamLocation): Promise<DoctorFinding> {
   const { store: kept } = config
   if (kept.engine === 'sqlite' && !existsSync(kept.file))
     return ok(`${kept.file} is made when the service first starts`)
-  return await withStore(location, async ({ store, witness }) => {
+  return await withStore(location, async ({ store, verifyAudit }) => {
     const problems = await store.check()
     if (problems.length > 0) return damaged(problems.join('; '))
-    const { verifyAudit } = await import('../../../audit/verify-store.ts')
-    const { ok: isSound, message } = await verifyAudit(store, witness)
+    const { ok: isSound, message } = await verifyAudit()
     return isSound ? ok(`${kept.shown}: ${message}`) : damaged(message)
   })
 }
