@@ -1,39 +1,52 @@
-import { createMeter } from './agents/meter.ts'
+import { listAgentsHandler, queryStateHandler } from './agents/commands/query-state.ts'
+import { requestActionHandler } from './agents/commands/request-action.ts'
+import { contextStatusHandler, updateStatusHandler } from './agents/commands/status.ts'
+import { createMeter, type Meter } from './agents/meter.ts'
 import { renderPrompt } from './agents/prompt.ts'
 import { createSessions, type Sessions } from './agents/sessions.ts'
 import { openTokens, type Tokens } from './agents/tokens.ts'
 import type { Clock } from './base/clock.ts'
-import { asAppError } from './base/errors.ts'
+import { AppError, asAppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
-import type { EngineParts } from './commands/context.ts'
-import { createHaltState } from './commands/halt-state.ts'
-import { createHandle, type Handle } from './commands/handle.ts'
-import type { AddedCommand } from './commands/handler.ts'
-import { createRateLimits } from './commands/rate-limits.ts'
+import type { AddedCommand, BuiltInHandlers, Handle, Handler, Handlers } from './commands/commands.ts'
+import { createHaltState, type HaltState } from './commands/halt-state.ts'
+import { createHandle } from './commands/handle.ts'
+import { createRateLimits, type RateLimits } from './commands/rate-limits.ts'
 import { createTeam, type Team } from './commands/team.ts'
 import type { Config } from './config/config.ts'
 import { createAnsweredCommands, createListener } from './delivery/listener.ts'
-import { handlerTable } from './engine-handlers.ts'
 import { createGithubTeam, type GithubTeam } from './github/github.ts'
 import type { GitHub } from './github/port.ts'
 import { githubAction } from './github/team/command.ts'
 import { CONFIDENTIAL_PROMPT } from './github/terms.ts'
-import { createHalt } from './halt/halt.ts'
+import { createHalt, type Halt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
+import { mailboxHandlers } from './messages/commands/mailbox.ts'
+import { sendMessageHandler } from './messages/commands/send-message.ts'
 import { createConversations } from './messages/conversations.ts'
-import { createMailboxes } from './messages/mailboxes.ts'
+import { createMailboxes, type Mailboxes } from './messages/mailboxes.ts'
+import { post } from './messages/post.ts'
 import { createAnswerCheck } from './people/answers.ts'
-import { createPermissionDialogs } from './people/permission-dialogs.ts'
+import { createHolding } from './people/hold-command.ts'
+import { createPermissionDialogs, type PermissionDialogs } from './people/permission-dialogs.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
 import { errorReceipt, type Receipt } from './protocol/receipt.ts'
 import { createRegistry, type Registry } from './protocol/registry.ts'
 import { createPlanner, type Planner } from './runs/plan/planner.ts'
+import { runRequestOwner } from './runs/requests.ts'
 import { createRuns, type Runs } from './runs/runs.ts'
 import { createGuests } from './runs/workers/guests.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import type { Store } from './store/store.ts'
-import { createTimers } from './store/timers.ts'
+import { createTimers, type Timers } from './store/timers.ts'
 import { type Asks, createAsks } from './tasks/asks.ts'
+import { requestUserInputHandler, userResponseHandler } from './tasks/commands/ask-user.ts'
+import { delegateHandler } from './tasks/commands/delegate.ts'
+import { judgeHandler } from './tasks/commands/judge.ts'
+import { answerHandler, queryHandler } from './tasks/commands/query.ts'
+import { reportHandler } from './tasks/commands/report.ts'
+import { taskActionHandler } from './tasks/commands/task-action.ts'
+import { heldInTasks, taskRequestOwner } from './tasks/request-owner.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts'
 
@@ -46,29 +59,46 @@ export interface EngineOptions {
   runtimes?: readonly Runtime[]
   /** For the judge of tasks and the choice of agents. */
   models?: Models
-  /** Where the secrets of webhooks are; the environment of the process unless said. */
+  /** Holds the secrets of webhooks. Default: the environment of the process. */
   env?: Readonly<Record<string, string | undefined>>
   /** How long a webhook's receiver may take. */
   webhookTimeoutMs?: number
-  /** What checks find around them, but for what is the service's own. Default: what the service was started with. */
+  /** The environment of checks, without the service's own variables. Default: that of the process. */
   environment?: Readonly<NodeJS.ProcessEnv>
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
-  /** Agents are started with the service (unless they say otherwise); false: when they are needed. */
+  /** False: start agents when they are needed instead of with the service. */
   autostart?: boolean
-  /** What the team for repositories acts through, where orc.yaml has one. */
+  /** Access to GitHub, if orc.yaml has a team for repositories. */
   github?: GitHub
 }
 
-/** The whole core: one door, and what stands around it. */
-export interface Engine extends EngineParts {
+/** The parts of a running service, which its transports share. */
+export interface Engine {
+  readonly store: Store
+  readonly timers: Timers
+  readonly clock: Clock
+  readonly log: Log
+  readonly permissions: PermissionDialogs
+  readonly rateLimits: RateLimits
+  readonly mailboxes: Mailboxes
+  readonly sessions: Sessions
+  readonly meter: Meter
+  readonly tasks: Tasks
+  readonly runs: Runs
+  readonly haltState: HaltState
+  readonly halt: Halt
+  /** Removes secrets from a text. */
+  redact(text: string): string
+  /** The current team; a reload replaces it. */
+  team(): Team
   readonly handle: Handle
-  /** Sees every command with what became of it, wherever it was said: for the metrics. */
+  /** Calls back with every command and its receipt, for the metrics. */
   onHandled(observe: OnHandled): void
   readonly tokens: Tokens
   readonly verdicts: Verdicts
   readonly webhooks: Webhooks
-  /** Where orc.yaml says `github`. */
+  /** Undefined unless orc.yaml says `github`. */
   readonly github: GithubTeam | undefined
   readonly asks: Asks
   readonly planner: Planner
@@ -79,9 +109,9 @@ export interface Engine extends EngineParts {
   prompt(agent: string): string | undefined
   /** Starts the agents, once the service can be reached at that address. */
   begin(url: string): Promise<void>
-  /** Puts another configuration in force: rules, permissions, limits, agents. */
+  /** Applies another configuration: rules, permissions, limits, agents. */
   reload(config: Config): Promise<void>
-  /** `leave`: agents that can outlive the service go on. Otherwise they end with it. */
+  /** `leave`: agents that can outlive the service keep running; otherwise they end with it. */
   close(how?: 'leave' | 'end'): Promise<void>
 }
 
@@ -89,9 +119,11 @@ export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) =
 
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { store, clock, log } = options
-  const added = [...(options.commands ?? []), ...(options.github === undefined ? [] : [githubAction])]
+  const added = [
+    ...(options.commands ?? []),
+    ...(options.github === undefined ? [] : [githubAction(options.redact)]),
+  ]
   const registry = createRegistry(added.map((one) => one.definition))
-  const handlers = handlerTable(added)
   let configured = options.config
   const guests = createGuests({
     async changed() {
@@ -114,7 +146,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const timers = createTimers(store, clock, log, isHalted)
   const mailboxes = createMailboxes(store, timers, conversations, clock, isHalted)
   const tokens = await openTokens(store, clock.now)
-  const permissions = createPermissionDialogs({ store, timers, redact: options.redact, after: clock.after })
+  const held = heldInTasks(() => tasks)
+  const holding = createHolding({ timers, tasks: held, redact: options.redact })
+  const permissions = createPermissionDialogs({
+    ...{ store, timers, redact: options.redact, after: clock.after },
+    about: held.about,
+  })
   const meter = createMeter({
     store,
     mailboxes,
@@ -176,34 +213,66 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     ...{ store, clock, log, haltState, timers, mailboxes, sessions, tasks, runs },
     team: () => team,
   })
-  const parts: EngineParts = {
-    haltState,
-    halt,
-    store,
-    registry,
-    rateLimits: createRateLimits(),
-    conversations,
-    mailboxes,
-    timers,
-    sessions,
-    tasks,
-    runs,
-    decide: async (tx, person, id, verdict) =>
-      (await verdicts.whyNot(tx, person, id, verdict)) ?? (await verdicts.decideIn(tx, person, id, verdict)),
-    whyNoAnswer: (person, id, verdict) => verdicts.whyNoAnswer(person, id, verdict),
-    permissions,
-    meter,
-    clock,
-    log,
+  const rateLimits = createRateLimits()
+  const checkAnswer = createAnswerCheck({
+    ...{ store, clock, models: options.models, ownCall: meter.ownCall },
+    team: () => team,
+  })
+  const builtIn: BuiltInHandlers = {
+    ...mailboxHandlers({ mailboxes, haltState }),
+    send_message: sendMessageHandler({
+      ...{ mailboxes, conversations, rateLimits, holding, redact: options.redact },
+    }),
+    update_status: updateStatusHandler,
+    context_status: contextStatusHandler(meter),
+    request_action: requestActionHandler({ sessions, meter, log }),
+    query_state: queryStateHandler({ store, sessions, meter }),
+    list_agents: listAgentsHandler({ sessions, meter }),
+    delegate: delegateHandler({ tasks, sessions, conversations, holding }),
+    report: reportHandler(tasks),
+    query: queryHandler(tasks),
+    answer: answerHandler(tasks, (...verdict) => verdicts.decideOrRefuse(...verdict)),
+    judge: judgeHandler(tasks),
+    task_action: taskActionHandler(tasks),
+    request_user_input: requestUserInputHandler(tasks, timers),
+    user_response: userResponseHandler({
+      store,
+      team: () => team,
+      decide: (...verdict) => verdicts.decideOrRefuse(...verdict),
+      checkAnswer: (...answer) => verdicts.whyNoAnswer(...answer),
+    }),
+  }
+  const handlers = addHandlers(builtIn, added)
+  const verdicts: Verdicts = createVerdicts({
+    ...{ store, timers, clock, registry, handlers, haltState, permissions, checkAnswer },
+    tasks: held,
+    owners: { task: taskRequestOwner(() => tasks), run: runRequestOwner(() => runs) },
+    async post(tx, message) {
+      await post(tx, mailboxes, message)
+      tx.afterCommit(() => {
+        sessions
+          .wake(message.to)
+          .catch((error: unknown) =>
+            log.error({ agent: message.to, err: error }, 'an agent could not be woken'),
+          )
+      })
+    },
+    onContinued: (pair) => conversations.forget(pair),
     redact: options.redact,
     team: () => team,
-  }
-  const door = createHandle(parts, handlers)
+  })
+  const door = createHandle({
+    ...{ store, registry, handlers, rateLimits, haltState, clock, log },
+    team: () => team,
+    hold: holding.hold,
+    turnBegan: (agent) => sessions.turnBegan(agent),
+    onHalted: (agent) => halt.disturbed(agent),
+  })
   const observers: OnHandled[] = []
-  const handle: Handle = async (principal, said, circumstances) => {
+  const handle: Handle = async (principal, said, origin) => {
     const startedAt = performance.now()
     try {
-      const receipt = await door(principal, said, circumstances)
+      const receipt = await door(principal, said, origin)
       for (const observe of observers) observe(said.type, receipt, performance.now() - startedAt)
       return receipt
     } catch (error) {
@@ -212,8 +281,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       throw error
     }
   }
-  const checkAnswer = createAnswerCheck({ store, clock, meter, models: options.models, team: () => team })
-  const verdicts: Verdicts = createVerdicts(parts, handlers, checkAnswer)
   const asks = createAsks({
     ...{ store, tasks, meter, models: options.models, redact: options.redact },
     team: () => team,
@@ -230,7 +297,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     options.github === undefined
       ? undefined
       : createGithubTeam({
-          ...{ parts, verdicts, handle, github: options.github },
+          ...{ store, timers, tasks, sessions, mailboxes, haltState, clock, log, verdicts, handle },
+          ...{ redact: options.redact, team: () => team, github: options.github },
           env: options.env ?? process.env,
         })
 
@@ -242,7 +310,24 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   await timers.start()
 
   return {
-    ...parts,
+    ...{
+      store,
+      timers,
+      clock,
+      log,
+      permissions,
+      rateLimits,
+      mailboxes,
+      sessions,
+      meter,
+      tasks,
+      runs,
+      haltState,
+      halt,
+      registry,
+    },
+    redact: options.redact,
+    team: () => team,
     handle,
     onHandled: (observe) => void observers.push(observe),
     tokens,
@@ -282,4 +367,16 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await store.close()
     },
   }
+}
+
+/** The handlers of all command types. Before a handler runs, the door has checked the fields against the schema. */
+function addHandlers(builtIn: BuiltInHandlers, added: readonly AddedCommand[]): Handlers {
+  const table = { ...builtIn } as unknown as Record<string, Handler>
+  for (const { definition, handler } of added) {
+    if (Object.hasOwn(table, definition.type)) {
+      throw new AppError('INVALID_COMMAND', `The command type "${definition.type}" has a handler already`)
+    }
+    table[definition.type] = handler
+  }
+  return table
 }

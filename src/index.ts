@@ -3,8 +3,7 @@
 export type { Clock } from './base/clock.ts'
 export { AppError, type ErrorCode } from './base/errors.ts'
 export type { Log } from './base/log.ts'
-export type { HandlerContext } from './commands/context.ts'
-export type { AddedCommand, Handler } from './commands/handler.ts'
+export type { AddedCommand, Handler, HandlerContext } from './commands/commands.ts'
 export {
   type Config,
   type ConfigInput,

@@ -17,7 +17,7 @@ import { AppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import { ownCommand } from './base/own-command.ts'
 import { VERSION } from './base/version.ts'
-import type { AddedCommand } from './commands/handler.ts'
+import type { AddedCommand } from './commands/commands.ts'
 import {
   type Config,
   type GithubConfig,

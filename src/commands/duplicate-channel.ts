@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Command, CommandDefinition } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
-import type { Channel } from './command-origin.ts'
-import type { HandlerContext } from './context.ts'
+import type { Channel, HandlerContext } from './commands.ts'
 import { leaveTwin, takeTwin } from './store/duplicate-channel.ts'
 
 /** Where the turn's beginning is not known, as after a restart. */
@@ -19,7 +18,8 @@ export interface Twins {
 }
 
 export function twinsOf(
-  { tx, parts, speaker }: HandlerContext,
+  { tx, speaker }: HandlerContext,
+  turnBegan: (agent: string) => number | undefined,
   channel: Channel,
   definition: CommandDefinition,
   command: Command,
@@ -28,7 +28,7 @@ export function twinsOf(
   const digest = digestOf(definition, command)
   return {
     async take() {
-      const since = parts.sessions.turnBegan(agent) ?? tx.now - TURN_MS
+      const since = turnBegan(agent) ?? tx.now - TURN_MS
       const receipt = await takeTwin(tx, { agent, digest, channel, since })
       if (receipt === undefined) return undefined
       tx.audit({

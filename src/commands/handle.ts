@@ -1,28 +1,45 @@
 import { hash } from 'node:crypto'
 import type { AuditDraft } from '../audit/entry.ts'
 import { OPERATOR, type Principal } from '../base/agent.ts'
+import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
-import { hold } from '../people/hold-command.ts'
-import type { Command, CommandDefinition, SaidCommand } from '../protocol/command.ts'
+import type { Log } from '../base/log.ts'
+import type { Command, CommandDefinition } from '../protocol/command.ts'
 import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
+import type { Registry } from '../protocol/registry.ts'
 import type { Decision } from '../rules/rule.ts'
-import type { Tx } from '../store/store.ts'
-import type { Circumstances } from './command-origin.ts'
-import type { EngineParts, HandlerContext, Speaker } from './context.ts'
+import type { Store, Tx } from '../store/store.ts'
+import type { Handle, Handler, HandlerContext, Handlers, Speaker } from './commands.ts'
 import { twinsOf } from './duplicate-channel.ts'
-import type { Handler, Handlers } from './handler.ts'
+import type { HaltState } from './halt-state.ts'
 import { keepAt, type Place, repeatedAt } from './idempotency.ts'
 import { behalf, changesNothing, identify, signedBy } from './identity.ts'
-import { personBehind } from './team.ts'
+import type { RateLimits } from './rate-limits.ts'
+import { personBehind, type Team } from './team.ts'
 
-/** The one door: HTTP, shell, text, files and people all end here. */
-export type Handle = (
-  principal: Principal,
-  said: SaidCommand,
-  circumstances?: Circumstances,
-) => Promise<Receipt>
+export interface DoorOptions {
+  store: Store
+  registry: Registry
+  handlers: Handlers
+  rateLimits: RateLimits
+  haltState: Pick<HaltState, 'refusal'>
+  clock: Clock
+  log: Log
+  team(): Team
+  /** Holds a command until a person decides on it. */
+  hold(
+    context: HandlerContext,
+    definition: CommandDefinition,
+    command: Command,
+    decision: Decision,
+  ): Promise<Receipt>
+  /** When the agent's current turn began. */
+  turnBegan(agent: string): number | undefined
+  /** An agent sent a command during a halt. */
+  onHalted(agent: string): void
+}
 
-/** Whoever invents more names than this knows what is wrong. */
+/** List at most this many unknown fields in the receipt. */
 const IGNORED_NAMED = 20
 
 const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permission', reason: '' }
@@ -32,54 +49,55 @@ const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permissi
  * Everything before the handler is a pure decision on what is in memory; the handler's changes, the audit entry
  * and the idempotency key are written together or not at all.
  */
-export function createHandle(parts: EngineParts, handlers: Handlers): Handle {
-  return async (principal, said, circumstances = {}) => {
-    const team = parts.team()
+export function createHandle(options: DoorOptions): Handle {
+  const { store, registry, handlers, rateLimits, haltState, clock, log } = options
+  return async (principal, said, origin = {}) => {
+    const team = options.team()
     const identified = identify(team, principal, said)
-    if (!identified.ok) return refuse(parts, principalName(principal), said.type, identified.error)
+    if (!identified.ok) return refuse(options, principalName(principal), said.type, identified.error)
     const speaker = identified.value
     const who = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
-    const decoded = parts.registry.decode(said)
-    if (!decoded.ok) return refuse(parts, who, said.type, decoded.error)
+    const decoded = registry.decode(said)
+    if (!decoded.ok) return refuse(options, who, said.type, decoded.error)
     const { definition, command, ignored } = decoded
     const handler = handlers[definition.type]
     if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
     if (handler.looksOnly !== true) {
       const person = personBehind(team, principal)
       if (person !== undefined && person.role !== 'operator') {
-        return refuse(parts, person.name, definition.type, changesNothing(person))
+        return refuse(options, person.name, definition.type, changesNothing(person))
       }
     }
     const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
     const counted = principal.kind === 'agent' && handler.free !== true
     const once = createOnce()
     // A look has no effect to repeat, and its answer may be large.
-    const idempotencyKey = handler.looksOnly === true ? undefined : circumstances.idempotencyKey
+    const idempotencyKey = handler.looksOnly === true ? undefined : origin.idempotencyKey
     const keyOwner = speaker.onBehalf ? `${speaker.person ?? OPERATOR} for ${speaker.name}` : who
     const place: Place | undefined =
       idempotencyKey === undefined
         ? undefined
         : { owner: keyOwner, key: idempotencyKey, digest: digestOf(definition, command) }
     // Text is not said again by whoever repeats a request, but read again: what was refused stays refused (C25).
-    const placeInText = circumstances.channel === 'text' ? place : undefined
-    const unready = await handler.before?.(parts, command.fields, speaker)
-    const answer = await parts.store.write(async (unsigned): Promise<Receipt | AppError> => {
+    const placeInText = origin.channel === 'text' ? place : undefined
+    const unready = await handler.before?.(command.fields, speaker)
+    const answer = await store.write(async (unsigned): Promise<Receipt | AppError> => {
       const tx = signedBy(unsigned, speaker.person)
       const earlier = await repeatedAt(tx, place)
       if (earlier !== undefined) return earlier
       if (unready !== undefined) return unready
       // Looked at here, not before: what waited for its turn when the halt came is held up as well.
-      const halted = isHeldUp ? parts.haltState.refusal(tx) : undefined
+      const halted = isHeldUp ? haltState.refusal(tx) : undefined
       if (halted !== undefined) return halted
-      const { channel } = circumstances
-      const context: HandlerContext = { parts, team, tx, speaker, approved: false, channel, once }
+      const { channel } = origin
+      const context: HandlerContext = { team, tx, speaker, approved: false, channel, once }
       const twins =
         channel === undefined ||
         principal.kind !== 'agent' ||
         handler.looksOnly === true ||
         handler.isEachTime
           ? undefined
-          : twinsOf(context, channel, definition, command)
+          : twinsOf(context, options.turnBegan, channel, definition, command)
       const twin = await twins?.take()
       if (twin !== undefined) {
         keepAt(tx, place, twin)
@@ -87,7 +105,7 @@ export function createHandle(parts: EngineParts, handlers: Handlers): Handle {
       }
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
       if (decision instanceof AppError) return decision
-      const takeCommand = () => parts.rateLimits.takeCommand(team, speaker.name, parts.clock.now())
+      const takeCommand = () => rateLimits.takeCommand(team, speaker.name, clock.now())
       const retryAfterMs = counted ? once('rate', takeCommand) : undefined
       if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
       if (decision.verdict === 'deny') {
@@ -97,7 +115,7 @@ export function createHandle(parts: EngineParts, handlers: Handlers): Handle {
       }
       const receipt =
         decision.verdict === 'ask'
-          ? await hold(context, definition, command, decision)
+          ? await options.hold(context, definition, command, decision)
           : await handler.handle(context, command.fields, definition)
       if (receipt instanceof AppError) return receipt
       const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
@@ -105,9 +123,9 @@ export function createHandle(parts: EngineParts, handlers: Handlers): Handle {
       twins?.leave(noted)
       return noted
     })
-    parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
-    if (answer instanceof AppError && answer.code === 'HALTED') parts.halt.disturbed(speaker.name)
-    return answer instanceof AppError ? refuse(parts, who, definition.type, answer, placeInText) : answer
+    log.debug({ command: definition.type, speaker: speaker.name }, 'command')
+    if (answer instanceof AppError && answer.code === 'HALTED') options.onHalted(speaker.name)
+    return answer instanceof AppError ? refuse(options, who, definition.type, answer, placeInText) : answer
   }
 }
 
@@ -164,7 +182,7 @@ function block(context: HandlerContext, command: Command, decision: Decision): R
 
 /** An error goes back to whoever spoke and into the audit; a flood of them is counted rather than written. */
 async function refuse(
-  parts: EngineParts,
+  { rateLimits, clock, store, team }: DoorOptions,
   speaker: string,
   type: string,
   error: AppError,
@@ -172,9 +190,9 @@ async function refuse(
 ): Promise<Receipt> {
   const receipt = errorReceipt(error)
   const kind = isSecurity(error) ? 'security' : 'refusal'
-  const note = parts.rateLimits.noteRefusal(parts.team(), speaker, kind, parts.clock.now())
+  const note = rateLimits.noteRefusal(team(), speaker, kind, clock.now())
   if (note.write || place !== undefined) {
-    await parts.store.write(async (tx) => {
+    await store.write(async (tx) => {
       if (note.write) tx.audit(refusalEntry(speaker, type, error, note.unwritten))
       if ((await repeatedAt(tx, place)) === undefined) keepAt(tx, place, receipt)
     })

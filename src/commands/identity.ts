@@ -1,14 +1,17 @@
 import { foldName, OPERATOR, type Principal } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import type { Person } from '../base/person.ts'
+import type { Result } from '../base/result.ts'
 import { didYouMean } from '../base/suggestion.ts'
 import { CLAIMS, type CommandDefinition, type SaidCommand } from '../protocol/command.ts'
+import { decideAction } from '../rules/decide.ts'
+import type { Action, Decision } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
-import type { Outcome, Speaker } from './context.ts'
+import type { HandlerContext, Speaker } from './commands.ts'
 import { isOperatorName, personBehind, type Team } from './team.ts'
 
 /** Identity comes from the transport (C3); what the command says of its sender must agree with it. */
-export function identify(team: Team, principal: Principal, said: SaidCommand): Outcome<Speaker> {
+export function identify(team: Team, principal: Principal, said: SaidCommand): Result<Speaker> {
   const claims = claimedSenders(said)
   if (principal.kind === 'agent') {
     const name = team.resolve(principal.agent)
@@ -50,7 +53,7 @@ export function subjectOf(
   definition: CommandDefinition,
   speaker: Speaker,
   fields: Record<string, unknown>,
-): Outcome<string> {
+): Result<string> {
   const named = definition.subject === undefined ? undefined : fields[definition.subject.field]
   if (typeof named !== 'string') {
     if (speaker.name !== OPERATOR) return { ok: true, value: speaker.name }
@@ -114,4 +117,36 @@ export function signedBy(tx: Tx, person: string | undefined): Tx {
     ...tx,
     audit: (draft) => tx.audit(draft.actor === OPERATOR ? { ...draft, actor: person } : draft),
   }
+}
+
+const OWN: Decision = { verdict: 'allow', rule: 'built-in: its own', reason: '' }
+
+/** An agent may always act on itself; for another it needs the permission that the definition names (C14). */
+export function decideSubject(
+  { team, speaker }: HandlerContext,
+  fields: Record<string, unknown>,
+  definition: CommandDefinition,
+): Decision | AppError {
+  const subject = subjectOf(team, definition, speaker, fields)
+  if (!subject.ok) return subject.error
+  if (subject.value === speaker.name || speaker.name === OPERATOR) return OWN
+  const permission = definition.subject!.permission as Action
+  const decision = decideAction(team.rules, speaker.name, permission, subject.value)
+  if (decision.verdict !== 'deny') return decision
+  // C3: naming another agent without the permission is a security matter, not a rule between two agents.
+  return new AppError('FORBIDDEN', `You are ${speaker.name}: ${decision.reason}`, {
+    hint: `Leave "${definition.subject!.field}" out. For another agent it needs the permission ${permission}.`,
+    data: { named: subject.value },
+  })
+}
+
+/** The subject, after `decideSubject` has allowed it. */
+export function subjectAllowed(
+  { team, speaker }: HandlerContext,
+  fields: Record<string, unknown>,
+  definition: CommandDefinition,
+): string {
+  const subject = subjectOf(team, definition, speaker, fields)
+  if (!subject.ok) throw subject.error
+  return subject.value
 }

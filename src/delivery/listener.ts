@@ -1,6 +1,6 @@
 import { asAppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { Circumstances } from '../commands/command-origin.ts'
+import type { CommandOrigin } from '../commands/commands.ts'
 import { findReceipt, keepReceipt } from '../commands/store/idempotency.ts'
 import { CLAIMS, type SaidCommand } from '../protocol/command.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../protocol/receipt.ts'
@@ -42,7 +42,7 @@ export interface ListenerOptions {
   registry: Registry
   /** Must be in every command that is read off a terminal, where anybody's text may stand. */
   nonce: string
-  handle(said: SaidCommand, origin: Circumstances): Promise<Receipt>
+  handle(said: SaidCommand, origin: CommandOrigin): Promise<Receipt>
   /** Resolves when the response reached the agent. */
   respond(response: CommandResponse): Promise<void>
   /** Without it, a command that is read again is answered again. */

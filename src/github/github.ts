@@ -1,12 +1,12 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { EngineParts } from '../commands/context.ts'
-import type { Handle } from '../commands/handle.ts'
+import type { Handle } from '../commands/commands.ts'
+import type { HaltState } from '../commands/halt-state.ts'
+import type { Mailboxes } from '../messages/mailboxes.ts'
 import { findHumanRequest } from '../people/store/human-requests.ts'
 import type { Verdicts } from '../people/verdicts.ts'
 import { type Action, describeAction } from './core/action.ts'
-import type { GitHub } from './port.ts'
 import { checkSetup, type Setup } from './setup.ts'
 import { changeAction, findAction, settledQuestions } from './store/actions.ts'
 import { keepDelivery } from './store/deliveries.ts'
@@ -49,23 +49,23 @@ export interface GithubTeam {
   close(): Promise<void>
 }
 
-export interface GithubTeamOptions {
-  parts: EngineParts
+export interface GithubTeamOptions extends Omit<GithubParts, 'settings' | 'ownLogin' | 'verdicts'> {
+  readonly mailboxes: Mailboxes
+  readonly haltState: Pick<HaltState, 'halted'>
   handle: Handle
   verdicts: Verdicts
-  github: GitHub
   env: Readonly<Record<string, string | undefined>>
 }
 
 const ASK_AGAIN_MS = 500
 
 export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
-  const { parts: given, handle, verdicts, github, env } = options
+  const { handle, verdicts, github, env, mailboxes } = options
   let login: string | undefined
   let refusedAt = Number.NEGATIVE_INFINITY
-  const { store, clock, log, team, haltState } = given
+  const { store, clock, log, team, haltState } = options
   const parts: GithubParts = {
-    ...given,
+    ...options,
     github,
     verdicts,
     settings() {
@@ -108,7 +108,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const health = createHealth(parts)
   const calling = startLoop(createModerators(parts, env), clock, log, isHalted)
   const members = createMembers({
-    parts: { ...parts, mailboxes: given.mailboxes },
+    parts: { ...parts, mailboxes },
     ...{ handle, proposals, health },
     flagged: () => calling.kick(),
     proposed: () => acting.kick(),
@@ -120,7 +120,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   let underWay: Promise<unknown> = Promise.resolve()
 
   // Events are only hints: each handler reads the state from the store, and `begin` catches up after a crash.
-  const { tasks, sessions } = given
+  const { tasks, sessions } = options
   tasks.onReport(async (tx, task, said) => {
     const filtered = await filterReport(tx, parts.redact, task, said)
     if (filtered?.isFlagged) tx.afterCommit(() => calling.kick())

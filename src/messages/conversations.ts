@@ -1,5 +1,6 @@
 import { parseId } from '../base/ids.ts'
 import type { Team } from '../commands/team.ts'
+import { pairOf } from '../people/parked.ts'
 import { observe, type PingPong } from '../rules/loop.ts'
 import type { Reader } from '../store/store.ts'
 import type { MessageRow } from './store/messages.ts'
@@ -34,10 +35,6 @@ export interface Conversations {
 
 /** Older than this, what an agent was handed is no longer taken for the cause of what it says. */
 const IMPLIED_CAUSE_MS = 10 * 60_000
-
-export function pairOf(a: string, b: string): string {
-  return a < b ? `${a} ${b}` : `${b} ${a}`
-}
 
 export function createConversations(): Conversations {
   const lastHanded = new Map<string, { cause: Cause; at: number }>()

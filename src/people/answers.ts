@@ -1,12 +1,10 @@
-import type { Meter } from '../agents/meter.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
 import type { Store } from '../store/store.ts'
-import { askedIn } from '../tasks/questions.ts'
-import { checkAnswer, isBlank } from './check-answer.ts'
+import { checkAnswer, isBlank, type ModelCallOptions } from './check-answer.ts'
 import type { AnswerForm } from './human-request.ts'
 import { formOf } from './request-view.ts'
 import type { HumanRequestRow } from './store/human-requests.ts'
@@ -48,23 +46,27 @@ function invalid(what: string, question: string, form: AnswerForm): AppError {
 
 export interface AnswerCheckOptions {
   models: Models | undefined
-  meter: Pick<Meter, 'ownCall'>
+  /** Charges a model call to the task; undefined: the cap on spending is reached. */
+  ownCall(purpose: 'answer-check', task: string | undefined): ModelCallOptions | undefined
   store: Store
   clock: Clock
   team(): Team
 }
 
-/** A person has waited long enough by then; their answer stands. */
+/** A person waits no longer than this for the check; then the answer stands. */
 const CHECK_MS = 15_000
 
 /** S2.12: a model may look at an answer in words. One that is away, slow or at a loss never keeps it from counting. */
-export function createAnswerCheck({ models, meter, store, clock, team }: AnswerCheckOptions) {
+export function createAnswerCheck({ models, ownCall, store, clock, team }: AnswerCheckOptions) {
   return async (row: HumanRequestRow, said: string, person: string): Promise<AppError | undefined> => {
     const model = team().config.tasks.answerCheck
     const answer = readAnswer(row, said)
     if (model === undefined || models === undefined || !answer.ok || answer.isChoice) return undefined
-    const call = meter.ownCall('answer-check', row.purpose === 'task' ? askedIn(row).task : undefined)
-    // Beyond the cap on spending nobody looks, and the answer stands.
+    const call = ownCall(
+      'answer-check',
+      row.purpose === 'task' ? (JSON.parse(row.context) as { task: string }).task : undefined,
+    )
+    // The cap on spending is reached: the answer stands unchecked.
     if (call === undefined) return undefined
     const late = new AbortController()
     const cancel = clock.after(CHECK_MS, () => late.abort())

@@ -1,10 +1,10 @@
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
-import type { HandlerContext } from '../commands/context.ts'
-import type { Handlers } from '../commands/handler.ts'
+import type { HandlerContext, Handlers } from '../commands/commands.ts'
 import type { Team } from '../commands/team.ts'
 import { CLAIMS, type Command } from '../protocol/command.ts'
+import type { Registry } from '../protocol/registry.ts'
 import { wantsMore } from '../rules/decide.ts'
 import type { Approval } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
@@ -95,18 +95,18 @@ function mayStillApprove(team: Team, name: string): boolean {
  */
 export async function changeAction(
   context: HandlerContext,
-  handlers: Handlers,
+  { registry, handlers, redact }: { registry: Registry; handlers: Handlers; redact(text: string): string },
   row: HumanRequestRow,
   person: Person,
   fields: Readonly<Record<string, unknown>>,
 ): Promise<HumanRequestRow> {
-  const { tx, parts, speaker } = context
+  const { tx, speaker } = context
   const held = heldCommand(row)
-  const definition = parts.registry.find(held.type)
+  const definition = registry.find(held.type)
   const handler = handlers[held.type]
   if (definition === undefined || handler === undefined) throw unknownType(held.type)
   checkNames(held.type, Object.keys(definition.fields.shape), Object.keys(fields), definition.speaker)
-  const decoded = parts.registry.decode({ type: held.type, fields: { ...held.fields, ...fields } })
+  const decoded = registry.decode({ type: held.type, fields: { ...held.fields, ...fields } })
   if (!decoded.ok) throw decoded.error
   const action = JSON.stringify(decoded.command)
   if (action === row.action) {
@@ -127,7 +127,7 @@ export async function changeAction(
   const changed = {
     action,
     action_hash: hashOf({ ...row, action }),
-    question: `May ${speaker.name} ${describe(definition, decoded.command, parts.redact)}?`,
+    question: `May ${speaker.name} ${describe(definition, decoded.command, redact)}?`,
     approvers: approval.approvers === undefined ? null : JSON.stringify(approval.approvers),
     quorum: approval.quorum,
     modified_by: person.name,

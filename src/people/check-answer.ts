@@ -1,8 +1,12 @@
 import { z } from 'zod'
 import { excerpt } from '../base/excerpt.ts'
 import { FENCE_RULE, fence } from '../llm/fence.ts'
-import type { ModelFailure, Models, ObjectCall } from '../llm/llm.ts'
-import type { Asking } from '../tasks/validation/judge-prompt.ts'
+import type { ModelFailure, Models, ObjectCall, Spending } from '../llm/llm.ts'
+
+export interface ModelCallOptions {
+  readonly signal?: AbortSignal
+  spent?(spending: Spending): void
+}
 
 export const AnswerVerdict = z.object({
   valid: z.boolean().describe('Whether the answer answers the question, be it briefly or by declining.'),
@@ -40,7 +44,7 @@ export async function checkAnswer(
   models: Models,
   model: string | undefined,
   { question, answer }: { question: string; answer: string },
-  asking: Asking = {},
+  asking: ModelCallOptions = {},
 ): Promise<CheckedAnswer> {
   if (isBlank(answer)) return { valid: false, reason: 'The answer is blank.' }
   if (model === undefined) return { valid: true, reason: 'The answer is not blank.' }

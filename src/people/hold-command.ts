@@ -1,167 +1,191 @@
 import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
-import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
-import type { HandlerContext } from '../commands/context.ts'
+import type { HandlerContext } from '../commands/commands.ts'
 import { behalf } from '../commands/identity.ts'
-import { pairOf } from '../messages/conversations.ts'
-import { park } from '../messages/store/parked.ts'
 import type { Command, CommandDefinition } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
+import type { Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
-import { taskOfRequest } from '../tasks/audit-data.ts'
-import { ownTask } from '../tasks/references.ts'
+import type { Timers } from '../store/timers.ts'
+import { pairOf, park } from './parked.ts'
 import { hashOf } from './request-view.ts'
 import { type HumanRequestRow, insertHumanRequest, type NewHumanRequest } from './store/human-requests.ts'
 
-/** An approval nobody gives is not executed and expires (C8, C9). */
+/** An approval that nobody gives expires and is not carried out (C8, C9). */
 const APPROVAL_MS = 72 * 3600_000
 
 export type HeldReceipt = Extract<Receipt, { status: 'held' }>
 
-/** Who said the held command, so that it is later carried out in that speaker's name. */
+/** The speaker of a held command: it is carried out later in that speaker's name. */
 export interface HeldBy {
   speaker: string
   principal: Principal
   /** The person who spoke, for an agent or themselves. */
   person?: string
   onBehalf: boolean
-  /** The conversation that an approval lets go on. */
+  /** The parked conversation that an approval continues. */
   pair?: string
-  /** The speaker's task when it was said, null for none: by the time of the verdict it may have others. */
+  /** The speaker's task when it was sent, null for none: by the time of the verdict it may have others. */
   saidIn?: string | null
 }
 
-/** A rule says ask: the command waits, unchanged, for a person's verdict. */
-export async function hold(
-  context: HandlerContext,
-  definition: CommandDefinition,
-  command: Command,
-  decision: Decision,
-): Promise<HeldReceipt> {
-  const wanted = describe(definition, command, context.parts.redact)
-  const id = await openRequest(context, command, {
-    kind: 'approval',
-    purpose: 'command',
-    question: `May ${context.speaker.name} ${wanted}?`,
-    reason: decision.reason,
-    wanted,
-    approval: decision.approval,
-  })
-  return { status: 'held', request_id: id, reason: `a person was asked: ${decision.reason}` }
+/** What tasks know about a command that is held while an agent works on one. */
+export interface HeldInTasks {
+  /** The task that the speaker works on, or null. */
+  taskOf(context: HandlerContext): Promise<string | null>
+  /** The task waits for the verdict on the request. */
+  onHeld(tx: Tx, task: string, held: { by: string; question: string; text: string }): Promise<void>
+  /** The verdict for the task; false if no task waits for it. */
+  onDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean>
+  /** Data that makes an audit entry show up with the task's tree. */
+  about(
+    tx: Tx,
+    request: { id: string; asker: string; context: string },
+  ): Promise<Readonly<Record<string, unknown>>>
 }
 
-/** The loop breaker: the conversation rests, and the message or delegation that tripped it waits for a person. */
-export async function askToGoOn(
-  context: HandlerContext,
-  command: Command,
-  to: string,
-  reason: string,
-): Promise<HeldReceipt> {
-  const { tx, speaker } = context
-  const pair = pairOf(speaker.name, to)
-  const id = await openRequest(
-    context,
-    command,
-    {
-      kind: 'escalation',
-      purpose: 'go_on',
-      question: `${speaker.name} and ${to} may be going in circles. Let them go on?`,
-      reason,
-    },
-    pair,
-  )
-  const key = Number(id.slice('req_'.length))
-  await park(tx, pair, key)
-  tx.audit({
-    type: 'conversation.parked',
-    class: 'internal',
-    actor: ORCHESTRATOR,
-    subject: speaker.name,
-    text: `${speaker.name} and ${to} are parked: ${reason}`,
-    data: { pair: pair.split(' '), request_id: id },
-  })
-  return {
-    status: 'held',
-    request_id: id,
-    reason: `the conversation is parked, a person was asked: ${reason}`,
-  }
+export interface HoldingOptions {
+  timers: Pick<Timers, 'setFor'>
+  tasks: HeldInTasks
+  redact(text: string): string
 }
 
-export function parkedReason(from: string, to: string, request: number): string {
-  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', request)}`
+/** Commands that wait for a person. */
+export interface Holding {
+  /** A rule says ask: the command waits, unchanged, for a person's verdict. */
+  hold(
+    context: HandlerContext,
+    definition: CommandDefinition,
+    command: Command,
+    decision: Decision,
+  ): Promise<HeldReceipt>
+  /** The loop breaker: parks the conversation, and holds the message or delegation that tripped it. */
+  askToContinue(context: HandlerContext, command: Command, to: string, reason: string): Promise<HeldReceipt>
 }
 
-type Asked = Pick<NewHumanRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
-  /** What is held: the asker's task waits for the verdict on it. */
+type RequestToHold = Pick<NewHumanRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
+  /** What the command would do, in words: the asker's task waits for the verdict on it. */
   wanted?: string
   approval?: Approval | undefined
 }
 
-/** Whose request it is, as the column `context` keeps it. */
+export function createHolding({ timers, tasks, redact }: HoldingOptions): Holding {
+  async function hold(
+    context: HandlerContext,
+    definition: CommandDefinition,
+    command: Command,
+    decision: Decision,
+  ): Promise<HeldReceipt> {
+    const wanted = describe(definition, command, redact)
+    const id = await openRequest(context, command, {
+      kind: 'approval',
+      purpose: 'command',
+      question: `May ${context.speaker.name} ${wanted}?`,
+      reason: decision.reason,
+      wanted,
+      approval: decision.approval,
+    })
+    return { status: 'held', request_id: id, reason: `a person was asked: ${decision.reason}` }
+  }
+
+  async function askToContinue(
+    context: HandlerContext,
+    command: Command,
+    to: string,
+    reason: string,
+  ): Promise<HeldReceipt> {
+    const { tx, speaker } = context
+    const pair = pairOf(speaker.name, to)
+    const id = await openRequest(
+      context,
+      command,
+      {
+        kind: 'escalation',
+        purpose: 'go_on',
+        question: `${speaker.name} and ${to} may be going in circles. Let them go on?`,
+        reason,
+      },
+      pair,
+    )
+    const key = Number(id.slice('req_'.length))
+    await park(tx, pair, key)
+    tx.audit({
+      type: 'conversation.parked',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: speaker.name,
+      text: `${speaker.name} and ${to} are parked: ${reason}`,
+      data: { pair: pair.split(' '), request_id: id },
+    })
+    return {
+      status: 'held',
+      request_id: id,
+      reason: `the conversation is parked, a person was asked: ${reason}`,
+    }
+  }
+
+  async function openRequest(
+    context: HandlerContext,
+    command: Command,
+    { wanted, approval, ...asked }: RequestToHold,
+    pair?: string,
+  ): Promise<string> {
+    const { tx, speaker } = context
+    const action = JSON.stringify(command)
+    const saidIn = await tasks.taskOf(context)
+    const held: HeldBy = {
+      speaker: speaker.name,
+      principal: speaker.principal,
+      onBehalf: speaker.onBehalf,
+      ...(speaker.person === undefined ? {} : { person: speaker.person }),
+      ...(pair === undefined ? {} : { pair }),
+      saidIn,
+    }
+    const expiresAt = tx.now + APPROVAL_MS
+    const bound = { asker: speaker.name, context: JSON.stringify(held), action }
+    const key = await insertHumanRequest(tx, {
+      ...asked,
+      ...bound,
+      action_hash: hashOf(bound),
+      expires_at: expiresAt,
+      approvers: approval?.approvers === undefined ? null : JSON.stringify(approval.approvers),
+      quorum: approval?.quorum ?? 1,
+    })
+    const id = formatId('req', key)
+    await setTimer(tx, 'expire_request', id, expiresAt)
+    if (wanted !== undefined && saidIn !== null) {
+      await tasks.onHeld(tx, saidIn, { by: speaker.name, question: id, text: wanted })
+    }
+    const about = await tasks.about(tx, { id, asker: speaker.name, context: bound.context })
+    tx.audit({
+      type: 'human.asked',
+      class: 'internal',
+      actor: speaker.name,
+      text: `${id}: ${asked.question} (${asked.reason})`,
+      data: {
+        request_id: id,
+        kind: asked.kind,
+        command: command.type,
+        action_hash: hashOf(bound),
+        ...(approval === undefined ? {} : approval),
+        ...about,
+        ...behalf(speaker),
+      },
+    })
+    tx.afterCommit(() => timers.setFor(expiresAt))
+    return id
+  }
+
+  return { hold, askToContinue }
+}
+
+/** Reads the column `context` of a request that holds a command. */
 export function heldBy({ context }: Pick<HumanRequestRow, 'context'>): HeldBy {
   return JSON.parse(context) as HeldBy
 }
 
-async function openRequest(
-  context: HandlerContext,
-  command: Command,
-  { wanted, approval, ...asked }: Asked,
-  pair?: string,
-): Promise<string> {
-  const { tx, speaker, parts } = context
-  const action = JSON.stringify(command)
-  const saidIn = await taskSaidIn(context)
-  const held: HeldBy = {
-    speaker: speaker.name,
-    principal: speaker.principal,
-    onBehalf: speaker.onBehalf,
-    ...(speaker.person === undefined ? {} : { person: speaker.person }),
-    ...(pair === undefined ? {} : { pair }),
-    saidIn,
-  }
-  const expiresAt = tx.now + APPROVAL_MS
-  const bound = { asker: speaker.name, context: JSON.stringify(held), action }
-  const key = await insertHumanRequest(tx, {
-    ...asked,
-    ...bound,
-    action_hash: hashOf(bound),
-    expires_at: expiresAt,
-    approvers: approval?.approvers === undefined ? null : JSON.stringify(approval.approvers),
-    quorum: approval?.quorum ?? 1,
-  })
-  const id = formatId('req', key)
-  await setTimer(tx, 'expire_request', id, expiresAt)
-  if (wanted !== undefined && saidIn !== null) {
-    await parts.tasks.approvalAsked(tx, saidIn, { by: speaker.name, question: id, text: wanted })
-  }
-  const about = await taskOfRequest(tx, { id, asker: speaker.name, context: bound.context })
-  tx.audit({
-    type: 'human.asked',
-    class: 'internal',
-    actor: speaker.name,
-    text: `${id}: ${asked.question} (${asked.reason})`,
-    data: {
-      request_id: id,
-      kind: asked.kind,
-      command: command.type,
-      action_hash: hashOf(bound),
-      ...(approval === undefined ? {} : approval),
-      ...about,
-      ...behalf(speaker),
-    },
-  })
-  tx.afterCommit(() => parts.timers.setFor(expiresAt))
-  return id
-}
-
-/** As a command that names no task is understood at this moment. */
-async function taskSaidIn(context: HandlerContext): Promise<string | null> {
-  const task = await ownTask(context, undefined)
-  return task === undefined || task instanceof AppError ? null : task.id
-}
-
-/** What the command does, in words for people. */
+/** Describes in words what the command does. */
 export function describe(
   definition: CommandDefinition,
   command: Command,

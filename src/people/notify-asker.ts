@@ -1,55 +1,51 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
-import type { EngineParts } from '../commands/context.ts'
-import { post } from '../messages/post.ts'
+import type { Team } from '../commands/team.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import { renderResponse } from '../protocol/response.ts'
 import type { Tx } from '../store/store.ts'
-import { taskOfRequest } from '../tasks/audit-data.ts'
 import { changesText } from './approvals.ts'
+import type { HeldInTasks } from './hold-command.ts'
 import { intactAction } from './request-view.ts'
 import { type HumanRequestRow, insertHumanRequest } from './store/human-requests.ts'
 
 /** A notice has no timer of its own; the date is for the reader. */
 const NOTICE_MS = 365 * 24 * 3600_000
 
-export interface Outcome {
+export interface VerdictOutcome {
   state: 'approved' | 'modified' | 'rejected' | 'expired'
   receipt: Receipt
   comment: string | null
   by: string
 }
 
-/** Every verdict wakes the asker, a refusal and an expiry too (C9). */
-export function createTelling(parts: EngineParts) {
-  /** Looked up before the verdict takes effect: afterwards the task no longer waits for it, or has ended. */
-  async function about(tx: Tx, row: HumanRequestRow) {
-    if (row.purpose === 'run') {
-      const { run, node } = JSON.parse(row.context) as { run: string; node: string }
-      return { run_id: run, node }
-    }
-    return taskOfRequest(tx, { ...row, id: formatId('req', row.id) })
-  }
+export interface NotifyAskerOptions {
+  team(): Team
+  /** Stores a message to an agent and wakes the agent. */
+  post(
+    tx: Tx,
+    message: { to: string; title: string; content: string; priority: 'normal' | 'high' },
+  ): Promise<void>
+  tasks: Pick<HeldInTasks, 'onDecided'>
+  /** Data that ties an audit entry to what the request is about. */
+  about(tx: Tx, row: HumanRequestRow): Promise<Readonly<Record<string, unknown>>>
+}
 
+/** Every verdict wakes the asker, a rejection and an expiry too (C9). */
+export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptions) {
   async function tell(tx: Tx, to: string, title: string, content: string, priority: 'normal' | 'high') {
-    if (parts.team().resolve(to) === undefined) return
-    await post(tx, parts.mailboxes, { to, title, content, priority })
-    tx.afterCommit(() => {
-      parts.sessions
-        .wake(to)
-        .catch((error: unknown) => parts.log.error({ agent: to, err: error }, 'an agent could not be woken'))
-    })
+    if (team().resolve(to) !== undefined) await post(tx, { to, title, content, priority })
   }
 
   /** A message that shows what became of the command that was held. */
-  async function decided(tx: Tx, row: HumanRequestRow, { state, receipt, comment, by }: Outcome) {
-    if (row.purpose === 'notice' || parts.team().resolve(row.asker) === undefined) return
+  async function decided(tx: Tx, row: HumanRequestRow, { state, receipt, comment, by }: VerdictOutcome) {
+    if (row.purpose === 'notice' || team().resolve(row.asker) === undefined) return
     // Saying no, or letting it expire, needs no intact action.
     const type = intactAction(row)?.type ?? 'command'
     const changes = state === 'modified' ? `\n${changesText(row)}` : ''
     const remark = comment === null ? '' : `\n${nameOf(by)} remarks: ${comment}\n`
     const content = `${row.question}\nVerdict: ${state}.${changes}${remark}\n${renderResponse(type, receipt)}`
-    if (await parts.tasks.approvalDecided(tx, row, state, content)) return
+    if (await tasks.onDecided(tx, row, state, content)) return
     await tell(tx, row.asker, `${formatId('req', row.id)} ${state}: ${type}`, content, 'high')
   }
 
@@ -100,7 +96,7 @@ export function createTelling(parts: EngineParts) {
     })
   }
 
-  return { about, decided, answered, expired, escalate }
+  return { decided, answered, expired, escalate }
 }
 
 /** Agents know people by name where people have one. */

@@ -4,7 +4,7 @@ import type { PermissionQuestion, PermissionVerdict } from '../runtimes/runtime.
 import type { Store, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
-import { taskOfRequest } from '../tasks/audit-data.ts'
+import type { HeldInTasks } from './hold-command.ts'
 import { hashOf } from './request-view.ts'
 import {
   findHumanRequest,
@@ -34,6 +34,7 @@ export interface PermissionDialogsOptions {
   /** Shown to a person, and kept. */
   redact(text: string): string
   after(ms: number, callback: () => void): () => void
+  about: HeldInTasks['about']
 }
 
 /** An approval nobody gives is not executed and expires (C8, C9). */
@@ -51,6 +52,7 @@ export function createPermissionDialogs({
   timers,
   redact,
   after,
+  about,
 }: PermissionDialogsOptions): PermissionDialogs {
   const waiting = new Map<number, (verdict: PermissionVerdict | undefined) => void>()
   /** Agents with a question at the desk. */
@@ -86,7 +88,7 @@ export function createPermissionDialogs({
           request_id: id,
           kind: 'approval',
           tool: question.tool,
-          ...(await taskOfRequest(tx, { id, asker: agent, context: '{}' })),
+          ...(await about(tx, { id, asker: agent, context: '{}' })),
         },
       })
       tx.afterCommit(() => timers.setFor(expiresAt))
@@ -108,7 +110,7 @@ export function createPermissionDialogs({
   async function withdrawIn(tx: Tx, key: number, why: string) {
     const row = await findHumanRequest(tx, key)
     if (row === undefined) return
-    const data = await taskOfRequest(tx, { ...row, id: formatId('req', key) })
+    const data = await about(tx, { ...row, id: formatId('req', key) })
     await closeUnanswered(tx, row, { why, comment: why, subject: row.asker, data: { ...data } })
   }
 
@@ -135,7 +137,7 @@ export function createPermissionDialogs({
           request_id: id,
           kind: 'escalation',
           awaits: false,
-          ...(await taskOfRequest(tx, { id, asker: agent, context: AT_TERMINAL })),
+          ...(await about(tx, { id, asker: agent, context: AT_TERMINAL })),
         },
       })
       return key

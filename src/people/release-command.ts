@@ -1,25 +1,35 @@
-import type { EngineParts, HandlerContext } from '../commands/context.ts'
+import type { HandlerContext, Handlers } from '../commands/commands.ts'
 import { carryOut } from '../commands/handle.ts'
-import type { Handlers } from '../commands/handler.ts'
-import { unpark } from '../messages/store/parked.ts'
+import type { Team } from '../commands/team.ts'
 import type { Receipt } from '../protocol/receipt.ts'
+import type { Registry } from '../protocol/registry.ts'
 import type { Tx } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timer-rows.ts'
+import type { Timers } from '../store/timers.ts'
 import { heldCommand } from './approvals.ts'
 import { heldBy } from './hold-command.ts'
+import { unpark } from './parked.ts'
 import type { HumanRequestRow } from './store/human-requests.ts'
 
-/** After a person said no, the two stay apart this long before they may try again. */
+/** After a rejection, a conversation stays parked this long before the two agents may try again. */
 const PARKED_AFTER_REJECTION_MS = 3600_000
 
-/** What a verdict sets in motion: held commands, and conversations that the loop breaker parked. */
-export function createHeld(parts: EngineParts, handlers: Handlers) {
-  /** In the name of whoever said it, not of whoever let it pass. */
+export interface ReleaseOptions {
+  registry: Registry
+  handlers: Handlers
+  timers: Pick<Timers, 'setFor'>
+  team(): Team
+  /** A parked conversation continues: its counts begin at zero. */
+  onContinued(pair: string): void
+}
+
+/** Carries out held commands, and continues conversations that the loop breaker parked. */
+export function createRelease({ registry, handlers, timers, team, onContinued }: ReleaseOptions) {
+  /** In the name of the speaker, not of the person who approved it. */
   function contextOf(tx: Tx, row: HumanRequestRow, approved: boolean): HandlerContext {
     const { speaker, principal, person, onBehalf, saidIn } = heldBy(row)
     return {
-      parts,
-      team: parts.team(),
+      team: team(),
       tx,
       speaker: { name: speaker, principal, onBehalf, ...(person === undefined ? {} : { person }) },
       approved,
@@ -28,22 +38,22 @@ export function createHeld(parts: EngineParts, handlers: Handlers) {
     }
   }
 
-  async function letGoOn(tx: Tx, pair: string) {
+  async function continueConversation(tx: Tx, pair: string) {
     await unpark(tx, pair)
     await clearTimer(tx, 'unpark', pair)
-    tx.afterCommit(() => parts.conversations.forget(pair))
+    tx.afterCommit(() => onContinued(pair))
   }
 
   return {
     contextOf,
-    letGoOn,
+    continueConversation,
 
     async perform(tx: Tx, row: HumanRequestRow): Promise<Receipt> {
       if (row.purpose === 'permission') return { status: 'ok', result: `${row.asker} may go on` }
       const command = heldCommand(row)
       const { pair } = heldBy(row)
-      if (pair !== undefined) await letGoOn(tx, pair)
-      const definition = parts.registry.find(command.type)
+      if (pair !== undefined) await continueConversation(tx, pair)
+      const definition = registry.find(command.type)
       const handler = handlers[command.type]
       if (definition === undefined || handler === undefined) {
         return { status: 'error', code: 'UNKNOWN_COMMAND', message: `Unknown command type: ${command.type}` }
@@ -51,13 +61,13 @@ export function createHeld(parts: EngineParts, handlers: Handlers) {
       return await carryOut(contextOf(tx, row, true), handler, definition, command)
     },
 
-    /** Nobody let them go on, so they stay parked for a while, and may then try again. */
-    async keepApart(tx: Tx, row: HumanRequestRow) {
+    /** Nobody approved, so the conversation stays parked for a while. */
+    async keepParked(tx: Tx, row: HumanRequestRow) {
       const { pair } = heldBy(row)
       if (pair === undefined) return
       const dueAt = tx.now + PARKED_AFTER_REJECTION_MS
       await setTimer(tx, 'unpark', pair, dueAt)
-      tx.afterCommit(() => parts.timers.setFor(dueAt))
+      tx.afterCommit(() => timers.setFor(dueAt))
     },
   }
 }

@@ -1,20 +1,25 @@
 import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
+import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
-import type { EngineParts } from '../commands/context.ts'
-import type { Handlers } from '../commands/handler.ts'
+import type { Handlers } from '../commands/commands.ts'
+import type { HaltState } from '../commands/halt-state.ts'
 import { noLongerAmongPeople, signedBy } from '../commands/identity.ts'
-import { personBehind } from '../commands/team.ts'
+import { personBehind, type Team } from '../commands/team.ts'
 import type { Receipt } from '../protocol/receipt.ts'
-import type { Reader, Tx } from '../store/store.ts'
+import type { Registry } from '../protocol/registry.ts'
+import type { Reader, Store, Tx } from '../store/store.ts'
 import { clearTimer } from '../store/timer-rows.ts'
+import type { Timers } from '../store/timers.ts'
 import { type AnswerCheck, readAnswer } from './answers.ts'
 import { changeAction, changesText, giveApproval, heldCommand } from './approvals.ts'
+import type { HeldInTasks } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
-import { createTelling } from './notify-asker.ts'
-import { createHeld } from './release-command.ts'
+import { createNotifyAsker, type NotifyAskerOptions } from './notify-asker.ts'
+import type { PermissionDialogs } from './permission-dialogs.ts'
+import { createRelease } from './release-command.ts'
 import { viewRequests } from './request-view.ts'
 import {
   decideHumanRequest,
@@ -29,10 +34,45 @@ import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
 
 type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 
-/** People's word on what was held: it is carried out or refused, once, and the asker is told either way (C9). */
-export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnswer: AnswerCheck) {
-  const telling = createTelling(parts)
-  const held = createHeld(parts, handlers)
+/** The room that asked: it continues with what people say. */
+export interface RequestOwner {
+  /** Data that makes an audit entry show up with the task or run. */
+  about(tx: Tx, row: HumanRequestRow): Promise<Readonly<Record<string, unknown>>>
+  /** Continues with the verdict, and says in words what happens next. */
+  decided(
+    tx: Tx,
+    row: HumanRequestRow,
+    word: { decision: 'approve' | 'reject' | 'answer'; comment: string | null; by: string },
+  ): Promise<string> | string
+  /** Nobody decided in time. Without it, the request has no clock. */
+  expired?(tx: Tx, row: HumanRequestRow): Promise<void>
+}
+
+export interface VerdictsOptions {
+  store: Store
+  timers: Timers
+  clock: Clock
+  registry: Registry
+  handlers: Handlers
+  haltState: Pick<HaltState, 'halted' | 'noApproval'>
+  permissions: Pick<PermissionDialogs, 'mustWait' | 'decided'>
+  tasks: HeldInTasks
+  /** Owners of requests by their purpose: `task`, `run`. */
+  owners: Readonly<Record<string, RequestOwner>>
+  checkAnswer: AnswerCheck
+  post: NotifyAskerOptions['post']
+  onContinued(pair: string): void
+  redact(text: string): string
+  team(): Team
+}
+
+/** Carries a held command out or rejects it, once, and tells the asker either way (C9). */
+export function createVerdicts(options: VerdictsOptions) {
+  const { store, clock, haltState, permissions, owners, checkAnswer, redact, team } = options
+  const about: NotifyAskerOptions['about'] = (tx, row) =>
+    owners[row.purpose]?.about(tx, row) ?? options.tasks.about(tx, { ...row, id: formatId('req', row.id) })
+  const asker = createNotifyAsker({ team, post: options.post, tasks: options.tasks, about })
+  const release = createRelease(options)
   const decidedListeners: ((request: string) => void)[] = []
   const notifyDecided = (request: string) => {
     for (const listener of decidedListeners) listener(request)
@@ -44,19 +84,19 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
         hint: 'Go on with other work; the verdict comes as a message.',
       })
     }
-    const person = personBehind(parts.team(), principal)
+    const person = personBehind(team(), principal)
     if (person === undefined) throw noLongerAmongPeople(principal)
     const doubtful = await whyNoAnswer(person, id, verdict)
     if (doubtful !== undefined) throw doubtful
-    return await parts.store.write((tx) => decideIn(tx, person, id, verdict))
+    return await store.write((tx) => decideIn(tx, person, id, verdict))
   }
 
   /** What a model has to say against an answer; before the transaction, which must not wait for it. */
   async function whyNoAnswer(person: Person, id: string, verdict: Verdict): Promise<AppError | undefined> {
     if (verdict.decision !== 'answer' || verdict.insist === true) return undefined
     // Of what cannot be taken anyway, the transaction says why.
-    if ((await whyNot(parts.store, person, id, verdict)) !== undefined) return undefined
-    const row = await findRow(parts.store, id)
+    if ((await whyNot(store, person, id, verdict)) !== undefined) return undefined
+    const row = await findRow(store, id)
     return row.kind === 'input' ? await checkAnswer(row, verdict.comment ?? '', person.name) : undefined
   }
 
@@ -69,9 +109,9 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
   ): Promise<AppError | undefined> {
     try {
       const row = await findRow(reader, id)
-      mustFit(parts.team(), verdict)
+      mustFit(team(), verdict)
       checkFits(row, person, verdict)
-      if (parts.haltState.halted() === undefined) mustBeOpen(row, parts.clock.now())
+      if (haltState.halted() === undefined) mustBeOpen(row, clock.now())
       return undefined
     } catch (error) {
       if (error instanceof AppError) return error
@@ -89,14 +129,14 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
 
   async function decideIn(unsigned: Tx, person: Person, id: string, verdict: Verdict): Promise<Decided> {
     const row = (await lockHumanRequest(unsigned, parseId('req', id) ?? 0)) ?? (await findRow(unsigned, id))
-    mustFit(parts.team(), verdict)
+    mustFit(team(), verdict)
     checkFits(row, person, verdict)
     const { decision } = verdict
     const isApproval = decision === 'approve' || decision === 'modify'
-    const halted = isApproval ? parts.haltState.noApproval(unsigned) : undefined
+    const halted = isApproval ? haltState.noApproval(unsigned) : undefined
     if (halted !== undefined) throw halted
-    if (parts.haltState.halted() === undefined) mustBeOpen(row, unsigned.now)
-    if (row.purpose === 'permission') parts.permissions.mustWait(row)
+    if (haltState.halted() === undefined) mustBeOpen(row, unsigned.now)
+    if (row.purpose === 'permission') permissions.mustWait(row)
     const work: Work = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
     const receipt = await DECIDE[decision](work)
     const [request] = await viewRequests(unsigned, [(await findHumanRequest(unsigned, row.id))!])
@@ -115,11 +155,9 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
     const read = readAnswer(row, verdict.comment ?? '')
     if (!read.ok) throw read.error
     await close(work, 'answered', read.text)
-    if (row.purpose === 'task') return await goOnWithTask(work, read.text)
-    if (row.purpose === 'run') {
-      return { status: 'ok', result: parts.runs.decided(tx, row, read.text, work.person.name) }
-    }
-    await telling.answered(tx, row, read.text)
+    const continued = await continueOwner(work, read.text)
+    if (continued !== undefined) return continued
+    await asker.answered(tx, row, read.text)
     return { status: 'ok', result: `${row.asker} is told` }
   }
 
@@ -127,8 +165,9 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
     const { tx, row } = work
     const comment = commentOf(work)
     await close(work, 'rejected', comment)
-    if (row.purpose === 'task') return await goOnWithTask(work, comment)
-    await held.keepApart(tx, row)
+    const continued = await continueOwner(work, comment)
+    if (continued !== undefined) return continued
+    await release.keepParked(tx, row)
     const reason = comment === null ? 'a person said no' : `a person said no: ${comment}`
     const receipt: Receipt = { status: 'blocked', reason }
     await tell(work, receipt, 'rejected')
@@ -141,11 +180,10 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
     const comment = commentOf(work)
     if (row.action === null) {
       await close(work, 'approved', comment)
-      if (row.purpose === 'task') return await goOnWithTask(work, comment)
-      return { status: 'ok', result: 'noted' }
+      return (await continueOwner(work, comment)) ?? { status: 'ok', result: 'noted' }
     }
     heldCommand(row)
-    const given = await giveApproval(tx, parts.team(), row, person, comment)
+    const given = await giveApproval(tx, team(), row, person, comment)
     if (given < row.quorum) {
       const id = formatId('req', row.id)
       tx.audit({
@@ -156,7 +194,7 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
     }
     const state = row.modified_by === null ? 'approved' : 'modified'
     await close(work, state, comment)
-    const receipt = await held.perform(work.unsigned, row)
+    const receipt = await release.perform(work.unsigned, row)
     await tell(work, receipt, state)
     return receipt
   }
@@ -164,11 +202,11 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
   /** A changed action is another action: this is the first yes to it. */
   async function modify(work: Work): Promise<Receipt | undefined> {
     const { tx, row, person, verdict } = work
-    const context = held.contextOf(work.unsigned, row, false)
-    const changed = await changeAction(context, handlers, row, person, verdict.fields ?? {})
+    const context = release.contextOf(work.unsigned, row, false)
+    const changed = await changeAction(context, options, row, person, verdict.fields ?? {})
     tx.audit({
       ...(await entry({ ...work, row: changed }, 'action_changed', commentOf(work))),
-      text: redactedExcerpt(parts.redact, `${formatId('req', row.id)}: ${changesText(changed)}`).trimEnd(),
+      text: redactedExcerpt(redact, `${formatId('req', row.id)}: ${changesText(changed)}`).trimEnd(),
     })
     return await approve({ ...work, row: changed })
   }
@@ -194,15 +232,21 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
         request_id: formatId('req', row.id),
         kind: row.kind,
         ...(row.action_hash === null ? {} : { action_hash: row.action_hash }),
-        ...(comment === null ? {} : { comment: redactedExcerpt(parts.redact, comment) }),
-        ...(await telling.about(tx, row)),
+        ...(comment === null ? {} : { comment: redactedExcerpt(redact, comment) }),
+        ...(await about(tx, row)),
       },
     }
   }
 
-  async function goOnWithTask({ tx, row, verdict }: Work, comment: string | null): Promise<Receipt> {
+  /** Undefined if no room owns the request. */
+  async function continueOwner(
+    { tx, row, verdict, person }: Work,
+    comment: string | null,
+  ): Promise<Receipt | undefined> {
     const decision = verdict.decision as Exclude<HumanDecision, 'modify'>
-    return { status: 'ok', result: await parts.tasks.decided(tx, row, { decision, comment }) }
+    const owner = owners[row.purpose]
+    if (owner === undefined) return undefined
+    return { status: 'ok', result: await owner.decided(tx, row, { decision, comment, by: person.name }) }
   }
 
   async function tell(work: Work, receipt: Receipt, state: 'approved' | 'modified' | 'rejected') {
@@ -210,14 +254,12 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
     const comment = commentOf(work)
     if (row.purpose === 'permission') {
       const allow = state !== 'rejected'
-      tx.afterCommit(() =>
-        parts.permissions.decided(row.id, { allow, ...(comment === null ? {} : { comment }) }),
-      )
-    } else await telling.decided(tx, row, { state, receipt, comment, by: person.name })
+      tx.afterCommit(() => permissions.decided(row.id, { allow, ...(comment === null ? {} : { comment }) }))
+    } else await asker.decided(tx, row, { state, receipt, comment, by: person.name })
   }
 
   /** What nobody decided on is not carried out, by no clock and after no crash; whoever waits is told (C9). */
-  parts.timers.on('expire_request', async (tx, id) => {
+  options.timers.on('expire_request', async (tx, id) => {
     const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
     if (row === undefined) return
     const closed = await decideHumanRequest(tx, row.id, { state: 'expired', by: ORCHESTRATOR, comment: null })
@@ -229,20 +271,25 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
       actor: ORCHESTRATOR,
       subject: row.asker,
       text: `${id} expired without a verdict and was not carried out: ${row.question}`,
-      data: { request_id: id, kind: row.kind, ...(await telling.about(tx, row)) },
+      data: { request_id: id, kind: row.kind, ...(await about(tx, row)) },
     })
-    if (row.purpose === 'task') return await parts.tasks.expired(tx, row)
-    await held.keepApart(tx, row)
-    await telling.escalate(tx, row)
-    if (row.purpose === 'permission') tx.afterCommit(() => parts.permissions.decided(row.id, undefined))
-    else await telling.expired(tx, row)
+    const owner = owners[row.purpose]
+    if (owner?.expired !== undefined) return await owner.expired(tx, row)
+    await release.keepParked(tx, row)
+    await asker.escalate(tx, row)
+    if (row.purpose === 'permission') tx.afterCommit(() => permissions.decided(row.id, undefined))
+    else await asker.expired(tx, row)
   })
 
-  parts.timers.on('unpark', (tx, pair) => held.letGoOn(tx, pair))
+  options.timers.on('unpark', (tx, pair) => release.continueConversation(tx, pair))
+
+  const decideOrRefuse: DecideRequest = async (tx, person, id, verdict) =>
+    (await whyNot(tx, person, id, verdict)) ?? (await decideIn(tx, person, id, verdict))
 
   return {
     decide,
     decideIn,
+    decideOrRefuse,
     whyNot,
     whyNoAnswer,
     /** Calls the listener after the commit in which a request was decided or expired; `req_7`. */
@@ -251,6 +298,14 @@ export function createVerdicts(parts: EngineParts, handlers: Handlers, checkAnsw
 }
 
 export type Verdicts = ReturnType<typeof createVerdicts>
+
+/** Decides on a request in the caller's transaction, or returns why the verdict can't be taken. */
+export type DecideRequest = (
+  tx: Tx,
+  person: Person,
+  request: string,
+  verdict: Verdict,
+) => Promise<{ receipt?: Receipt } | AppError>
 
 interface Work {
   /** Entries of the audit that the operator would sign are signed by the person. */

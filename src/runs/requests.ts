@@ -4,6 +4,7 @@ import type { RedactedExcerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'
 import type { RequestForm } from '../people/request-view.ts'
 import { findRequestOf, type HumanRequestRow, insertHumanRequest } from '../people/store/human-requests.ts'
+import type { RequestOwner } from '../people/verdicts.ts'
 import { closeUnanswered } from '../people/withdraw-request.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import type { StoreEffect } from './core/effect.ts'
@@ -105,4 +106,17 @@ export function decisionIn(answer: string): PersonDecision {
   const decision = DECISIONS.find((one) => one === answer)
   if (decision !== undefined) return decision
   throw new AppError('INVALID_COMMAND', 'This is none of the choices', { hint: HOW })
+}
+
+/** Continues agents of a run after a person's decision. */
+export function runRequestOwner(
+  runs: () => { decided(tx: Tx, row: HumanRequestRow, answer: string, by: string): string },
+): RequestOwner {
+  return {
+    async about(_, row) {
+      const { run, node } = askedByRun(row)
+      return { run_id: run, node }
+    },
+    decided: (tx, row, { comment, by }) => runs().decided(tx, row, comment ?? '', by),
+  }
 }

@@ -1,7 +1,7 @@
 import { OPERATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { HandlerContext } from '../commands/context.ts'
+import type { HandlerContext } from '../commands/commands.ts'
 import { tasksOfMessages } from '../messages/store/messages.ts'
 import { findHumanRequest } from '../people/store/human-requests.ts'
 import type { Reader } from '../store/store.ts'
@@ -9,6 +9,7 @@ import { currentTask } from './current-task.ts'
 import { rememberedBy, rememberedIds, rememberId } from './store/said-ids.ts'
 import { findTask, firstOpen } from './store/tasks.ts'
 import { isEnd, type Task } from './task.ts'
+import type { Tasks } from './tasks.ts'
 
 /** What `in_response_to` names: a task, and the message or request about it if it was named by that. */
 export interface Reference {
@@ -60,7 +61,8 @@ async function about(reader: Reader, task: string, id: string): Promise<Referenc
  * only one. Undefined when it has none. What was held stays with the task that it was said in, or with none.
  */
 export async function ownTask(
-  { tx, speaker, parts, saidIn }: HandlerContext,
+  tasks: Pick<Tasks, 'turnOf'>,
+  { tx, speaker, saidIn }: HandlerContext,
   said: string | undefined,
   fits?: (task: Task) => boolean,
 ): Promise<Task | AppError | undefined> {
@@ -74,7 +76,7 @@ export async function ownTask(
   }
   const agent = speaker.name
   if (agent === OPERATOR) return undefined
-  const found = await currentTask(tx, { agent, turn: parts.tasks.turnOf(agent), fits })
+  const found = await currentTask(tx, { agent, turn: tasks.turnOf(agent), fits })
   return isSeveral(found) ? severalTasks(found) : found
 }
 

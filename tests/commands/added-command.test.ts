@@ -62,7 +62,7 @@ describe('a command that an application adds', () => {
   })
 
   it('works in the shell at once', async () => {
-    const main = join(import.meta.dirname, '..', 'src', 'cli', 'main.ts')
+    const main = join(import.meta.dirname, '../../src/cli/main.ts')
     const env = { ...process.env, ORC_HOME: folder, ORC_TOKEN: token }
     const words = [main, 'raise-flag', '--height', '2', 'red', '--json']
     const { stdout } = await promisify(execFile)(process.execPath, words, { env })

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { type ServiceOptions, startService } from '../../src/api/service.ts'
-import type { AddedCommand } from '../../src/commands/handler.ts'
+import type { AddedCommand } from '../../src/commands/commands.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { Models } from '../../src/llm/llm.ts'
 import { verifyStoredAudit } from '../../src/main.ts'

@@ -1,21 +1,25 @@
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
-import type { HandlerContext } from '../../commands/context.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { countOpen } from '../../messages/store/deliveries.ts'
 import { readLog } from '../../messages/store/messages.ts'
 import { wireMail, withinBytes } from '../../messages/wire-mail.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import { decideAction, readableLogs } from '../../rules/decide.ts'
-import { rosterOf } from '../roster.ts'
+import type { Store } from '../../store/store.ts'
+import { type RosterSources, rosterOf } from '../roster.ts'
 
 const TEN_MINUTES = 10 * 60_000
 const LOG_LENGTH = 200
 
 type Fields = FieldsOf<'query_state'>
 
-export const queryStateHandler: Handler<Fields> = {
+export interface QueryStateOptions extends RosterSources {
+  store: Pick<Store, 'engine' | 'daemon'>
+}
+
+export const queryStateHandler = (options: QueryStateOptions): Handler<Fields> => ({
   looksOnly: true,
   decide({ team, speaker }, fields) {
     // C16.
@@ -31,15 +35,19 @@ export const queryStateHandler: Handler<Fields> = {
   },
 
   async handle(context, fields) {
-    return await QUERIES[fields.query](context, fields)
+    return await QUERIES[fields.query](context, fields, options)
   },
-}
+})
 
-type Query = (context: HandlerContext, fields: Fields) => ReturnType<Handler<Fields>['handle']>
+type StateQuery = (
+  context: HandlerContext,
+  fields: Fields,
+  options: QueryStateOptions,
+) => ReturnType<Handler<Fields>['handle']>
 
-const QUERIES: Record<Fields['query'], Query> = {
-  async active_agents(context, fields) {
-    const agents = (await selected(context, fields)).filter((agent) => agent.session !== 'exited')
+const QUERIES: Record<Fields['query'], StateQuery> = {
+  async active_agents(context, fields, options) {
+    const agents = (await selected(context, fields, options)).filter((agent) => agent.session !== 'exited')
     return { status: 'ok', result: `${agents.length} active`, details: { agents } }
   },
 
@@ -62,15 +70,15 @@ const QUERIES: Record<Fields['query'], Query> = {
     }
   },
 
-  async global_status(context, fields) {
-    const { tx, parts } = context
-    const agents = await selected(context, fields)
+  async global_status(context, fields, options) {
+    const { tx } = context
+    const agents = await selected(context, fields, options)
     const names = new Set(agents.map((agent) => agent.name))
     const deliveries = (await countOpen(tx)).filter((row) => names.has(row.agent))
     return {
       status: 'ok',
       result: counted(agents.length, 'agent'),
-      details: { agents, deliveries, service: { store: parts.store.engine, daemon: parts.store.daemon } },
+      details: { agents, deliveries, service: { store: options.store.engine, daemon: options.store.daemon } },
     }
   },
 }
@@ -79,8 +87,8 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-async function selected({ tx, team, parts }: HandlerContext, fields: Fields) {
-  const roster = await rosterOf(tx, team, parts)
+async function selected({ tx, team }: HandlerContext, fields: Fields, sources: RosterSources) {
+  const roster = await rosterOf(tx, team, sources)
   if (fields.filter === 'specific_agent') {
     const name = team.resolve(fields.agent!)
     return roster.filter((agent) => agent.name === name)
@@ -91,10 +99,10 @@ async function selected({ tx, team, parts }: HandlerContext, fields: Fields) {
   return roster
 }
 
-export const listAgentsHandler: Handler<FieldsOf<'list_agents'>> = {
+export const listAgentsHandler = (sources: RosterSources): Handler<FieldsOf<'list_agents'>> => ({
   looksOnly: true,
-  async handle({ tx, team, parts }) {
-    const agents = await rosterOf(tx, team, parts)
+  async handle({ tx, team }) {
+    const agents = await rosterOf(tx, team, sources)
     return { status: 'ok', result: counted(agents.length, 'agent'), details: { agents } }
   },
-}
+})

@@ -1,15 +1,24 @@
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
-import type { HandlerContext } from '../../commands/context.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Log } from '../../base/log.ts'
+import type { Handler } from '../../commands/commands.ts'
 import { behalf, unknownAgent } from '../../commands/identity.ts'
 import type { Action, FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import { decideAction } from '../../rules/decide.ts'
+import type { Tx } from '../../store/store.ts'
+import type { Meter } from '../meter.ts'
+import type { Sessions } from '../sessions.ts'
 import { setPaused } from '../store/agents.ts'
 
+export interface RequestActionOptions {
+  sessions: Pick<Sessions, 'impossible' | 'start' | 'stop' | 'reset' | 'setPaused'>
+  meter: Pick<Meter, 'grant'>
+  log: Log
+}
+
 /** Privileged: denied unless a rule allows it, or says to ask a person (C15). */
-export const requestActionHandler: Handler<FieldsOf<'request_action'>> = {
+export const requestActionHandler = (options: RequestActionOptions): Handler<FieldsOf<'request_action'>> => ({
   decide({ team, speaker }, fields) {
     const target = team.resolve(fields.target)
     if (target === undefined) return unknownAgent(team, fields.target)
@@ -18,9 +27,9 @@ export const requestActionHandler: Handler<FieldsOf<'request_action'>> = {
   },
 
   async handle(context, fields) {
-    const { team, tx, speaker, parts } = context
+    const { team, tx, speaker } = context
     const target = team.resolve(fields.target)!
-    const impossible = parts.sessions.impossible(target, fields.action)
+    const impossible = options.sessions.impossible(target, fields.action)
     if (impossible !== undefined) {
       return new AppError('CONFLICT', impossible.reason, { hint: impossible.hint })
     }
@@ -32,38 +41,41 @@ export const requestActionHandler: Handler<FieldsOf<'request_action'>> = {
       text: `${fields.action} ${target}${fields.reason === undefined ? '' : `: ${fields.reason}`}`,
       data: { action: fields.action, target, reason: fields.reason ?? null, ...behalf(speaker) },
     })
-    return await ACTS[fields.action](context, target)
+    return await ACTS[fields.action](options, tx, target)
   },
-}
+})
 
-type Act = (context: HandlerContext, target: string) => Promise<Receipt>
+type Act = (options: RequestActionOptions, tx: Tx, target: string) => Promise<Receipt>
 
-/** What is set in motion is done after the commit: first it is on record, then it happens. */
+/** Sessions change after the commit: first the intention is recorded, then it happens. */
 const ACTS: Record<Action, Act> = {
-  spawn_agent: inMotion('starting', (context, target) => context.parts.sessions.start(target)),
-  terminate_agent: inMotion('stopping', (context, target) => context.parts.sessions.stop(target)),
-  reset_session: inMotion('starting afresh', (context, target) => context.parts.sessions.reset(target)),
-  pause_session: pausing(true),
-  resume_session: pausing(false),
+  spawn_agent: afterCommit('starting', ({ sessions }, target) => sessions.start(target)),
+  terminate_agent: afterCommit('stopping', ({ sessions }, target) => sessions.stop(target)),
+  reset_session: afterCommit('starting afresh', ({ sessions }, target) => sessions.reset(target)),
+  pause_session: setPausedAct(true),
+  resume_session: setPausedAct(false),
 }
 
-function inMotion(doing: string, act: (context: HandlerContext, target: string) => Promise<void>): Act {
-  return async (context, target) => {
-    context.tx.afterCommit(() => {
-      act(context, target).catch((error: unknown) =>
-        context.parts.log.error({ agent: target, err: error }, `${target} is not ${doing}: it failed`),
+function afterCommit(
+  doing: string,
+  act: (options: RequestActionOptions, target: string) => Promise<void>,
+): Act {
+  return async (options, tx, target) => {
+    tx.afterCommit(() => {
+      act(options, target).catch((error: unknown) =>
+        options.log.error({ agent: target, err: error }, `${target} is not ${doing}: it failed`),
       )
     })
     return { status: 'ok', result: `${target} is ${doing}`, details: { target } }
   }
 }
 
-/** Deliveries are held while paused; nothing is interrupted (S1.24). */
-function pausing(paused: boolean): Act {
-  return async ({ tx, parts }, target) => {
+/** A pause holds deliveries and interrupts nothing (S1.24). */
+function setPausedAct(paused: boolean): Act {
+  return async ({ sessions, meter }, tx, target) => {
     await setPaused(tx, target, paused)
-    if (!paused) await parts.meter.grant(tx, target)
-    tx.afterCommit(() => parts.sessions.setPaused(target, paused))
+    if (!paused) await meter.grant(tx, target)
+    tx.afterCommit(() => sessions.setPaused(target, paused))
     return {
       status: 'ok',
       result: `${target} is ${paused ? 'paused' : 'resumed'}`,

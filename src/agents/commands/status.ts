@@ -1,8 +1,8 @@
-import type { Handler } from '../../commands/handler.ts'
-import { behalf } from '../../commands/identity.ts'
-import { decideSubject, subjectAllowed } from '../../messages/commands/mailbox.ts'
+import type { Handler } from '../../commands/commands.ts'
+import { behalf, decideSubject, subjectAllowed } from '../../commands/identity.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import type { Context } from '../context-usage.ts'
+import type { Meter } from '../meter.ts'
 import { declareStatus } from '../store/agents.ts'
 
 export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
@@ -25,22 +25,23 @@ export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
   },
 }
 
-/** What is known of an agent's context: figures of its program's own record (C26). */
-export const contextStatusHandler: Handler<FieldsOf<'context_status'>> = {
+/** How full an agent's context is, from the records of its program (C26). */
+export const contextStatusHandler = (
+  meter: Pick<Meter, 'context' | 'spent'>,
+): Handler<FieldsOf<'context_status'>> => ({
   looksOnly: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
-    const { parts } = context
     const agent = subjectAllowed(context, fields, definition)
-    const known = parts.meter.context(agent)
-    const spent = parts.meter.spent(agent)
+    const known = meter.context(agent)
+    const spent = meter.spent(agent)
     return {
       status: 'ok',
       result: describeContext(agent, known),
       details: { agent, ...(known ?? { level: 'unknown' }), ...(spent === 0 ? {} : { spent }) },
     }
   },
-}
+})
 
 const ADVICE = { ok: '', unknown: '', warning: '; it is getting full', critical: '; it is nearly full' }
 

@@ -10,7 +10,7 @@ import {
 import type { Principal } from '../../base/agent.ts'
 import { asAppError } from '../../base/errors.ts'
 import { parseId } from '../../base/ids.ts'
-import type { Circumstances } from '../../commands/command-origin.ts'
+import type { CommandOrigin } from '../../commands/commands.ts'
 import { handedOutBy } from '../../delivery/listener.ts'
 import type { Engine } from '../../engine.ts'
 import type { SaidCommand } from '../../protocol/command.ts'
@@ -38,7 +38,7 @@ export function createMcpEndpoint(engine: Engine, version: string): McpEndpoint 
         ...(isGreeting(body) ? { instructions: instructionsFor(engine, principal) } : {}),
       },
     )
-    const circumstances: Circumstances = {
+    const circumstances: CommandOrigin = {
       // What the operator says in an agent's name is not what the agent itself says in its text.
       ...(principal.kind === 'agent' ? { channel: 'mcp' } : {}),
       // A key is for one command: in a batch it would make them all the same.
@@ -92,7 +92,7 @@ async function act(
   engine: Engine,
   principal: Principal,
   said: SaidCommand,
-  circumstances: Circumstances,
+  circumstances: CommandOrigin,
 ): Promise<Receipt> {
   try {
     return await engine.handle(principal, said, circumstances)

@@ -9,7 +9,7 @@ import { heardCommands, problemReceipt } from '../../delivery/listener.ts'
 import type { SaidCommand } from '../../protocol/command.ts'
 import { errorReceipt, type Receipt } from '../../protocol/receipt.ts'
 import { scanText } from '../../protocol/scanner.ts'
-import type { Circumstances } from '../command-origin.ts'
+import type { CommandOrigin } from '../commands.ts'
 
 const MIB = 1024 * 1024
 export const LIMITS = {
@@ -59,7 +59,7 @@ async function act(
   { engine }: Desk,
   caller: Caller,
   said: SaidCommand,
-  circumstances: Circumstances | undefined,
+  circumstances: CommandOrigin | undefined,
 ): Promise<Receipt> {
   try {
     return await engine.handle(caller.principal, said, circumstances)
@@ -91,7 +91,7 @@ function sendAll(outgoing: Call['outgoing'], receipts: readonly Receipt[]) {
   sendJson(outgoing, 200, JSON.stringify(receipts))
 }
 
-function at(key: string | undefined, index: number): Circumstances | undefined {
+function at(key: string | undefined, index: number): CommandOrigin | undefined {
   return key === undefined ? undefined : { idempotencyKey: `${key} ${index}` }
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
-import type { AddedCommand, Handler } from '../../commands/handler.ts'
+import type { AddedCommand, Handler } from '../../commands/commands.ts'
 import { findHumanRequest } from '../../people/store/human-requests.ts'
 import { defineCommand } from '../../protocol/command.ts'
 import { checkAction, describeAction, numberOf } from '../core/action.ts'
@@ -42,7 +42,7 @@ const definition = defineCommand({
 
 type Fields = z.output<typeof definition.fields>
 
-const handler: Handler<Fields> = {
+const handler = (redact: (text: string) => string): Handler<Fields> => ({
   /** Nobody says it: it is held from the beginning, and carried out by a verdict. */
   async before() {
     return new AppError('FORBIDDEN', 'An agent does nothing on GitHub by itself', {
@@ -50,13 +50,13 @@ const handler: Handler<Fields> = {
     })
   },
   /** What people make of a proposal is judged as it was: a change gets nobody past two approvers, or what is prohibited. */
-  decide({ parts, team }, { key: _, action: kind, repository: __, ...fields }) {
+  decide({ team }, { key: _, action: kind, repository: __, ...fields }) {
     const settings = team.config.github
     if (settings === undefined) return new AppError('NOT_FOUND', 'orc.yaml has no "github" any more')
     const read = checkAction(kind, fields)
     if (!read.ok) return new AppError('INVALID_COMMAND', read.problem)
     const proposal = { action: read.action, confidence: undefined }
-    const judged = judgeProposal(settings, parts.redact, proposal, { requiresHitl: true, wantsReview: false })
+    const judged = judgeProposal(settings, redact, proposal, { requiresHitl: true, wantsReview: false })
     const rule = 'built-in: github'
     if (judged.verdict === 'refuse') return { verdict: 'deny', rule, reason: judged.reason }
     const { approvers } = settings
@@ -95,6 +95,8 @@ const handler: Handler<Fields> = {
     })
     return { status: 'ok', result: 'it is being done on GitHub', details: { key } }
   },
-}
+})
 
-export const githubAction: AddedCommand = { definition, handler: handler as unknown as Handler }
+export function githubAction(redact: (text: string) => string): AddedCommand {
+  return { definition, handler: handler(redact) as unknown as Handler }
+}

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
-import type { Handle } from '../../commands/handle.ts'
+import type { Handle } from '../../commands/commands.ts'
 import type { Mailboxes } from '../../messages/mailboxes.ts'
 import { findTask } from '../../tasks/store/tasks.ts'
 import { readReport } from '../core/report.ts'

@@ -1,14 +1,26 @@
+import type { Sessions } from '../../agents/sessions.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
 import type { Person } from '../../base/person.ts'
-import type { EngineParts } from '../../commands/context.ts'
 import type { Team } from '../../commands/team.ts'
 import type { GithubConfig } from '../../config/config.ts'
 import type { Verdicts } from '../../people/verdicts.ts'
+import type { Store } from '../../store/store.ts'
+import type { Timers } from '../../store/timers.ts'
+import type { Tasks } from '../../tasks/tasks.ts'
 import type { GitHub } from '../port.ts'
 import type { RouteStep } from '../terms.ts'
 
 /** What the parts of the GitHub team share. */
-export interface GithubParts
-  extends Pick<EngineParts, 'store' | 'timers' | 'tasks' | 'sessions' | 'clock' | 'log' | 'redact' | 'team'> {
+export interface GithubParts {
+  readonly store: Store
+  readonly timers: Timers
+  readonly tasks: Tasks
+  readonly sessions: Sessions
+  readonly clock: Clock
+  readonly log: Log
+  redact(text: string): string
+  team(): Team
   readonly github: GitHub
   readonly verdicts: Pick<Verdicts, 'decide'>
   /** As orc.yaml has it now. */

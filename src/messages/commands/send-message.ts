@@ -3,137 +3,167 @@ import { AppError } from '../../base/errors.ts'
 import { redactedExcerpt } from '../../base/excerpt.ts'
 import { formatId } from '../../base/ids.ts'
 import { didYouMean } from '../../base/suggestion.ts'
-import type { HandlerContext } from '../../commands/context.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { behalf } from '../../commands/identity.ts'
-import { askToGoOn, hold, parkedReason } from '../../people/hold-command.ts'
+import type { RateLimits } from '../../commands/rate-limits.ts'
+import type { Holding } from '../../people/hold-command.ts'
+import { pairOf, parkedBy, parkedReason } from '../../people/parked.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import { sendMessage } from '../../protocol/command.ts'
 import type { Receipt, RecipientReceipt } from '../../protocol/receipt.ts'
 import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
 import { nextHop } from '../../rules/loop.ts'
+import type { Decision } from '../../rules/rule.ts'
 import { storable } from '../../store/storable.ts'
-import { pairOf } from '../conversations.ts'
+import type { Conversations } from '../conversations.ts'
+import type { Mailboxes } from '../mailboxes.ts'
 import { insertMessage } from '../store/messages.ts'
-import { parkedBy } from '../store/parked.ts'
 
 type Fields = FieldsOf<'send_message'>
 
-/** What one recipient's copy came to. */
+/** The result of one recipient's copy. */
 type Sent = RecipientReceipt | AppError
 
-export const sendMessageHandler: Handler<Fields> = {
-  decide({ team, speaker }, fields) {
-    const sized = checkSize(team.config.limits.messageBytes, fields)
-    if (sized !== undefined) return sized
-    if (fields.to === EVERYONE) return decideAction(team.rules, speaker.name, 'broadcast')
-    const to = team.resolve(fields.to)
-    if (to === undefined) return unknownRecipient(team.names, fields.to)
-    const send = decideSend(team.rules, speaker.name, to)
-    return fields.priority === 'urgent'
-      ? strictest(send, decideAction(team.rules, speaker.name, 'urgent', to))
-      : send
-  },
-
-  async handle(context, fields) {
-    const { team } = context
-    if (fields.to === EVERYONE) return broadcast(context, fields)
-    const sent = await sendTo(context, fields, team.resolve(fields.to)!)
-    return sent instanceof AppError ? sent : asReceipt(sent)
-  },
+export interface SendMessageOptions {
+  mailboxes: Pick<Mailboxes, 'accepted'>
+  conversations: Conversations
+  rateLimits: Pick<RateLimits, 'takePair'>
+  holding: Holding
+  redact(text: string): string
 }
 
-async function broadcast(context: HandlerContext, fields: Fields): Promise<Receipt | AppError> {
-  const { team, speaker } = context
-  const recipients: RecipientReceipt[] = []
-  for (const to of team.names) {
-    if (to === speaker.name) continue
-    const copy = { ...fields, to }
-    const decision = sendMessageHandler.decide!(context, copy, sendMessage)
-    if (decision instanceof AppError) return decision
-    if (decision.verdict === 'deny') {
-      recipients.push({ to, status: 'blocked', reason: decision.reason })
-    } else if (decision.verdict === 'ask' && !context.approved) {
-      const held = await hold(context, sendMessage, { type: 'send_message', fields: copy }, decision)
-      recipients.push({ to, status: 'held', request_id: held.request_id, reason: held.reason })
-    } else {
-      const sent = await sendTo(context, copy, to)
-      recipients.push(sent instanceof AppError ? { to, status: 'blocked', reason: sent.message } : sent)
+function decide({ team, speaker }: HandlerContext, fields: Fields): Decision | AppError {
+  const sized = checkSize(team.config.limits.messageBytes, fields)
+  if (sized !== undefined) return sized
+  if (fields.to === EVERYONE) return decideAction(team.rules, speaker.name, 'broadcast')
+  const to = team.resolve(fields.to)
+  if (to === undefined) return unknownRecipient(team.names, fields.to)
+  const send = decideSend(team.rules, speaker.name, to)
+  return fields.priority === 'urgent'
+    ? strictest(send, decideAction(team.rules, speaker.name, 'urgent', to))
+    : send
+}
+
+export function sendMessageHandler(options: SendMessageOptions): Handler<Fields> {
+  const { mailboxes, conversations, rateLimits, holding, redact } = options
+
+  async function broadcast(context: HandlerContext, fields: Fields): Promise<Receipt | AppError> {
+    const { team, speaker } = context
+    const recipients: RecipientReceipt[] = []
+    for (const to of team.names) {
+      if (to === speaker.name) continue
+      const copy = { ...fields, to }
+      const decision = decide(context, copy)
+      if (decision instanceof AppError) return decision
+      if (decision.verdict === 'deny') {
+        recipients.push({ to, status: 'blocked', reason: decision.reason })
+      } else if (decision.verdict === 'ask' && !context.approved) {
+        const held = await holding.hold(
+          context,
+          sendMessage,
+          { type: 'send_message', fields: copy },
+          decision,
+        )
+        recipients.push({ to, status: 'held', request_id: held.request_id, reason: held.reason })
+      } else {
+        const sent = await sendTo(context, copy, to)
+        recipients.push(sent instanceof AppError ? { to, status: 'blocked', reason: sent.message } : sent)
+      }
     }
-  }
-  const first = recipients.find((recipient) => recipient.status === 'delivered')
-  if (first === undefined) {
-    const reasons = recipients.map(({ to, status, reason }) => `${to}: ${status}, ${reason}`)
-    const held = recipients.find((recipient) => recipient.status === 'held')
-    const reason = reasons.join('; ') || 'there is nobody else in the team'
-    return held === undefined
-      ? { status: 'blocked', reason }
-      : { status: 'held', request_id: held.request_id!, reason }
-  }
-  return { status: 'delivered', message_id: first.message_id!, delivery: 'queued', to: EVERYONE, recipients }
-}
-
-async function sendTo(context: HandlerContext, fields: Fields, to: string): Promise<Sent> {
-  const { parts, team, tx, speaker, approved } = context
-  const { conversations } = parts
-  const fromAgent = speaker.name !== OPERATOR
-  if (fromAgent && !approved) {
-    const request = await parkedBy(tx, pairOf(speaker.name, to))
-    if (request !== undefined)
-      return { to, status: 'blocked', reason: parkedReason(speaker.name, to, request) }
-  }
-  const wait =
-    speaker.principal.kind === 'agent' && !approved
-      ? context.once(`pair ${to}`, () => parts.rateLimits.takePair(team, speaker.name, to, tx.now))
-      : undefined
-  if (wait !== undefined) return pairRateLimited(to, wait)
-
-  // A person's word starts a conversation anew; so does one that a person let go on.
-  const cause =
-    fromAgent && !approved
-      ? await conversations.causeOf(tx, speaker.name, fields.in_reply_to, tx.now)
-      : undefined
-  const hop = nextHop(cause)
-  if (fromAgent && !approved) {
-    const loop = context.once(`loop ${to}`, () => conversations.observe(team, speaker.name, to, hop, tx.now))
-    if (loop !== undefined) {
-      const held = await askToGoOn(context, { type: sendMessage.type, fields: { ...fields, to } }, to, loop)
-      return { to, status: 'held', request_id: held.request_id, reason: held.reason }
+    const first = recipients.find((recipient) => recipient.status === 'delivered')
+    if (first === undefined) {
+      const reasons = recipients.map(({ to, status, reason }) => `${to}: ${status}, ${reason}`)
+      const held = recipients.find((recipient) => recipient.status === 'held')
+      const reason = reasons.join('; ') || 'there are no other agents in the team'
+      return held === undefined
+        ? { status: 'blocked', reason }
+        : { status: 'held', request_id: held.request_id!, reason }
+    }
+    return {
+      status: 'delivered',
+      message_id: first.message_id!,
+      delivery: 'queued',
+      to: EVERYONE,
+      recipients,
     }
   }
 
-  const content = storable(fields.content)
-  const title = storable(fields.title ?? titleOf(content))
-  const { key, digest } = await insertMessage(tx, {
-    from: speaker.name,
-    to,
-    title,
-    content,
-    priority: fields.priority,
-    hop,
-    ...(cause === undefined ? {} : { correlation: cause.correlation }),
-    ...(cause?.said === true ? { inReplyTo: cause.key } : {}),
-  })
-  const id = formatId('msg', key)
-  tx.audit({
-    type: 'message.accepted',
-    class: 'internal',
-    actor: speaker.name,
-    subject: to,
-    text: fields.title === undefined ? redactedExcerpt(parts.redact, firstLine(content), 80) : title,
-    data: {
-      message_id: id,
+  async function sendTo(context: HandlerContext, fields: Fields, to: string): Promise<Sent> {
+    const { team, tx, speaker, approved } = context
+    const fromAgent = speaker.name !== OPERATOR
+    if (fromAgent && !approved) {
+      const request = await parkedBy(tx, pairOf(speaker.name, to))
+      if (request !== undefined)
+        return { to, status: 'blocked', reason: parkedReason(speaker.name, to, request) }
+    }
+    const wait =
+      speaker.principal.kind === 'agent' && !approved
+        ? context.once(`pair ${to}`, () => rateLimits.takePair(team, speaker.name, to, tx.now))
+        : undefined
+    if (wait !== undefined) return pairRateLimited(to, wait)
+
+    // A message from a person starts a new conversation; so does one that a person allowed.
+    const cause =
+      fromAgent && !approved
+        ? await conversations.causeOf(tx, speaker.name, fields.in_reply_to, tx.now)
+        : undefined
+    const hop = nextHop(cause)
+    if (fromAgent && !approved) {
+      const loop = context.once(`loop ${to}`, () =>
+        conversations.observe(team, speaker.name, to, hop, tx.now),
+      )
+      if (loop !== undefined) {
+        const held = await holding.askToContinue(
+          context,
+          { type: sendMessage.type, fields: { ...fields, to } },
+          to,
+          loop,
+        )
+        return { to, status: 'held', request_id: held.request_id, reason: held.reason }
+      }
+    }
+
+    const content = storable(fields.content)
+    const title = storable(fields.title ?? titleOf(content))
+    const { key, digest } = await insertMessage(tx, {
+      from: speaker.name,
+      to,
+      title,
+      content,
       priority: fields.priority,
-      excerpt: redactedExcerpt(parts.redact, content),
-      digest,
-      ...behalf(speaker),
+      hop,
+      ...(cause === undefined ? {} : { correlation: cause.correlation }),
+      ...(cause?.said === true ? { inReplyTo: cause.key } : {}),
+    })
+    const id = formatId('msg', key)
+    tx.audit({
+      type: 'message.accepted',
+      class: 'internal',
+      actor: speaker.name,
+      subject: to,
+      text: fields.title === undefined ? redactedExcerpt(redact, firstLine(content), 80) : title,
+      data: {
+        message_id: id,
+        priority: fields.priority,
+        excerpt: redactedExcerpt(redact, content),
+        digest,
+        ...behalf(speaker),
+      },
+    })
+    await mailboxes.accepted(tx, to, fields.priority, speaker.name)
+    return { to, status: 'delivered', message_id: id }
+  }
+
+  return {
+    decide,
+    async handle(context, fields) {
+      if (fields.to === EVERYONE) return broadcast(context, fields)
+      const sent = await sendTo(context, fields, context.team.resolve(fields.to)!)
+      return sent instanceof AppError ? sent : asReceipt(sent)
     },
-  })
-  await parts.mailboxes.accepted(tx, to, fields.priority, speaker.name)
-  return { to, status: 'delivered', message_id: id }
+  }
 }
 
-/** Of the content, in the audit; the digest there covers all of it. */
 const MAX_TITLE_BYTES = 1000
 
 function asReceipt(sent: RecipientReceipt): Receipt {
@@ -146,7 +176,7 @@ function asReceipt(sent: RecipientReceipt): Receipt {
     : { status: 'blocked', reason }
 }
 
-/** The body's first line that says anything, 80 characters (C13). */
+/** The first non-empty line of the content, cut to 80 characters (C13). */
 export function titleOf(content: string): string {
   const line = firstLine(content)
   const characters = [...line]

@@ -1,8 +1,8 @@
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'
-import type { HandlerContext } from '../../commands/context.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Person } from '../../base/person.ts'
+import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { tooLong } from '../../commands/size.ts'
 import { personBehind, type Team } from '../../commands/team.ts'
 import type { AnswerForm } from '../../people/human-request.ts'
@@ -12,13 +12,17 @@ import {
   insertHumanRequest,
   openRequestsOf,
 } from '../../people/store/human-requests.ts'
+import type { Verdict } from '../../people/verdict.ts'
+import type { DecideRequest } from '../../people/verdicts.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import type { Reader } from '../../store/store.ts'
 import { setTimer } from '../../store/timer-rows.ts'
+import type { Timers } from '../../store/timers.ts'
 import { ownTask, remember, saidBefore } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import { rememberedIds } from '../store/said-ids.ts'
+import type { Tasks } from '../tasks.ts'
 
 /** For a question outside of any task. */
 const ANSWER_MS = 24 * 3600_000
@@ -26,9 +30,12 @@ const ANSWER_MS = 24 * 3600_000
 const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
 /** An agent asks a person and goes on when there is an answer (S2.4, S2.16). */
-export const requestUserInputHandler: Handler<FieldsOf<'request_user_input'>> = {
+export const requestUserInputHandler = (
+  tasks: Tasks,
+  timers: Pick<Timers, 'setFor'>,
+): Handler<FieldsOf<'request_user_input'>> => ({
   async handle(context, fields) {
-    const { tx, team, speaker, parts } = context
+    const { tx, team, speaker } = context
     if (speaker.name === OPERATOR) {
       return new AppError('INVALID_COMMAND', 'A person need not ask people', {
         hint: 'Agents ask with this.',
@@ -36,18 +43,18 @@ export const requestUserInputHandler: Handler<FieldsOf<'request_user_input'>> = 
     }
     const large = tooLong(team, 'question', fields.question)
     if (large !== undefined) return large
-    const twin = await openTwin(context, fields)
+    const twin = await openTwin(tasks, context, fields)
     if (twin !== undefined) return twin
     const form = formIn(fields)
     if (form instanceof AppError) return form
-    const task = await ownTask(context, fields.in_response_to)
+    const task = await ownTask(tasks, context, fields.in_response_to)
     if (task instanceof AppError) return task
     const key = await tx.nextKey('req')
     const id = formatId('req', key)
     const awaits = fields.awaiting_response
-    if (task === undefined) await askOutsideOfTasks(context, key, fields, form)
+    if (task === undefined) await askOutsideOfTasks(timers, context, key, fields, form)
     else {
-      const told = await parts.tasks.tell(tx, task.id, {
+      const told = await tasks.tell(tx, task.id, {
         type: 'user_asked',
         by: speaker.name,
         question: id,
@@ -58,12 +65,12 @@ export const requestUserInputHandler: Handler<FieldsOf<'request_user_input'>> = 
       })
       if (!told.ok) return refusalError(told)
       // Without waiting for the answer, the turn is still to end with a report.
-      if (awaits) parts.tasks.spoke(tx, speaker.name, task.id)
+      if (awaits) tasks.spoke(tx, speaker.name, task.id)
     }
     remember(context, fields.message_id, id)
     return isAsked(id, task?.id)
   },
-}
+})
 
 function isAsked(request: string, task: string | undefined): Receipt {
   return {
@@ -96,18 +103,19 @@ function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
 }
 
 /** The same question under the same id, sent again while it is open, is that question (C25). */
-async function openTwin(context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
+async function openTwin(tasks: Tasks, context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
   const ref = await saidBefore(context, fields.message_id)
   const key = ref === undefined ? undefined : parseId('req', ref)
   const row = key === undefined ? undefined : await findHumanRequest(context.tx, key)
   if (row === undefined || row.state !== 'open' || row.question !== fields.question) return undefined
   const { task } = JSON.parse(row.context) as { task?: string }
-  if (task !== undefined) context.parts.tasks.spoke(context.tx, context.speaker.name, task)
+  if (task !== undefined) tasks.spoke(context.tx, context.speaker.name, task)
   return isAsked(ref!, task)
 }
 
 async function askOutsideOfTasks(
-  { tx, team, speaker, parts }: HandlerContext,
+  timers: Pick<Timers, 'setFor'>,
+  { tx, team, speaker }: HandlerContext,
   key: number,
   { question, context }: FieldsOf<'request_user_input'>,
   form: AnswerForm,
@@ -136,20 +144,33 @@ async function askOutsideOfTasks(
     text: `${id}: ${question}`,
     data: { request_id: id, kind: 'input' },
   })
-  tx.afterCommit(() => parts.timers.setFor(expiresAt))
+  tx.afterCommit(() => timers.setFor(expiresAt))
+}
+
+export interface UserResponseOptions {
+  store: Reader
+  team(): Team
+  decide: DecideRequest
+  /** A model's objection to a person's answer; must not run in a transaction. */
+  checkAnswer(person: Person, request: string, verdict: Verdict): Promise<AppError | undefined>
 }
 
 /** The seed's way for a person to answer (S2.5); the same as `orc answer ID TEXT`. */
-export const userResponseHandler: Handler<FieldsOf<'user_response'>> = {
-  async before(parts, fields, { principal }) {
-    const person = personBehind(parts.team(), principal)
-    const id = person === undefined ? undefined : await findRequest(parts.store, parts.team(), fields)
+export const userResponseHandler = ({
+  store,
+  team,
+  decide,
+  checkAnswer,
+}: UserResponseOptions): Handler<FieldsOf<'user_response'>> => ({
+  async before(fields, { principal }) {
+    const person = personBehind(team(), principal)
+    const id = person === undefined ? undefined : await findRequest(store, team(), fields)
     if (person === undefined || typeof id !== 'string') return undefined
-    return await parts.whyNoAnswer(person, id, { decision: 'answer', comment: fields.answer })
+    return await checkAnswer(person, id, { decision: 'answer', comment: fields.answer })
   },
 
   async handle(context, fields) {
-    const { tx, team, speaker, parts } = context
+    const { tx, team, speaker } = context
     const person = personBehind(team, speaker.principal)
     if (person === undefined) {
       return new AppError('FORBIDDEN', 'Only a person answers for people', { hint: 'Use answer.' })
@@ -158,11 +179,11 @@ export const userResponseHandler: Handler<FieldsOf<'user_response'>> = {
     if (large !== undefined) return large
     const id = await findRequest(tx, team, fields)
     if (id instanceof AppError) return id
-    const decided = await parts.decide(tx, person, id, { decision: 'answer', comment: fields.answer })
+    const decided = await decide(tx, person, id, { decision: 'answer', comment: fields.answer })
     if (decided instanceof AppError) return decided
     return decided.receipt ?? ({ status: 'ok', result: `${id} is answered` } satisfies Receipt)
   },
-}
+})
 
 /** By the ids that askers gave their questions themselves: several may have had the same idea. */
 async function requestsNamed(reader: Reader, said: string): Promise<HumanRequestRow[]> {

@@ -1,14 +1,14 @@
+import type { Sessions } from '../../agents/sessions.ts'
 import { readSession } from '../../agents/store/sessions.ts'
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
-import type { HandlerContext } from '../../commands/context.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { tooLong } from '../../commands/size.ts'
 import type { Team } from '../../commands/team.ts'
-import { pairOf } from '../../messages/conversations.ts'
-import { parkedBy } from '../../messages/store/parked.ts'
-import { askToGoOn, parkedReason } from '../../people/hold-command.ts'
+import type { Conversations } from '../../messages/conversations.ts'
+import type { Holding } from '../../people/hold-command.ts'
+import { pairOf, parkedBy, parkedReason } from '../../people/parked.ts'
 import { delegate, type FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
@@ -19,12 +19,20 @@ import { ownTask, remember, saidBefore } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import { findTask } from '../store/tasks.ts'
 import { isEnd } from '../task.ts'
+import type { Tasks } from '../tasks.ts'
 import { declaredCheck } from '../validation/checks.ts'
 import { findJudge, isSameJudge } from '../validation/judges.ts'
 import { unusableSchema } from '../validation/result-schema.ts'
 
 /** From parent to child (S2.2), and wherever rules.allow names the pair; a person may delegate to everyone. */
-export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
+export interface DelegateOptions {
+  tasks: Tasks
+  sessions: Pick<Sessions, 'isPaused' | 'session'>
+  conversations: Pick<Conversations, 'causeOf' | 'observe'>
+  holding: Pick<Holding, 'askToContinue'>
+}
+
+export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'delegate'>> => ({
   decide({ team, speaker }, fields) {
     const to = team.resolve(fields.to)
     if (to === undefined) return unknownAgent(team, fields.to)
@@ -45,21 +53,22 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
   },
 
   async handle(context, fields) {
-    const { team, tx, speaker, parts } = context
+    const { team, tx, speaker } = context
+    const { tasks } = options
     const to = team.resolve(fields.to)!
     const twin = fields.message_id === undefined ? undefined : await openTwin(context, fields, to)
     if (twin !== undefined) {
-      if (twin.parent !== null && twin.requiresResponse) parts.tasks.spoke(tx, speaker.name, twin.parent)
+      if (twin.parent !== null && twin.requiresResponse) tasks.spoke(tx, speaker.name, twin.parent)
       return delegated(twin.id, to, ' already')
     }
-    const parent = await ownTask(context, fields.in_response_to)
+    const parent = await ownTask(tasks, context, fields.in_response_to)
     if (parent instanceof AppError) return parent
     const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
     if (judge instanceof AppError) return judge
-    const hop = parent === undefined ? await hopTo(context, fields, to) : parent.hop
+    const hop = parent === undefined ? await hopTo(options, context, fields, to) : parent.hop
     if (typeof hop !== 'number') return hop
     const commands = new Set(declared(team, fields.checks))
-    const begun = await parts.tasks.delegate(tx, {
+    const begun = await tasks.delegate(tx, {
       delegator: speaker.name,
       agent: to,
       text: fields.task,
@@ -76,25 +85,32 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
     const { id } = begun.task
     remember(context, fields.message_id, id)
     // What nobody waits for leaves the turn to end with a report.
-    if (parent !== undefined && fields.requires_response) parts.tasks.spoke(tx, speaker.name, parent.id)
-    return delegated(id, to, await whyLater(context, to))
+    if (parent !== undefined && fields.requires_response) tasks.spoke(tx, speaker.name, parent.id)
+    return delegated(id, to, await whyLater(options, context, to))
   },
-}
+})
 
 /**
  * A task has limits that end every loop in it. Outside of one, a delegation whose report leads to the next could go on
  * for ever (ask 12): it counts as a message does, and the loop breaker stops it.
  */
-async function hopTo(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
-  const { tx, team, speaker, parts, approved, once } = context
+async function hopTo(
+  { conversations, holding }: DelegateOptions,
+  context: HandlerContext,
+  fields: FieldsOf<'delegate'>,
+  to: string,
+) {
+  const { tx, team, speaker, approved, once } = context
   if (speaker.name === OPERATOR || approved) return 0
   const request = await parkedBy(tx, pairOf(speaker.name, to))
   if (request !== undefined) {
     return { status: 'blocked', reason: parkedReason(speaker.name, to, request) } satisfies Receipt
   }
-  const hop = nextHop(await parts.conversations.causeOf(tx, speaker.name, undefined, tx.now))
-  const loop = once(`loop ${to}`, () => parts.conversations.observe(team, speaker.name, to, hop, tx.now))
-  return loop === undefined ? hop : await askToGoOn(context, { type: delegate.type, fields }, to, loop)
+  const hop = nextHop(await conversations.causeOf(tx, speaker.name, undefined, tx.now))
+  const loop = once(`loop ${to}`, () => conversations.observe(team, speaker.name, to, hop, tx.now))
+  return loop === undefined
+    ? hop
+    : await holding.askToContinue(context, { type: delegate.type, fields }, to, loop)
 }
 
 function delegated(task: string, to: string, remark: string): Receipt {
@@ -110,11 +126,15 @@ async function openTwin(context: HandlerContext, fields: FieldsOf<'delegate'>, t
 }
 
 /** Whoever delegates may have to do something about it. */
-function whyLater({ tx, team, parts }: HandlerContext, to: string): MaybePromise<string> {
-  if (parts.sessions.isPaused(to)) return '; it is paused, and is given the task when it is resumed'
+function whyLater(
+  { sessions }: DelegateOptions,
+  { tx, team }: HandlerContext,
+  to: string,
+): MaybePromise<string> {
+  if (sessions.isPaused(to)) return '; it is paused, and is given the task when it is resumed'
   const agent = team.config.agents.find(({ name }) => name === to)
   if (agent === undefined || agent.runtime === 'none' || agent.onDemand) return ''
-  return parts.sessions.session(to) === undefined ? whyStopped(tx, to) : ''
+  return sessions.session(to) === undefined ? whyStopped(tx, to) : ''
 }
 
 async function whyStopped(tx: Tx, to: string): Promise<string> {

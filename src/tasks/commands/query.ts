@@ -1,12 +1,12 @@
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
-import type { HandlerContext } from '../../commands/context.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { tooLong } from '../../commands/size.ts'
 import { isOperatorName, personBehind } from '../../commands/team.ts'
 import { findOpenQuestion } from '../../people/store/human-requests.ts'
+import type { DecideRequest } from '../../people/verdicts.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import {
@@ -22,11 +22,12 @@ import {
 import { refusalError } from '../refusal.ts'
 import { tasksServed } from '../store/tasks.ts'
 import type { Task } from '../task.ts'
+import type { Tasks } from '../tasks.ts'
 
 /** Both ways along parent–child edges (C11); the edge is the task. */
-export const queryHandler: Handler<FieldsOf<'query'>> = {
+export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
   async handle(context, fields) {
-    const { tx, team, speaker, parts } = context
+    const { tx, team, speaker } = context
     const large = tooLong(team, 'question', fields.question)
     if (large !== undefined) return large
     const twin = await openTwin(context, fields)
@@ -36,13 +37,13 @@ export const queryHandler: Handler<FieldsOf<'query'>> = {
     const isAgent = to !== undefined && to !== OPERATOR
     const served = new Set(isAgent ? await tasksServed(tx, speaker.name, to) : [])
     const fits = ({ id, delegator }: Task) => to === undefined || delegator === to || served.has(id)
-    const task = await ownTask(context, fields.in_response_to, fits)
+    const task = await ownTask(tasks, context, fields.in_response_to, fits)
     if (task instanceof AppError) return task
     if (task === undefined) return noTask(speaker.name)
     const asked = to ?? task.delegator
     const question =
       asked === OPERATOR ? formatId('req', await tx.nextKey('req')) : formatId('msg', await tx.nextKey('msg'))
-    const told = await parts.tasks.tell(tx, task.id, {
+    const told = await tasks.tell(tx, task.id, {
       type: 'query_asked',
       by: speaker.name,
       question,
@@ -53,10 +54,10 @@ export const queryHandler: Handler<FieldsOf<'query'>> = {
     if (!told.ok) return refusalError(told)
     remember(context, fields.message_id, question)
     // Without waiting for the answer, the turn is still to end with a report.
-    if (fields.requires_response) parts.tasks.spoke(tx, speaker.name, task.id)
+    if (fields.requires_response) tasks.spoke(tx, speaker.name, task.id)
     return isAsked(asked, task.id, question)
   },
-}
+})
 
 function isAsked(whom: string, task: string, question: string): Receipt {
   return {
@@ -78,18 +79,18 @@ async function openTwin(context: HandlerContext, fields: FieldsOf<'query'>): Pro
   return isAsked(question.to, task.id, question.id)
 }
 
-export const answerHandler: Handler<FieldsOf<'answer'>> = {
+export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<FieldsOf<'answer'>> => ({
   async handle(context, fields) {
-    const { tx, team, speaker, parts } = context
+    const { tx, team, speaker } = context
     const large = tooLong(team, 'answer', fields.answer)
     if (large !== undefined) return large
     const found = await findQuestion(context, fields)
     if (found instanceof AppError) return found
     const { task, about } = found
-    const asPerson = await answerAsPerson(context, found, fields.answer)
+    const asPerson = await answerAsPerson(decide, context, found, fields.answer)
     if (asPerson !== undefined) return asPerson
     const isKnown = task.seen.includes(about) || task.questions.some(({ id }) => id === about)
-    const told = await parts.tasks.tell(tx, task.id, {
+    const told = await tasks.tell(tx, task.id, {
       type: 'query_answered',
       by: speaker.name,
       // A message that carries a plea of the service itself stands for the last question of its task.
@@ -98,15 +99,16 @@ export const answerHandler: Handler<FieldsOf<'answer'>> = {
     })
     if (!told.ok) return refusalError(told)
     remember(context, fields.message_id, task.id)
-    const own = await ownTask(context, undefined)
-    if (own !== undefined && !(own instanceof AppError)) parts.tasks.spoke(tx, speaker.name, own.id)
+    const own = await ownTask(tasks, context, undefined)
+    if (own !== undefined && !(own instanceof AppError)) tasks.spoke(tx, speaker.name, own.id)
     return { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
   },
-}
+})
 
 /** What a person was asked is answered as in the inbox, whichever way it is said. */
 async function answerAsPerson(
-  { tx, team, speaker, parts }: HandlerContext,
+  decide: DecideRequest,
+  { tx, team, speaker }: HandlerContext,
   { task, about }: Reference,
   answer: string,
 ): Promise<Receipt | AppError | undefined> {
@@ -118,7 +120,7 @@ async function answerAsPerson(
   const row = await findOpenQuestion(tx, task.id, question.id)
   if (row === undefined) return undefined
   const verdict = { decision: 'answer', comment: answer } as const
-  const decided = await parts.decide(tx, person, formatId('req', row.id), verdict)
+  const decided = await decide(tx, person, formatId('req', row.id), verdict)
   if (decided instanceof AppError) return decided
   return decided.receipt ?? { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
 }

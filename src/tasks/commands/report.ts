@@ -1,37 +1,39 @@
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Handler } from '../../commands/commands.ts'
 import { tooLong } from '../../commands/size.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import { noTask, ownTask, remember } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import { isEnd, type Task } from '../task.ts'
+import type { Tasks } from '../tasks.ts'
 import { problemWith } from '../validation/result-schema.ts'
 
 /** A claim, until it is validated (S2.3, C22). */
-export const reportHandler: Handler<FieldsOf<'report'>> = {
+export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
   async handle(context, fields) {
-    const { team, tx, speaker, parts, saidIn } = context
+    const { team, tx, speaker, saidIn } = context
     const large = tooLong(team, 'result', fields.result)
     if (large !== undefined) return large
     const to = fields.to === undefined ? undefined : (team.resolve(fields.to) ?? fields.to.toLowerCase())
     const task = await ownTask(
+      tasks,
       context,
       fields.in_response_to,
       ({ delegator }) => to === undefined || delegator === to,
     )
     if (task instanceof AppError) return task
     if (task === undefined) return noTask(speaker.name)
-    const ended = fields.in_response_to === undefined ? parts.tasks.wasCutShort(speaker.name) : undefined
+    const ended = fields.in_response_to === undefined ? tasks.wasCutShort(speaker.name) : undefined
     if (ended !== undefined && saidIn === undefined) return unclear(ended, task)
     const report = formatId('msg', await tx.nextKey('msg'))
     const { status } = fields
-    const { result, problem = misfit(task, fields.result) } = await parts.tasks.filterReport(
+    const { result, problem = misfit(task, fields.result) } = await tasks.filterReport(
       tx,
       task,
       fields.result,
     )
-    const told = await parts.tasks.tell(tx, task, {
+    const told = await tasks.tell(tx, task, {
       type: 'reported',
       by: speaker.name,
       report,
@@ -41,7 +43,7 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
     })
     if (!told.ok) return refusalError(told)
     remember(context, fields.message_id, task.id)
-    parts.tasks.spoke(tx, speaker.name, task.id)
+    tasks.spoke(tx, speaker.name, task.id)
     const { state } = told.task
     const missing = status === 'completed' ? missingIn(told.task) : undefined
     if (missing !== undefined) {
@@ -54,7 +56,7 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
       told.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
     return { status: 'ok', result: `${task.id} is ${outcome}`, details: { task_id: task.id, state } }
   },
-}
+})
 
 /** What is said late about one task must not end another. */
 function unclear(ended: string, { id }: Task): AppError {

@@ -1,17 +1,18 @@
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
-import type { Handler } from '../../commands/handler.ts'
+import type { Handler } from '../../commands/commands.ts'
 import { tooLong } from '../../commands/size.ts'
 import type { FieldsOf, TaskAction } from '../../protocol/command.ts'
 import type { Happening } from '../core/event.ts'
 import { findReference, type Reference, unknownReference } from '../references.ts'
 import { refusalError } from '../refusal.ts'
+import type { Tasks } from '../tasks.ts'
 
 type Fields = FieldsOf<'task_action'>
 
-/** What a delegator or a person decides about a task, and a worker's wish for more time. The core says who may. */
-export const taskActionHandler: Handler<Fields> = {
-  async handle({ tx, team, speaker, parts }, fields) {
+/** Decisions of a delegator or a person about a task, and a worker's request for more time. The core checks who may. */
+export const taskActionHandler = (tasks: Tasks): Handler<Fields> => ({
+  async handle({ tx, team, speaker }, fields) {
     const large = tooLong(team, 'text', fields.text)
     if (large !== undefined) return large
     const isParty = ({ task: { agent, delegator } }: Reference) =>
@@ -26,13 +27,13 @@ export const taskActionHandler: Handler<Fields> = {
     }
     const question = fields.action === 'extend' ? formatId('msg', await tx.nextKey('msg')) : id
     const event = EVENTS[fields.action](speaker.name, question, fields)
-    const told = await parts.tasks.tell(tx, id, event)
+    const told = await tasks.tell(tx, id, event)
     if (!told.ok) return refusalError(told)
-    parts.tasks.spoke(tx, speaker.name, id)
+    tasks.spoke(tx, speaker.name, id)
     const { state } = told.task
     return { status: 'ok', result: `${id} is ${state}`, details: { task_id: id, state } }
   },
-}
+})
 
 type ToEvent = (by: string, question: string, fields: Fields) => Happening
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { AppError } from '../../../src/base/errors.ts'
-import type { AddedCommand } from '../../../src/commands/handler.ts'
+import type { AddedCommand } from '../../../src/commands/commands.ts'
 import { startTokenProxy, type TokenProxy } from '../../fakes/token-proxy.ts'
 import { type Desk, openDesk } from '../../harness/service.ts'
 

@@ -10,7 +10,7 @@ import { insertToken, readTokens, revokeTokens } from '../../../src/agents/store
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
 import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/commands/store/idempotency.ts'
 import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/halt/store.ts'
-import { park, parkedBy, unpark } from '../../../src/messages/store/parked.ts'
+import { park, parkedBy, unpark } from '../../../src/people/parked.ts'
 import { forgetApprovals, insertApproval, readApprovals } from '../../../src/people/store/approvals.ts'
 import {
   decideHumanRequest,

@@ -1,7 +1,8 @@
-import type { Reader, Tx } from '../../store/store.ts'
+import { formatId } from '../base/ids.ts'
+import type { Reader, Tx } from '../store/store.ts'
 
-/** Conversations that the loop breaker stopped, by their pair of agents, and the request that asks a person. */
-export interface ParkedRow {
+/** A conversation that the loop breaker stopped, by its pair of agents, and the request that asks a person about it. */
+interface ParkedRow {
   pair: string
   request: number
 }
@@ -21,4 +22,13 @@ export function park(tx: Tx, pair: string, request: number): void {
 
 export function unpark(tx: Tx, pair: string): void {
   tx.run('DELETE FROM parked WHERE pair = ?', [pair])
+}
+
+/** The key of a conversation: the same for both directions. */
+export function pairOf(a: string, b: string): string {
+  return a < b ? `${a} ${b}` : `${b} ${a}`
+}
+
+export function parkedReason(from: string, to: string, request: number): string {
+  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', request)}`
 }
