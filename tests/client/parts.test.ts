@@ -30,7 +30,7 @@ describe('the client', () => {
       const source = readFileSync(join(folder, file), 'utf8')
       const statements = /^(?:import(?! type)|export \{)[^']*? from '([^']+)'/gm
       const loaded = [...source.matchAll(statements)].map((match) => match[1]!)
-      expect(loaded.filter((path) => !path.startsWith('./') && path !== '../model/errors.ts')).toEqual([])
+      expect(loaded.filter((path) => !path.startsWith('./') && path !== '../base/errors.ts')).toEqual([])
     }
   })
 })

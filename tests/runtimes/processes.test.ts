@@ -30,7 +30,7 @@ async function printedBy(child: ChildProcess): Promise<number> {
   return Number(String(text).trim())
 }
 
-async function ledBy({ pid }: ChildProcess, more: { startedAt?: string; leavesGroup?: boolean } = {}) {
+async function ledBy({ pid }: ChildProcess, more: { startedAt?: string; ownsGroupAfterExit?: boolean } = {}) {
   const startedAt = (await processStartedAt(pid!)) ?? 'gone'
   return { mark: randomUUID(), leader: { pid: pid!, startedAt, ...more } }
 }
@@ -71,14 +71,14 @@ describe('ending all processes of an agent (C15)', () => {
     if (child.exitCode === null) await once(child, 'exit')
     await endProcesses(await ledBy(child))
     expect(isRunning(left)).toBe(true)
-    await endProcesses(await ledBy(child, { leavesGroup: true }))
+    await endProcesses(await ledBy(child, { ownsGroupAfterExit: true }))
     expect(isRunning(left)).toBe(false)
   })
 
   it('does not touch a process that has the pid of an earlier one', async () => {
     const child = run('sleep 300 & echo $!; wait')
     const inGroup = await printedBy(child)
-    await endProcesses(await ledBy(child, { startedAt: 'long ago', leavesGroup: true }))
+    await endProcesses(await ledBy(child, { startedAt: 'long ago', ownsGroupAfterExit: true }))
     expect([child.pid!, inGroup].map(isRunning)).toEqual([true, true])
   })
 

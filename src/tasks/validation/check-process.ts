@@ -62,7 +62,7 @@ export async function runProcess(order: CheckOrder, clock: Clock, signal: AbortS
     return { exitCode: null, output: '', stopped, ms: took() }
   }
   const startedAt = await processStartedAt(pid)
-  const leader = startedAt === undefined ? undefined : { pid, startedAt, leavesGroup: true }
+  const leader = startedAt === undefined ? undefined : { pid, startedAt, ownsGroupAfterExit: true }
   const endAll = () => endProcesses({ mark, leader }, GRACE_MS)
   const stop = (why: string) => {
     stopped ??= why
