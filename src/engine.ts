@@ -1,10 +1,11 @@
 import { listAgentsHandler, queryStateHandler } from './agents/commands/query-state.ts'
 import { requestActionHandler } from './agents/commands/request-action.ts'
 import { contextStatusHandler, updateStatusHandler } from './agents/commands/status.ts'
-import { createMeter, type Meter } from './agents/meter.ts'
 import { renderPrompt } from './agents/prompt.ts'
-import { createSessions, type Sessions } from './agents/sessions.ts'
+import { createSessions } from './agents/session-lifecycle.ts'
+import type { Sessions } from './agents/sessions.ts'
 import { openTokens, type Tokens } from './agents/tokens.ts'
+import { createMeter, type Meter } from './agents/usage.ts'
 import type { Clock } from './base/clock.ts'
 import { AppError, asAppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
@@ -158,8 +159,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     log,
     team: () => team,
     taskOf: (agent) => tasks.spendsOn(agent),
-    isHeld: (agent) => sessions.isPaused(agent),
-    hold: (agent) => sessions.setPaused(agent, true),
+    isPaused: (agent) => sessions.isPaused(agent),
+    pause: (agent) => sessions.setPaused(agent, true),
   })
   const tasks: Tasks = createTasks({
     haltState,

@@ -1,8 +1,7 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { agentEnvironment } from './agents/environment.ts'
-import { readOrMakeOperatorToken } from './agents/operator-token.ts'
-import { openTokens, type Tokens } from './agents/tokens.ts'
+import { openTokens, readOrCreateOperatorToken, type Tokens } from './agents/tokens.ts'
 import { lastPort, rememberPort } from './api/last-port.ts'
 import { type Service, type ServiceOptions, startService } from './api/service.ts'
 import { announceService } from './api/service-file.ts'
@@ -124,7 +123,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     opened = engine
     ending.unshift((agents) => engine.close(agents))
     const { promise: stopAsked, resolve: askToStop } = Promise.withResolvers<'end' | 'leave'>()
-    const operatorToken = await readOrMakeOperatorToken(config.stateFolder, engine.tokens)
+    const operatorToken = await readOrCreateOperatorToken(config.stateFolder, engine.tokens)
     const watch = watchConfig({
       config,
       now: clock.now,

@@ -76,6 +76,9 @@ const CONTRACTS: Record<string, readonly string[]> = {
   llm: ['*'],
   client: ['*'],
   programs: ['program.ts', 'executable.ts', 'line-splitter.ts'],
+  // How an agent is run; and, for commands and checks: their processes, environment and scripted answers.
+  runtimes: ['runtime.ts', 'processes.ts', 'environment.ts', 'script.ts'],
+  agents: ['agents.ts', 'sessions.ts', 'tokens.ts', 'usage.ts'],
 }
 
 /** Composition roots: they alone name concrete adapters, so every file is open to them. */

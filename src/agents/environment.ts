@@ -1,8 +1,9 @@
 import type { Config } from '../config/config.ts'
 
 /**
- * What agents' environments are drawn from, as it is at each launch: the service's own without what is the service's
- * alone. What orc.yaml named once stays hidden, for the variable is there still when its name is not any more.
+ * The service's environment without its secrets, as the base of every agent's environment. A live view: each launch sees
+ * the current values. A variable that orc.yaml once named stays hidden after its name is removed there, because it is
+ * still set.
  */
 export function agentEnvironment(
   config: () => Config,
@@ -28,7 +29,7 @@ export function agentEnvironment(
   )
 }
 
-/** The password of the store, the secrets of webhooks, and all that GitHub is reached with: agents propose. */
+/** The store's password, webhook secrets, and GitHub credentials: agents propose changes, only the service makes them. */
 function secretsOf({ store, webhooks, github }: Config): string[] {
   const called = Object.values(github?.callbacks ?? {})
   const names = [

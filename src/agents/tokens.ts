@@ -1,33 +1,34 @@
 import { hash, randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { OPERATOR, type Principal } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Store } from '../store/store.ts'
-import {
-  findToken,
-  insertToken,
-  isKnownToken,
-  readTokens,
-  revokeTokens,
-  type TokenHolder,
-} from './store/tokens.ts'
+import { findToken, insertToken, isKnownToken, readTokens, revokeTokens, type TokenHolder } from './store.ts'
 
-/** Who may speak: a token names an agent, a person or the operator. Only its hash is kept, and a revoked one is dead at once. */
+/**
+ * Authentication: a token belongs to an agent, a person or the operator. Only its hash is stored; revoking it takes effect
+ * at once.
+ */
 export interface Tokens {
   authenticate(token: string): Principal | undefined
-  /** When a session in a browser ends by itself; undefined for every other token. */
+  /** Expiry of a browser session; undefined for every other token. */
   endsAt(token: string): number | undefined
-  /** A token for a browser, with the rights of that person or the operator, which ends by itself. */
+  /** Mints a token for a browser, with the rights of that person or the operator; it expires. */
   mintSession(holder: Principal, lastsMs: number): Promise<{ id: string; token: string; endsAt: number }>
-  /** For an agent, or the operator. `by` is for the audit. */
+  /** Mints a token for an agent, or for the operator. `by` is for the audit. */
   mint(agent: string | null, by?: string): Promise<{ id: string; token: string }>
   mintForPerson(person: string, by?: string): Promise<{ id: string; token: string }>
-  /** By token id, or all of an agent or person. Gives how many there were. */
+  /** Revokes a token by its id, or all tokens of an agent or person. Returns how many there were. */
   revoke(which: string, by?: string): Promise<number>
   list(): Promise<TokenEntry[]>
-  /** Whose token it is, valid or not. */
+  /** The owner of a token, valid or not. */
   holder(id: string): Promise<Principal | undefined>
-  /** Makes a token that the operator already holds in a file valid, such as after the store was replaced; false if it was revoked. */
+  /**
+   * Accepts the token in the operator's file if the store does not know it, such as after the store was replaced.
+   * Returns false if it was revoked.
+   */
   adoptOperator(token: string): Promise<boolean>
 }
 
@@ -36,30 +37,30 @@ export interface TokenEntry {
   agent: string
   kind: Principal['kind']
   created_at: string
-  /** Of a session in a browser. */
+  /** Set for a browser session. */
   expires_at?: string
 }
 
-/** Long enough that guessing is hopeless, so that a plain hash is enough at rest. */
+/** 256 random bits cannot be guessed, so a plain hash without salt is enough. */
 const TOKEN_BYTES = 32
 const TOKEN = /^orct_[A-Za-z0-9_-]{43}$/
 
-export function newToken(): string {
+function newToken(): string {
   return `orct_${randomBytes(TOKEN_BYTES).toString('base64url')}`
 }
 
-interface Valid {
+interface ValidToken {
   readonly principal: Principal
   readonly endsAt: number
 }
 
 export async function openTokens(store: Store, now: () => number): Promise<Tokens> {
-  const known = new Map<string, Valid>()
-  /** Saves a hash for each request; holds tokens that were valid, and is forgotten at every revocation. */
-  const seen = new Map<string, Valid>()
+  const known = new Map<string, ValidToken>()
+  /** Caches valid tokens to avoid hashing on each request; cleared at every revocation. */
+  const seen = new Map<string, ValidToken>()
   for (const row of await readTokens(store, now())) known.set(row.hash, validOf(row, row.id, row.expires_at))
 
-  function find(token: string): Valid | undefined {
+  function find(token: string): ValidToken | undefined {
     const found = seen.get(token) ?? (TOKEN.test(token) ? known.get(hash('sha256', token)) : undefined)
     if (found === undefined || found.endsAt <= now()) return undefined
     seen.set(token, found)
@@ -84,7 +85,7 @@ export async function openTokens(store: Store, now: () => number): Promise<Token
         subject: name,
         text:
           endsAt === null
-            ? `a token for ${whose} was made`
+            ? `a token was created for ${whose}`
             : `a browser was signed in to the control room as ${whose}`,
         data: {
           token_id: formatId('tok', id),
@@ -136,7 +137,7 @@ export async function openTokens(store: Store, now: () => number): Promise<Token
         }
         tx.afterCommit(() => {
           seen.clear()
-          for (const gone of hashes) known.delete(gone)
+          for (const revoked of hashes) known.delete(revoked)
         })
         return hashes.length
       })
@@ -157,8 +158,8 @@ export async function openTokens(store: Store, now: () => number): Promise<Token
     },
     async adoptOperator(token) {
       if (!TOKEN.test(token)) {
-        throw new AppError('CONFIG_INVALID', 'The file of the operator token does not hold a token', {
-          hint: 'Delete the file; the service makes a new one at its next start.',
+        throw new AppError('CONFIG_INVALID', 'The operator token file does not contain a token', {
+          hint: 'Delete the file; the service creates a new token at its next start.',
         })
       }
       const tokenHash = hash('sha256', token)
@@ -176,10 +177,27 @@ function principalOf({ agent, person }: TokenHolder, key: number): Principal {
   return agent === null ? { kind: 'operator', tokenId } : { kind: 'agent', agent, tokenId }
 }
 
-function validOf(holder: TokenHolder, key: number, endsAt: number | null): Valid {
+function validOf(holder: TokenHolder, key: number, endsAt: number | null): ValidToken {
   return { principal: principalOf(holder, key), endsAt: endsAt ?? Number.POSITIVE_INFINITY }
 }
 
 function nameOf({ agent, person }: TokenHolder): string {
   return agent ?? person ?? OPERATOR
+}
+
+/** The operator's token is in a file that only its owner can read; the store has its hash. */
+export async function readOrCreateOperatorToken(stateFolder: string, tokens: Tokens): Promise<string> {
+  const file = join(stateFolder, 'operator.token')
+  if (!existsSync(file)) writeToken(file)
+  chmodSync(file, 0o600)
+  const token = readFileSync(file, 'utf8').trim()
+  if (await tokens.adoptOperator(token)) return token
+  // The token was revoked, but the person who starts the service is still the operator.
+  writeToken(file)
+  return await readOrCreateOperatorToken(stateFolder, tokens)
+}
+
+function writeToken(file: string) {
+  writeFileSync(`${file}.new`, `${newToken()}\n`, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
 }

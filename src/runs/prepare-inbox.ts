@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { SESSION_MARK } from '../runtimes/process-table.ts'
+import { SESSION_MARK } from '../runtimes/processes.ts'
 import type { OutputsWanted } from '../workspaces/inbox.ts'
 import type { Manifest } from '../workspaces/inbox-manifest.ts'
 import { DEFAULT_LIMITS } from '../workspaces/limits.ts'

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import type { Log } from '../base/log.ts'
-import { HAS_MARKS, type ProcessFacts, readProcesses } from '../runtimes/process-table.ts'
-import { endProcesses } from '../runtimes/processes.ts'
+import { endProcesses, HAS_MARKS, type ProcessFacts, readProcesses } from '../runtimes/processes.ts'
 import type { Driver } from './driver.ts'
 
 /** How everything that an attempt starts is told from all other processes, by this service and by the next one. */

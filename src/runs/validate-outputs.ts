@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import type { Meter } from '../agents/meter.ts'
+import type { Meter } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { createLanes } from '../base/keyed-limiter.ts'

@@ -3,7 +3,7 @@
  * builds and tests need them, minus the service's identity and plus the agent's own.
  */
 import { AppError } from '../base/errors.ts'
-import { SESSION_MARK } from './process-table.ts'
+import { SESSION_MARK } from './processes.ts'
 import type { AgentCredentials } from './runtime.ts'
 
 export interface EnvironmentOptions {

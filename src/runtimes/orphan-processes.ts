@@ -1,7 +1,6 @@
 import { uptime } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { HAS_MARKS, type ProcessFacts, readProcesses } from './process-table.ts'
-import { endProcesses, processKey } from './processes.ts'
+import { endProcesses, HAS_MARKS, type ProcessFacts, processKey, readProcesses } from './processes.ts'
 
 /** Unit of a process's start time in /proc. */
 const TICKS_PER_SECOND = 100

@@ -1,5 +1,6 @@
 import type { SessionState } from '../base/agent.ts'
 import type { InputBox } from '../programs/program.ts'
+import { NOT_IDLE_REASON } from './runtime.ts'
 
 /** Everything that decides whether text may be pasted into a pane right now. */
 export interface PaneFacts {
@@ -38,17 +39,6 @@ type GuardDecision =
 
 /** A person who just typed is likely to type again. */
 export const PERSON_QUIET_MS = 2000
-
-/** Why nothing is delivered to an agent in each state. */
-export const NOT_IDLE_REASON: Record<Exclude<SessionState, 'idle'>, string> = {
-  initializing: 'it is still starting',
-  busy: 'it is busy',
-  waiting_input: 'it is waiting for a person',
-  paused: 'it is paused',
-  error: 'it has an error',
-  exited: 'it has exited',
-  unknown: 'its state is unknown',
-}
 
 /** The single guard of every pane write. It fails closed: an unknown fact blocks the paste. */
 export function guardPaste(facts: PaneFacts): GuardDecision {

@@ -170,6 +170,17 @@ export function cancelledResult({ reason }: AbortSignal): DeliveryResult {
   return { state: 'queued', evidence: `no longer wanted: ${why}` }
 }
 
+/** Why nothing is delivered to an agent in each state. */
+export const NOT_IDLE_REASON: Record<Exclude<SessionState, 'idle'>, string> = {
+  initializing: 'it is still starting',
+  busy: 'it is busy',
+  waiting_input: 'it is waiting for a person',
+  paused: 'it is paused',
+  error: 'it has an error',
+  exited: 'it has exited',
+  unknown: 'its state is unknown',
+}
+
 /** One turn's input for the agent: responses to its commands, then messages in their envelopes. */
 export interface Turn {
   readonly text: string

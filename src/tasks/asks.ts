@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Meter, OwnCall } from '../agents/meter.ts'
+import type { Meter, OwnCall } from '../agents/usage.ts'
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'

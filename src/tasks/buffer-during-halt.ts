@@ -1,4 +1,4 @@
-import type { SessionWatch } from '../agents/session-options.ts'
+import type { SessionWatch } from '../agents/sessions.ts'
 import type { Store } from '../store/store.ts'
 import { hasOpenTask, reviewsOf } from './store/tasks.ts'
 

@@ -1,5 +1,5 @@
+import { readAgent } from '../agents/agents.ts'
 import type { Sessions } from '../agents/sessions.ts'
-import { readAgent } from '../agents/store/agents.ts'
 import type { SessionState } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Tx } from '../store/store.ts'

@@ -1,6 +1,5 @@
-import type { Meter } from '../agents/meter.ts'
-import type { SessionWatch } from '../agents/session-options.ts'
-import type { Sessions } from '../agents/sessions.ts'
+import type { Sessions, SessionWatch } from '../agents/sessions.ts'
+import type { Meter } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { createLanes } from '../base/keyed-limiter.ts'

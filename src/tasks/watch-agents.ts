@@ -1,5 +1,4 @@
-import type { SessionWatch } from '../agents/session-options.ts'
-import type { Sessions } from '../agents/sessions.ts'
+import type { Sessions, SessionWatch } from '../agents/sessions.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { DeliveryState } from '../messages/message.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readSession } from '../../src/agents/store/sessions.ts'
+import { readSession } from '../../src/agents/store.ts'
 import { AppError } from '../../src/base/errors.ts'
 import { createPuppets } from '../fakes/puppet-runtime.ts'
 import { createWorkerStage } from '../runs/worker-stage.ts'

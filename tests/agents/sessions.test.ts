@@ -90,7 +90,7 @@ describe('agents that a runtime runs', () => {
       await board.say('Master', 'request_action', { action: 'spawn_agent', target: 'Worker' }),
     ).toMatchObject({ status: 'ok' })
     await board.clock.advance(10)
-    expect(await act('spawn_agent')).toMatchObject({ code: 'CONFLICT', message: 'Worker is running already' })
+    expect(await act('spawn_agent')).toMatchObject({ code: 'CONFLICT', message: 'Worker is already running' })
     expect(await act('reset_session')).toMatchObject({ status: 'ok' })
     await board.clock.advance(10)
     expect(await act('terminate_agent')).toMatchObject({ status: 'ok' })

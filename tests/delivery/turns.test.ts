@@ -1,6 +1,6 @@
 /** What keeps a message from an agent, what is looked for, and what does not grow while it waits. */
 import { afterEach, describe, expect, it } from 'vitest'
-import { rosterOf } from '../../src/agents/roster.ts'
+import { rosterOf } from '../../src/agents/agents.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'

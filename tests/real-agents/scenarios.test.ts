@@ -400,7 +400,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     const id = await team.send('Alice', 'a fresh start')
     await team.arrives(id)
     const { body } = await alice().message(id)
-    expect(body).toContain('You are Alice, one of a team of agents.')
+    expect(body).toContain('You are Alice, an agent in a team.')
     expect(body).not.toContain('xylophone')
     await team.idle('Alice')
     expectOnce(id)

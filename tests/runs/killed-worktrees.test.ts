@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
-import { isAlive, readProcesses } from '../../src/runtimes/process-table.ts'
+import { isAlive, readProcesses } from '../../src/runtimes/processes.ts'
 import { createDaemon } from '../fakes/daemon.ts'
 
 const PLAN = `agents:

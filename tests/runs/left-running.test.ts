@@ -1,7 +1,7 @@
 /** What an attempt leaves running outside of its process group, and the attempt after it. */
 import { existsSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
-import { HAS_MARKS, readProcesses } from '../../src/runtimes/process-table.ts'
+import { HAS_MARKS, readProcesses } from '../../src/runtimes/processes.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { createRunMarks, findRunProcesses } from '../../src/runs/processes.ts'
-import { HAS_MARKS, SESSION_MARK } from '../../src/runtimes/process-table.ts'
+import { HAS_MARKS, SESSION_MARK } from '../../src/runtimes/processes.ts'
 
 function makeFolders() {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-marks-'))

@@ -9,7 +9,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { readProcesses } from '../../src/runtimes/process-table.ts'
+import { readProcesses } from '../../src/runtimes/processes.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam

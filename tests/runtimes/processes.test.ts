@@ -4,8 +4,13 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { processStartedAt, readProcesses, readPs } from '../../src/runtimes/process-table.ts'
-import { endProcesses, findProcesses } from '../../src/runtimes/processes.ts'
+import {
+  endProcesses,
+  findProcesses,
+  processStartedAt,
+  readProcesses,
+  readPs,
+} from '../../src/runtimes/processes.ts'
 import { isRunning } from './acp/harness.ts'
 
 function run(script: string, env: Record<string, string> = {}): ChildProcess {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { readAgent } from '../../src/agents/store/agents.ts'
+import { readAgent } from '../../src/agents/store.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
 import { findTask } from '../../src/tasks/store/tasks.ts'

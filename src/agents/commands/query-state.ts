@@ -8,7 +8,7 @@ import { wireMail, withinBytes } from '../../messages/wire-mail.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import { decideAction, readableLogs } from '../../rules/decide.ts'
 import type { Store } from '../../store/store.ts'
-import { type RosterSources, rosterOf } from '../roster.ts'
+import { type RosterSources, rosterOf } from '../agents.ts'
 
 const TEN_MINUTES = 10 * 60_000
 const LOG_LENGTH = 200

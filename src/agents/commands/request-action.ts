@@ -7,9 +7,9 @@ import type { Action, FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import { decideAction } from '../../rules/decide.ts'
 import type { Tx } from '../../store/store.ts'
-import type { Meter } from '../meter.ts'
 import type { Sessions } from '../sessions.ts'
-import { setPaused } from '../store/agents.ts'
+import { setPaused } from '../store.ts'
+import type { Meter } from '../usage.ts'
 
 export interface RequestActionOptions {
   sessions: Pick<Sessions, 'impossible' | 'start' | 'stop' | 'reset' | 'setPaused'>

@@ -1,9 +1,8 @@
 import type { Handler } from '../../commands/commands.ts'
 import { behalf, decideSubject, subjectAllowed } from '../../commands/identity.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
-import type { Context } from '../context-usage.ts'
-import type { Meter } from '../meter.ts'
-import { declareStatus } from '../store/agents.ts'
+import { declareStatus } from '../store.ts'
+import type { ContextUsage, Meter } from '../usage.ts'
 
 export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
   whileHalted: true,
@@ -45,7 +44,7 @@ export const contextStatusHandler = (
 
 const ADVICE = { ok: '', unknown: '', warning: '; it is getting full', critical: '; it is nearly full' }
 
-function describeContext(agent: string, known: Context | undefined): string {
+function describeContext(agent: string, known: ContextUsage | undefined): string {
   if (known?.tokens === undefined) return `${agent}'s program has told nothing of its context yet`
   const share = known.percent === undefined ? '' : ` (${known.percent} % of ${known.window})`
   const lines = known.lines === undefined ? '' : `, ${known.lines} lines`

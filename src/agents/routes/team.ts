@@ -5,7 +5,7 @@ import { AppError } from '../../base/errors.ts'
 import { isOperatorName, type Team } from '../../commands/team.ts'
 import { decideSend } from '../../rules/decide.ts'
 import { explain } from '../../rules/explain.ts'
-import { rosterOf } from '../roster.ts'
+import { rosterOf } from '../agents.ts'
 
 export const listAgents: RouteHandler<'agents'> = async ({ engine }) => ({
   agents: await rosterOf(engine.store, engine.team(), engine),

@@ -1,4 +1,4 @@
-import { setPaused } from '../../agents/store/agents.ts'
+import { setPaused } from '../../agents/agents.ts'
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../base/backoff.ts'
 import { formatId } from '../../base/ids.ts'

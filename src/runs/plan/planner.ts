@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Meter } from '../../agents/meter.ts'
+import type { Meter } from '../../agents/usage.ts'
 import { AppError } from '../../base/errors.ts'
 import { excerpt } from '../../base/excerpt.ts'
 import { PROGRAMS } from '../../base/program-names.ts'

@@ -5,13 +5,14 @@ import { dirname } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { inheritedEnvironment } from '../../runtimes/environment.ts'
 import {
+  endProcesses,
+  type GroupLeader,
   HAS_MARKS,
   isAlive,
   type ProcessFacts,
   processStartedAt,
   SESSION_MARK,
-} from '../../runtimes/process-table.ts'
-import { endProcesses, type GroupLeader } from '../../runtimes/processes.ts'
+} from '../../runtimes/processes.ts'
 import { makeLogFolder, openLog, openNew, readPart } from './log-files.ts'
 import type { WorkEnd } from './worker.ts'
 

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { ProcessFacts } from '../../runtimes/process-table.ts'
+import type { ProcessFacts } from '../../runtimes/processes.ts'
 import type { RunMarks } from '../processes.ts'
 import {
   adoptCommand,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Sessions } from '../../agents/sessions.ts'
-import { spentOnTask } from '../../agents/store/usage.ts'
+import { spentOnTask } from '../../agents/usage.ts'
 import type { AuditEntry } from '../../audit/entry.ts'
 import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../base/agent.ts'
 import { parseId } from '../../base/ids.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { costOf } from '../../agents/cost.ts'
-import type { Meter } from '../../agents/meter.ts'
+import type { Meter } from '../../agents/usage.ts'
+import { costOf } from '../../agents/usage.ts'
 import { excerpt } from '../../base/excerpt.ts'
 import type { Log } from '../../base/log.ts'
 import type { Team } from '../../commands/team.ts'

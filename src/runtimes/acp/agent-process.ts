@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { processStartedAt } from '../process-table.ts'
-import { endProcesses, type GroupLeader } from '../processes.ts'
+import { endProcesses, type GroupLeader, processStartedAt } from '../processes.ts'
 import { createOutputTail } from './output-tail.ts'
 
 const STDERR_KEPT = 4096

@@ -1,8 +1,7 @@
 /** Finds an agent that an earlier service left running, and removes everything else that service left. */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { processStartedAt } from '../process-table.ts'
-import { endProcesses, type GroupLeader } from '../processes.ts'
+import { endProcesses, type GroupLeader, processStartedAt } from '../processes.ts'
 import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
 import { LAUNCH_FILE } from './launch-file.ts'
 import { bufferNameOf, isBufferFile } from './paste-buffer.ts'

@@ -1,5 +1,5 @@
+import { isStopped } from '../../agents/agents.ts'
 import type { Sessions } from '../../agents/sessions.ts'
-import { readSession } from '../../agents/store/sessions.ts'
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Handler, HandlerContext } from '../../commands/commands.ts'
@@ -138,8 +138,9 @@ function whyLater(
 }
 
 async function whyStopped(tx: Tx, to: string): Promise<string> {
-  const isStopped = (await readSession(tx, to))?.wanted === 0
-  return isStopped ? `; it is stopped, and takes the task when it is started (orc spawn ${to})` : ''
+  return (await isStopped(tx, to))
+    ? `; it is stopped, and takes the task when it is started (orc spawn ${to})`
+    : ''
 }
 
 /** What is no check of orc.yaml is a command. */

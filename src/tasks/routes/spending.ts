@@ -1,4 +1,4 @@
-import { type Spent, spentOnTask, spentOnTasks } from '../../agents/store/usage.ts'
+import { type SpentTotals, spentOnTask, spentOnTasks } from '../../agents/usage.ts'
 import type { AnswerOf } from '../../api/contract.ts'
 import { formatId, parseId } from '../../base/ids.ts'
 import type { Reader } from '../../store/store.ts'
@@ -18,7 +18,7 @@ export async function spentOn(
   reader: Reader,
   tasks: readonly Task[],
   isHidden: IsHidden,
-): Promise<Map<string, Spent>> {
+): Promise<Map<string, SpentTotals>> {
   const rows = await spentOnTasks(reader, keysOf(tasks.filter(({ agent }) => !isHidden(agent))))
   return new Map(rows.map(({ task, ...spent }) => [formatId('task', task), spent]))
 }
@@ -40,8 +40,8 @@ export async function spendingOf(reader: Reader, task: Task, isHidden: IsHidden)
 
 const COUNTED = ['answers', 'input', 'output', 'cache_read', 'cache_write', 'cost', 'unpriced'] as const
 
-function sumOf(rows: readonly Spent[]): Spent | undefined {
+function sumOf(rows: readonly SpentTotals[]): SpentTotals | undefined {
   if (rows.length === 0) return undefined
   const sums = COUNTED.map((key) => [key, rows.reduce((sum, row) => sum + row[key], 0)])
-  return Object.fromEntries(sums) as Spent
+  return Object.fromEntries(sums) as SpentTotals
 }

@@ -1,4 +1,4 @@
-import type { Spent } from '../../agents/store/usage.ts'
+import type { SpentTotals } from '../../agents/usage.ts'
 import type { AnswerOf } from '../../api/contract.ts'
 import type { Call, Desk, RouteHandler } from '../../api/http/call.ts'
 import { isWithheld, readableParties } from '../../api/http/permission.ts'
@@ -64,7 +64,7 @@ const hiddenFrom =
 
 const iso = (at: number) => new Date(at).toISOString()
 
-function withSpent(task: Task, known: ReadonlyMap<string, Spent>): Wire {
+function withSpent(task: Task, known: ReadonlyMap<string, SpentTotals>): Wire {
   const spent = known.get(task.id)
   return { ...wireTask(task), ...(spent === undefined ? {} : { spent }) }
 }

@@ -1,4 +1,4 @@
-import type { Meter } from '../../agents/meter.ts'
+import type { Meter } from '../../agents/usage.ts'
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Team } from '../../commands/team.ts'

@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Clock } from '../../base/clock.ts'
 import { inheritedEnvironment } from '../../runtimes/environment.ts'
-import { processStartedAt, SESSION_MARK } from '../../runtimes/process-table.ts'
-import { endProcesses } from '../../runtimes/processes.ts'
+import { endProcesses, processStartedAt, SESSION_MARK } from '../../runtimes/processes.ts'
 import { createBoundedOutput } from './bounded-output.ts'
 
 export interface CheckOrder {

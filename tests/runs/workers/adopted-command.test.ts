@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { isRunning } from '../../../src/base/process.ts'
 import { adoptCommand } from '../../../src/runs/workers/command-process.ts'
-import { HAS_MARKS, SESSION_MARK } from '../../../src/runtimes/process-table.ts'
+import { HAS_MARKS, SESSION_MARK } from '../../../src/runtimes/processes.ts'
 
 it('ends nobody whose number a command had before the machine was started again', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-adopted-'))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { registerAgent } from '../../../src/agents/store/agents.ts'
+import { registerAgent } from '../../../src/agents/store.ts'
 import { isDaemonUp, leaseHolder } from '../../../src/store/daemons.ts'
 import { type Here, START, send, verifyAudit } from '../place.ts'
 

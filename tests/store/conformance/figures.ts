@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { addSpending } from '../../../src/agents/store/usage.ts'
+import { addSpending } from '../../../src/agents/store.ts'
 import { insertAction, readActions } from '../../../src/github/store/actions.ts'
 import { keepDelivery, readDeliveries } from '../../../src/github/store/deliveries.ts'
 import { keepStanding, readHalted } from '../../../src/github/store/health.ts'

@@ -1,12 +1,14 @@
 import { expect, it } from 'vitest'
 import {
   declareStatus,
+  insertToken,
   readAgents,
+  readTokens,
   registerAgent,
+  revokeTokens,
   setPaused,
   setSession,
-} from '../../../src/agents/store/agents.ts'
-import { insertToken, readTokens, revokeTokens } from '../../../src/agents/store/tokens.ts'
+} from '../../../src/agents/store.ts'
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
 import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/commands/store/idempotency.ts'
 import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/halt/store.ts'

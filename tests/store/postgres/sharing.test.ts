@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { registerAgent } from '../../../src/agents/store/agents.ts'
+import { registerAgent } from '../../../src/agents/store.ts'
 import { findReceipt, keepReceipt } from '../../../src/commands/store/idempotency.ts'
 import { claimDeliveries } from '../../../src/messages/store/deliveries.ts'
 import { decideHumanRequest, insertHumanRequest } from '../../../src/people/store/human-requests.ts'

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { readProcesses } from '../../../src/runtimes/process-table.ts'
+import { readProcesses } from '../../../src/runtimes/processes.ts'
 import { openTeam, type TaskTeam } from '../harness.ts'
 
 let team: TaskTeam

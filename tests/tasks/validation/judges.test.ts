@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { spentOnTask } from '../../../src/agents/store/usage.ts'
+import { spentOnTask } from '../../../src/agents/store.ts'
 import type { ConfigInput } from '../../../src/config/config.ts'
 import type { FailureCode, Models, ObjectCall, Spending } from '../../../src/llm/llm.ts'
 import { createPuppets } from '../../fakes/puppet-runtime.ts'

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { readProcesses } from '../../../src/runtimes/process-table.ts'
+import { readProcesses } from '../../../src/runtimes/processes.ts'
 import { createDaemon } from '../../fakes/daemon.ts'
 
 /** The first run hangs, with a daemon that left its group; the second passes. */

@@ -1,4 +1,4 @@
-import { rosterOf } from '../../../agents/roster.ts'
+import { rosterOf } from '../../../agents/agents.ts'
 import { AppError } from '../../../base/errors.ts'
 import { wireHalt } from '../../../halt/routes.ts'
 import { countOpen } from '../../../messages/store/deliveries.ts'

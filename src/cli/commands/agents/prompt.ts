@@ -36,7 +36,7 @@ async function readPrompt(location: TeamLocation, name: string): Promise<PromptA
   const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }, { CONFIDENTIAL_PROMPT }] =
     await Promise.all([
       import('../../../commands/identity.ts'),
-      import('../../../agents/prompt.ts'),
+      import('../../../agents/agents.ts'),
       import('../../../commands/team.ts'),
       import('../../../protocol/registry.ts'),
       import('../../../github/terms.ts'),

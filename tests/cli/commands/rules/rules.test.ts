@@ -106,7 +106,7 @@ describe('orc prompt (S0.24, S1.16)', () => {
     const { out, code } = await team.orc('prompt worker')
     expect(code).toBe(0)
     expect(out).toContain('You are Worker')
-    expect(out).toContain('A person is asked first for: Spy')
+    expect(out).toContain('A person must approve messages to: Spy')
     for (const type of ['send_message', 'mailbox_check', 'update_status']) expect(out).toContain(type)
     expect((await team.orc('prompt Worker --json')).json()).toEqual([
       { agent: 'Worker', prompt: out.trimEnd() },

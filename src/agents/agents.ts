@@ -1,24 +1,26 @@
 import type { Team } from '../commands/team.ts'
 import type { Reader } from '../store/store.ts'
-import type { Context } from './context-usage.ts'
-import type { Meter } from './meter.ts'
 import type { Sessions } from './sessions.ts'
-import { readAgents } from './store/agents.ts'
+import { readAgents, readSession } from './store.ts'
+import type { ContextUsage, Meter } from './usage.ts'
 
-/** An agent as everyone may see it: what it says of itself, and what is known of its session. */
+export { renderPrompt } from './prompt.ts'
+export { readAgent, setPaused } from './store.ts'
+
+/** An agent as everyone may see it: its declared status and the state of its session. */
 export interface RosterEntry {
   name: string
   parent?: string
   role?: string
   status: string
   session: string
-  /** What keeps messages from it though it is idle. */
+  /** Why it gets no messages although it is idle. */
   waits_for?: string
   current_task?: string
   paused: boolean
   runtime: string
   program?: string
-  context?: Context
+  context?: ContextUsage
   spent?: number
   updated_at: string
 }
@@ -56,4 +58,9 @@ export async function rosterOf(
       updated_at: new Date(row?.updated_at ?? 0).toISOString(),
     }
   })
+}
+
+/** True if a person stopped the agent: it stays stopped until it is started explicitly. */
+export async function isStopped(reader: Reader, agent: string): Promise<boolean> {
+  return (await readSession(reader, agent))?.wanted === 0
 }
