@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { agentEnvironment } from './agents/environment.ts'
@@ -14,7 +15,6 @@ import { openWitness, readWitness } from './audit/witness.ts'
 import type { Clock } from './base/clock.ts'
 import { AppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
-import { ownCommand } from './base/own-command.ts'
 import { VERSION } from './base/version.ts'
 import type { AddedCommand } from './commands/commands.ts'
 import {
@@ -222,7 +222,12 @@ export function checkProgram(runtime: 'tmux' | 'acp', agent: AgentSettings): Ret
   return runtimes.find(({ name }) => name === runtime)?.check(agent) ?? []
 }
 
-export { ownCommand } from './base/own-command.ts'
+/** The `orc` command for agents and their hooks: the script of a clone, or the installed program. */
+export function ownCommand(): string {
+  const root = join(import.meta.dirname, '..')
+  const script = join(root, 'orc')
+  return existsSync(script) ? script : join(root, 'bin', 'orc.js')
+}
 
 /** Nothing is started by making them: without a socket they can only check settings. */
 function runtimesOn({

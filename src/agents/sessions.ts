@@ -5,7 +5,7 @@ import type { CommandResponse, Listener } from '../delivery/listener.ts'
 import type { SaidText } from '../delivery/recent-output.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'
-import type { Action, SaidCommand } from '../protocol/command.ts'
+import type { AgentAction, SaidCommand } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
@@ -15,7 +15,7 @@ import type { Meter } from './usage.ts'
 /** The agents that Orchub runs: starts, reattaches to and ends their sessions. */
 export interface Sessions {
   /** Why an action cannot be done right now; undefined if it can. */
-  impossible(agent: string, action: Action): { reason: string; hint: string } | undefined
+  impossible(agent: string, action: AgentAction): { reason: string; hint: string } | undefined
   /** Resumes the agent's last conversation, or reattaches if it still runs. */
   start(agent: string): Promise<void>
   /** Starts the agent for a message or task, unless it runs already or a person stopped it. */

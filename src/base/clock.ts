@@ -1,7 +1,7 @@
-/** Passed in, so that the core and the runtimes work under a simulated clock. */
+/** Passed in everywhere: tests run on a simulated clock. */
 export interface Clock {
   now(): number
-  /** Calls back after that long; the returned function cancels. */
+  /** Calls back once after the delay. The returned function cancels it. */
   after(ms: number, callback: () => void): () => void
 }
 
@@ -9,7 +9,7 @@ export function sleep(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => clock.after(ms, resolve))
 }
 
-/** What the promise settles with, unless the signal aborts first: then it rejects with the reason. */
+/** Settles like the promise, or rejects with the signal's reason if it aborts first. */
 export async function unlessGone<Value>(
   promise: Promise<Value>,
   gone: AbortSignal | undefined,
@@ -22,12 +22,12 @@ export async function unlessGone<Value>(
   try {
     return await Promise.race([promise, calledOff])
   } finally {
-    // A signal may outlive many waits.
+    // A signal may outlive many waits: leaving listeners behind would leak.
     gone.removeEventListener('abort', callOff)
   }
 }
 
-/** What the promise resolves with, or undefined when that takes longer. */
+/** Settles like the promise, or resolves with undefined after `ms`. */
 export function within<Value>(clock: Clock, ms: number, promise: Promise<Value>): Promise<Value | undefined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve(undefined))

@@ -1,47 +1,47 @@
 /**
- * Every error a user can meet, in one table. A transport maps codes to its own statuses in a table typed
- * `Record<ErrorCode, …>`, so that a new code does not compile until each transport has an answer for it.
+ * Every error that a user can meet. Each transport maps the codes to its own statuses in a table typed
+ * `Record<ErrorCode, …>`, so a new code doesn't compile until every transport handles it.
  */
 export const ERROR_CODES = {
-  UNAUTHENTICATED: 'No valid token came with the request',
-  FORBIDDEN: 'The caller is not permitted to do this',
-  FORBIDDEN_HOST: 'The Host or Origin header is not one this service answers to',
-  SENDER_MISMATCH: 'The command names a sender other than the one who said it',
-  UNKNOWN_COMMAND: 'No such command type',
-  INVALID_COMMAND: 'The command does not fit its schema',
-  INVALID_REQUEST: 'The request itself is malformed',
-  UNKNOWN_AGENT: 'No agent of that name is registered',
-  UNKNOWN_RECIPIENT: 'No agent of the recipient name is registered',
-  NOT_FOUND: 'There is no such thing',
-  METHOD_NOT_ALLOWED: 'The route exists, but not for this method',
-  TOO_LARGE: 'The input is over the size limit',
-  RATE_LIMITED: 'Too many commands in too short a time',
-  IDEMPOTENCY_CONFLICT: 'The idempotency key was used before, for another command',
-  CONFLICT: 'The thing is in a state that does not allow this',
-  HALTED: 'A person stopped everything, and it has not gone on yet',
-  RUNTIME_FAILED: 'The runtime could not carry out the action',
-  RUNTIME_MISSING: 'What the runtime needs is not installed',
+  UNAUTHENTICATED: 'The request has no valid token',
+  FORBIDDEN: 'The caller may not do this',
+  FORBIDDEN_HOST: 'The service does not accept this Host or Origin header',
+  SENDER_MISMATCH: 'The `from` of the command is not the authenticated sender',
+  UNKNOWN_COMMAND: 'The command type does not exist',
+  INVALID_COMMAND: 'The command does not match its schema',
+  INVALID_REQUEST: 'The request is malformed',
+  UNKNOWN_AGENT: 'No agent with that name is registered',
+  UNKNOWN_RECIPIENT: "No agent with the recipient's name is registered",
+  NOT_FOUND: 'The requested item does not exist',
+  METHOD_NOT_ALLOWED: 'The route does not support this HTTP method',
+  TOO_LARGE: 'The input exceeds the size limit',
+  RATE_LIMITED: 'The sender exceeded its rate limit',
+  IDEMPOTENCY_CONFLICT: 'The idempotency key was already used for another command',
+  CONFLICT: 'The current state does not allow this',
+  HALTED: 'A person halted the team and has not resumed it',
+  RUNTIME_FAILED: 'The runtime could not perform the action',
+  RUNTIME_MISSING: 'A program that the runtime needs is not installed',
   PROGRAM_MISSING: 'The agent program is not installed',
-  PROGRAM_FAILED: 'The agent program did not do what was asked of it',
-  NOT_EXTRACTED: 'The text holds something that looks like a command but cannot be carried out',
+  PROGRAM_FAILED: 'The agent program failed',
+  NOT_EXTRACTED: 'The text contains something like a command that could not be read',
   CONFIG_INVALID: 'The configuration has mistakes',
   PLAN_INVALID: 'The plan has mistakes',
-  STORE_LOCKED: 'Another daemon holds this store',
-  STORE_NEWER: 'The store was written by a newer version',
+  STORE_LOCKED: 'Another daemon is using this store',
+  STORE_NEWER: 'A newer version of Orchub wrote this store',
   STORE_FULL: 'The disk is full',
   STORE_CORRUPT: 'The store is damaged',
   STORE_UNAVAILABLE: 'The store cannot be reached',
-  FENCED: 'This daemon lost its lease to another one',
+  FENCED: 'Another daemon took over the lease of this one',
   SERVICE_UNREACHABLE: 'The service does not answer',
   SERVICE_STOPPING: 'The service is shutting down',
-  USAGE: 'The command line was not understood',
-  INTERNAL: 'A fault in Orchub itself',
+  USAGE: 'The command line is invalid',
+  INTERNAL: 'A bug or an unexpected failure in Orchub',
 } as const
 
 export type ErrorCode = keyof typeof ERROR_CODES
 
 export interface ErrorDetails {
-  /** What the reader can do next; shown to people and agents alike. */
+  /** The next thing to do, for people and agents. */
   hint?: string
   data?: Record<string, unknown>
   cause?: unknown
@@ -61,16 +61,16 @@ export class AppError extends Error {
   }
 }
 
-/** Unknown throws become INTERNAL; their text stays out of answers to agents and goes to the log only. */
+/** Maps unknown errors to INTERNAL. Their text goes to the log only, never to agents. */
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
-  return new AppError('INTERNAL', 'Something went wrong inside the service', {
-    hint: 'See the log of the service; `orc doctor` checks its parts.',
+  return new AppError('INTERNAL', 'The service hit an unexpected error', {
+    hint: 'See the log of the service, or run `orc doctor`.',
     cause: error,
   })
 }
 
-/** In words, whatever was thrown. */
+/** The message of any thrown value. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,13 +1,13 @@
-/** Ids are short, ordered and typable: `msg_1042`. The number is the row's key, so that no second index is needed. */
+/** Ids are short, ordered and easy to type: `msg_1042`. The number is the row's key, which saves a second index. */
 export type IdKind = 'msg' | 'req' | 'tok' | 'task' | 'run'
 
 export function formatId(kind: IdKind, key: number): string {
   return `${kind}_${key}`
 }
 
-/** The key inside an id of that kind, or undefined for anything else. */
+/** Returns the key of an id of that kind, or undefined for other text. */
 export function parseId(kind: IdKind, id: string): number | undefined {
-  // Asked for every id of every command: an expression would take several times as long.
+  // Runs for every id of every command; a regular expression takes several times as long.
   const start = kind.length + 1
   if (!id.startsWith(kind) || id[kind.length] !== '_' || id.length === start || id.length > start + 16)
     return undefined

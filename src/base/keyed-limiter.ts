@@ -1,32 +1,32 @@
-/** At most so many at once; in one place one after the other, in the order in which they came. */
-export function createLanes(most: number) {
-  const waiting: { place: string; begin(): void }[] = []
-  const taken = new Set<string>()
+/** Runs at most `limit` jobs in parallel, and jobs with the same key one at a time, first come first served. */
+export function createKeyedLimiter(limit: number) {
+  const waiting: { key: string; start(): void }[] = []
+  const active = new Set<string>()
 
-  function next() {
-    if (taken.size >= most) return
-    const index = waiting.findIndex(({ place }) => !taken.has(place))
-    const [first] = index < 0 ? [] : waiting.splice(index, 1)
-    if (first === undefined) return
-    taken.add(first.place)
-    first.begin()
-    next()
+  function startNext() {
+    if (active.size >= limit) return
+    const index = waiting.findIndex(({ key }) => !active.has(key))
+    const [next] = index < 0 ? [] : waiting.splice(index, 1)
+    if (next === undefined) return
+    active.add(next.key)
+    next.start()
+    startNext()
   }
 
   return {
-    async run<T>(place: string, work: () => Promise<T>): Promise<T> {
-      await new Promise<void>((begin) => {
-        waiting.push({ place, begin })
-        next()
+    async run<T>(key: string, job: () => Promise<T>): Promise<T> {
+      await new Promise<void>((start) => {
+        waiting.push({ key, start })
+        startNext()
       })
       try {
-        return await work()
+        return await job()
       } finally {
-        taken.delete(place)
-        next()
+        active.delete(key)
+        startNext()
       }
     },
   }
 }
 
-export type Lanes = ReturnType<typeof createLanes>
+export type KeyedLimiter = ReturnType<typeof createKeyedLimiter>

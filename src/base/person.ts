@@ -1,14 +1,14 @@
 /**
- * What a person may do. `operator`: everything. `viewer`: read what an operator reads. `moderator`: that, and decide
- * on requests for moderation.
+ * `operator` may do everything, `viewer` may read everything an operator reads, `moderator` may also decide requests for
+ * moderation.
  */
 export const ROLES = ['operator', 'viewer', 'moderator'] as const
 export type Role = (typeof ROLES)[number]
 
-/** Somebody with a token of their own. The holder of the operator's token file is the person `operator`. */
+/** A person with a token of their own. The operator's token file stands for the person `operator`. */
 export interface Person {
   readonly name: string
   readonly role: Role
-  /** Their login on GitHub. */
+  /** GitHub login. */
   readonly github?: string
 }

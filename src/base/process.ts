@@ -1,4 +1,4 @@
-/** Whether a process of that id runs; one of another user's counts. */
+/** Whether a process with that id exists, whoever owns it. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)

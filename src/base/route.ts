@@ -2,8 +2,8 @@ import { z } from 'zod'
 
 /**
  * One route of the HTTP API.
- * `who`: `anyone` needs no token, `token` any valid one, `person` that of a person, `operator` that of one who may
- * change things; whoever may only look may use its GETs.
+ * `who`: `anyone` needs no token, `token` any valid token, `person` a person's token, `operator` the token of a person who
+ * may change things; viewers may use its GETs.
  */
 export interface Route {
   method: 'get' | 'post' | 'delete'
@@ -12,26 +12,28 @@ export interface Route {
   summary: string
   query?: z.ZodObject
   body?: z.ZodType
-  /** How many bytes the body may have; 64 KiB unless it is said. `own`: the handler reads it, in forms of its own. */
+  /** Maximum size of the body in bytes, 64 KiB by default. `own`: the handler reads the body itself. */
   limit?: number | 'own'
   answer: z.ZodType
-  /** The media type of the answer; JSON unless it is said. In a stream of events, the schema is that of each one's data. */
+  /** Media type of the answer, JSON by default. For an event stream, `answer` describes the data of one event. */
   type?: 'text/event-stream' | 'text/plain' | 'text/markdown'
-  /** Other forms of the answer, by media type. */
+  /** Other representations of the answer, by media type. */
   also?: Readonly<Record<string, string>>
 }
 
 export type Routes = Record<string, Route>
 
 export const count = (most: number) => z.coerce.number<number | string>().int().min(1).max(most)
-export const time = z.string().describe('A time (ISO 8601) or a span back from now, such as 10m, 2h, 1d')
+export const time = z
+  .string()
+  .describe('An ISO 8601 time, or a duration back from now, such as 10m, 2h or 1d')
 export const names = z.array(z.string())
-/** A place in the audit, or how many are left out. */
+/** A sequence number of the audit, or a number of entries to skip. */
 export const sequence = z.coerce.number<number | string>().int().min(0)
-/** For a long poll. */
+/** For long polling. */
 export const wait = z.coerce
   .number<number | string>()
   .min(0)
   .max(60)
   .default(25)
-  .describe('Seconds to wait when there is nothing')
+  .describe('Seconds to wait while there is nothing to return')

@@ -4,5 +4,5 @@ const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.me
   version: string
 }
 
-/** The package's own version; package.json is beside both src/ and dist/. */
+/** Version of the package: package.json lies beside both src/ and dist/. */
 export const VERSION = manifest.version

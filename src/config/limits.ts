@@ -18,9 +18,9 @@ export interface SpendCaps {
   readonly total: number | undefined
 }
 
-type Written = NonNullable<ConfigInput['limits']>
+type LimitsInput = NonNullable<ConfigInput['limits']>
 
-export function resolveLimits(written: Written): Limits {
+export function resolveLimits(written: LimitsInput): Limits {
   const rate = rateOf(written.rate, DEFAULTS.rate)
   return {
     rate,
@@ -33,12 +33,12 @@ export function resolveLimits(written: Written): Limits {
   }
 }
 
-function rateOf(written: Written['rate'], otherwise: RatePolicy | undefined): RatePolicy | undefined {
+function rateOf(written: LimitsInput['rate'], otherwise: RatePolicy | undefined): RatePolicy | undefined {
   if (written === undefined) return otherwise
   return isOff(written) ? undefined : { perMinute: written.per_minute, burst: written.burst }
 }
 
-function pingPongOf(written: Written['ping_pong']): PingPongPolicy | undefined {
+function pingPongOf(written: LimitsInput['ping_pong']): PingPongPolicy | undefined {
   if (written === undefined) return DEFAULTS.pingPong
   return isOff(written) ? undefined : { turns: written.turns, withinMs: parseDuration(written.within) }
 }

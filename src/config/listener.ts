@@ -14,10 +14,10 @@ export interface ServiceConfig {
 /** The kernel's limit for the path of a Unix socket. */
 const SOCKET_PATH_BYTES = 107
 
-type Written = NonNullable<ConfigInput['service']>
+type ServiceInput = NonNullable<ConfigInput['service']>
 
 export function resolveService(
-  written: Written,
+  written: ServiceInput,
   folder: string,
   report: Report,
   warn: Report,

@@ -19,48 +19,53 @@ export const ModelSchema = z
   .strictObject({
     provider: z
       .enum(PROVIDERS)
-      .describe('Who answers: anthropic, openai, google, or openai-compatible with a base_url.'),
-    model: z.string().min(1).max(200).describe("The provider's name of the model."),
+      .describe('The provider: anthropic, openai, google, or openai-compatible with a base_url.'),
+    model: z.string().min(1).max(200).describe("The provider's name for the model."),
     base_url: z
       .string()
       .max(2000)
       .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
       .optional()
       .describe(
-        'The address of the API, such as http://localhost:11434/v1 for Ollama. Required for openai-compatible.',
+        'URL of the API, such as http://localhost:11434/v1 for Ollama. Required for openai-compatible.',
       ),
     key_env: z
       .string()
       .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not a valid name of an environment variable' })
       .optional()
       .describe(
-        `The environment variable that holds the key. The key itself never stands in this file. Default: ${KEYS.anthropic}, ${KEYS.openai}, ${KEYS.google}; for openai-compatible no key is sent.`,
+        `Environment variable that holds the key; never put the key into this file. Default: ${KEYS.anthropic}, ${KEYS.openai} or ${KEYS.google}; none for openai-compatible.`,
       ),
     timeout: z
       .string()
       .regex(DURATION, { error: 'is not a duration' })
       .optional()
-      .describe('How long to wait for an answer, or for the next piece of one, such as 90s. Default: 2m.'),
+      .describe('How long to wait for an answer or its next chunk, such as 90s. Default: 2m.'),
     retries: z
       .int()
       .min(0)
       .max(10)
       .optional()
-      .describe(`How often a call that failed in passing is tried again. Default: ${DEFAULTS.retries}.`),
+      .describe(`Number of retries after a transient failure. Default: ${DEFAULTS.retries}.`),
     max_output_tokens: z
       .int()
       .min(1)
       .max(10_000_000)
       .optional()
-      .describe("How long one answer may get. Default: the provider's."),
-    temperature: z.number().min(0).max(2).optional().describe("Default: the provider's."),
+      .describe("Maximum length of one answer. Default: the provider's."),
+    temperature: z
+      .number()
+      .min(0)
+      .max(2)
+      .optional()
+      .describe("Sampling temperature. Default: the provider's."),
     context_window: z
       .int()
       .min(1000)
       .max(100_000_000)
       .optional()
       .describe(
-        'How much the model can take in, in tokens. With it, agents are warned when it fills, and history is cut in time.',
+        'Size of the context window in tokens. If set, agents are warned when it fills up and old history is dropped in time.',
       ),
   })
   .describe('One model: { provider: anthropic, model: NAME }.')

@@ -5,8 +5,8 @@ import type { Approval } from '../rules/rule.ts'
 import type { Path, Report } from '../yaml/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
-type WrittenPermissions = ConfigInput['permissions']
-interface WrittenApproval {
+type PermissionsInput = ConfigInput['permissions']
+interface ApprovalInput {
   readonly approvers?: readonly string[] | undefined
   readonly quorum?: number | undefined
 }
@@ -58,11 +58,11 @@ export function resolveApprovals(
   report: Report,
 ): Record<string, Approval> {
   const approvals: Record<string, Approval> = {}
-  function note(key: string, path: Path, written: WrittenApproval) {
+  function note(key: string, path: Path, written: ApprovalInput) {
     if (written.approvers === undefined && written.quorum === undefined) return
     approvals[key] = resolveApproval(written, path, people, report)
   }
-  function notePermissions(prefix: string, path: Path, permissions: WrittenPermissions) {
+  function notePermissions(prefix: string, path: Path, permissions: PermissionsInput) {
     for (const [action, written] of Object.entries(permissions ?? {})) {
       if (typeof written === 'object') note(`${prefix}.${action}`, [...path, action], written)
     }
@@ -78,7 +78,7 @@ export function resolveApprovals(
 }
 
 export function resolveApproval(
-  { approvers, quorum = 1 }: WrittenApproval,
+  { approvers, quorum = 1 }: ApprovalInput,
   path: Path,
   people: readonly Person[],
   report: Report,

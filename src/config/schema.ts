@@ -42,7 +42,7 @@ const anyNumber = (list: z.ZodArray<typeof someone>, text: string) => z.union([s
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const off = z.union([z.literal('off'), z.literal(false)])
 const count = (most: number) => z.int().min(1).max(most)
-const money = z.number().positive().max(1_000_000)
+const amount = z.number().positive().max(1_000_000)
 
 const duration = z.string().regex(DURATION, { error: 'is not a duration' })
 
@@ -54,10 +54,12 @@ const approvers = z
   .min(1)
   .max(100)
   .optional()
-  .describe('Whose approval counts: names of "people", or operator. Default: everyone who may decide.')
+  .describe(
+    'People whose approval counts: names from "people", or operator. Default: everyone who may decide.',
+  )
 const quorum = count(100)
   .optional()
-  .describe('How many different people must approve. One rejection rejects. Default: 1.')
+  .describe('Number of people who must approve. A single rejection rejects. Default: 1.')
 
 const PermissionSchema = z.union([
   z.enum(VERDICTS),
@@ -74,7 +76,7 @@ const PermissionsSchema = z
       Object.entries(ACTIONS).map(([action, { silent, summary }]) => [
         action,
         PermissionSchema.optional().describe(
-          `May ${summary}: allow, deny, or ask a person; { verdict: ask, approvers: [ada], quorum: 1 } says whom. Default: ${silent}.`,
+          `Permission to ${summary}: allow, deny or ask (a person decides). To choose who decides: { verdict: ask, approvers: [ada], quorum: 1 }. Default: ${silent}.`,
         ),
       ]),
     ) as Record<Action, z.ZodOptional<typeof PermissionSchema>>,
@@ -85,76 +87,71 @@ const AgentSchema = z
   .strictObject({
     parent: name
       .optional()
-      .describe('The agent this one reports to. The preset "tree" and the oversight of logs go by it.'),
-    role: line
-      .optional()
-      .describe('What the agent is for, in one line. It is told to the agent and to the others.'),
+      .describe('The agent that this one reports to. Used by the preset "tree" and by log oversight.'),
+    role: line.optional().describe('Purpose of the agent in one line, shown to it and to the other agents.'),
     send: Narrowing(
-      'Whom this agent may write to: a name, a list of names, or "*". It narrows what the rules allow and never widens it. An empty list: nobody.',
+      'Agents that this one may write to: a name, a list of names, or "*". It can only narrow the rules. An empty list means nobody.',
     ).optional(),
     receive: Narrowing(
-      'From whom this agent accepts messages: a name, a list of names, or "*". It narrows what the rules allow and never widens it. An empty list: nobody.',
+      'Agents that may write to this one: a name, a list of names, or "*". It can only narrow the rules. An empty list means nobody.',
     ).optional(),
     permissions: PermissionsSchema.describe(
-      'What this agent may do. It wins over the permissions for all agents.',
+      'Permissions of this agent. They override the permissions for all agents.',
     ),
     runtime: z
       .enum(RUNTIMES)
       .optional()
       .describe(
-        'What runs the agent. tmux (the default where a program is named): in a terminal of its own. acp: as a process without a terminal, over the Agent Client Protocol. llm: a model of "models" with a prompt, and nothing else. scripted: plays the script under "with". none (the default otherwise): any program that holds its token.',
+        'Where the agent runs. tmux (the default with "program"): in its own terminal. acp: as a process without a terminal, over the Agent Client Protocol. llm: a model from "models" with a prompt. scripted: plays the script under "with". none (the default without "program"): you run it, and it connects with its token.',
       ),
     program: z
       .enum(PROGRAMS)
       .optional()
-      .describe('Which agent program: claude-code, codex, gemini, opencode, or any command line.'),
+      .describe('The agent program: claude-code, codex, gemini, opencode, or any for any command line.'),
     folder: line
       .optional()
-      .describe('Where the agent works. Relative to this file; without it, the folder of this file.'),
+      .describe('Working folder of the agent, relative to this file. Default: the folder of this file.'),
     deliver: z
       .enum(DELIVER)
       .optional()
       .describe(
-        'Messages that wait together reach the agent as one turn (together, the default), or one by one (single).',
+        'How waiting messages are delivered: together in one turn (the default), or one per turn (single).',
       ),
-    with: z
-      .record(z.string(), z.unknown())
-      .nullish()
-      .describe('Settings for the program or the runtime, as it defines them.'),
+    with: z.record(z.string(), z.unknown()).nullish().describe('Settings of the program or the runtime.'),
     autostart: z
       .boolean()
       .optional()
       .describe(
-        'Whether the runtime starts the agent together with the service (default: true), or only when asked with spawn_agent.',
+        'Start the agent together with the service. Default: true. With false, start it with spawn_agent.',
       ),
     on_demand: z
       .boolean()
       .optional()
       .describe(
-        'true: started when something is delegated to it, even if it was stopped, and not with the service. Default: false.',
+        'Start the agent when a task is delegated to it, even after it was stopped, instead of with the service. Default: false.',
       ),
     stop_when_idle: duration
       .optional()
       .describe(
-        'Stopped after it had nothing to do for so long, its conversation kept: 10m. Default: never. Goes with "on_demand: true".',
+        'Stop the agent after it was idle for this long, such as 10m, and keep its conversation. Default: never. Use it with "on_demand: true".',
       ),
     capabilities: z
       .array(line)
       .max(50)
       .nullish()
-      .describe('What it is good at, in words that tasks are matched with: [python, "data analysis"].'),
+      .describe('Skills that tasks are matched against: [python, "data analysis"].'),
   })
   .nullable()
-  .describe('One agent. Nothing in it is required.')
+  .describe('One agent. All keys are optional.')
 
 const RuleSchema = z
   .strictObject({
-    from: Who('Who sends: a name, a list of names, or "*".'),
-    to: Who('Who receives: a name, a list of names, or "*".'),
-    reason: line.optional().describe('Told to the sender when a message is refused or held.'),
+    from: Who('Senders: a name, a list of names, or "*".'),
+    to: Who('Recipients: a name, a list of names, or "*".'),
+    reason: line.optional().describe('Shown to the sender when a message is refused or held.'),
   })
   .describe(
-    'One rule: { from: Worker, to: Master, reason: "why" }. It concerns every message from one of these senders to one of these recipients.',
+    'One rule: { from: Worker, to: Master, reason: "why" }. Applies to every message from these senders to these recipients.',
   )
 
 const AskSchema = RuleSchema.extend({ approvers, quorum }).describe(
@@ -167,15 +164,17 @@ const RulesSchema = z
       .enum(PRESETS)
       .optional()
       .describe(
-        'Where no rule below applies. mesh (the default): everyone to everyone. tree: only parent and child. hub: only to and from the hub. isolated: nobody.',
+        'Applies when no rule below does. mesh (the default): everyone may write to everyone. tree: only parent and child. hub: only to and from the hub. isolated: nobody.',
       ),
-    hub: name.optional().describe('The agent that all messages pass through; goes with "preset: hub".'),
-    allow: z.array(RuleSchema).nullish().describe('Messages allowed beyond the preset.'),
-    forbid: z.array(RuleSchema).nullish().describe('Messages refused. Beats everything else.'),
+    hub: name
+      .optional()
+      .describe('The agent that all messages go to or come from. Use it with "preset: hub".'),
+    allow: z.array(RuleSchema).nullish().describe('Messages to allow beyond the preset.'),
+    forbid: z.array(RuleSchema).nullish().describe('Messages to refuse. Overrides everything else.'),
     ask: z
       .array(AskSchema)
       .nullish()
-      .describe('Messages held until a person has decided on each. Beats allow and the preset.'),
+      .describe('Messages to hold until a person decides. Overrides "allow" and the preset.'),
   })
   .nullish()
 
@@ -185,16 +184,16 @@ const PersonSchema = z
       .enum(ROLES)
       .optional()
       .describe(
-        'operator (the default): may do everything, but give out tokens of people. viewer: may read what the operator reads, and change nothing. moderator: that, and decide on requests for moderation.',
+        'operator (the default): may do everything except create tokens for people. viewer: may read everything. moderator: may read everything and decide requests for moderation.',
       ),
     github: GithubLogin,
   })
   .nullable()
-  .describe('One person. Nothing in it is required.')
+  .describe('One person. All keys are optional.')
 
 const RateSchema = z.strictObject({
-  per_minute: count(1_000_000).describe('How many a minute in the long run.'),
-  burst: count(1_000_000).describe('How many at once.'),
+  per_minute: count(1_000_000).describe('Average number per minute.'),
+  burst: count(1_000_000).describe('Number allowed at once.'),
 })
 
 const LimitsSchema = z
@@ -202,64 +201,66 @@ const LimitsSchema = z
     rate: z
       .union([off, RateSchema])
       .optional()
-      .describe('Commands of one agent: { per_minute: 30, burst: 10 } unless said otherwise, or off.'),
+      .describe('Commands per agent: { per_minute, burst }, or off. Default: { per_minute: 30, burst: 10 }.'),
     pair_rate: z
       .union([off, RateSchema])
       .optional()
       .describe(
-        'Messages from one agent to one other: { per_minute, burst }, or off. Default: the same as "rate", so lower it to keep one pair from using up the whole allowance of a sender.',
+        'Messages from one agent to one other: { per_minute, burst }, or off. Default: same as "rate". Lower it to keep one recipient from using up the whole rate of a sender.',
       ),
     hops: z
       .union([off, count(1_000_000)])
       .optional()
       .describe(
-        'How long a chain of replies may get before it is parked and a person is asked. Default: 64, or off.',
+        'Maximum length of a chain of replies before it is parked and a person is asked, or off. Default: 64.',
       ),
     ping_pong: z
       .union([
         off,
         z.strictObject({
-          turns: z.int().min(2).max(1000).describe('How many turns two agents may take with each other.'),
+          turns: z.int().min(2).max(1000).describe('Maximum number of turns between two agents.'),
           within: z
             .string()
             .regex(DURATION, { error: 'is not a duration' })
-            .describe('The window in which turns are counted, such as 90s, 10m or 1h.'),
+            .describe('Time window for counting turns, such as 90s, 10m or 1h.'),
         }),
       ])
       .optional()
       .describe(
-        'Two agents answering each other without end are parked and a person is asked. Default: { turns: 40, within: 10m }, or off.',
+        'When two agents keep answering each other, park the conversation and ask a person: { turns, within }, or off. Default: { turns: 40, within: 10m }.',
       ),
     message_bytes: count(MAX_MESSAGE_BYTES)
       .optional()
-      .describe(`The largest message, in bytes of UTF-8. Default and maximum: ${MAX_MESSAGE_BYTES}.`),
+      .describe(`Maximum size of a message in bytes of UTF-8. Default and maximum: ${MAX_MESSAGE_BYTES}.`),
     spend: z
       .strictObject({
-        per_agent: money.optional().describe('What one agent may spend before it is paused.'),
-        total: money.optional().describe('What all agents together may spend before all are paused.'),
+        per_agent: amount.optional().describe('Pause an agent when it has spent this much.'),
+        total: amount.optional().describe('Pause all agents when together they have spent this much.'),
       })
       .optional()
       .describe(
-        'Caps on what agents spend, in the currency of "prices". An agent that reaches one is paused and a person is told; resuming it grants the same sum again.',
+        'Spending caps in the currency of "prices". An agent that reaches one is paused and a person is notified. Resuming it grants the same amount again.',
       ),
   })
   .nullish()
 
 const PriceSchema = z
   .strictObject({
-    input: money.describe('Per million input tokens.'),
-    output: money.describe('Per million output tokens.'),
-    cache_read: money.optional().describe('Per million tokens read from the cache. Default: as input.'),
-    cache_write: money.optional().describe('Per million tokens written to the cache. Default: as input.'),
+    input: amount.describe('Per million input tokens.'),
+    output: amount.describe('Per million output tokens.'),
+    cache_read: amount.optional().describe('Per million tokens read from the cache. Default: same as input.'),
+    cache_write: amount
+      .optional()
+      .describe('Per million tokens written to the cache. Default: same as input.'),
   })
-  .describe('What a model costs, per million tokens.')
+  .describe('Price of a model per million tokens.')
 
 const RunsSchema = z
   .strictObject({
     planner: z
       .union([off, name])
       .optional()
-      .describe('A name from "models": it proposes plans for `orc plan GOAL`. Default: off.'),
+      .describe('The model that proposes plans for `orc plan GOAL`: a name from "models". Default: off.'),
   })
   .nullish()
 
@@ -267,63 +268,59 @@ const TasksSchema = z
   .strictObject({
     timeout: duration
       .optional()
-      .describe('Working time of a task, the waits for others not counted. Default: 5m.'),
+      .describe('Working time of a task, not counting time spent waiting for others. Default: 5m.'),
     retries: z
       .int()
       .min(0)
       .max(5)
       .optional()
-      .describe('How often a failed task is tried again, after 1, 2, 4, 8 and 16 s. Default: 3.'),
-    depth: count(20).optional().describe('How deep delegations may go. Default: 5.'),
+      .describe('Number of retries of a failed task, after 1, 2, 4, 8 and 16 s. Default: 3.'),
+    depth: count(20).optional().describe('Maximum depth of delegations. Default: 5.'),
     reminders: z
       .int()
       .min(0)
       .max(10)
       .optional()
-      .describe('How often an agent that forgets to report is reminded. Default: 2.'),
+      .describe('Number of reminders for an agent that does not report. Default: 2.'),
     checks: z
       .record(
         name,
         z.strictObject({
-          command: z
-            .string()
-            .min(1)
-            .max(4000)
-            .describe("A command for the shell, run in the worker's folder."),
-          timeout: duration.optional().describe('After which it has failed. Default: 5m.'),
+          command: z.string().min(1).max(4000).describe("A shell command, run in the worker's folder."),
+          timeout: duration.optional().describe('The check fails after this long. Default: 5m.'),
         }),
       )
       .nullish()
       .describe(
-        'Commands that a delegation may name, by a name of your choice: { tests: { command: "npm test" } }. A report of completed counts only if they exit with 0.',
+        'Commands that a delegation can require, under names you choose: { tests: { command: "npm test" } }. A task completes only if they exit with 0.',
       ),
     judge: z
       .union([off, name])
       .optional()
       .describe(
-        'A name from "models" or "agents": that model, or that agent as a reviewer, judges every report of completed. Default: off.',
+        'The model or agent that reviews every completed task: a name from "models" or "agents". Default: off.',
       ),
     judge_timeout: duration
       .optional()
-      .describe('After which the delegator decides. Default: 5m for a model, 30m for an agent.'),
+      .describe(
+        'The delegator decides if the judge takes longer than this. Default: 5m for a model, 30m for an agent.',
+      ),
     selector: z
       .union([off, name])
       .optional()
       .describe(
-        'A name from "models": that model chooses who is needed for what orc ask asks. Default: off, words are compared.',
+        'The model that chooses the agents for `orc ask`: a name from "models". Default: off, which compares words.',
       ),
     answer_check: z
       .union([off, name])
       .optional()
       .describe(
-        'A name from "models": that model looks whether what a person writes answers the question. Default: off.',
+        'The model that checks whether a person\'s text answers the question: a name from "models". Default: off.',
       ),
     user_input_timeout: z
       .union([off, duration])
       .optional()
-      .describe(
-        'How long a question to a person stays open: 24h, or off for as long as it takes. Default: 24h.',
-      ),
+      .describe('How long a question to a person stays open, or off for no limit. Default: 24h.'),
   })
   .nullish()
 
@@ -333,8 +330,8 @@ const TmuxSchema = z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, { error: 'is not a valid socket name' })
       .optional()
-      .describe('The name of the tmux socket (tmux -L NAME). Default: one made from the state folder.'),
-    panes_per_window: count(16).optional().describe('How many agents share a window. Default: 4.'),
+      .describe('Name of the tmux socket (tmux -L NAME). Default: derived from the state folder.'),
+    panes_per_window: count(16).optional().describe('Number of agents per window. Default: 4.'),
   })
   .nullish()
 
@@ -342,22 +339,20 @@ const ServiceSchema = z
   .strictObject({
     host: line
       .optional()
-      .describe('The address to listen on. Default: 127.0.0.1, reachable from this machine only.'),
+      .describe('Address to listen on. Default: 127.0.0.1, reachable from this machine only.'),
     port: z
       .int()
       .min(0)
       .max(65_535)
       .optional()
-      .describe(`The port to listen on. Default: ${DEFAULTS.port}; 0 takes any free one.`),
+      .describe(`Port to listen on; 0 picks a free one. Default: ${DEFAULTS.port}.`),
     unix_socket: line
       .optional()
-      .describe('Listen on this Unix socket instead of a port. Relative to this file.'),
+      .describe('Unix socket to listen on instead of a port, relative to this file.'),
     allowed_hosts: z
       .array(z.string().regex(HOST, { error: 'is not a valid host name' }))
       .nullish()
-      .describe(
-        'Host names, besides localhost and the address itself, under which browsers and clients may reach the service.',
-      ),
+      .describe('Further host names for browsers and clients, besides localhost and the address itself.'),
   })
   .nullish()
 
@@ -366,7 +361,7 @@ const StoreSchema = z
     url: line
       .optional()
       .describe(
-        `Where messages are kept: "sqlite:FILE", relative to this file, or "postgres://USER:\${PASSWORD}@HOST/DATABASE". \${NAME} is read from the environment. Default: sqlite in the state folder, .orc/orc.db.`,
+        `The database: "sqlite:FILE", relative to this file, or "postgres://USER:\${PASSWORD}@HOST/DATABASE". \${NAME} is read from the environment. Default: SQLite in the state folder, .orc/orc.db.`,
       ),
   })
   .nullish()
@@ -380,35 +375,33 @@ export const ConfigSchema = z
         'The team, by name: { Master: {}, Worker: { parent: Master } }. A name starts with a letter, then letters, digits, _ and -, at most 64.',
       ),
     rules: RulesSchema.describe('Who may write to whom. Without it, everyone may write to everyone.'),
-    permissions: PermissionsSchema.describe(
-      'What agents may do, for all that have no permissions of their own on it.',
-    ),
+    permissions: PermissionsSchema.describe('Permissions of all agents. An agent can override them.'),
     people: z
       .record(name, PersonSchema)
       .nullish()
       .describe(
-        'People with tokens of their own, besides the operator: { ada: {}, ben: { role: viewer } }. orc token NAME makes one.',
+        'People besides the operator, each with a token: { ada: {}, ben: { role: viewer } }. Create tokens with `orc token NAME`.',
       ),
-    limits: LimitsSchema.describe('Brakes on floods and on agents that keep each other busy.'),
+    limits: LimitsSchema.describe('Limits on message floods, loops and spending.'),
     prices: z
       .record(z.string().min(1).max(200), PriceSchema)
       .nullish()
       .describe(
-        'What models cost, by the beginning of their name: { claude-sonnet: { input: 3, output: 15 } }. The longest that fits counts.',
+        'Prices of models, by prefix of their name: { claude-sonnet: { input: 3, output: 15 } }. The longest matching prefix applies.',
       ),
     models: z
       .record(name, ModelSchema)
       .nullish()
       .describe(
-        'Language models that the service may call, by a name of your choice: { fast: { provider: anthropic, model: NAME } }. Keys come from the environment only.',
+        'Language models that the service may call, under names you choose: { fast: { provider: anthropic, model: NAME } }. Keys come from the environment only.',
       ),
-    tasks: TasksSchema.describe('What is delegated: how long, how often, how deep, and how it is checked.'),
+    tasks: TasksSchema.describe('Delegated tasks: timeouts, retries, depth and checks.'),
     runs: RunsSchema.describe('Plans and runs.'),
     webhooks: z
       .record(name, WebhookSchema)
       .nullish()
       .describe(
-        'Where events are posted, for chat tools, by a name of your choice: { chat: { url: "https://…", events: [human.asked], secret_env: NAME } }.',
+        'URLs that receive events, such as chat tools, under names you choose: { chat: { url: "https://…", events: [human.asked], secret_env: NAME } }.',
       ),
     github: GithubSchema.describe(
       'A team of agents for repositories on GitHub: { secret_env: NAME, token_env: NAME }. See docs/github.md.',
@@ -417,15 +410,15 @@ export const ConfigSchema = z
       .union([off, z.enum(['bell', 'desktop'])])
       .optional()
       .describe(
-        'The terminal that runs "orc up" when a person is asked: desktop (the default) rings its bell and shows a notification where the terminal can, bell only rings, off does nothing.',
+        'How the terminal of `orc up` signals that a person is asked: desktop (the default) rings the bell and shows a notification if the terminal supports it, bell only rings, off does nothing.',
       ),
-    tmux: TmuxSchema.describe('The terminals of the agents.'),
-    service: ServiceSchema.describe('Where the API listens.'),
-    store: StoreSchema.describe('Where state is kept.'),
+    tmux: TmuxSchema.describe('Terminals of the agents.'),
+    service: ServiceSchema.describe('Address of the HTTP API.'),
+    store: StoreSchema.describe('Database for all state.'),
   })
   .meta({ title: 'orc.yaml', description: 'A team of agents and the rules between them.' })
 
-/** orc.yaml as written; what `defineConfig` takes. */
+/** orc.yaml as written, and the input of `defineConfig`. */
 export type ConfigInput = z.input<typeof ConfigSchema>
 
 /** For editors, whose YAML plugins support draft 7 best. */

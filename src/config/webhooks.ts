@@ -29,29 +29,27 @@ export const WebhookSchema = z
       .max(2000)
       .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
       .optional()
-      .describe('Where events are posted: https://chat.example/hooks/orc.'),
+      .describe('URL that receives the events: https://chat.example/hooks/orc.'),
     url_env: variable
       .optional()
-      .describe(
-        'The environment variable that holds the address, where the address itself is a secret, as of Slack.',
-      ),
+      .describe('Environment variable that holds the URL, for URLs that are secret, such as those of Slack.'),
     events: z
       .array(z.string().regex(EVENTS, { error: 'is not a valid event type' }))
       .min(1)
       .max(50)
       .describe(
-        'Types of audit entries: [human.asked, task.completed, "team.*"]. With * a private entry, as of security, is not sent: name its type.',
+        'Types of audit entries to send: [human.asked, task.completed, "team.*"]. A * never matches private entries, such as security.*: list their types.',
       ),
     secret_env: variable
       .optional()
       .describe(
-        'The environment variable that holds the secret that requests are signed with, best as whsec_… in base64. Required for json.',
+        'Environment variable that holds the signing secret, ideally whsec_… in base64. Required for json.',
       ),
     format: z
       .enum(WEBHOOK_FORMATS)
       .optional()
       .describe(
-        'json (the default): the event as data. slack: { "text": … }, as Slack, Mattermost, Rocket.Chat and Google Chat take it.',
+        'json (the default): the event as data. slack: { "text": … } for Slack, Mattermost, Rocket.Chat and Google Chat.',
       ),
   })
   .describe('One webhook: { url: "https://…", events: [human.asked], secret_env: NAME }.')

@@ -4,26 +4,26 @@ import { PRIORITIES } from '../messages/message.ts'
 import { REPORT_STATUSES } from '../tasks/task.ts'
 
 /**
- * One entry describes a command for every notation at once (S0.16, S0.17, S1.23): XML modern and legacy, JSON,
- * shell, HTTP, and the prompt text are all read off it. Field names are the seeds' own words.
+ * Describes a command for every notation (S0.16, S0.17, S1.23): modern and legacy XML, JSON, shell, HTTP and the prompts
+ * all derive from it. Field names are those of the protocols that agents already know.
  */
 export interface CommandDefinition<Fields extends z.ZodObject = z.ZodObject> {
   type: string
   summary: string
   fields: Fields
-  /** The field that an element's body, a shell argument or standard input fills. */
+  /** The field filled by an element's body, a shell argument or standard input. */
   body?: string
-  /** The field in which the speaker may name itself: an assertion, compared with the transport's identity (C3). */
+  /** The field in which the sender may name itself: a claim, checked against the transport's identity (C3). */
   speaker?: string
-  /** The field that names the agent concerned: the caller itself, unless it was granted `permission` (C14). */
+  /** The field that names the agent concerned: the caller itself, unless it has `permission` (C14). */
   subject?: { field: string; permission: string }
-  /** An invocation in the shell form, for `--help` and the docs. */
+  /** A shell invocation for `--help` and the docs. */
   example: string
-  /** Where the command line lists a built-in command: `agent list`. Its type, `orc list-agents`, works as well. */
+  /** The place of a built-in command in the CLI: `agent list`. Its type, `orc list-agents`, works too. */
   shell?: string
-  /** Success tells the speaker nothing new, so a listening agent isn't woken for the receipt. */
+  /** Success carries no information, so a listening agent isn't woken for the receipt. */
   confirmation?: true
-  /** For what is only ever held and decided on: nobody is offered it. */
+  /** Not offered to agents: the command exists only to be held and decided on. */
   hidden?: boolean
 }
 
@@ -31,7 +31,7 @@ export function defineCommand<Fields extends z.ZodObject>(definition: CommandDef
   return definition
 }
 
-/** Models write `title=""` for "no title"; an empty value is the same as none (C13). */
+/** Models write `title=""` for "no title", so an empty value counts as missing (C13). */
 const blankIsMissing = (value: unknown) =>
   typeof value === 'string' && value.trim() === '' ? undefined : value
 const lowerCase = (value: unknown) => (typeof value === 'string' ? value.trim().toLowerCase() : value)
@@ -55,10 +55,10 @@ export const sendMessage = defineCommand({
   fields: z.object({
     from: optionalName.describe('Your own name'),
     to: name.describe('The receiving agent, or * for everyone'),
-    title: optionalText.describe("Subject; without one, the message's first line"),
+    title: optionalText.describe("Subject. Default: the message's first line"),
     priority: priority.describe('low, normal, high, or urgent (urgent needs a permission)'),
-    in_reply_to: optionalName.describe('The id of the message this one answers'),
-    content: z.string().min(1, 'the message has no content').describe('The message itself'),
+    in_reply_to: optionalName.describe('The id of the message you reply to'),
+    content: z.string().min(1, 'the message has no content').describe('The text of the message'),
   }),
   body: 'content',
   speaker: 'from',
@@ -67,7 +67,7 @@ export const sendMessage = defineCommand({
 
 export const mailboxCheck = defineCommand({
   type: 'mailbox_check',
-  summary: 'Get every message that waits for you',
+  summary: 'Get all messages waiting for you',
   fields: z.object({ agent: optionalName.describe('Your own name') }),
   subject: { field: 'agent', permission: 'take_other_mail' },
   example: 'orc mailbox-check',
@@ -76,9 +76,9 @@ export const mailboxCheck = defineCommand({
 
 export const queryMailbox = defineCommand({
   type: 'query_mailbox',
-  summary: 'Look at a mailbox without marking anything read',
+  summary: 'Read a mailbox without marking messages as read',
   fields: z.object({
-    agent: optionalName.describe('Whose mailbox; your own unless you were granted more'),
+    agent: optionalName.describe('Owner of the mailbox. Default: you; others need a permission'),
     filter: oneOf(['unread', 'all', 'urgent']).default('unread').describe('unread, all, or urgent'),
     after: optionalName.describe('Only messages after this id'),
   }),
@@ -89,11 +89,11 @@ export const queryMailbox = defineCommand({
 
 export const updateStatus = defineCommand({
   type: 'update_status',
-  summary: 'Say what you are doing',
+  summary: 'Report what you are doing',
   fields: z.object({
     agent: optionalName.describe('Your own name'),
     status: oneOf(DECLARED_STATUSES).describe('idle, working, blocked, or completed'),
-    current_task: optionalText.describe('A few words on the current work'),
+    current_task: optionalText.describe('The current work in a few words'),
   }),
   body: 'current_task',
   subject: { field: 'agent', permission: 'update_other_status' },
@@ -102,23 +102,23 @@ export const updateStatus = defineCommand({
   confirmation: true,
 })
 
-export const ACTIONS = [
+export const AGENT_ACTIONS = [
   'spawn_agent',
   'terminate_agent',
   'reset_session',
   'pause_session',
   'resume_session',
 ] as const
-export type Action = (typeof ACTIONS)[number]
+export type AgentAction = (typeof AGENT_ACTIONS)[number]
 
 export const requestAction = defineCommand({
   type: 'request_action',
-  summary: 'Ask for an agent to be started, stopped, reset, paused or resumed',
+  summary: 'Start, stop, reset, pause or resume an agent',
   fields: z.object({
     from: optionalName.describe('Your own name'),
-    action: oneOf(ACTIONS).describe(ACTIONS.join(', ')),
-    target: name.describe('The agent it is about'),
-    reason: optionalText.describe('Why it is needed'),
+    action: oneOf(AGENT_ACTIONS).describe(AGENT_ACTIONS.join(', ')),
+    target: name.describe('The agent to act on'),
+    reason: optionalText.describe('Why the action is needed'),
   }),
   body: 'reason',
   speaker: 'from',
@@ -129,7 +129,7 @@ export const requestAction = defineCommand({
 
 export const queryState = defineCommand({
   type: 'query_state',
-  summary: 'Look at the state of the whole system',
+  summary: 'Query the state of the whole team',
   fields: z.object({
     query: oneOf(['active_agents', 'communication_log', 'global_status']).describe(
       'active_agents, communication_log, or global_status',
@@ -137,7 +137,7 @@ export const queryState = defineCommand({
     filter: oneOf(['last_10_minutes', 'specific_agent', 'all'])
       .default('all')
       .describe('last_10_minutes, specific_agent (with agent), or all'),
-    agent: optionalName.describe('The agent meant by filter=specific_agent'),
+    agent: optionalName.describe('The agent for filter=specific_agent'),
   }),
   example: 'orc query-state --query communication_log --filter last_10_minutes',
   shell: 'service query-state',
@@ -162,12 +162,12 @@ export const contextStatus = defineCommand({
 
 export const acknowledge = defineCommand({
   type: 'acknowledge',
-  summary: 'Confirm that you got messages, by their ids; what is not confirmed comes again',
+  summary: 'Confirm messages by their ids; unconfirmed messages are delivered again',
   fields: z.object({
     agent: optionalName.describe('Your own name'),
     ids: z
       .union([z.array(z.string()), z.string().transform((text) => text.split(/[\s,]+/).filter(Boolean))])
-      .pipe(z.array(z.string().min(1)).min(1, 'name at least one message id').max(1000))
+      .pipe(z.array(z.string().min(1)).min(1, 'give at least one message id').max(1000))
       .describe('Message ids, separated by spaces or commas'),
   }),
   body: 'ids',
@@ -177,7 +177,7 @@ export const acknowledge = defineCommand({
   confirmation: true,
 })
 
-/** Text notations know no booleans. */
+/** Text notations have no booleans. */
 function toBoolean(value: unknown): unknown {
   const said = blankIsMissing(lowerCase(value))
   if (said === 'true' || said === 'yes') return true
@@ -186,7 +186,7 @@ function toBoolean(value: unknown): unknown {
 
 const yesOrNo = (otherwise: boolean) => z.preprocess(toBoolean, z.boolean().default(otherwise))
 
-/** An object in JSON; elsewhere JSON in a text, or simply words. */
+/** A JSON object; in text notations JSON text or plain words. */
 const taskContext = z.preprocess((value) => {
   const said = blankIsMissing(value)
   if (typeof said !== 'string') return said
@@ -194,16 +194,16 @@ const taskContext = z.preprocess((value) => {
     const parsed: unknown = JSON.parse(said)
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed
   } catch {
-    // Words, not JSON.
+    // Plain words.
   }
   return { note: said }
 }, z.record(z.string(), z.unknown()).optional())
 
-/** A JSON schema: an object, elsewhere the same as a text. */
+/** A JSON schema: an object, or JSON text in text notations. */
 const jsonSchema = z.preprocess((value) => {
   const said = blankIsMissing(value)
   return typeof said === 'string' ? parsedJson(said) : said
-}, z.record(z.string(), z.unknown(), 'it is no JSON object').optional())
+}, z.record(z.string(), z.unknown(), 'it is not a JSON object').optional())
 
 const names = z.preprocess((value) => {
   const said = blankIsMissing(value)
@@ -219,7 +219,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-const ownId = optionalName.describe('An id of your own; a reply may name it')
+const ownId = optionalName.describe('Your own id for this message; a reply can refer to it')
 const seconds = z.preprocess((value) => {
   const said = blankIsMissing(value)
   return typeof said === 'string' ? Number(said) : said
@@ -227,18 +227,18 @@ const seconds = z.preprocess((value) => {
 
 export const delegate = defineCommand({
   type: 'delegate',
-  summary: 'Give a task to an agent that reports to you; its report comes as a message',
+  summary: 'Delegate a task to an agent that reports to you; its report arrives as a message',
   fields: z.object({
     from: optionalName.describe('Your own name'),
-    to: name.describe('The agent that is to do it'),
-    task: z.string().trim().min(1, 'the task is empty').describe('What is to be done, complete in itself'),
-    context: taskContext.describe('What the agent should know for it, as a JSON object or in words'),
-    requires_response: yesOrNo(true).describe('false: you go on without its report'),
-    checks: names.describe('Names of the checks that its work must pass, separated by commas'),
-    judge: optionalName.describe('The model or agent that judges its work, if you may choose'),
-    result_schema: jsonSchema.describe('A JSON schema that the reported result must fit'),
-    timeout_seconds: seconds.describe('Working time, if not the usual one'),
-    in_response_to: optionalName.describe('Your own task that this serves, if you have several'),
+    to: name.describe('The agent that does the task'),
+    task: z.string().trim().min(1, 'the task is empty').describe('The complete task'),
+    context: taskContext.describe('Background for the task, as a JSON object or plain text'),
+    requires_response: yesOrNo(true).describe('false: continue without waiting for the report'),
+    checks: names.describe('Names of the checks that the work must pass, separated by commas'),
+    judge: optionalName.describe('The model or agent that judges the work; needs a permission'),
+    result_schema: jsonSchema.describe('A JSON schema that the result must match'),
+    timeout_seconds: seconds.describe('Working time in seconds. Default: as configured'),
+    in_response_to: optionalName.describe('Your own task that this is part of, if you have several'),
     message_id: ownId,
   }),
   body: 'task',
@@ -250,14 +250,14 @@ export const delegate = defineCommand({
 
 export const report = defineCommand({
   type: 'report',
-  summary: 'Report the result of a task to whoever gave it to you',
+  summary: 'Report the result of a task to the one who delegated it',
   fields: z.object({
     from: optionalName.describe('Your own name'),
-    to: optionalName.describe('Who gave you the task'),
+    to: optionalName.describe('Who delegated the task to you'),
     status: oneOf(REPORT_STATUSES).describe('completed, partial, or needs_help'),
-    in_response_to: optionalName.describe('The task, such as task_7; may be left out if you have only one'),
+    in_response_to: optionalName.describe('The task, such as task_7; optional if you have only one'),
     message_id: ownId,
-    result: z.string().describe('The result itself, or what you need'),
+    result: z.string().describe('The result, or what you need'),
   }),
   body: 'result',
   speaker: 'from',
@@ -268,13 +268,14 @@ export const report = defineCommand({
 
 export const query = defineCommand({
   type: 'query',
-  summary: 'Ask whoever gave you a task, or an agent you gave one to; the answer comes as a message',
+  summary:
+    'Ask the one who delegated a task to you, or an agent you delegated to; the answer arrives as a message',
   fields: z.object({
     from: optionalName.describe('Your own name'),
-    to: optionalName.describe('Whom you ask; without it, who gave you the task'),
+    to: optionalName.describe('Whom to ask. Default: who delegated the task to you'),
     question: z.string().trim().min(1, 'the question is empty').describe('The question'),
-    requires_response: yesOrNo(true).describe('false: you go on without an answer'),
-    in_response_to: optionalName.describe('Your task that it is about, if you have several'),
+    requires_response: yesOrNo(true).describe('false: continue without waiting for an answer'),
+    in_response_to: optionalName.describe('Your task that the question is about, if you have several'),
     message_id: ownId,
   }),
   body: 'question',
@@ -286,11 +287,11 @@ export const query = defineCommand({
 
 export const answer = defineCommand({
   type: 'answer',
-  summary: 'Answer a question that was put to you with query, or help with a task',
+  summary: 'Answer a query, or help with a task',
   fields: z.object({
     from: optionalName.describe('Your own name'),
     to: optionalName.describe('Who asked'),
-    in_response_to: optionalName.describe('The question, such as msg_12, or the task that it is about'),
+    in_response_to: optionalName.describe('The question, such as msg_12, or its task'),
     message_id: ownId,
     answer: z.string().describe('The answer'),
   }),
@@ -311,20 +312,18 @@ const choices = z.preprocess((value) => {
 
 export const requestUserInput = defineCommand({
   type: 'request_user_input',
-  summary: 'Ask a person; the answer comes as a message',
+  summary: 'Ask a person; the answer arrives as a message',
   fields: z.object({
     from: optionalName.describe('Your own name'),
     question: z.string().trim().min(1, 'the question is empty').describe('The question'),
-    context: optionalText.describe('Why you need to know it'),
+    context: optionalText.describe('Why you are asking'),
     choices: choices.describe(
-      'Answers to choose from: a JSON list of texts, or texts separated by commas or line ends',
+      'Answers to choose from: a JSON list of texts, or texts separated by commas or line breaks',
     ),
-    default: optionalText.describe('What an empty answer of the person means'),
-    allow_other: yesOrNo(false).describe('true: besides the choices, any other answer will do'),
-    awaiting_response: yesOrNo(true).describe(
-      'false: your task does not wait; an answer comes as a message if it comes',
-    ),
-    in_response_to: optionalName.describe('Your task that it is about, if you have several'),
+    default: optionalText.describe('The answer to assume if the person leaves it empty'),
+    allow_other: yesOrNo(false).describe('true: also accept answers that are not among the choices'),
+    awaiting_response: yesOrNo(true).describe('false: your task does not wait for the answer'),
+    in_response_to: optionalName.describe('Your task that the question is about, if you have several'),
     message_id: ownId,
   }),
   body: 'question',
@@ -336,10 +335,10 @@ export const requestUserInput = defineCommand({
 
 export const userResponse = defineCommand({
   type: 'user_response',
-  summary: 'A person answers a question that an agent asked',
+  summary: "Answer an agent's question as a person",
   fields: z.object({
     to: optionalName.describe('The agent that asked'),
-    in_response_to: optionalName.describe('The request, such as req_3, or the task that it is about'),
+    in_response_to: optionalName.describe('The request, such as req_3, or its task'),
     message_id: ownId,
     answer: z.string().describe('The answer'),
   }),
@@ -355,18 +354,18 @@ const claimNumber = z.preprocess((value) => {
 
 export const judge = defineCommand({
   type: 'judge',
-  summary: 'Judge a claim that a task is done, when you are asked to',
+  summary: 'Judge whether a task is done, when asked to',
   fields: z.object({
     from: optionalName.describe('Your own name'),
     task_id: name.describe('The task, such as task_7'),
-    claim: claimNumber.describe('The number of the claim that you judge'),
-    completed: z.preprocess(toBoolean, z.boolean()).describe('true: the task is done as it was given'),
+    claim: claimNumber.describe('The number of the claim to judge'),
+    completed: z.preprocess(toBoolean, z.boolean()).describe('true: the task is done as requested'),
     reason: z
       .string()
       .trim()
       .min(1, 'the reason is empty')
       .max(10_000)
-      .describe('Why, for the one who did it'),
+      .describe('Your reasons, for the agent that did the work'),
   }),
   body: 'reason',
   speaker: 'from',
@@ -393,13 +392,13 @@ export type TaskAction = (typeof TASK_ACTIONS)[number]
 export const taskAction = defineCommand({
   type: 'task_action',
   summary:
-    'Decide on a task that you gave: cancel it, follow it up, accept it; or ask for more time for yours',
+    'Cancel, follow up, accept or otherwise decide a task you delegated, or request more time for your own',
   fields: z.object({
     from: optionalName.describe('Your own name'),
     task_id: name.describe('The task, such as task_7'),
     action: oneOf(TASK_ACTIONS).describe(TASK_ACTIONS.join(', ')),
-    seconds: seconds.describe('With extend: how much more time'),
-    text: z.string().default('').describe('What else is to be done, or why'),
+    seconds: seconds.describe('With extend: additional time in seconds'),
+    text: z.string().default('').describe('Further instructions, or the reason'),
   }),
   body: 'text',
   speaker: 'from',
@@ -431,18 +430,18 @@ export const BUILT_IN_COMMANDS = {
 export type CommandType = keyof typeof BUILT_IN_COMMANDS
 export type FieldsOf<T extends CommandType> = z.output<(typeof BUILT_IN_COMMANDS)[T]['fields']>
 
-/** Fields that claim to name the speaker, in any codec. Claims are compared with the transport's word, never believed. */
+/** Fields that claim to name the sender, in any notation. They are checked against the transport's identity, never trusted. */
 export const CLAIMS: ReadonlySet<string> = new Set(['from', 'from_agent'])
 
-/** A command as its speaker said it, before anyone judged it: what every codec yields. */
+/** A decoded command before validation: the output of every codec. */
 export interface SaidCommand {
   type: string
   fields: Record<string, unknown>
-  /** Fields the codec already dropped because the command has no such parameter. */
+  /** Fields that the codec dropped because the command doesn't have them. */
   ignored?: readonly string[]
 }
 
-/** A command whose fields fit its schema. */
+/** A command whose fields match its schema. */
 export interface Command<Fields = Record<string, unknown>> {
   type: string
   fields: Fields

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { Meter } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
-import { createLanes } from '../base/keyed-limiter.ts'
+import { createKeyedLimiter } from '../base/keyed-limiter.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
 import type { CheckResult, Judge } from '../tasks/task.ts'
@@ -49,7 +49,7 @@ const JUDGE_MS = { model: 5 * 60_000, agent: 30 * 60_000 }
 /** C22: schema, required outputs, checks, judge; what one finds wrong, the next need not look at. */
 export function createValidating(options: ValidatingOptions) {
   // Several suites at once on one machine only make each other late.
-  const lanes = createLanes(Math.max(1, Math.floor(availableParallelism() / 2)))
+  const limiter = createKeyedLimiter(Math.max(1, Math.floor(availableParallelism() / 2)))
 
   return async function validate(driver: Driver, effect: Validate, signal: AbortSignal): Promise<RunEvent> {
     const { node, attempt } = effect
@@ -128,7 +128,7 @@ export function createValidating(options: ValidatingOptions) {
   ): Promise<CheckResult[]> {
     if (checks.length === 0) return []
     const { clock, environment, marks } = options
-    return await lanes.run(workspace, async () => {
+    return await limiter.run(workspace, async () => {
       const results: CheckResult[] = []
       for (const check of checks) {
         const mark = marks.of(driver.id, name, `check ${randomBytes(6).toString('hex')}`)

@@ -2,7 +2,7 @@ import type { Sessions } from '../agents/sessions.ts'
 import type { SessionState } from '../base/agent.ts'
 import { reasonOf } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
-import type { Lanes } from '../base/keyed-limiter.ts'
+import type { KeyedLimiter } from '../base/keyed-limiter.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
 import { interruptOnce } from '../delivery/interrupts.ts'
@@ -32,7 +32,7 @@ export interface OutsideOptions {
   /** Whether the agent's current turn is, as far as is known, on something else. */
   isElsewhere(agent: string, task: string): boolean
   /** So that a restart with thousands of claims asks a model for a few at once. */
-  judgeLanes: Lanes
+  judgeLimiter: KeyedLimiter
   tell(tx: Tx, task: string, event: Happening): Promise<Stepped>
 }
 
@@ -83,7 +83,7 @@ export function createOutside(options: OutsideOptions) {
         return found === undefined || signal.aborted ? undefined : await tell(effect.task, found)
       }
       case 'run_judge':
-        return await options.judgeLanes.run(effect.key, async () => {
+        return await options.judgeLimiter.run(effect.key, async () => {
           if (!(await begin(effect, 'judge', signal))) return
           const found = await options.judge(effect, signal)
           if (!signal.aborted) await tell(effect.task, found)

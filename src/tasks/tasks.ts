@@ -2,7 +2,7 @@ import type { Sessions, SessionWatch } from '../agents/sessions.ts'
 import type { Meter } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
-import { createLanes } from '../base/keyed-limiter.ts'
+import { createKeyedLimiter } from '../base/keyed-limiter.ts'
 import type { Log } from '../base/log.ts'
 import type { HaltState } from '../commands/halt-state.ts'
 import type { Team } from '../commands/team.ts'
@@ -152,7 +152,7 @@ export function createTasks(options: TasksOptions): Tasks {
     team,
     sessions,
     checking,
-    judgeLanes: createLanes(JUDGED_AT_ONCE),
+    judgeLimiter: createKeyedLimiter(JUDGED_AT_ONCE),
     judge: createJudging({ store, clock, team, models: options.models, meter: options.meter }),
     isElsewhere(agent, task) {
       const known = watch.inTurn(agent)

@@ -59,9 +59,9 @@ describe('models in orc.yaml', () => {
       'models.m.base_url',
       /key_env/,
     ],
-    ['{ m: { provider: openai, model: m, base_url: "ftp://host" } }', 'models.m.base_url', /address/],
+    ['{ m: { provider: openai, model: m, base_url: "ftp://host" } }', 'models.m.base_url', /URL of the API/],
     ['{ m: { provider: openia, model: m } }', 'models.m.provider', /Did you mean "openai"/],
-    ['{ m: { provider: openai } }', 'models.m.model', /name of the model/],
+    ['{ m: { provider: openai } }', 'models.m.model', /name for the model/],
     ['{ "my model": { provider: openai, model: m } }', 'models["my model"]', /starts with a letter/],
     ['{ m: { provider: openai, model: m, timeout: 30 } }', 'models.m.timeout', /90s/],
   ])('tell the mistake in %s, and show no secret', (text, path, hint) => {

@@ -48,7 +48,7 @@ const shape: Case[] = [
   ['a key that every object has', 'agents: { A: {} }\nconstructor: 1', '2:1', 'Unknown key "constructor"'],
   ['a number for a name', 'agents: { A: { parent: 7 } }', '1:24', 'must be text (got 7)', 'quotes'],
   ['true for a name', 'agents: { A: { send: [true] } }', '1:23', 'must be text (got true)', 'quotes'],
-  ['a number for names', 'agents: { A: { send: 5 } }', '1:22', 'cannot be 5', 'Whom'],
+  ['a number for names', 'agents: { A: { send: 5 } }', '1:22', 'cannot be 5', 'Agents that'],
   ['an empty value', 'agents:\n  A:\n    parent:\n', '3:12', '"parent" is empty', 'reports to'],
   [
     'an unknown preset',
@@ -90,7 +90,7 @@ const shape: Case[] = [
     'agents: { A: {} }\nrules:\n  forbid:\n    - from: A\n',
     '4:7',
     '"to" is missing',
-    'receives',
+    'Recipients',
   ],
   [
     'a rule for nobody',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, type Routes } from '../../base/route.ts'
-import { ACTIONS } from '../../protocol/command.ts'
+import { AGENT_ACTIONS } from '../../protocol/command.ts'
 
 export const TERMINAL_ROUTES = {
   terminal: {
@@ -78,7 +78,7 @@ export const TERMINAL_ROUTES = {
       agent: z.string(),
       actions: z.array(
         z.object({
-          action: z.enum([...ACTIONS, 'interrupt']),
+          action: z.enum([...AGENT_ACTIONS, 'interrupt']),
           possible: z.boolean(),
           reason: z.string().optional().describe('Why not'),
           hint: z.string().optional(),

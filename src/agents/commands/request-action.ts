@@ -3,7 +3,7 @@ import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import type { Handler } from '../../commands/commands.ts'
 import { behalf, unknownAgent } from '../../commands/identity.ts'
-import type { Action, FieldsOf } from '../../protocol/command.ts'
+import type { AgentAction, FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import { decideAction } from '../../rules/decide.ts'
 import type { Tx } from '../../store/store.ts'
@@ -48,7 +48,7 @@ export const requestActionHandler = (options: RequestActionOptions): Handler<Fie
 type Act = (options: RequestActionOptions, tx: Tx, target: string) => Promise<Receipt>
 
 /** Sessions change after the commit: first the intention is recorded, then it happens. */
-const ACTS: Record<Action, Act> = {
+const ACTS: Record<AgentAction, Act> = {
   spawn_agent: afterCommit('starting', ({ sessions }, target) => sessions.start(target)),
   terminate_agent: afterCommit('stopping', ({ sessions }, target) => sessions.stop(target)),
   reset_session: afterCommit('starting afresh', ({ sessions }, target) => sessions.reset(target)),

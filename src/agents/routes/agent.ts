@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import type { RouteHandler } from '../../api/http/call.ts'
 import { namedAgent, visibleAgent } from '../../api/http/permission.ts'
 import { AppError } from '../../base/errors.ts'
-import { ACTIONS } from '../../protocol/command.ts'
+import { AGENT_ACTIONS } from '../../protocol/command.ts'
 
 /** Ends an agent's turn, and says whether it truly ended. */
 export const interruptAgent: RouteHandler<'interrupt'> = async ({ engine }, call) => {
@@ -24,7 +24,7 @@ function notAtWork(agent: string) {
 export const listActions: RouteHandler<'agentActions'> = ({ engine: { sessions, team } }, call) => {
   const agent = namedAgent(team(), call.params.agent!)
   const reasons = [
-    ...ACTIONS.map((action) => ({ action, against: sessions.impossible(agent, action) })),
+    ...AGENT_ACTIONS.map((action) => ({ action, against: sessions.impossible(agent, action) })),
     { action: 'interrupt' as const, against: sessions.isInTurn(agent) ? undefined : notAtWork(agent) },
   ]
   return {

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
-import { createLanes } from '../../base/keyed-limiter.ts'
+import { createKeyedLimiter } from '../../base/keyed-limiter.ts'
 import type { Log } from '../../base/log.ts'
 import type { Team } from '../../commands/team.ts'
 import { endProcesses, readProcesses } from '../../runtimes/processes.ts'
@@ -31,7 +31,7 @@ const GIT_MS = 10_000
 /** Runs the checks of claims in the folders of their workers. */
 export function createChecking({ store, clock, log, team, environment }: CheckingOptions) {
   // Several suites at once on one machine only make each other late.
-  const lanes = createLanes(Math.max(1, Math.floor(availableParallelism() / 2)))
+  const limiter = createKeyedLimiter(Math.max(1, Math.floor(availableParallelism() / 2)))
   const prefix = `check-${hash('sha256', team().config.stateFolder).slice(0, 12)}-`
   let swept: Promise<void> | undefined
 
@@ -61,7 +61,7 @@ export function createChecking({ store, clock, log, team, environment }: Checkin
     if (folder === undefined) {
       return { type: 'validation_gave_up', claim, why: 'its worker is not in the team any more' }
     }
-    return await lanes.run(folder, async () => {
+    return await limiter.run(folder, async () => {
       if (!(await begin())) return undefined
       const place = await placeOf(folder, signal)
       const checks: CheckResult[] = []

@@ -1,11 +1,11 @@
-import type { Action } from '../../../protocol/command.ts'
+import type { AgentAction } from '../../../protocol/command.ts'
 import type { Receipt } from '../../../protocol/receipt.ts'
 import { openClient } from '../../connection/client.ts'
 import { showAnyReceipt } from '../../output/receipt-text.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
 /** A verb that does one thing with an agent: the command `request_action` under a shorter name. */
-export function actionVerb(action: Action, about: Pick<Verb, 'name' | 'summary'> & Partial<Verb>): Verb {
+export function actionVerb(action: AgentAction, about: Pick<Verb, 'name' | 'summary'> & Partial<Verb>): Verb {
   return {
     arguments: [{ name: 'AGENT', rest: true }],
     options: [{ name: 'reason', value: 'TEXT', summary: 'the reason, for the audit log' }],
@@ -15,7 +15,7 @@ export function actionVerb(action: Action, about: Pick<Verb, 'name' | 'summary'>
   }
 }
 
-async function actOn(action: Action, { location, words, option, json }: Invocation): Promise<number> {
+async function actOn(action: AgentAction, { location, words, option, json }: Invocation): Promise<number> {
   const client = await openClient(location)
   const reason = option('reason')
   let code = 0
