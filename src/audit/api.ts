@@ -17,7 +17,7 @@ export const AuditEntrySchema = z.object({
   line: z.string().describe('The entry as one readable line'),
 })
 
-export const AuditQuerySchema = z.object({
+const AuditQuerySchema = z.object({
   since: time.optional(),
   until: time.optional(),
   agent: z.string().optional().describe('Entries in which this agent acts or is concerned'),

@@ -26,12 +26,12 @@ export function publicTitle(repository: string | undefined): string {
   return repository === undefined ? PUBLIC_FORMAT : `${PUBLIC_FORMAT} ${repository}`
 }
 
-export function publicGenesis(title: string): string {
+function publicGenesis(title: string): string {
   return hash('sha256', `${title}\n`, 'hex')
 }
 
 /** `printf '%s\n%s\n' PREV LINE | sha256sum` */
-export function publicHash(prev: string, line: string): string {
+function publicHash(prev: string, line: string): string {
   return hash('sha256', `${prev}\n${line}\n`, 'hex')
 }
 

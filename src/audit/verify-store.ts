@@ -25,7 +25,7 @@ export interface MessageCursor {
 }
 
 /** The rows outside the log that the audit vouches for. Their rooms pass them in. */
-export interface AuditedRows {
+interface AuditedRows {
   openMessages(store: Store): Promise<MessageCursor>
   /** A request to a person whose action differs from the one asked about. */
   findChangedRequest(store: Store): Promise<string | undefined>

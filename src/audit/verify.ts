@@ -25,7 +25,7 @@ export interface VerifyOptions {
   witness?: ChainMark | undefined
 }
 
-export type ChainProblem =
+type ChainProblem =
   | 'changed' // the entry does not match its hash
   | 'missing' // it was there: later ones are
   | 'reordered' // it comes later than it should

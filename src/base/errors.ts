@@ -40,7 +40,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES
 
-export interface ErrorDetails {
+interface ErrorDetails {
   /** The next thing to do, for people and agents. */
   hint?: string
   data?: Record<string, unknown>

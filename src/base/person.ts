@@ -3,7 +3,7 @@
  * moderation.
  */
 export const ROLES = ['operator', 'viewer', 'moderator'] as const
-export type Role = (typeof ROLES)[number]
+type Role = (typeof ROLES)[number]
 
 /** A person with a token of their own. The operator's token file stands for the person `operator`. */
 export interface Person {

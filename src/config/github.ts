@@ -43,7 +43,7 @@ export interface GithubConfig {
   readonly schedule: readonly Trigger[]
 }
 
-export const GITHUB_API = 'https://api.github.com'
+const GITHUB_API = 'https://api.github.com'
 /** The default task for stale threads. */
 const STALE_TASK =
   'Look after stale threads: propose the label stale and one friendly comment that asks whether it is still wanted; propose close_issue only for what has had the label already.'
@@ -226,7 +226,7 @@ export const GithubSchema = z
   })
   .nullish()
 
-export type GithubInput = z.input<typeof GithubSchema>
+type GithubInput = z.input<typeof GithubSchema>
 
 export function resolveGithub(
   written: GithubInput,

@@ -13,7 +13,7 @@ export interface Limits {
 }
 
 /** In the currency of the prices. */
-export interface SpendCaps {
+interface SpendCaps {
   readonly perAgent: number | undefined
   readonly total: number | undefined
 }

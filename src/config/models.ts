@@ -70,7 +70,7 @@ export const ModelSchema = z
   })
   .describe('One model: { provider: anthropic, model: NAME }.')
 
-export type ModelInput = z.input<typeof ModelSchema>
+type ModelInput = z.input<typeof ModelSchema>
 
 export function resolveModels(
   written: Readonly<Record<string, ModelInput>>,

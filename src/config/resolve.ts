@@ -65,12 +65,12 @@ export interface Config extends Policy {
   readonly store: StoreConfig
 }
 
-export interface TmuxConfig {
+interface TmuxConfig {
   readonly socket: string
   readonly panesPerWindow: number
 }
 
-export interface Origin {
+interface Origin {
   readonly file: string | undefined
   readonly env: Env
   readonly locate: Locate

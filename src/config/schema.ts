@@ -9,11 +9,11 @@ import { ModelSchema } from './models.ts'
 import { WebhookSchema } from './webhooks.ts'
 
 /** Runtimes that can run an agent. Each checks its own settings under `with`. */
-export const RUNTIMES = ['none', 'scripted', 'tmux', 'acp', 'llm'] as const
+const RUNTIMES = ['none', 'scripted', 'tmux', 'acp', 'llm'] as const
 export type RuntimeName = (typeof RUNTIMES)[number]
 
 /** How waiting messages reach an agent. */
-export const DELIVER = ['together', 'single'] as const
+const DELIVER = ['together', 'single'] as const
 
 /** A minimal orc.yaml, for hints. */
 export const SMALLEST = 'agents: { Master: {}, Worker: { parent: Master } }'

@@ -11,7 +11,7 @@ export interface ConfigStatus {
   problem?: string
 }
 
-export interface ConfigWatchOptions {
+interface ConfigWatchOptions {
   config: Config
   now: () => number
   apply(config: Config): Promise<void>

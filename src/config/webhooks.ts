@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Report } from '../yaml/problem.ts'
 import { leadsToLoopback } from './loopback.ts'
 
-export const WEBHOOK_FORMATS = ['json', 'slack'] as const
+const WEBHOOK_FORMATS = ['json', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
 /** Where to send events. Secrets, and URLs that are secret, appear only as names of environment variables. */
@@ -54,7 +54,7 @@ export const WebhookSchema = z
   })
   .describe('One webhook: { url: "https://…", events: [human.asked], secret_env: NAME }.')
 
-export type WebhookInput = z.input<typeof WebhookSchema>
+type WebhookInput = z.input<typeof WebhookSchema>
 
 export function resolveWebhooks(
   written: Readonly<Record<string, WebhookInput>>,

@@ -1,7 +1,7 @@
 /** The bytes with a meaning in agent text. All are ASCII, so none of them occurs inside a multi-byte UTF-8 sequence. */
 export const TAB = 0x09
 export const NEWLINE = 0x0a
-export const RETURN = 0x0d
+const RETURN = 0x0d
 export const SPACE = 0x20
 export const EXCLAMATION_MARK = 0x21
 export const DOUBLE_QUOTE = 0x22

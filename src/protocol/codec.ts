@@ -17,7 +17,7 @@ export interface CommandShape {
 /** Looks up a command by its type in lower case. */
 export type KnownCommands = (type: string) => CommandShape | undefined
 
-export type Notation = 'modern' | 'legacy' | 'json'
+type Notation = 'modern' | 'legacy' | 'json'
 
 export type DiagnosticCode =
   | 'IN_CODE_BLOCK'

@@ -65,7 +65,7 @@ export const sendMessage = defineCommand({
   example: 'orc send-message --from Master --to Worker --title "Calculate" "What is 15 + 27?"',
 })
 
-export const mailboxCheck = defineCommand({
+const mailboxCheck = defineCommand({
   type: 'mailbox_check',
   summary: 'Get all messages waiting for you',
   fields: z.object({ agent: optionalName.describe('Your own name') }),
@@ -74,7 +74,7 @@ export const mailboxCheck = defineCommand({
   shell: 'message check',
 })
 
-export const queryMailbox = defineCommand({
+const queryMailbox = defineCommand({
   type: 'query_mailbox',
   summary: 'Read a mailbox without marking messages as read',
   fields: z.object({
@@ -87,7 +87,7 @@ export const queryMailbox = defineCommand({
   shell: 'message query',
 })
 
-export const updateStatus = defineCommand({
+const updateStatus = defineCommand({
   type: 'update_status',
   summary: 'Report what you are doing',
   fields: z.object({
@@ -111,7 +111,7 @@ export const AGENT_ACTIONS = [
 ] as const
 export type AgentAction = (typeof AGENT_ACTIONS)[number]
 
-export const requestAction = defineCommand({
+const requestAction = defineCommand({
   type: 'request_action',
   summary: 'Start, stop, reset, pause or resume an agent',
   fields: z.object({
@@ -127,7 +127,7 @@ export const requestAction = defineCommand({
   confirmation: true,
 })
 
-export const queryState = defineCommand({
+const queryState = defineCommand({
   type: 'query_state',
   summary: 'Query the state of the whole team',
   fields: z.object({
@@ -143,7 +143,7 @@ export const queryState = defineCommand({
   shell: 'service query-state',
 })
 
-export const listAgents = defineCommand({
+const listAgents = defineCommand({
   type: 'list_agents',
   summary: 'List the agents and their status',
   fields: z.object({}),
@@ -151,7 +151,7 @@ export const listAgents = defineCommand({
   shell: 'agent list',
 })
 
-export const contextStatus = defineCommand({
+const contextStatus = defineCommand({
   type: 'context_status',
   summary: 'Report how much of your context is used',
   fields: z.object({ agent: optionalName.describe('Your own name') }),
@@ -160,7 +160,7 @@ export const contextStatus = defineCommand({
   shell: 'agent context',
 })
 
-export const acknowledge = defineCommand({
+const acknowledge = defineCommand({
   type: 'acknowledge',
   summary: 'Confirm messages by their ids; unconfirmed messages are delivered again',
   fields: z.object({
@@ -248,7 +248,7 @@ export const delegate = defineCommand({
   confirmation: true,
 })
 
-export const report = defineCommand({
+const report = defineCommand({
   type: 'report',
   summary: 'Report the result of a task to the one who delegated it',
   fields: z.object({
@@ -266,7 +266,7 @@ export const report = defineCommand({
   confirmation: true,
 })
 
-export const query = defineCommand({
+const query = defineCommand({
   type: 'query',
   summary:
     'Ask the one who delegated a task to you, or an agent you delegated to; the answer arrives as a message',
@@ -285,7 +285,7 @@ export const query = defineCommand({
   confirmation: true,
 })
 
-export const answer = defineCommand({
+const answer = defineCommand({
   type: 'answer',
   summary: 'Answer a query, or help with a task',
   fields: z.object({
@@ -310,7 +310,7 @@ const choices = z.preprocess((value) => {
   return parts.filter((one) => one !== '')
 }, z.array(z.string().trim().min(1).max(500)).min(1).max(50).optional())
 
-export const requestUserInput = defineCommand({
+const requestUserInput = defineCommand({
   type: 'request_user_input',
   summary: 'Ask a person; the answer arrives as a message',
   fields: z.object({
@@ -333,7 +333,7 @@ export const requestUserInput = defineCommand({
   confirmation: true,
 })
 
-export const userResponse = defineCommand({
+const userResponse = defineCommand({
   type: 'user_response',
   summary: "Answer an agent's question as a person",
   fields: z.object({
@@ -352,7 +352,7 @@ const claimNumber = z.preprocess((value) => {
   return typeof said === 'string' ? Number(said) : said
 }, z.int().min(1))
 
-export const judge = defineCommand({
+const judge = defineCommand({
   type: 'judge',
   summary: 'Judge whether a task is done, when asked to',
   fields: z.object({
@@ -374,7 +374,7 @@ export const judge = defineCommand({
   confirmation: true,
 })
 
-export const TASK_ACTIONS = [
+const TASK_ACTIONS = [
   'cancel',
   'follow_up',
   'accept',
@@ -389,7 +389,7 @@ export const TASK_ACTIONS = [
 ] as const
 export type TaskAction = (typeof TASK_ACTIONS)[number]
 
-export const taskAction = defineCommand({
+const taskAction = defineCommand({
   type: 'task_action',
   summary:
     'Cancel, follow up, accept or otherwise decide a task you delegated, or request more time for your own',

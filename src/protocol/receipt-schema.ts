@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../base/errors.ts'
 import { names } from '../base/route.ts'
 
-export const ErrorCodeSchema = z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]])
+const ErrorCodeSchema = z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]])
 
 export const ErrorAnswer = z.object({
   status: z.literal('error'),

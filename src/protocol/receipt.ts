@@ -11,7 +11,7 @@ export type Receipt =
   | { status: 'held'; request_id: string; reason: string; ignored?: readonly string[] }
   | ErrorReceipt
 
-export interface DeliveredReceipt {
+interface DeliveredReceipt {
   status: 'delivered'
   message_id: string
   delivery: 'queued'

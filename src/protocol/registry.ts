@@ -9,7 +9,7 @@ export interface Registry {
   decode(said: SaidCommand): Decoded
 }
 
-export type Decoded =
+type Decoded =
   | { ok: true; definition: CommandDefinition; command: Command; ignored: readonly string[] }
   | { ok: false; error: AppError }
 

@@ -16,7 +16,7 @@ export interface PingPong {
   readonly changes: readonly number[]
 }
 
-export interface Observed {
+interface Observed {
   readonly state: PingPong
   readonly verdict: 'ok' | 'park'
   /** Turns taken within the window, this one included. */

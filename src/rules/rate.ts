@@ -6,7 +6,7 @@ export interface Bucket {
   readonly at: number
 }
 
-export type Taken =
+type Taken =
   | { readonly ok: true; readonly bucket: Bucket }
   | { readonly ok: false; readonly bucket: Bucket; readonly retryAfterMs: number }
 

@@ -17,7 +17,7 @@ export interface StoreOptions {
 }
 
 /** An engine's own parts; `assembleStore` adds what all engines share. */
-export interface SqlEngine {
+interface SqlEngine {
   connection: Connection
   reader: Reader
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>

@@ -23,7 +23,7 @@ interface Outcome {
   effects: readonly (() => void)[]
 }
 
-export interface GroupCommitOptions {
+interface GroupCommitOptions {
   connection: Connection
   lease: DaemonLease
   head: ChainHead

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { Store, Tx } from './store.ts'
 import { nextDue, setTimer, type TASK_TIMER, type TimerRow, takeDue } from './timer-rows.ts'
 
-export type TimerKind =
+type TimerKind =
   | 'redeliver'
   | 'expire_request'
   | 'unpark'
@@ -15,7 +15,7 @@ export type TimerKind =
   | typeof TASK_TIMER
 
 /** What happens when a timer of that kind is due, in the transaction that takes it off the table. */
-export type OnDue = (tx: Tx, ref: string) => Promise<void>
+type OnDue = (tx: Tx, ref: string) => Promise<void>
 
 /**
  * Timers are rows (C8): one alarm is set for the earliest of them, and nothing is polled. After a restart the

@@ -50,7 +50,7 @@ function printable(text: string): string {
   return plain.length > 500 ? `${plain.slice(0, 499)}…` : plain
 }
 
-export function formatPath(path: Path): string {
+function formatPath(path: Path): string {
   return path.reduce<string>((text, part) => {
     if (typeof part === 'number') return `${text}[${part}]`
     if (!/^[\w-]{1,64}$/.test(part)) return `${text}[${JSON.stringify(part.slice(0, 64))}]`

@@ -13,7 +13,7 @@ interface ShapeProblem {
 }
 
 /** Texts for hints about one kind of document. */
-export interface Words extends Description {
+interface Words extends Description {
   /** A specific hint for an unknown key that people commonly try. */
   wellMeant?(key: string, parent: Path): string | undefined
   /** The kind of name expected at the path; an agent name by default. */

@@ -22,7 +22,7 @@ const MAX_NODES = 100_000
 /** Later syntax errors usually follow from the first ones. */
 const SYNTAX_ERRORS_SHOWN = 5
 
-export interface YamlSource {
+interface YamlSource {
   readonly value: unknown
   readonly locate: Locate
   /** When there are any, don't use the value. */

@@ -11,7 +11,7 @@ export interface Attempt {
   isBegun: boolean
 }
 
-export interface Attempts {
+interface Attempts {
   readonly settings: ModelSettings
   readonly clock: Clock
   readonly signal: AbortSignal | undefined

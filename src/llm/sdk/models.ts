@@ -5,7 +5,7 @@ import type { ModelFailure, Models, ObjectCall, Spending, StreamCall } from '../
 import type { ModelSettings } from '../model-settings.ts'
 import type { Line } from './line.ts'
 
-export interface ModelsOptions {
+interface ModelsOptions {
   /** By name, as they are in force now: a reload may change them. */
   settings(): Readonly<Record<string, ModelSettings>>
   readonly clock: Clock

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 
-export type ReadObject<Value> = { ok: true; value: Value } | { ok: false; problem: string }
+type ReadObject<Value> = { ok: true; value: Value } | { ok: false; problem: string }
 
 const PROBLEM = 1000
 

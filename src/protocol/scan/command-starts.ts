@@ -58,7 +58,7 @@ export function closingTag(
   return bytes[end] === GREATER_THAN ? end + 1 : undefined
 }
 
-export interface ObjectStart {
+interface ObjectStart {
   /** `wrapped`: `{"orc_command": …`. `message`: `{"type": "REPORT", …`, the command without a wrapper. */
   form: 'wrapped' | 'message'
   /** Offset of the key's opening quotation mark. */

@@ -3,7 +3,7 @@ import { isBlank, isSpace, NEWLINE, RIGHT_BRACKET } from '../ascii.ts'
 import { commonLength } from './command-starts.ts'
 import { prefixBefore } from './markdown-blocks.ts'
 
-export interface EchoedBlock {
+interface EchoedBlock {
   kind: 'response' | 'message'
   /** The text that ends the block. */
   terminator: Buffer

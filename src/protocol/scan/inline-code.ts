@@ -15,9 +15,9 @@ const LINE_LOOK_AHEAD = 256
 /** A longer run of backticks delimits nothing. */
 const LONGEST_RUN = 31
 
-export type CodeOrText = 'code' | 'text' | 'unsettled'
+type CodeOrText = 'code' | 'text' | 'unsettled'
 
-export interface InlineCode {
+interface InlineCode {
   /** Whether `at` is inside inline code. Offsets must grow. Unsettled until the paragraph is complete. */
   at(at: number, isFinal: boolean): CodeOrText
   /** Whether `at` is inside inline code that begins and ends on its line, and begins behind `floor`. */

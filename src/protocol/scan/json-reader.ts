@@ -45,7 +45,7 @@ const ESCAPE = 7
 const WORD = 8
 const INVALID = 9
 
-export interface JsonReader {
+interface JsonReader {
   readonly start: number
   readonly end: number
   readonly problemAt: number

@@ -20,7 +20,7 @@ import {
 export const PREFIX_LIMIT = 256
 
 /** `unsettled`: the line is too short to decide, and more input may follow. */
-export type LineStart = 'plain' | 'break' | 'unsettled'
+type LineStart = 'plain' | 'break' | 'unsettled'
 
 /**
  * Whether the line that begins at `at` ends the paragraph before it, and inline code with it: a blank line, a fence, a
@@ -71,7 +71,7 @@ function endsMarker(bytes: Uint8Array, at: number): LineStart {
 }
 
 /** The characters between a line's beginning and its text. A tab advances to the next multiple of four columns. */
-export interface Prefix {
+interface Prefix {
   column: number
   quotes: number
   hasListMarker: boolean

@@ -52,7 +52,7 @@ const MENTION = undefined
 /** Emitted candidates are dropped from the front of the arrays in batches of at least this many. */
 const DROP_AT_LEAST = 1024
 
-export interface PendingCommands {
+interface PendingCommands {
   hasOpen(): boolean
   /** Offset of the first pending candidate, Infinity if there is none. */
   start(): number

@@ -6,7 +6,7 @@ export type RegionKind = 'fence' | 'response' | 'message' | 'cdata'
 
 const UNKNOWN = Number.POSITIVE_INFINITY
 
-export interface QuotedRegion {
+interface QuotedRegion {
   /** Undefined outside of any region. */
   readonly kind: RegionKind | undefined
   /** The line on which the region begins. */

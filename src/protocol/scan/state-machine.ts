@@ -55,7 +55,7 @@ export interface HiddenClosingTag {
   closingLine: number
 }
 
-export interface StateMachine {
+interface StateMachine {
   /** The text of a candidate can be read from here while it is emitted. */
   readonly window: TextWindow
   /** The closing tag of an unclosed command, if a quoted region that has not ended hides one. */

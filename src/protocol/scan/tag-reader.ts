@@ -27,7 +27,7 @@ const PROSE_LIMIT = 256
 /** The end of a broken tag must be within this many bytes. */
 const RECOVERY_LIMIT = 1024
 
-export type TagOutcome =
+type TagOutcome =
   /** `end` is behind the `>`. */
   | 'open'
   | 'self-closing'
@@ -48,7 +48,7 @@ const AFTER_VALUE = 5
 const AFTER_SLASH = 6
 const RECOVERY = 7
 
-export interface TagReader {
+interface TagReader {
   readonly start: number
   readonly end: number
   begin(start: number): void

@@ -1,7 +1,7 @@
 /** Reads the body of an element: either text, or the child elements of the legacy form (S0.3). */
 import { decodeReferences } from './entities.ts'
 
-export interface ChildElement {
+interface ChildElement {
   name: string
   value: string
 }

@@ -11,7 +11,7 @@ export interface Attribute {
   value: string
 }
 
-export type ParsedTag = { ok: true; attributes: Attribute[] } | ScanProblem
+type ParsedTag = { ok: true; attributes: Attribute[] } | ScanProblem
 
 const NAME_LENGTH = '<orc-command'.length
 const MOST_ATTRIBUTES = 64

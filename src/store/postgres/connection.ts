@@ -13,7 +13,7 @@ import { toPostgres } from './statement.ts'
  */
 const LOCK_KEYS = `SELECT pg_advisory_xact_lock(1869767522, 1)`
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   daemon: string
   server: string
   /** A new session in place of a lost one. */

@@ -3,7 +3,7 @@ import type { Session } from './session.ts'
 /** Daemons say here that they have written something. Only a hint: whoever misses one finds the rows all the same. */
 export const CHANNEL = 'orchub'
 
-export interface HintsOptions {
+interface HintsOptions {
   /** Whose own words are not news. */
   daemon: string
   connect(listening: { onNotify(payload: string): void; onLost(): void }): Promise<Session>

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Endpoint } from './address.ts'
 
-export interface SocketSource {
+interface SocketSource {
   /** For the driver. Gives a connected socket, once. */
   next(): Promise<Socket>
   /** Ends it at once, whatever the other side does. */
