@@ -79,6 +79,16 @@ const CONTRACTS: Record<string, readonly string[]> = {
   // How an agent is run; and, for commands and checks: their processes, environment and scripted answers.
   runtimes: ['runtime.ts', 'processes.ts', 'environment.ts', 'script.ts'],
   agents: ['agents.ts', 'sessions.ts', 'tokens.ts', 'usage.ts'],
+  workspaces: [
+    'workspaces.ts',
+    'outbox.ts',
+    'status.ts',
+    'queue.ts',
+    'worktree/worktree.ts',
+    'dissolve/dissolve.ts',
+  ],
+  // Reading, checking and drawing plan.yaml, and finding processes, also work without a service.
+  runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts'],
 }
 
 /** Composition roots: they alone name concrete adapters, so every file is open to them. */

@@ -9,3 +9,13 @@ export function parseDuration(text: string): number {
   if (match === null) throw new Error(`Not a duration: ${text}`)
   return Math.ceil(Number(match[1]) * UNITS[match[2] as keyof typeof UNITS])
 }
+
+/** `350 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  const seconds = ms / 1000
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}

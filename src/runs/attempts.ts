@@ -1,9 +1,15 @@
 import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import { clearAttempt, keepAttempt } from '../workspaces/attempts.ts'
-import { readStatus, type Status, updateStatus, type WorkspaceState } from '../workspaces/status.ts'
-import { type StatusWatch, watchStatus } from '../workspaces/status-watch.ts'
+import {
+  readStatus,
+  type Status,
+  type StatusWatch,
+  updateStatus,
+  type WorkspaceState,
+  watchStatus,
+} from '../workspaces/status.ts'
+import { clearAttempt, keepAttempt } from '../workspaces/workspaces.ts'
 import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
 import type { Driver } from './driver.ts'
 import type { AttemptError, Progress } from './run.ts'
@@ -57,7 +63,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       }
       const kept = await keepAttempt(order.workspace, before.attempt, before.why)
       if (!kept.ok) {
-        refuse(`what attempt ${before.attempt} left cannot be put aside: ${kept.problems[0]!.message}`)
+        refuse(`what attempt ${before.attempt} left cannot be put aside: ${kept.error[0]!.message}`)
         return
       }
     }
@@ -65,7 +71,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     // not even know of a first attempt. Before later ones, `keepAttempt` has put everything aside.
     const cleared = isNew && attempt > 1 ? undefined : await clearAttempt(order.workspace)
     if (cleared?.ok === false) {
-      refuse(`what was left in its outbox cannot be removed: ${cleared.problems[0]!.message}`)
+      refuse(`what was left in its outbox cannot be removed: ${cleared.error[0]!.message}`)
       return
     }
     // All that took its time: it may have been called off meanwhile, and whoever did that tells of its end.
@@ -137,7 +143,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       // Nobody writes it any more: what cannot be read now is told with its end.
       const isOwed = ended.code === 0 && ended.why === '' && watch?.state() === 'running'
       const read = isOwed ? readStatus(order.workspace) : undefined
-      const why = read?.ok === false ? read.problem.message : ended.why
+      const why = read?.ok === false ? read.error.message : ended.why
       driver.tell({ type: 'exited', node, attempt, ...ended, why })
     }
 
@@ -221,9 +227,9 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     // It may have said its last word before it went.
     const read = readStatus(workspaceOf(driver.place, node))
     const { said } = driver.run.nodes.get(node)!
-    if (read.ok && read.status.state !== 'pending' && read.status.state !== said) {
+    if (read.ok && read.value.status.state !== 'pending' && read.value.status.state !== said) {
       const status = createStatusTeller(driver, node, attempt, clock)
-      status.said(read.status)
+      status.said(read.value.status)
       status.flush()
     }
     driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: true, why })
@@ -300,7 +306,7 @@ function slowText(node: string, agent: string, screen: string): string {
 
 function readState(workspace: string): WorkspaceState | undefined {
   const read = readStatus(workspace)
-  return read.ok ? read.status.state : undefined
+  return read.ok ? read.value.status.state : undefined
 }
 
 /** A change of state is told at once; mere progress every now and then, the newest last. */

@@ -3,7 +3,7 @@ import { ORCHESTRATOR } from '../base/agent.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import type { RunEvent } from './core/event.ts'
 import type { Run } from './core/run-state.ts'
-import type { Decision } from './core/transition.ts'
+import type { RunReduced } from './core/transition.ts'
 import type { NodeState, Progress, RunNode } from './run.ts'
 
 /** On the way to something that is told: they last a moment, and every agent goes through them. */
@@ -15,7 +15,7 @@ const REASON = 2000
 export function entriesOf(
   run: Run,
   event: RunEvent,
-  { head, nodes, effects }: Decision,
+  { state: { head, nodes }, effects }: Extract<RunReduced, { ok: true }>,
   cut: RedactedExcerpt,
 ): AuditDraft[] {
   const entries: AuditDraft[] = []

@@ -178,16 +178,16 @@ export function createDriver(
       records.set(event.node, { ...records.get(event.node), ...record })
       unstored.records.set(event.node, { ...unstored.records.get(event.node), ...record })
     }
-    const decision = reduce(run, event, now())
-    if (!decision.ok) {
+    const reduced = reduce(run, event, now())
+    if (!reduced.ok) {
       // Late and doubled news: a process that ended after its run was cancelled, a timer that met a change.
-      log.debug({ run: facts.id, event: event.type, why: decision.message }, 'not taken by the run')
+      log.debug({ run: facts.id, event: event.type, why: reduced.refusal.message }, 'not taken by the run')
       return
     }
-    unstored.entries.push(...entriesOf(run, event, decision, cut))
-    commit(run, decision)
-    for (const node of decision.nodes) unstored.nodes.add(node.name)
-    for (const effect of decision.effects) sort(effect)
+    unstored.entries.push(...entriesOf(run, event, reduced, cut))
+    commit(run, reduced.state)
+    for (const node of reduced.state.nodes) unstored.nodes.add(node.name)
+    for (const effect of reduced.effects) sort(effect)
   }
 
   function sort(effect: Effect) {

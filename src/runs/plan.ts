@@ -1,3 +1,5 @@
+import type { SettingsProblem } from '../base/settings-problem.ts'
+
 /** What a plan.yaml means, once it is read: a graph of agents that hand files to each other. */
 
 /** What becomes of a dependent when the agent it depends on failed or was skipped (C22). */
@@ -121,6 +123,14 @@ export interface Plan {
   /** In the order of the file. */
   readonly agents: readonly PlanAgent[]
   readonly fixers: readonly Fixer[]
+}
+
+/** The part of orc.yaml that a plan is checked against. Unknown names are not checked. */
+export interface PlanTeam {
+  readonly agents?: readonly string[]
+  readonly models?: readonly string[]
+  /** Returns what is wrong with the settings of a program, as its runtime sees them. */
+  checkProgram?(runner: Extract<Runner, { kind: 'program' }>): readonly SettingsProblem[]
 }
 
 /** `to` waits for `from`. */

@@ -1,16 +1,22 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import type { Result } from '../base/result.ts'
 import type { Config } from '../config/config.ts'
 import { SESSION_MARK } from '../runtimes/processes.ts'
-import type { OutputsWanted } from '../workspaces/inbox.ts'
-import type { Manifest } from '../workspaces/inbox-manifest.ts'
-import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
 import { collectOutbox } from '../workspaces/outbox.ts'
-import type { Problem, ProblemCode } from '../workspaces/problem.ts'
-import { isWithin, type Withheld } from '../workspaces/withheld.ts'
-import { createWorkspace, prepareInbox, renewSkill, type WorkspaceWanted } from '../workspaces/workspaces.ts'
-import type { Worktree } from '../workspaces/worktree/open-worktree.ts'
-import { addWorktree } from '../workspaces/worktree/worktree.ts'
+import {
+  createWorkspace,
+  isWithin,
+  type Manifest,
+  type OutputsWanted,
+  type ProblemCode,
+  prepareInbox,
+  renewSkill,
+  type Withheld,
+  type WorkspaceProblem,
+  type WorkspaceWanted,
+} from '../workspaces/workspaces.ts'
+import { addWorktree, type Worktree } from '../workspaces/worktree/worktree.ts'
 import { hashInputs, hashOutputs, madeOutputs } from './content-hash.ts'
 import type { Keyed, OutsideEffect } from './core/effect.ts'
 import type { RunEvent } from './core/event.ts'
@@ -51,13 +57,13 @@ export async function prepareNode(
   const agent = driver.run.graph.agents.get(node)!
   const workspace = workspaceOf(driver.place, node)
   /** A worktree that was made is known from now on, whatever became of the rest. */
-  const failed = (problems: readonly Problem[], record: NodeRecord = {}): Prepared => {
+  const failed = (problems: readonly WorkspaceProblem[], record: NodeRecord = {}): Prepared => {
     const why = problems.map(({ message }) => message).join('; ')
     const recoverable = problems.every(({ code }) => PASSING.has(code))
     return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
   }
   const made = await makeWorkspace(driver, agent, workspace, markOf)
-  if (!made.ok) return failed(made.problems)
+  if (!made.ok) return failed(made.error)
   // Others can put something there, too: it counts only once somebody has said that it is put right.
   const { corrected } = driver.run.nodes.get(node)!
   const corrections = corrected ? correctionsOf(driver.place, node) : undefined
@@ -65,7 +71,6 @@ export async function prepareNode(
     workspace,
     task: titleOf(agent),
     instructions: agent.instructions,
-    limits: DEFAULT_LIMITS,
     inputs: agent.inputs.map(({ path, to, description }) => ({
       path: resolve(driver.folder, path),
       to,
@@ -78,7 +83,7 @@ export async function prepareNode(
     ...(corrections === undefined ? {} : { corrections }),
     signal,
   })
-  if (!prepared.ok) return failed(prepared.problems, made.record)
+  if (!prepared.ok) return failed(prepared.error, made.value)
   const { manifest, leftOut } = prepared.value
   const inbox = JSON.stringify(manifest)
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
@@ -87,7 +92,7 @@ export async function prepareNode(
   const outputsHash = checkKept ? await keptHash(workspace, signal) : null
   return {
     event: { type: 'inputs_copied', node, preparation, inputsHash, outputsHash },
-    record: { inbox, ...made.record },
+    record: { inbox, ...made.value },
   }
 }
 
@@ -105,7 +110,7 @@ function wantedOf(driver: Driver, agent: PlanAgent, workspace: string): Workspac
   return { ...wanted, ...messages }
 }
 
-type Made = { ok: true; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
+type Made = Result<NodeRecord, readonly WorkspaceProblem[]>
 
 async function makeWorkspace(
   driver: Driver,
@@ -117,14 +122,14 @@ async function makeWorkspace(
   const wanted = wantedOf(driver, agent, workspace)
   const made = existsSync(workspace) ? await renewSkill(wanted) : await createWorkspace(wanted)
   if (!made.ok) return made
-  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, record: {} }
+  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, value: {} }
   const added = await addWorktree({
     workspace,
     repository: driver.folder,
     branch: `orc/${driver.id}/${name}`,
     variables: { [SESSION_MARK]: markOf(driver.id, name, 'worktree') },
   })
-  return added.ok ? { ok: true, record: { worktree: JSON.stringify(added.value) } } : added
+  return added.ok ? { ok: true, value: { worktree: JSON.stringify(added.value) } } : added
 }
 
 export function worktreeOf({ worktree }: NodeRecord): Worktree | undefined {
@@ -149,7 +154,7 @@ export function outputsFrom(
 }
 
 async function keptHash(workspace: string, signal: AbortSignal): Promise<string | null> {
-  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content: true, signal })
+  const collected = await collectOutbox(workspace, { content: true, signal })
   return collected.ok ? hashOutputs(madeOutputs(collected.value)) : null
 }
 

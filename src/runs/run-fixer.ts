@@ -1,20 +1,23 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import { ERROR_REPORT } from '../workspaces/error-report.ts'
-import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
 import { collectOutbox } from '../workspaces/outbox.ts'
-import type { Problem } from '../workspaces/problem.ts'
-import { watchStatus } from '../workspaces/status-watch.ts'
-import { createWorkspace, prepareInbox, removeFolder } from '../workspaces/workspaces.ts'
+import { watchStatus } from '../workspaces/status.ts'
+import {
+  collectCorrections,
+  createWorkspace,
+  ERROR_REPORT,
+  prepareInbox,
+  removeFolder,
+  type WorkspaceProblem,
+} from '../workspaces/workspaces.ts'
 import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
 import type { RunEvent } from './core/event.ts'
-import { takeCorrections } from './corrections.ts'
 import type { Driver } from './driver.ts'
 import { DEFAULTS } from './plan/schema.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
 import { outputsFrom, type PreparingOptions } from './prepare-inbox.ts'
-import { correctionsOf, exitOf, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
+import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
 import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
@@ -49,7 +52,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
     const found = existsSync(workspace) ? await find(order, signal) : undefined
     if (found === undefined) {
       const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
-      if (!made.ok) return done(false, textOf(made.problems))
+      if (!made.ok) return done(false, textOf(made.error))
       // Called off while its inbox was filled.
       if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
     }
@@ -57,8 +60,11 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
       work(order, signal, (port) => workers[order.runner.kind].start(order, port)))
     if (!worked.ok) return done(false, worked.why)
     const isCorrected = driver.run.nodes.get(node)!.corrected
-    const taken = await takeCorrections({ place: driver.place, agent: node, workspace, isCorrected, signal })
-    if (!taken.ok) return done(false, textOf(taken.problems))
+    const taken = await collectCorrections({
+      ...{ place: driver.place, name: FIXED, agent: node },
+      ...{ workspace, isCorrected, signal },
+    })
+    if (!taken.ok) return done(false, textOf(taken.error))
     driver.note(node, `its inputs were put right: ${taken.value.slice(0, 10).join(', ')}`)
     return done(true, '')
   }
@@ -239,7 +245,7 @@ async function prepare(
   const objective = objectiveOf(fixer, node)
   const made = await createWorkspace({ path: workspace, name: fixer.name, template: 'generic', objective })
   if (!made.ok) return made
-  const failed = await collectOutbox(workspaceOf(place, node), { limits: DEFAULT_LIMITS, signal })
+  const failed = await collectOutbox(workspaceOf(place, node), { signal })
   // However large it is: what nobody reads into memory can be handed on all the same.
   const hasReport = failed.ok && failed.value.outputs.some(({ path }) => path === ERROR_REPORT)
   const sources = agent.dependsOn.filter(({ agent: from, outputs }) => {
@@ -267,7 +273,6 @@ async function prepare(
           ? outputExpectations
           : ['Place the corrected files in `outbox/inputs/`'],
     },
-    limits: DEFAULT_LIMITS,
     withheld: () => withheldFrom(driver),
     // The corrections of earlier fixes stand in place of what they corrected.
     inputs: [
@@ -291,7 +296,7 @@ async function prepare(
   })
 }
 
-function textOf(problems: readonly Problem[]): string {
+function textOf(problems: readonly WorkspaceProblem[]): string {
   return problems
     .map(({ message }) => message)
     .slice(0, 5)

@@ -1,14 +1,6 @@
-import { closeSync, lstatSync, mkdirSync, readSync, rmdirSync, statSync, watch } from 'node:fs'
+import { lstatSync, mkdirSync, rmdirSync, statSync, watch } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import {
-  type Directory,
-  openDirectory,
-  openFile,
-  openFolders,
-  openPart,
-} from '../workspaces/safe-fs/directory.ts'
-import { splitPath } from '../workspaces/safe-fs/entry-name.ts'
-import { makeFolder } from '../workspaces/safe-fs/write-file.ts'
+import { type FilePart, makeFolderIn, readFilePart } from '../workspaces/workspaces.ts'
 import { MESSAGES } from './plan.ts'
 
 /** Where things are in the folder of a run. No agent's name begins with `_` or holds a dot, so that nothing of ours meets theirs. */
@@ -90,19 +82,9 @@ export function fixOf(place: string, agent: string, fix: number): string {
   return join(place, FIXES, `${agent}.${fix}`)
 }
 
-/** Opens a folder of ours beside the workspaces, made where it is missing. Throws where an agent has put a link in its place. */
-export function openOwn(place: string, name: string): Directory {
-  const root = openDirectory(place, { shown: '' })
-  try {
-    return makeFolder(root, name)
-  } finally {
-    root.close()
-  }
-}
-
-/** Before a fixer works: what is made in it is made there. */
+/** Call it before a fixer gets a workspace: an agent may have put a link in place of the folder. */
 export function makeFixes(place: string): void {
-  openOwn(place, FIXES).close()
+  makeFolderIn(place, FIXES)
 }
 
 /** The queue that the agents of a run share (S4.16). A plan that has one has no agent of that name. */
@@ -118,25 +100,14 @@ export function reportOf(place: string, form: 'md' | 'html'): string {
   return join(place, `report.${form}`)
 }
 
-/** The end of a file of a run, as text. */
-export interface FileEnd {
-  readonly text: string
-  readonly bytes: number
-  /** What stands before it was left out. */
-  readonly isCut: boolean
-}
-
-/** What an attempt printed, undefined if there is nothing. */
-export function readRunLog(place: string, agent: string, attempt: number, most: number): FileEnd | undefined {
-  const path = logOf(place, agent, attempt)
-  return quietly(() => {
-    const folder = openDirectory(dirname(path))
-    try {
-      return readEnd(folder, basename(path), most, 'end')
-    } finally {
-      folder.close()
-    }
-  })
+/** Reads the end of what an attempt printed; undefined if it printed nothing. */
+export function readRunLog(
+  place: string,
+  agent: string,
+  attempt: number,
+  most: number,
+): FilePart | undefined {
+  return readFilePart(logOf(place, agent, attempt), most, 'end')
 }
 
 /** Tells how much an attempt has printed, whenever it prints more. Until the returned function is called, or a fault. */
@@ -176,47 +147,6 @@ export function watchRunLog(
     }
     return () => watcher.close()
   })
-}
-
-/** One of an agent's outputs; no link in the way is followed (C11). */
-export function readRunOutput(place: string, agent: string, path: string, most: number): FileEnd | undefined {
-  return quietly(() => {
-    const split = splitPath(path.replace(/^outbox\//, ''))
-    if ('why' in split) return undefined
-    const { segments } = split
-    const outbox = openPart(workspaceOf(place, agent), 'outbox')
-    try {
-      if (segments.length === 1) return readEnd(outbox, segments[0]!, most, 'beginning')
-      const folder = openFolders(outbox, segments.slice(0, -1))
-      if (!folder.ok) return undefined
-      try {
-        return readEnd(folder.value, segments.at(-1)!, most, 'beginning')
-      } finally {
-        folder.value.close()
-      }
-    } finally {
-      outbox.close()
-    }
-  })
-}
-
-function readEnd(
-  folder: Parameters<typeof openFile>[0],
-  name: string,
-  most: number,
-  which: 'beginning' | 'end',
-): FileEnd | undefined {
-  const opened = openFile(folder, name)
-  if (!opened.ok) return undefined
-  const { fd, stat } = opened.value
-  try {
-    const size = Number(stat.size)
-    const buffer = Buffer.alloc(Math.min(size, most))
-    const count = readSync(fd, buffer, 0, buffer.length, which === 'end' ? size - buffer.length : 0)
-    return { text: buffer.toString('utf8', 0, count), bytes: size, isCut: size > most }
-  } finally {
-    closeSync(fd)
-  }
 }
 
 /** It may be gone, or no folder any more: then there is nothing to show. */

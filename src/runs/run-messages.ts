@@ -8,8 +8,8 @@ import { findReceipt, replaceReceipt } from '../commands/store/idempotency.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import { post } from '../messages/post.ts'
 import type { Store, Tx } from '../store/store.ts'
-import type { ProblemCode } from '../workspaces/problem.ts'
 import { postMessage, type QueueWatch, type ReceivedMessage, watchQueue } from '../workspaces/queue.ts'
+import type { ProblemCode } from '../workspaces/workspaces.ts'
 import { noted } from './audit-entries.ts'
 import type { Driver } from './driver.ts'
 import type { MESSAGE_TYPES } from './plan.ts'
@@ -163,7 +163,7 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
         (highest) => nextNumber(driver, highest),
       )
       if (!posted.ok) {
-        const { code, message } = posted.problems[0]!
+        const { code, message } = posted.error[0]!
         const hint =
           code === 'too_large'
             ? 'Put large content into a file, and say where it is.'

@@ -179,3 +179,10 @@ const SETTLED: ReadonlySet<NodeState> = new Set(SETTLED_STATES)
 export function isSettled(state: NodeState): state is SettledState {
   return SETTLED.has(state)
 }
+
+/** Returns an empty text if nothing was spent, as far as is known. */
+export function formatSpent({ cost, inputTokens, outputTokens }: Spent): string {
+  const tokens = inputTokens + outputTokens
+  if (tokens === 0 && cost === null) return ''
+  return cost === null ? `${tokens} tokens` : `${cost.toFixed(cost < 1 ? 4 : 2)} (${tokens} tokens)`
+}

@@ -117,8 +117,8 @@ export function createOrders(options: OrdersOptions) {
         ? { ...run.graph.plan, concurrency }
         : readOrderedPlan(order.plan, folder, { ...order, name: run.graph.plan.name }, options)
     const resumed = resumeRun(run, { plan, now: now() })
-    if (!resumed.ok) throw new AppError('CONFLICT', resumed.message, { hint: `orc run show ${id}` })
-    const next = resumed.run
+    if (!resumed.ok) throw new AppError('CONFLICT', resumed.error.message, { hint: `orc run show ${id}` })
+    const next = resumed.value
     if (order.fresh === true) {
       for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
     }

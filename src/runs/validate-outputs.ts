@@ -11,13 +11,10 @@ import { runProcess } from '../tasks/validation/check-process.ts'
 import { findingsText, resultOf } from '../tasks/validation/checks.ts'
 import { judgeReport } from '../tasks/validation/judge-prompt.ts'
 import { findJudge } from '../tasks/validation/judges.ts'
-import { checkInbox } from '../workspaces/inbox-manifest.ts'
-import { formatInstructions } from '../workspaces/instructions.ts'
-import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
 import { collectOutbox, findShortcomings, type Outbox } from '../workspaces/outbox.ts'
-import type { Problem } from '../workspaces/problem.ts'
 import { readStatus } from '../workspaces/status.ts'
-import { summarizeBranch } from '../workspaces/worktree/branch-summary.ts'
+import { checkInbox, formatInstructions, type WorkspaceProblem } from '../workspaces/workspaces.ts'
+import { summarizeBranch } from '../workspaces/worktree/worktree.ts'
 import { hashOutputs, madeOutputs } from './content-hash.ts'
 import type { Keyed, OutsideEffect } from './core/effect.ts'
 import type { RunEvent, RunEventOf } from './core/event.ts'
@@ -74,7 +71,7 @@ export function createValidating(options: ValidatingOptions) {
     if (worktree !== undefined) {
       const summed = await summarizeBranch(worktree)
       if (!summed.ok) {
-        found('outputs', 'failed', textOf(summed.problems))
+        found('outputs', 'failed', textOf(summed.error))
         return refused()
       }
       for (const note of summed.value.notes.slice(0, PROBLEMS_SHOWN)) driver.note(node, note)
@@ -201,11 +198,11 @@ async function look(
   signal: AbortSignal,
 ): Promise<Looked> {
   const collected = await collectOutbox(workspace, {
-    ...{ limits: DEFAULT_LIMITS, content, signal },
+    ...{ content, signal },
     // Found before any check is run.
     sizeCounts: true,
   })
-  if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
+  if (!collected.ok) return { ok: false, why: textOf(collected.error) }
   const outbox = collected.value
   const short = findShortcomings(outbox, { outputs: agent.outputs })
   if (short.length > 0) return { ok: false, why: textOf(short) }
@@ -215,7 +212,7 @@ async function look(
 /** One that never touched it has left it whole. */
 function statusFault(workspace: string): string | undefined {
   const read = readStatus(workspace)
-  return read.ok ? undefined : read.problem.message
+  return read.ok ? undefined : read.error.message
 }
 
 /** C21: the inbox is what it was, or the work is not from these inputs. */
@@ -225,14 +222,14 @@ async function whatChanged(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (manifest === undefined) return undefined
-  const checked = await checkInbox(workspace, manifest, { limits: DEFAULT_LIMITS, signal })
-  if (!checked.ok) return textOf(checked.problems)
+  const checked = await checkInbox(workspace, manifest, { signal })
+  if (!checked.ok) return textOf(checked.error)
   if (checked.value.length === 0) return undefined
   const shown = checked.value.slice(0, PROBLEMS_SHOWN).map(({ path, change }) => `${path} (${change})`)
   return `it changed its inbox, which is read-only: ${shown.join(', ')}`
 }
 
-function textOf(problems: readonly Problem[]): string {
+function textOf(problems: readonly WorkspaceProblem[]): string {
   const shown = problems.slice(0, PROBLEMS_SHOWN).map(({ message }) => message)
   const more = problems.length - shown.length
   return shown.join('; ') + (more > 0 ? `; and ${more} more` : '')

@@ -1,7 +1,7 @@
 import { renameSync } from 'node:fs'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
 import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
-import { attempt, type Outcome, type Problem } from './problem.ts'
+import { attempt, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import {
   allowOwner,
   type Directory,
@@ -25,7 +25,7 @@ const WHY = 'why.md'
  * Makes way for the next attempt (S4.12): the outbox, with error_report.md and partial/, and status.json go to
  * attempts/N/ by renaming, so that nothing in them is read or lost. workspace/ stays. Done twice, it is done once.
  */
-export function keepAttempt(workspace: string, number: number, why = ''): Promise<Outcome<void>> {
+export function keepAttempt(workspace: string, number: number, why = ''): Promise<WorkspaceResult<void>> {
   return attempt(`${ATTEMPTS}/${number}`, () => {
     const root = openWritable(workspace)
     try {
@@ -47,7 +47,7 @@ export function keepAttempt(workspace: string, number: number, why = ''): Promis
 }
 
 /** Makes way for an attempt that is begun anew: what an earlier begin of it left is no work of anybody's. */
-export function clearAttempt(workspace: string): Promise<Outcome<void>> {
+export function clearAttempt(workspace: string): Promise<WorkspaceResult<void>> {
   return attempt('outbox', async () => {
     const root = openWritable(workspace)
     try {
@@ -91,13 +91,13 @@ export interface Attempt {
   readonly status: Status | undefined
   readonly errorReport: ErrorReport | undefined
   /** Why there is none, where its file is there. */
-  readonly errorReportProblem?: Problem
+  readonly errorReportProblem?: WorkspaceProblem
 }
 
 const MOST_ATTEMPTS = 1000
 
 /** The attempts that were kept, the first one first. */
-export function readAttempts(workspace: string): Promise<Outcome<readonly Attempt[]>> {
+export function readAttempts(workspace: string): Promise<WorkspaceResult<readonly Attempt[]>> {
   return attempt(ATTEMPTS, () => {
     const root = openDirectory(workspace, { shown: '' })
     try {
@@ -128,10 +128,10 @@ function readAttempt(attempts: Directory, number: number): Attempt {
     const report = outbox.ok ? readSmall(outbox.value, ERROR_REPORT, TEXT_BYTES) : undefined
     return {
       number,
-      status: withWhy(parsed?.ok ? parsed.status : undefined, readSmall(folder.value, WHY, TEXT_BYTES)),
+      status: withWhy(parsed?.ok ? parsed.value.status : undefined, readSmall(folder.value, WHY, TEXT_BYTES)),
       errorReport: report?.ok ? parseErrorReport(report.value.toString()) : undefined,
-      ...(report?.ok === false && report.problem.code !== 'missing'
-        ? { errorReportProblem: report.problem }
+      ...(report?.ok === false && report.error.code !== 'missing'
+        ? { errorReportProblem: report.error }
         : {}),
     }
   } finally {

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
 import { closeSync, fchmodSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
+import { formatBytes } from '../base/bytes.ts'
 import { type Input, type Manifest, manifestOf, REFERENCES } from './inbox-manifest.ts'
-import { formatBytes, type Limits } from './limits.ts'
+import type { Limits } from './limits.ts'
 import { ProblemError, refuse } from './problem.ts'
 import {
   type Directory,
@@ -68,7 +69,7 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
   function claim(segments: readonly string[]): string {
     const path = segments.join('/')
     if (segments.length === 0) refuse('bad_path', 'inbox', 'is the folder itself')
-    if (taken.has(path)) refuse('exists', `inbox/${path}`, 'is there already: two inputs have one name')
+    if (taken.has(path)) refuse('exists', `inbox/${path}`, 'already exists: two inputs have the same place')
     if (inputs.length >= limits.files) {
       refuse('too_many_files', 'inbox', `would hold more than ${limits.files} files, which is the limit`)
     }
@@ -142,7 +143,7 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
       const corrected = preferred.get(to.join('/'))
       if (corrected !== undefined) return corrected
       const opened = openFile(directory, name)
-      if (!opened.ok) throw new ProblemError(opened.problem)
+      if (!opened.ok) throw new ProblemError(opened.error)
       return await take(opened.value, real, () => real, to)
     },
     async takeFiles(from, files, real, to, check) {
@@ -185,7 +186,7 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
     const before = temporaryName('inbox')
     const hadInbox = openFolder(root, 'inbox')
     if (hadInbox.ok) hadInbox.value.close()
-    if (hadInbox.ok || hadInbox.problem.code !== 'missing') renameSync(root.at('inbox'), root.at(before))
+    if (hadInbox.ok || hadInbox.error.code !== 'missing') renameSync(root.at('inbox'), root.at(before))
     renameSync(root.at(draftName), root.at('inbox'))
     await removeTree(root, before, unhurried)
   }
@@ -238,7 +239,7 @@ function formatReferences(references: readonly Input[]): string {
 function makeReadOnly(draft: Directory, inputs: readonly Input[]): void {
   for (const path of foldersOf(inputs)) {
     const opened = openFolders(draft, path.split('/'))
-    if (!opened.ok) throw new ProblemError(opened.problem)
+    if (!opened.ok) throw new ProblemError(opened.error)
     fchmodSync(opened.value.fd, 0o555)
     opened.value.close()
   }

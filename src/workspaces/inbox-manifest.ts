@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import type { Limits } from './limits.ts'
-import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
+import { DEFAULT_LIMITS, type Limits } from './limits.ts'
+import { attempt, ProblemError, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import {
   type Opened,
   type OpenFile,
@@ -55,7 +55,7 @@ export interface Difference {
 }
 
 export interface InboxCheck {
-  readonly limits: Limits
+  readonly limits?: Limits
   readonly signal?: AbortSignal
 }
 
@@ -63,8 +63,8 @@ export interface InboxCheck {
 export function checkInbox(
   workspace: string,
   manifest: Manifest,
-  { limits, signal }: InboxCheck,
-): Promise<Outcome<readonly Difference[]>> {
+  { limits = DEFAULT_LIMITS, signal }: InboxCheck = {},
+): Promise<WorkspaceResult<readonly Difference[]>> {
   const pace = startPace(signal)
   return attempt('inbox', async () => {
     const differences = await compareCopies(workspace, manifest, limits, pace)
@@ -131,6 +131,6 @@ async function isSame(opened: Opened<OpenFile>, shown: string, input: Input, pac
   }
 }
 
-function isChange(error: unknown): error is { problem: Problem } {
+function isChange(error: unknown): error is { problem: WorkspaceProblem } {
   return error instanceof ProblemError && error.problem.code === 'changed'
 }

@@ -2,9 +2,16 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, relative, sep } from 'node:path'
 import { type Copier, openCopier } from './inbox-copier.ts'
 import type { Input, Manifest } from './inbox-manifest.ts'
-import { DEFAULT_LIMITS, type Limits } from './limits.ts'
+import { DEFAULT_LIMITS, type Limits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
-import { attempt, type Outcome, type Problem, ProblemError, problem, refuse } from './problem.ts'
+import {
+  attempt,
+  ProblemError,
+  problem,
+  refuse,
+  type WorkspaceProblem,
+  type WorkspaceResult,
+} from './problem.ts'
 import { type Directory, openDirectory, openFolder, openFolders, openPart } from './safe-fs/directory.ts'
 import { showName, splitPath } from './safe-fs/entry-name.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
@@ -15,7 +22,7 @@ import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts
 export interface Added {
   readonly inputs: readonly Input[]
   /** Entries that were selected but cannot be taken, each with the reason. */
-  readonly leftOut: readonly Problem[]
+  readonly leftOut: readonly WorkspaceProblem[]
 }
 
 export interface OutputsWanted {
@@ -43,18 +50,18 @@ export interface InputWanted {
 /** An inbox in the making. It takes the place of the one before at once, or not at all. */
 export interface InboxDraft {
   /** A file of the protocol itself: instructions.md, dependencies.json. */
-  write(path: string, text: string): Promise<Outcome<Input>>
-  addInput(wanted: InputWanted): Promise<Outcome<Added>>
-  addOutputs(wanted: OutputsWanted): Promise<Outcome<Added>>
+  write(path: string, text: string): Promise<WorkspaceResult<Input>>
+  addInput(wanted: InputWanted): Promise<WorkspaceResult<Added>>
+  addOutputs(wanted: OutputsWanted): Promise<WorkspaceResult<Added>>
   /** Makes the files added so far win over later ones for the same place. */
   prefer(): void
   /** Makes it read-only and puts it in place. */
-  seal(): Promise<Outcome<Manifest>>
+  seal(): Promise<WorkspaceResult<Manifest>>
   discard(): Promise<void>
 }
 
 export interface InboxOptions {
-  readonly limits: Limits
+  readonly limits?: Limits
   /** Files that are never taken from the user's folders; called only if there are inputs. */
   readonly withheld?: (() => readonly Withheld[]) | undefined
   readonly signal?: AbortSignal
@@ -62,8 +69,8 @@ export interface InboxOptions {
 
 export async function draftInbox(
   workspace: string,
-  { limits, withheld = () => [], signal }: InboxOptions,
-): Promise<Outcome<InboxDraft>> {
+  { limits = DEFAULT_LIMITS, withheld = () => [], signal }: InboxOptions,
+): Promise<WorkspaceResult<InboxDraft>> {
   const pace = startPace(signal)
   const opened = await attempt('inbox', () => openCopier(workspace, { limits, pace }))
   return opened.ok ? { ok: true, value: draftBy(opened.value, limits, pace, withheld) } : opened
@@ -90,7 +97,7 @@ function draftBy(
           const name = basename(real)
           const place = placeOf(to, basename(path))
           const folder = openFolder(parent, name)
-          if (!folder.ok && folder.problem.code !== 'not_a_folder') throw new ProblemError(folder.problem)
+          if (!folder.ok && folder.error.code !== 'not_a_folder') throw new ProblemError(folder.error)
           if (!folder.ok) return { inputs: [await copier.takeFile(parent, name, real, place)], leftOut: [] }
           return await takeFolder(folder.value, real, splitPlace(to), 'any', withheld)
         } finally {
@@ -141,7 +148,7 @@ function openWithin(within: string, path: string): Directory {
   const root = openDirectory(within, { shown: '' })
   try {
     const opened = openFolders(root, relative(within, path).split(sep))
-    if (!opened.ok) throw new ProblemError(opened.problem)
+    if (!opened.ok) throw new ProblemError(opened.error)
     return opened.value
   } finally {
     root.close()
@@ -165,8 +172,8 @@ function checkValidated(agent: string, validated: NonNullable<OutputsWanted['val
 /** `inbox/data/` and `data` are the same place. */
 function splitPlace(path: string): string[] {
   const split = splitPath(path)
-  if ('why' in split) throw new ProblemError(problem('bad_path', showName(path), split.why))
-  return split.segments[0] === 'inbox' ? split.segments.slice(1) : split.segments
+  if (!split.ok) throw new ProblemError(problem('bad_path', showName(path), split.error))
+  return split.value[0] === 'inbox' ? split.value.slice(1) : split.value
 }
 
 /** A place that ends in a slash is a folder, and the file keeps its name. */
@@ -175,7 +182,11 @@ function placeOf(to: string, name: string): string[] {
   return to.endsWith('/') || segments.length === 0 ? [...segments, name] : segments
 }
 
-function nothingFor(agent: string, unmatched: readonly string[], leftOut: readonly Problem[]): Problem {
+function nothingFor(
+  agent: string,
+  unmatched: readonly string[],
+  leftOut: readonly WorkspaceProblem[],
+): WorkspaceProblem {
   const shown = unmatched.map(showName).join(', ')
   const why = leftOut.slice(0, 3).map(({ message }) => `; ${message}`)
   return problem('missing', `${agent}/outbox`, `has nothing that matches ${shown}${why.join('')}`)
@@ -192,7 +203,7 @@ const FILE_BYTES = 256 * 1024
 const MOST_FILES = 200
 
 /** The inbox as text, for someone who cannot open files. */
-export function readInbox(workspace: string): Promise<Outcome<InboxText>> {
+export function readInbox(workspace: string): Promise<WorkspaceResult<InboxText>> {
   return attempt('inbox', async () => {
     const inbox = openPart(workspace, 'inbox')
     try {
@@ -217,6 +228,27 @@ export function readInbox(workspace: string): Promise<Outcome<InboxText>> {
       const own = 'inbox/instructions.md'
       const instructions = texts.find(({ path }) => path === own)?.content ?? ''
       return { instructions, files: texts.filter(({ path }) => path !== own) }
+    } finally {
+      inbox.close()
+    }
+  })
+}
+
+/** Reads the files of the protocol in an inbox, wherever they came from. Null: there is no such file. */
+export function readInboxTexts(
+  name: string,
+  workspace: string,
+): Promise<WorkspaceResult<{ instructions: string | null; dependencies: string | null }>> {
+  return attempt(`${name}/inbox`, () => {
+    const inbox = openPart(workspace, 'inbox', `${name}/inbox`)
+    try {
+      const textOf = (file: string) => {
+        const read = readSmall(inbox, file, TEXT_BYTES)
+        if (read.ok) return read.value.toString()
+        if (read.error.code === 'missing') return null
+        throw new ProblemError(read.error)
+      }
+      return { instructions: textOf('instructions.md'), dependencies: textOf('dependencies.json') }
     } finally {
       inbox.close()
     }

@@ -1,5 +1,5 @@
 import type { PlanInstructions } from '../runs/plan.ts'
-import { failed, type Outcome, problem } from './problem.ts'
+import { failed, problem, type WorkspaceResult } from './problem.ts'
 
 /** The sections of the seed, in its order and with its words (S4.5). */
 export const SECTIONS = [
@@ -130,7 +130,7 @@ export interface ReadInstructions {
 }
 
 /** Reads instructions.md back, ours or a person's: any order, any list marks; a section that is missing is empty. */
-export function parseInstructions(content: string): Outcome<ReadInstructions> {
+export function parseInstructions(content: string): WorkspaceResult<ReadInstructions> {
   let task: string | undefined
   const sections = new Map<string, string[]>()
   let current: string[] | undefined

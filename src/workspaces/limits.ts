@@ -30,15 +30,3 @@ export const STATUS_BYTES = 10 * MIB
 
 /** Limit for texts that are read whole: summary.md, error_report.md, instructions.md. */
 export const TEXT_BYTES = MIB
-
-/** `10 MiB`, `1.5 KiB`, `20 bytes`. */
-export function formatBytes(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
-  let value = bytes
-  let unit = 0
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024
-    unit++
-  }
-  return `${Number(value.toFixed(1))} ${units[unit]}`
-}

@@ -1,25 +1,33 @@
 import { closeSync, mkdirSync, renameSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { formatBytes } from '../base/bytes.ts'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
-import { formatBytes, type Limits, TEXT_BYTES } from './limits.ts'
+import { DEFAULT_LIMITS, type Limits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
 import {
   attempt,
   errnoOf,
-  type Outcome,
-  type Problem,
   ProblemError,
   problem,
   problemOf,
   refuse,
+  type WorkspaceProblem,
+  type WorkspaceResult,
 } from './problem.ts'
-import { type Directory, type Opened, openDirectory, openFolder, openPart } from './safe-fs/directory.ts'
+import {
+  type Directory,
+  type Opened,
+  openDirectory,
+  openFolder,
+  openFolders,
+  openPart,
+} from './safe-fs/directory.ts'
+import { showName, splitPath } from './safe-fs/entry-name.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
-import { type Content, readContent, readSmall } from './safe-fs/read-file.ts'
-import { removeTree } from './safe-fs/remove-tree.ts'
+import { type Content, type FilePart, readContent, readPartIn, readSmall } from './safe-fs/read-file.ts'
+import { removeFolder, removeTree } from './safe-fs/remove-tree.ts'
 import { checkSize, type Found, openFound, selectFiles } from './safe-fs/select-files.ts'
-import { createFile, makeFolders, temporaryName } from './safe-fs/write-file.ts'
-import { makeWithParents, removeFolder } from './workspaces.ts'
+import { createFile, makeFolders, makeWithParents, replaceFile, temporaryName } from './safe-fs/write-file.ts'
 
 export interface Output {
   /** Below outbox/. */
@@ -36,14 +44,14 @@ export interface Outbox {
   readonly deliverables: readonly Output[]
   readonly summary: string | undefined
   /** Why there is none, where its file is there: it is too large, or has another name. */
-  readonly summaryProblem?: Problem
+  readonly summaryProblem?: WorkspaceProblem
   readonly errorReport: ErrorReport | undefined
   /** The same of it. */
-  readonly errorReportProblem?: Problem
+  readonly errorReportProblem?: WorkspaceProblem
   /** Below outbox/partial/ (S4.11). */
   readonly partial: readonly Output[]
   /** Links, devices, names that are none: each with why it does not count. */
-  readonly leftOut: readonly Problem[]
+  readonly leftOut: readonly WorkspaceProblem[]
 }
 
 const SUMMARY = 'summary.md'
@@ -53,7 +61,7 @@ const MOST_NAMED = 3
 const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
 
 export interface CollectOptions {
-  readonly limits: Limits
+  readonly limits?: Limits
   /** Hash each output. */
   readonly content?: boolean
   /** More than could be read is refused, also where nothing is read yet. */
@@ -63,8 +71,8 @@ export interface CollectOptions {
 
 export function collectOutbox(
   workspace: string,
-  { limits, content = false, sizeCounts = content, signal }: CollectOptions,
-): Promise<Outcome<Outbox>> {
+  { limits = DEFAULT_LIMITS, content = false, sizeCounts = content, signal }: CollectOptions = {},
+): Promise<WorkspaceResult<Outbox>> {
   return attempt('outbox', async () => {
     const pace = startPace(signal)
     const folder = openPart(workspace, 'outbox')
@@ -105,9 +113,9 @@ function readReports(folder: Directory, outputs: readonly Output[]) {
   const [summary, report] = [read(SUMMARY), read(ERROR_REPORT)]
   return {
     summary: summary?.ok ? textOf(summary.value) : undefined,
-    ...(summary?.ok === false ? { summaryProblem: summary.problem } : {}),
+    ...(summary?.ok === false ? { summaryProblem: summary.error } : {}),
     errorReport: report?.ok ? parseErrorReport(textOf(report.value)) : undefined,
-    ...(report?.ok === false ? { errorReportProblem: report.problem } : {}),
+    ...(report?.ok === false ? { errorReportProblem: report.error } : {}),
   }
 }
 
@@ -137,13 +145,17 @@ export interface Requirements {
 export function findShortcomings(
   outbox: Outbox,
   { outputs = [], summaryOver = 0 }: Requirements = {},
-): Problem[] {
-  const found: Problem[] = []
+): WorkspaceProblem[] {
+  const found: WorkspaceProblem[] = []
   const characters = [...(outbox.summary ?? '').trim()].length
   if (outbox.summary === undefined) {
     found.push(
       outbox.summaryProblem ??
-        problem('missing', `outbox/${SUMMARY}`, `is required and is not there${whyLeftOut(outbox, SUMMARY)}`),
+        problem(
+          'missing',
+          `outbox/${SUMMARY}`,
+          `is required but does not exist${whyLeftOut(outbox, SUMMARY)}`,
+        ),
     )
   } else if (characters <= summaryOver) {
     const why =
@@ -158,7 +170,7 @@ export function findShortcomings(
     found.push(problem('missing', 'outbox', why + namesOf(others)))
   }
   const patterns = parseOutputs(outputs)
-  if (!patterns.ok) return [...found, ...patterns.problems]
+  if (!patterns.ok) return [...found, ...patterns.error]
   const paths = outbox.outputs.map(({ path }) => path.split('/'))
   for (const { pattern, takes, leadsThrough } of patterns.value) {
     if (paths.some((path) => takes(path))) continue
@@ -170,7 +182,7 @@ export function findShortcomings(
 }
 
 /** Names entries that do not count: one of them may be the missing file. */
-export function namesOf(leftOut: readonly Problem[]): string {
+export function namesOf(leftOut: readonly WorkspaceProblem[]): string {
   const more = leftOut.length - MOST_NAMED
   const named = leftOut.slice(0, MOST_NAMED).map(({ message }) => `; ${message}`)
   return named.join('') + (more > 0 ? `; and ${more} more` : '')
@@ -182,7 +194,7 @@ function whyLeftOut({ leftOut }: Outbox, name: string): string {
 }
 
 export interface CopyOptions {
-  readonly limits: Limits
+  readonly limits?: Limits
   readonly signal?: AbortSignal
   /** If given, large files stay where they are and are reported here (C21). */
   readonly stays?: (path: string) => void
@@ -192,8 +204,8 @@ export interface CopyOptions {
   readonly takes?: (path: string) => boolean
 }
 
-/** A folder to create in a place where agents can write, too. */
-export interface NewFolder {
+/** A folder to create inside another one to which agents can write. */
+interface NewFolder {
   readonly parent: Directory
   readonly name: string
 }
@@ -205,7 +217,7 @@ function copyOutbox(
   workspace: string,
   to: string,
   options: CopyOptions,
-): Promise<Outcome<readonly Problem[]>> {
+): Promise<WorkspaceResult<readonly WorkspaceProblem[]>> {
   return attempt(to, () => copyFrom(workspace, options, () => openDirectory(to)))
 }
 
@@ -222,7 +234,7 @@ export function copySideBySide(
   agents: readonly AgentFolder[],
   to: string,
   options: Pick<CopyOptions, 'limits' | 'signal'>,
-): Promise<Outcome<readonly (readonly Problem[])[]>> {
+): Promise<WorkspaceResult<readonly (readonly WorkspaceProblem[])[]>> {
   return attempt(to, async () => {
     const made: string[] = []
     try {
@@ -238,11 +250,11 @@ export function copySideBySide(
         }
         made.push(target)
       }
-      const leftOut: (readonly Problem[])[] = []
+      const leftOut: (readonly WorkspaceProblem[])[] = []
       for (const { name, workspace } of agents) {
         const target = join(to, name)
         const copied = await copyOutbox(workspace, target, options)
-        if (!copied.ok) throw new ProblemError(copied.problems[0]!)
+        if (!copied.ok) throw new ProblemError(copied.error[0]!)
         leftOut.push(copied.value)
       }
       return leftOut
@@ -253,17 +265,41 @@ export function copySideBySide(
   })
 }
 
-/** Copies the outputs of an agent into a new folder, which appears complete or not at all. */
-export function keepOutbox(
+/** Copies the outputs of an agent into `parent/name`, which appears complete or not at all. Makes `parent` if it is missing. */
+export async function keepOutbox(
   workspace: string,
-  to: NewFolder,
+  to: { readonly parent: string; readonly name: string },
   options: CopyOptions,
-): Promise<Outcome<readonly Problem[]>> {
-  return wholeOrNothing(to, (openTarget) => copyFrom(workspace, options, openTarget))
+): Promise<WorkspaceResult<readonly WorkspaceProblem[]>> {
+  const opened = await attempt(basename(to.parent), () => openOrMake(to.parent))
+  if (!opened.ok) return opened
+  const parent = opened.value
+  try {
+    return await wholeOrNothing({ parent, name: to.name }, (openTarget) =>
+      copyFrom(workspace, options, openTarget),
+    )
+  } finally {
+    parent.close()
+  }
+}
+
+/** Stays open while it is used, so that no agent can put a link in its place. */
+function openOrMake(path: string): Directory {
+  const shown = basename(path)
+  try {
+    return openDirectory(path, { shown })
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+    mkdirSync(path, { recursive: true })
+    return openDirectory(path, { shown })
+  }
 }
 
 /** Fills a hidden folder and renames it, so that no part of it passes for the whole, even after a crash. A failure leaves nothing. */
-function wholeOrNothing<T>(to: NewFolder, fill: (openTarget: OpenTarget) => Promise<T>): Promise<Outcome<T>> {
+function wholeOrNothing<T>(
+  to: NewFolder,
+  fill: (openTarget: OpenTarget) => Promise<T>,
+): Promise<WorkspaceResult<T>> {
   const { parent, name } = to
   const draft = temporaryName(name)
   return attempt(name, async () => {
@@ -287,7 +323,7 @@ async function makeDraft(parent: Directory, draft: string): Promise<Directory> {
     mkdirSync(parent.at(draft), 0o755)
   }
   const opened = openFolder(parent, draft)
-  if (!opened.ok) throw new ProblemError(opened.problem)
+  if (!opened.ok) throw new ProblemError(opened.error)
   return opened.value
 }
 
@@ -308,7 +344,7 @@ async function copyFrom(
   workspace: string,
   options: CopyOptions,
   openTarget: OpenTarget,
-): Promise<readonly Problem[]> {
+): Promise<readonly WorkspaceProblem[]> {
   const outbox = openPart(workspace, 'outbox')
   try {
     return await copyFiles(outbox, openTarget, options)
@@ -321,8 +357,8 @@ async function copyFrom(
 export async function copyFiles(
   from: Directory,
   openTarget: OpenTarget,
-  { limits, signal, stays, copied, takes }: CopyOptions,
-): Promise<readonly Problem[]> {
+  { limits = DEFAULT_LIMITS, signal, stays, copied, takes }: CopyOptions,
+): Promise<readonly WorkspaceProblem[]> {
   const pace = startPace(signal)
   const { files, leftOut } = await selectFiles(from, { limits, pace, hardLinks: 'inside' })
   checkSize(files, limits, from.shown)
@@ -359,4 +395,66 @@ export async function copyFiles(
     target.close()
   }
   return leftOut
+}
+
+/** One that speaks by commands may have no hands for files: what it reports is its summary, and its result where it has no other. */
+export async function deliverReport(workspace: string, report: string): Promise<void> {
+  const collected = await collectOutbox(workspace)
+  if (!collected.ok) return
+  const outbox = openPart(workspace, 'outbox')
+  try {
+    const text = `${report.trim()}\n`
+    if (collected.value.summary === undefined) replaceFile(outbox, 'summary.md', text, 0o644)
+    if (collected.value.deliverables.length === 0) replaceFile(outbox, 'result.md', text, 0o644)
+  } finally {
+    outbox.close()
+  }
+}
+
+/** Writes files that a model has answered with into an outbox. */
+export function writeOutputs(
+  workspace: string,
+  files: readonly { path: string; content: string }[],
+): Promise<WorkspaceResult<void>> {
+  return attempt('outbox', () => {
+    const outbox = openPart(workspace, 'outbox')
+    try {
+      for (const { path, content } of files) {
+        const split = splitPath(path.replace(/^outbox\//, ''))
+        if (!split.ok) return refuse('bad_path', showName(path.slice(0, 100)), split.error)
+        const above = split.value.slice(0, -1)
+        const folder = above.length === 0 ? outbox : makeFolders(outbox, above)
+        try {
+          replaceFile(folder, split.value.at(-1)!, content.toWellFormed(), 0o644)
+        } finally {
+          if (folder !== outbox) folder.close()
+        }
+      }
+    } finally {
+      outbox.close()
+    }
+  })
+}
+
+/** Reads the beginning of an output; follows no link on the way (C11). Undefined if there is nothing to read. */
+export function readOutput(workspace: string, path: string, most: number): FilePart | undefined {
+  const split = splitPath(path.replace(/^outbox\//, ''))
+  if (!split.ok) return undefined
+  const above = split.value.slice(0, -1)
+  try {
+    const outbox = openPart(workspace, 'outbox')
+    try {
+      const folder = above.length === 0 ? { ok: true as const, value: outbox } : openFolders(outbox, above)
+      if (!folder.ok) return undefined
+      try {
+        return readPartIn(folder.value, split.value.at(-1)!, most, 'beginning')
+      } finally {
+        folder.value.close()
+      }
+    } finally {
+      outbox.close()
+    }
+  } catch {
+    return undefined
+  }
 }

@@ -1,5 +1,5 @@
 import { type Glob, leadsThrough, matchesGlob, parseGlob } from '../base/glob.ts'
-import { failed, type Outcome, type Problem, problem } from './problem.ts'
+import { failed, problem, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import { showName } from './safe-fs/entry-name.ts'
 
 /** A pattern of a plan for files below outbox/. */
@@ -16,9 +16,9 @@ const ALL = 'outbox/**'
 const LEFT_BEHIND = new Set(['error_report.md', 'partial'])
 
 /** With or without `outbox/` in front, as in the seed or as people write it. */
-export function parseOutputs(outputs: readonly string[]): Outcome<OutputPattern[]> {
+export function parseOutputs(outputs: readonly string[]): WorkspaceResult<OutputPattern[]> {
   const patterns: OutputPattern[] = []
-  const problems: Problem[] = []
+  const problems: WorkspaceProblem[] = []
   for (const pattern of outputs) {
     const parsed = pattern === '' ? parseGlob('') : parseGlob(fromOutbox(pattern))
     if (parsed.ok) patterns.push(patternOf(pattern, parsed.value))

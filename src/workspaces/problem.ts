@@ -1,4 +1,5 @@
-/** A problem with files that others wrote: expected, so a value and not an exception. */
+import type { Result } from '../base/result.ts'
+
 export type ProblemCode =
   | 'symbolic_link'
   | 'hard_link'
@@ -23,31 +24,30 @@ export type ProblemCode =
   | 'withheld'
   | 'invalid'
 
-export interface Problem {
+/** A problem with files that agents or users wrote. It is expected, so it is a value and not an exception. */
+export interface WorkspaceProblem {
   readonly code: ProblemCode
-  /** Safe to print: what a name holds that is not plain is escaped. */
+  /** Safe to print: special characters in names are escaped. */
   readonly path: string
   /** A whole sentence that names the path. */
   readonly message: string
 }
 
-export type Outcome<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly problems: readonly Problem[] }
+export type WorkspaceResult<T> = Result<T, readonly WorkspaceProblem[]>
 
-export function problem(code: ProblemCode, path: string, what: string): Problem {
+export function problem(code: ProblemCode, path: string, what: string): WorkspaceProblem {
   return { code, path, message: `${path} ${what}` }
 }
 
-export function failed(...problems: Problem[]): { ok: false; problems: readonly Problem[] } {
-  return { ok: false, problems }
+export function failed(...problems: WorkspaceProblem[]): { ok: false; error: readonly WorkspaceProblem[] } {
+  return { ok: false, error: problems }
 }
 
-/** Carries a problem out of deep code to the nearest function that returns an Outcome. */
+/** Carries a problem out of deep code to the nearest function that returns a WorkspaceResult. */
 export class ProblemError extends Error {
-  readonly problem: Problem
+  readonly problem: WorkspaceProblem
 
-  constructor(problem: Problem) {
+  constructor(problem: WorkspaceProblem) {
     super(problem.message)
     this.name = 'ProblemError'
     this.problem = problem
@@ -58,29 +58,29 @@ export function refuse(code: ProblemCode, path: string, what: string): never {
   throw new ProblemError(problem(code, path, what))
 }
 
-/** The problem behind a throw; a throw that is a fault of ours goes on. */
-export function problemOf(error: unknown, path: string): Problem {
+/** Turns what the disk refused into a problem, and rethrows everything else. */
+export function problemOf(error: unknown, path: string): WorkspaceProblem {
   if (error instanceof ProblemError) return error.problem
   switch (errnoOf(error)) {
     case 'ENOENT':
-      return problem('missing', path, 'is not there')
+      return problem('missing', path, 'does not exist')
     case 'ELOOP':
-      return problem('symbolic_link', path, 'is a symbolic link, and links are not followed')
+      return problem('symbolic_link', path, 'is a symbolic link, which is not followed')
     case 'ENOTDIR':
       return problem('not_a_folder', path, 'is not a folder')
     case 'EISDIR':
-      return problem('not_a_file', path, 'is a folder and not a file')
+      return problem('not_a_file', path, 'is a folder, not a file')
     case 'EEXIST':
     case 'ENOTEMPTY':
-      return problem('exists', path, 'is there already')
+      return problem('exists', path, 'already exists')
     case 'EACCES':
     case 'EPERM':
     case 'EIO':
-      return problem('unreadable', path, `cannot be used (${errnoOf(error)})`)
+      return problem('unreadable', path, `cannot be accessed (${errnoOf(error)})`)
     case 'EROFS':
       return problem('read_only', path, 'cannot be written: the file system is read-only')
     case 'ENAMETOOLONG':
-      return problem('bad_name', path, 'has too long a name')
+      return problem('bad_name', path, 'has a name that is too long')
     case 'ENOSPC':
     case 'EDQUOT':
       return problem('disk_full', path, 'does not fit on the disk')
@@ -92,8 +92,8 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
 }
 
-/** Runs deep code; what it refuses, and what the disk refuses, becomes a value. */
-export async function attempt<T>(path: string, work: () => Promise<T> | T): Promise<Outcome<T>> {
+/** Runs `work` and returns as a value what it or the disk refuses. */
+export async function attempt<T>(path: string, work: () => Promise<T> | T): Promise<WorkspaceResult<T>> {
   try {
     return { ok: true, value: await work() }
   } catch (error) {
@@ -103,8 +103,8 @@ export async function attempt<T>(path: string, work: () => Promise<T> | T): Prom
 
 const MOST_NAMED = 10
 
-/** For people, in one line. */
-export function nameProblems(problems: readonly Problem[]): string {
+/** Joins the first problems into one line for people. */
+export function nameProblems(problems: readonly WorkspaceProblem[]): string {
   const named = problems.slice(0, MOST_NAMED).map(({ message }) => message)
   return [...named, ...(problems.length > named.length ? ['and more'] : [])].join('; ')
 }

@@ -2,9 +2,18 @@ import { hash } from 'node:crypto'
 import { linkSync, unlinkSync } from 'node:fs'
 import { z } from 'zod'
 import { AGENT_NAME } from '../base/agent.ts'
+import type { Result } from '../base/result.ts'
 import { MESSAGE_TYPES } from '../runs/plan.ts'
 import { watchFolder } from './folder-watch.ts'
-import { errnoOf, failed, type Outcome, type Problem, problem, problemOf, refuse } from './problem.ts'
+import {
+  errnoOf,
+  failed,
+  problem,
+  problemOf,
+  refuse,
+  type WorkspaceProblem,
+  type WorkspaceResult,
+} from './problem.ts'
 import { type Directory, listNames, lookAt, openDirectory } from './safe-fs/directory.ts'
 import { readSmall } from './safe-fs/read-file.ts'
 import { temporaryName, writeNew } from './safe-fs/write-file.ts'
@@ -32,20 +41,20 @@ export async function postMessage(
   folder: string,
   message: QueueMessage,
   nextNumber: NumberSource = (highest) => highest + 1,
-): Promise<Outcome<ReceivedMessage>> {
+): Promise<WorkspaceResult<ReceivedMessage>> {
   const text = `${JSON.stringify(message, null, 2)}\n`
   if (Buffer.byteLength(text) > MESSAGE_BYTES) {
     return failed(problem('too_large', 'The message', `is over ${MESSAGE_BYTES} bytes, which is the limit`))
   }
   const parsed = parseMessage(nameOf(message, 1), text)
-  if (!parsed.ok) return failed(parsed.problem)
+  if (!parsed.ok) return failed(parsed.error)
   try {
     const directory = openDirectory(folder, { shown: 'messages' })
     const draft = temporaryName('message')
     try {
       writeNew(directory, draft, text, 0o644)
       const file = await publish(directory, draft, message, nextNumber)
-      return { ok: true, value: { ...parsed.message, file, number: numberOf(file)! } }
+      return { ok: true, value: { ...parsed.value, file, number: numberOf(file)! } }
     } finally {
       removeQuietly(directory, draft)
       directory.close()
@@ -80,7 +89,7 @@ async function publish(
       removeQuietly(directory, reservation)
     }
   }
-  return refuse('exists', 'messages', 'is so busy that no number could be had')
+  return refuse('exists', 'messages', 'is so busy that no number was free')
 }
 
 function tryToMake(make: () => void): boolean {
@@ -136,13 +145,13 @@ function listQueue(directory: Directory): string[] {
 export function readMessage(directory: Directory, file: string): ParsedMessage {
   const read = readSmall(directory, file, MESSAGE_BYTES)
   // Between its link and the removal of its first name a message of ours has two names: as torn as half a file.
-  if (!read.ok && read.problem.code === 'hard_link')
-    return { ok: false, problem: { ...read.problem, code: 'torn' } }
+  if (!read.ok && read.error.code === 'hard_link')
+    return { ok: false, error: { ...read.error, code: 'torn' } }
   return read.ok ? parseMessage(file, read.value.toString()) : read
 }
 
 /** All messages of a queue in order, and the files that are not messages. */
-export function readMessages(folder: string): Outcome<readonly ParsedMessage[]> {
+export function readMessages(folder: string): WorkspaceResult<readonly ParsedMessage[]> {
   try {
     const directory = openDirectory(folder, { shown: 'messages' })
     try {
@@ -187,12 +196,12 @@ export function nameOf({ from, to }: Pick<QueueMessage, 'from' | 'to'>, number: 
   return `${from}_to_${to}_${String(number).padStart(3, '0')}.json`
 }
 
-export type ParsedMessage = { ok: true; message: ReceivedMessage } | { ok: false; problem: Problem }
+export type ParsedMessage = Result<ReceivedMessage, WorkspaceProblem>
 
 export function parseMessage(file: string, content: string): ParsedMessage {
   const refused = (code: 'torn' | 'invalid', why: string): ParsedMessage => ({
     ok: false,
-    problem: problem(code, `messages/${file}`, why),
+    error: problem(code, `messages/${file}`, why),
   })
   // A line end that comes a moment later makes no other message.
   const text = content.replace(/^\ufeff/, '').trim()
@@ -200,20 +209,20 @@ export function parseMessage(file: string, content: string): ParsedMessage {
   try {
     raw = JSON.parse(text)
   } catch {
-    return refused('torn', 'is not whole JSON')
+    return refused('torn', 'is not complete JSON')
   }
   const parsed = QueueMessage.safeParse(raw)
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!
-    return refused('invalid', `is no message: ${path.join('.') || 'it'}: ${message}`)
+    return refused('invalid', `is not a message: ${path.join('.') || 'it'}: ${message}`)
   }
   const number = numberOf(file)
   // An agent's name may hold `_to_` itself, so the name of the file is made again and compared.
   const digits = NAME.exec(file)?.[3]
   if (number === undefined || file !== `${parsed.data.from}_to_${parsed.data.to}_${digits}.json`) {
-    return refused('invalid', 'says another sender or recipient than its name does')
+    return refused('invalid', 'names another sender or recipient than its file name')
   }
-  return { ok: true, message: { ...parsed.data, file, number, sha256: hash('sha256', text) } }
+  return { ok: true, value: { ...parsed.data, file, number, sha256: hash('sha256', text) } }
 }
 
 export interface QueueWatchOptions {
@@ -221,7 +230,7 @@ export interface QueueWatchOptions {
   /** Called once for each message that this watch has seen; a caller that restarts dedupes by name and `sha256`. */
   received(message: ReceivedMessage): void
   /** A file that is no message even after it was read again; or, without a file, the queue itself. */
-  refused(problem: Problem): void
+  refused(problem: WorkspaceProblem): void
   /** How long after a look that failed the next ones follow, in ms. */
   readonly again?: readonly number[]
 }
@@ -302,11 +311,11 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
     const read = readMessage(directory, file)
     if (read.ok) {
       tries.delete(file)
-      if (isOther(file, version, read.message.sha256)) received(read.message)
+      if (isOther(file, version, read.value.sha256)) received(read.value)
       return
     }
     // Taken away again, by whoever put it there.
-    if (read.problem.code === 'missing') {
+    if (read.error.code === 'missing') {
       tries.delete(file)
       done.delete(file)
       return
@@ -315,7 +324,7 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
     const wait = again[count]
     if (wait === undefined) {
       tries.delete(file)
-      if (isOther(file, version, read.problem.message)) refused(read.problem)
+      if (isOther(file, version, read.error.message)) refused(read.error)
       return
     }
     tries.set(file, count + 1)

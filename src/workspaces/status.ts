@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto'
+import { basename } from 'node:path'
 import { z } from 'zod'
+import type { Result } from '../base/result.ts'
+import { watchFolder } from './folder-watch.ts'
 import { STATUS_BYTES } from './limits.ts'
-import { failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
+import { failed, problem, problemOf, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import { type Directory, lookAt, openDirectory } from './safe-fs/directory.ts'
 import { readSmall } from './safe-fs/read-file.ts'
 import { replaceFile, writeNew } from './safe-fs/write-file.ts'
@@ -53,7 +56,7 @@ const Status = z.object({
 })
 export type Status = z.output<typeof Status>
 
-export type ParsedStatus = { ok: true; status: Status; raw: RawStatus } | { ok: false; problem: Problem }
+export type ParsedStatus = Result<{ status: Status; raw: RawStatus }, WorkspaceProblem>
 export type RawStatus = Readonly<Record<string, unknown>>
 
 const FILE = 'status.json'
@@ -64,15 +67,15 @@ export function parseStatus(content: string): ParsedStatus {
   try {
     raw = JSON.parse(content.replace(/^\ufeff/, ''))
   } catch {
-    return { ok: false, problem: problem('torn', FILE, 'is not whole JSON') }
+    return { ok: false, error: problem('torn', FILE, 'is not complete JSON') }
   }
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
-    return { ok: false, problem: problem('invalid', FILE, 'is JSON, but not an object') }
+    return { ok: false, error: problem('invalid', FILE, 'is JSON, but not an object') }
   }
   const parsed = Status.safeParse(raw)
-  if (parsed.success) return { ok: true, status: parsed.data, raw: raw as RawStatus }
-  const why = `says no state that there is: "state" is one of ${WORKSPACE_STATES.join(', ')}`
-  return { ok: false, problem: problem('invalid', FILE, why) }
+  if (parsed.success) return { ok: true, value: { status: parsed.data, raw: raw as RawStatus } }
+  const why = `has no valid state: "state" must be one of ${WORKSPACE_STATES.join(', ')}`
+  return { ok: false, error: problem('invalid', FILE, why) }
 }
 
 export interface StatusPatch {
@@ -151,10 +154,14 @@ function numbersOf(values: Record<string, unknown>): Record<string, number> {
 
 export const STATUS_FILE = 'status.json'
 
-/** With a hash of the whole text: an agent's own fields may change, too. */
-export type StatusReading = (ParsedStatus & { ok: false }) | (ParsedStatus & { ok: true; sha256: string })
+export interface StatusReading {
+  readonly status: Status
+  readonly raw: RawStatus
+  /** Hash of the whole text, because an agent may change fields of its own. */
+  readonly sha256: string
+}
 
-export function readStatus(workspace: string): StatusReading {
+export function readStatus(workspace: string): Result<StatusReading, WorkspaceProblem> {
   try {
     const root = openDirectory(workspace, { shown: '' })
     try {
@@ -163,26 +170,26 @@ export function readStatus(workspace: string): StatusReading {
       root.close()
     }
   } catch (error) {
-    return { ok: false, problem: problemOf(error, STATUS_FILE) }
+    return { ok: false, error: problemOf(error, STATUS_FILE) }
   }
 }
 
-export function readStatusIn(root: Directory): StatusReading {
+export function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> {
   const read = readSmall(root, STATUS_FILE, STATUS_BYTES)
   if (!read.ok) return read
   if (read.value.equals(FRESH_BYTES)) return FRESH_READING
   // Most torn files can be told by their end, without reading megabytes of them as JSON.
   if (isHalfAnObject(read.value)) {
-    return { ok: false, problem: problem('torn', STATUS_FILE, 'is not whole JSON') }
+    return { ok: false, error: problem('torn', STATUS_FILE, 'is not complete JSON') }
   }
   return readText(read.value.toString())
 }
 
-function readText(text: string): StatusReading {
+function readText(text: string): Result<StatusReading, WorkspaceProblem> {
   // A line end that comes a moment later is nothing new.
   const content = text.trim()
   const parsed = parseStatus(content)
-  return parsed.ok ? { ...parsed, sha256: hash('sha256', content) } : parsed
+  return parsed.ok ? { ok: true, value: { ...parsed.value, sha256: hash('sha256', content) } } : parsed
 }
 
 function isHalfAnObject(content: Buffer): boolean {
@@ -212,22 +219,22 @@ const TRIES = 5
  * Changes some fields for an agent that speaks by commands, and keeps the others. What the agent itself wrote in the
  * meantime is read again and not lost.
  */
-export function updateStatus(workspace: string, patch: StatusPatch): Outcome<Status> {
+export function updateStatus(workspace: string, patch: StatusPatch): WorkspaceResult<Status> {
   const root = openDirectory(workspace, { shown: '' })
   try {
     for (let tries = 0; ; tries++) {
       const before = versionOf(root)
       const current = readStatusIn(root)
-      if (!current.ok) return failed(current.problem)
-      const { state } = current.status
+      if (!current.ok) return failed(current.error)
+      const { state } = current.value.status
       if (patch.state !== undefined && !mayFollow(state, patch.state)) {
         return failed(problem('invalid', STATUS_FILE, `cannot go from ${state} to ${patch.state}`))
       }
-      const merged = mergeStatus(current.raw, patch)
+      const merged = mergeStatus(current.value.raw, patch)
       if (versionOf(root) !== before && tries < TRIES) continue
       write(root, merged)
       const parsed = parseStatus(JSON.stringify(merged))
-      return parsed.ok ? { ok: true, value: parsed.status } : failed(parsed.problem)
+      return parsed.ok ? { ok: true, value: parsed.value.status } : failed(parsed.error)
     }
   } catch (error) {
     return failed(problemOf(error, STATUS_FILE))
@@ -252,7 +259,145 @@ function textOf(status: RawStatus): string {
 /** Many agents never touch it. */
 const FRESH = textOf(pendingStatus)
 const FRESH_BYTES = Buffer.from(FRESH)
-const FRESH_READING: StatusReading = readText(FRESH)
+const FRESH_READING = readText(FRESH)
 
 /** Hash of the text that a new attempt begins with. */
-export const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.sha256 : ''
+export const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.value.sha256 : ''
+
+export type StatusNews =
+  /** The agent is at work: `passed` holds the states it went through since the last news, in order. */
+  | { kind: 'status'; status: Status; passed: readonly WorkspaceState[] }
+  /** The file says what cannot follow; the state stays what it was (S4.3). */
+  | { kind: 'refused'; from: WorkspaceState; to: WorkspaceState; message: string }
+  /** Still not to be read after it was read again. */
+  | { kind: 'unreadable'; problem: WorkspaceProblem }
+  /** No more news will come. */
+  | { kind: 'lost'; problem: WorkspaceProblem }
+
+export interface StatusWatch {
+  state(): WorkspaceState
+  /** Reads now, for when something else has happened: a process has ended, or been silent for long. */
+  look(): void
+  close(): void
+}
+
+export interface StatusWatchOptions {
+  readonly workspace: string
+  /** The last known state: pending for a new attempt. */
+  readonly from?: WorkspaceState
+  /** The file is new and nothing has written to it, so there is nothing to read before the first event. */
+  readonly isNew?: boolean
+  news(news: StatusNews): void
+  /** How long after a look that failed the next ones follow, in ms. An agent may write in pieces, or in two steps. */
+  readonly again?: readonly number[]
+}
+
+const AGAIN = [20, 50, 100, 200, 400, 800]
+
+/** A look that took long is not followed by the next one at once: a large file is written in many pieces. */
+const REST_FACTOR = 10
+const SHORT_LOOK_MS = 2
+
+/**
+ * Follows status.json by file events. The folder is watched and not the file, which may be replaced; every event leads
+ * to one look at the file as it then is, and a look that finds nothing new says nothing. So it does not matter how many
+ * events there are, and a file that cannot be read is looked at again a few times, and then reported once.
+ */
+export function watchStatus({
+  workspace,
+  from = 'pending',
+  isNew = false,
+  news,
+  again = AGAIN,
+}: StatusWatchOptions): StatusWatch {
+  let state = from
+  /** The initial content is no news. */
+  let lastSeen = isNew ? FRESH_SHA256 : ''
+  let lookSoon: NodeJS.Immediate | undefined
+  let lookAfterRest: NodeJS.Timeout | undefined
+  let notBefore = 0
+  let closed = false
+  /** While the file cannot be read: how often it was read again, and what has been said of it. */
+  let tries = 0
+  let nextTry: NodeJS.Timeout | undefined
+  let reported: WorkspaceProblem['code'] | undefined
+
+  // Watched first and read then, so that nothing falls between.
+  const folder = watchFolder({
+    folder: workspace,
+    shown: '',
+    heard(name) {
+      // Events of the folder itself come under its own name.
+      if (name === null || name === STATUS_FILE || name === basename(workspace)) schedule()
+    },
+    lost: lose,
+  })
+  if (!isNew) schedule()
+
+  /** Events come in heaps; one look serves all that have come by then. */
+  function schedule() {
+    if (closed || lookSoon !== undefined) return
+    const wait = notBefore - performance.now()
+    if (wait <= 0) lookSoon = setImmediate(look)
+    else lookAfterRest ??= setTimeout(look, wait)
+  }
+
+  function look() {
+    clearImmediate(lookSoon)
+    clearTimeout(lookAfterRest)
+    lookSoon = lookAfterRest = undefined
+    if (closed) return
+    const began = performance.now()
+    const read = readStatusIn(folder.directory)
+    const took = performance.now() - began
+    notBefore = took < SHORT_LOOK_MS ? 0 : began + took * REST_FACTOR
+    if (!read.ok && read.error.code === 'missing' && !folder.isStillThere()) return lose('no longer exists')
+    if (!read.ok) return cannotRead(read.error)
+    clearTimeout(nextTry)
+    nextTry = reported = undefined
+    tries = 0
+    if (read.value.sha256 === lastSeen) return
+    lastSeen = read.value.sha256
+    const passed = statesBetween(state, read.value.status.state)
+    if (passed === undefined) {
+      const message = `${STATUS_FILE} went from ${state} to ${read.value.status.state}, which is not allowed`
+      return news({ kind: 'refused', from: state, to: read.value.status.state, message })
+    }
+    state = read.value.status.state
+    news({ kind: 'status', status: read.value.status, passed })
+  }
+
+  /** Tries go by the clock alone: an agent that writes a byte at a time uses none up, and one that never ends is told of. */
+  function cannotRead(found: WorkspaceProblem) {
+    if (nextTry !== undefined || reported === found.code) return
+    const wait = again[tries]
+    if (wait === undefined) {
+      reported = found.code
+      tries = 0
+      lastSeen = ''
+      return news({ kind: 'unreadable', problem: found })
+    }
+    nextTry = setTimeout(() => {
+      nextTry = undefined
+      tries++
+      look()
+    }, wait)
+  }
+
+  function lose(why: string) {
+    if (closed) return
+    close()
+    news({ kind: 'lost', problem: problem('missing', workspace, why) })
+  }
+
+  function close() {
+    if (closed) return
+    closed = true
+    clearImmediate(lookSoon)
+    clearTimeout(lookAfterRest)
+    clearTimeout(nextTry)
+    folder.close()
+  }
+
+  return { state: () => state, look, close }
+}

@@ -1,6 +1,6 @@
 import { type BigIntStats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type Problem, problem, refuse } from './problem.ts'
+import { problem, refuse, type WorkspaceProblem } from './problem.ts'
 
 /** Something of the orchestrator's own that may lie below a folder of the user's. */
 export interface Withheld {
@@ -13,7 +13,7 @@ export interface Withheld {
 
 export interface WithheldSeen {
   /** Why it is not taken; undefined: it is. */
-  whyNot(stat: BigIntStats, shown: string): Problem | undefined
+  whyNot(stat: BigIntStats, shown: string): WorkspaceProblem | undefined
   /** Throws where a path leads into a secret. */
   refuseWithin(path: string, shown: string): void
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, realpathSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { AGENT_NAME } from '../base/agent.ts'
 import type { PlanInstructions, WorkspaceTemplate } from '../runs/plan.ts'
@@ -6,16 +6,39 @@ import { draftInbox, type InputWanted, type OutputsWanted } from './inbox.ts'
 import type { Manifest } from './inbox-manifest.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
-import { attempt, errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
+import {
+  attempt,
+  errnoOf,
+  failed,
+  problem,
+  problemOf,
+  type WorkspaceProblem,
+  type WorkspaceResult,
+} from './problem.ts'
 import { allowOwner, openDirectory } from './safe-fs/directory.ts'
 import { showName } from './safe-fs/entry-name.ts'
-import { startPace } from './safe-fs/pace.ts'
 import { readSmall } from './safe-fs/read-file.ts'
-import { removeTree } from './safe-fs/remove-tree.ts'
-import { replaceFile, temporaryName, writeNew } from './safe-fs/write-file.ts'
+import { removeFolder } from './safe-fs/remove-tree.ts'
+import { makeFolder, makeWithParents, replaceFile, temporaryName, writeNew } from './safe-fs/write-file.ts'
 import { formatSkill } from './skill.ts'
 import { firstStatus } from './status.ts'
 import type { Withheld } from './withheld.ts'
+
+export { clearAttempt, keepAttempt } from './attempts.ts'
+export { collectCorrections } from './corrections.ts'
+export { ERROR_REPORT } from './error-report.ts'
+export { type OutputsWanted, readInbox, readInboxTexts } from './inbox.ts'
+export { checkInbox, type Manifest } from './inbox-manifest.ts'
+export {
+  formatInstructions,
+  isExpectedAnyway,
+  parseInstructions,
+  type ReadInstructions,
+} from './instructions.ts'
+export type { ProblemCode, WorkspaceProblem, WorkspaceResult } from './problem.ts'
+export { type FilePart, readFilePart } from './safe-fs/read-file.ts'
+export { removeFolder } from './safe-fs/remove-tree.ts'
+export { isWithin, type Withheld } from './withheld.ts'
 
 export interface WorkspaceWanted {
   /** The folder to be made; its name need not be the agent's. */
@@ -29,16 +52,18 @@ export interface WorkspaceWanted {
 }
 
 /** Makes the folder of S4.1, whole or not at all. The inbox gets its inputs from prepareInbox. */
-export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<string>> {
+export async function createWorkspace(wanted: WorkspaceWanted): Promise<WorkspaceResult<string>> {
   const { path, name } = wanted
   if (!AGENT_NAME.test(name)) {
-    return failed(problem('bad_name', showName(name), 'is not a name for an agent: letters, digits, _ and -'))
+    return failed(
+      problem('bad_name', showName(name), 'is not a valid agent name: use letters, digits, _ and -'),
+    )
   }
   const parent = dirname(path)
   const draft = join(parent, temporaryName(basename(path)))
   try {
     // A rename would replace an empty folder without a word.
-    if (existsSync(path)) return failed(problem('exists', path, 'is there already'))
+    if (existsSync(path)) return failed(problem('exists', path, 'already exists'))
     makeDraft(draft)
     const root = openDirectory(draft, { shown: '' })
     try {
@@ -58,7 +83,7 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
 }
 
 /** SKILL.md of a workspace that is there already: the plan, or the agent, may have changed it. */
-export function renewSkill(wanted: WorkspaceWanted): Promise<Outcome<void>> {
+export function renewSkill(wanted: WorkspaceWanted): Promise<WorkspaceResult<void>> {
   return attempt('SKILL.md', () => {
     const text = formatSkill(wanted)
     // It is about to be prepared for another attempt, whatever the one before has made of it.
@@ -83,23 +108,12 @@ function makeDraft(draft: string): void {
   }
 }
 
-/**
- * One by one: with `recursive`, a file system that is read-only is told as a folder that is not there. Gives the first that
- * was not there.
- */
-export function makeWithParents(folder: string): string | undefined {
-  const above = existsSync(dirname(folder)) ? undefined : makeWithParents(dirname(folder))
-  if (existsSync(folder)) return above
-  mkdirSync(folder)
-  return above ?? folder
-}
-
 export interface InboxWanted {
   readonly workspace: string
   /** The title of the instructions. */
   readonly task: string
   readonly instructions: PlanInstructions
-  readonly limits: Limits
+  readonly limits?: Limits
   readonly inputs?: readonly (InputWanted & { description?: string })[]
   readonly dependencies?: readonly OutputsWanted[]
   /** Files that are never taken from the folders among the inputs. */
@@ -115,18 +129,22 @@ export interface InboxWanted {
 
 export interface PreparedInbox {
   readonly manifest: Manifest
-  readonly leftOut: readonly Problem[]
+  readonly leftOut: readonly WorkspaceProblem[]
 }
 
 /** Fills the inbox for a run and replaces the previous one. After a crash, call it again. */
-export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<PreparedInbox>> {
-  const { workspace, limits, withheld, signal } = wanted
+export async function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult<PreparedInbox>> {
+  const { workspace, withheld, signal } = wanted
   const { inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
-  const options = { limits, withheld, ...(signal === undefined ? {} : { signal }) }
+  const options = {
+    ...(wanted.limits === undefined ? {} : { limits: wanted.limits }),
+    withheld,
+    ...(signal === undefined ? {} : { signal }),
+  }
   const drafted = await draftInbox(workspace, options)
   if (!drafted.ok) return drafted
   const draft = drafted.value
-  const leftOut: Problem[] = []
+  const leftOut: WorkspaceProblem[] = []
   try {
     const instructions = fillIn(wanted.instructions, { inputs, dependencies, outputs })
     const texts = new Map([['instructions.md', formatInstructions(wanted.task, instructions)]])
@@ -158,14 +176,28 @@ export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<Prepare
   }
 }
 
-/** Removes a folder with anything that an agent has put there, but nothing that a link leads to. */
-export async function removeFolder(path: string, signal?: AbortSignal): Promise<void> {
-  if (!existsSync(dirname(path))) return
-  // Links above the folder itself are the user's own.
-  const parent = openDirectory(realpathSync(dirname(path)))
+/** Writes files into a folder to which agents can write, each of them atomically. Makes the folder if it is missing. */
+export function replaceFiles(
+  folder: string,
+  files: Readonly<Record<string, string>>,
+): Promise<WorkspaceResult<void>> {
+  return attempt(folder, () => {
+    mkdirSync(folder, { recursive: true })
+    const directory = openDirectory(folder)
+    try {
+      for (const [name, text] of Object.entries(files)) replaceFile(directory, name, text, 0o644)
+    } finally {
+      directory.close()
+    }
+  })
+}
+
+/** Makes a folder inside another one if it is missing. Throws if an agent has put a link in its place. */
+export function makeFolderIn(parent: string, name: string): void {
+  const root = openDirectory(parent, { shown: '' })
   try {
-    await removeTree(parent, basename(path), startPace(signal))
+    makeFolder(root, name).close()
   } finally {
-    parent.close()
+    root.close()
   }
 }

@@ -114,14 +114,14 @@ describe('what does not pass', () => {
     disk.refuses = IN_OUTPUTS
     disk.code = 'EIO'
     const id = await team.start(PLAN)
-    const why = 'its outputs are not in _outputs: a cannot be used (EIO)'
+    const why = 'its outputs are not in _outputs: a cannot be accessed (EIO)'
     const seen = await team.ended(id)
     expect(seen.run.head).toMatchObject({ outcome: 'completed', unconsolidated: { a: why } })
     expect(existsSync(team.place(id, '_outputs', 'a'))).toBe(false)
     expect(told()).toEqual([`${id} a: ${why}`, `${id}: the report of round 1 is written`])
     for (const form of ['md', 'html']) {
       expect(readFileSync(team.place(id, `report.${form}`), 'utf8').replaceAll('\\', '')).toContain(
-        'ts outputs are not in _outputs: a cannot be used (EIO)',
+        'ts outputs are not in _outputs: a cannot be accessed (EIO)',
       )
     }
   })

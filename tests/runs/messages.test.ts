@@ -128,7 +128,7 @@ it('refuses and records what is no message, is of a stranger or in a name that i
   await team.until(async () => notes().some((text) => text.includes('004.json')))
   const all = notes().join('\n')
   expect(all).toContain('other_to_Helper_001.json is refused: Helper is not an agent of this run')
-  expect(all).toContain('text_to_other_002.json says another sender or recipient')
+  expect(all).toContain('text_to_other_002.json names another sender or recipient')
   expect(all).not.toContain('I am the boss.')
   expect(await mail('Writer')).toEqual([])
 })

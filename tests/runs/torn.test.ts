@@ -9,5 +9,5 @@ it('tells of a status.json that is torn when its agent ends', async () => {
   const said = `echo '{\\"state\\": \\"running\\"}' > status.json; sleep 0.3; echo '{\\"state' > status.json; ${MADE} x > outbox/x`
   const id = await team.start(`agents: { a: { command: "${said}", retries: 0 } }`)
   await team.ended(id)
-  expect((await team.node(id, 'a')).reason).toContain('status.json is not whole JSON')
+  expect((await team.node(id, 'a')).reason).toContain('status.json is not complete JSON')
 })

@@ -20,9 +20,9 @@ import {
   openFolder,
 } from '../../src/workspaces/safe-fs/directory.ts'
 import { startPace } from '../../src/workspaces/safe-fs/pace.ts'
+import { removeFolder } from '../../src/workspaces/safe-fs/remove-tree.ts'
 import { openFound, selectFiles } from '../../src/workspaces/safe-fs/select-files.ts'
 import { createFile, replaceFile } from '../../src/workspaces/safe-fs/write-file.ts'
-import { removeFolder } from '../../src/workspaces/workspaces.ts'
 import { makePlace, write } from './place.ts'
 
 function codeOf(work: () => unknown): string {
@@ -72,14 +72,14 @@ describe.each([
     write(place, { 'out/b/c': 'good', 'secrets/c': 'SECRET' })
     const out = open(join(place, 'out'))
     const opened = openFolder(out, 'b')
-    if (!opened.ok) throw new Error(opened.problem.message)
+    if (!opened.ok) throw new Error(opened.error.message)
     const b = opened.value
     renameSync(join(place, 'out/b'), join(place, 'out/was-b'))
     symlinkSync('../secrets', join(place, 'out/b'))
     const file = openFile(b, 'c')
     // The open folder is still the right one, wherever it is now; by path the change shows.
     if (throughDescriptor) expect(file.ok && readFileSync(file.value.fd, 'utf8')).toBe('good')
-    else expect(file.ok ? 'opened' : file.problem.code).toBe('changed')
+    else expect(file.ok ? 'opened' : file.error.code).toBe('changed')
     if (throughDescriptor) replaceFile(b, 'new', 'text', 0o644)
     else expect(codeOf(() => createFile(b, 'new', 0o644))).toBe('changed')
     expect(existsSync(join(place, 'out/was-b/new'))).toBe(throughDescriptor)

@@ -10,11 +10,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { keepAttempt, readAttempts } from '../../src/workspaces/attempts.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings, keepOutbox } from '../../src/workspaces/outbox.ts'
-import { openDirectory } from '../../src/workspaces/safe-fs/directory.ts'
 import { readStatus } from '../../src/workspaces/status.ts'
 import { codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
@@ -99,7 +98,7 @@ describe('collecting an outbox', () => {
     const outputs = ['outbox/data/v/*', 'none.md']
     const short = findShortcomings(await collect(workspace), { outputs })
     expect(short.map(({ message }) => message)).toEqual([
-      'outbox has nothing that matches outbox/data/v/*; outbox/data/v is a symbolic link, and links are not followed',
+      'outbox has nothing that matches outbox/data/v/*; outbox/data/v is a symbolic link, which is not followed',
       'outbox has nothing that matches none.md',
     ])
   })
@@ -136,11 +135,9 @@ describe('collecting an outbox', () => {
   it('copies under a hidden name until the copy is complete', async () => {
     const workspace = await filled({ a: '1', b: '2', 'deep/c': '3' })
     const place = makePlace()
-    const parent = openDirectory(place)
-    onTestFinished(() => parent.close())
     const seen: string[][] = []
     const look = () => void seen.push(readdirSync(place).map((name) => name.replace(/^\..*/, 'hidden')))
-    const to = { parent, name: 'kept' }
+    const to = { parent: place, name: 'kept' }
     expectOk(await keepOutbox(workspace, to, { limits, copied: look }))
     expect(seen).toEqual([['hidden'], ['hidden'], ['hidden']])
     expect(readdirSync(join(place, 'kept')).sort()).toEqual(['a', 'b', 'deep'])
@@ -165,7 +162,7 @@ describe('collecting an outbox', () => {
 
   it('says what is missing (C22)', async () => {
     const noDeliverable = 'outbox holds no deliverable: at least one file besides the summary is required'
-    expect(await missing({})).toEqual(['outbox/summary.md is required and is not there', noDeliverable])
+    expect(await missing({})).toEqual(['outbox/summary.md is required but does not exist', noDeliverable])
     expect(await missing({ 'summary.md': ' \n', 'partial/a': '', 'issues.md': '' })).toEqual([
       'outbox/summary.md is empty',
       noDeliverable,
@@ -191,7 +188,7 @@ describe('collecting an outbox', () => {
     expect(outbox.outputs).toEqual([])
     expect(JSON.stringify(outbox)).not.toContain('SECRET')
     expect(findShortcomings(outbox).map(({ message }) => message)[0]).toBe(
-      'outbox/summary.md is required and is not there: outbox/summary.md is a symbolic link, and links are not followed',
+      'outbox/summary.md is required but does not exist: outbox/summary.md is a symbolic link, which is not followed',
     )
   })
 
@@ -221,7 +218,7 @@ describe('keeping an attempt (S4.12)', () => {
     expect(readdirSync(join(workspace, 'outbox'))).toEqual([])
     expect(readFileSync(join(workspace, 'attempts/1/outbox/partial/x'), 'utf8')).toBe('half')
     expect(readFileSync(join(workspace, 'workspace/cache'), 'utf8')).toBe('kept')
-    expect(readStatus(workspace)).toMatchObject({ ok: true, status: { state: 'pending' } })
+    expect(readStatus(workspace)).toMatchObject({ ok: true, value: { status: { state: 'pending' } } })
 
     write(join(workspace, 'outbox'), { second: '' })
     writeFileSync(join(workspace, 'status.json'), 'torn')

@@ -13,7 +13,7 @@ import { onTestFinished } from 'vitest'
 import type { PlanInstructions } from '../../src/runs/plan.ts'
 import { draftInbox, type InboxDraft } from '../../src/workspaces/inbox.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/workspaces/limits.ts'
-import type { Outcome, Problem } from '../../src/workspaces/problem.ts'
+import type { WorkspaceProblem, WorkspaceResult } from '../../src/workspaces/problem.ts'
 import { createWorkspace } from '../../src/workspaces/workspaces.ts'
 
 /** A folder of its own for one test. */
@@ -57,17 +57,17 @@ export async function makeWorkspace(name = 'worker', folder = makePlace()): Prom
   return path
 }
 
-export function expectOk<T>(outcome: Outcome<T>): T {
-  if (!outcome.ok) throw new Error(outcome.problems.map(({ message }) => message).join('\n'))
+export function expectOk<T>(outcome: WorkspaceResult<T>): T {
+  if (!outcome.ok) throw new Error(outcome.error.map(({ message }) => message).join('\n'))
   return outcome.value
 }
 
-export function problemsOf(outcome: Outcome<unknown>): readonly Problem[] {
+export function problemsOf(outcome: WorkspaceResult<unknown>): readonly WorkspaceProblem[] {
   if (outcome.ok) throw new Error('it was not refused')
-  return outcome.problems
+  return outcome.error
 }
 
-export const codesOf = (outcome: Outcome<unknown>) => problemsOf(outcome).map(({ code }) => code)
+export const codesOf = (outcome: WorkspaceResult<unknown>) => problemsOf(outcome).map(({ code }) => code)
 
 /** Fills the inbox of a workspace from the outbox of another. */
 export async function handOver(
@@ -85,7 +85,7 @@ export async function handOver(
 export async function filling<T>(
   workspace: string,
   limits: Partial<Limits>,
-  fill: (draft: InboxDraft) => Promise<Outcome<T>>,
+  fill: (draft: InboxDraft) => Promise<WorkspaceResult<T>>,
 ) {
   const drafted = await draftInbox(workspace, { limits: { ...DEFAULT_LIMITS, ...limits } })
   if (!drafted.ok) return drafted

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Problem } from '../../src/workspaces/problem.ts'
+import type { WorkspaceProblem } from '../../src/workspaces/problem.ts'
 import {
   numberOf,
   postMessage,
@@ -41,10 +41,10 @@ describe('the message queue', () => {
     expectOk(await postMessage(folder, { ...message, from: 'agent-b', to: 'agent-a', type: 'answer' }))
     expect(readdirSync(folder).sort()).toEqual(['agent-a_to_agent-b_001.json', 'agent-b_to_agent-a_002.json'])
     expect(expectOk(readMessages(folder))).toMatchObject([
-      { ok: true, message: { ...message, file: 'agent-a_to_agent-b_001.json', number: 1 } },
+      { ok: true, value: { ...message, file: 'agent-a_to_agent-b_001.json', number: 1 } },
       {
         ok: true,
-        message: {
+        value: {
           ...message,
           from: 'agent-b',
           to: 'agent-a',
@@ -63,7 +63,7 @@ describe('the message queue', () => {
       const [folder, from] = process.argv.slice(1)
       for (let index = 0; index < 25; index++) {
         const posted = await postMessage(folder, { from, to: 'b', timestamp: '', type: 'update', content: index })
-        if (!posted.ok) throw new Error(JSON.stringify(posted.problems))
+        if (!posted.ok) throw new Error(JSON.stringify(posted.error))
       }`
     const run = (name: string) =>
       promisify(execFile)(process.execPath, ['--input-type=module', '-e', post, folder, name])
@@ -157,7 +157,7 @@ describe('the message queue', () => {
       'readme.txt': 'no message',
     })
     const read = expectOk(readMessages(folder))
-    expect(read.map((each) => (each.ok ? each.message.from : each.problem.code))).toEqual([
+    expect(read.map((each) => (each.ok ? each.value.from : each.error.code))).toEqual([
       'symbolic_link',
       'torn',
       'torn',
@@ -173,7 +173,7 @@ describe('the message queue', () => {
 describe('watching the queue', () => {
   function watching(folder = makePlace()) {
     const received: ReceivedMessage[] = []
-    const refused: Problem[] = []
+    const refused: WorkspaceProblem[] = []
     let told: (() => void) | undefined
     const watch = watchQueue({
       folder,

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { dissolve } from '../../src/workspaces/dissolve/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { removeFolder } from '../../src/workspaces/workspaces.ts'
+import { removeFolder } from '../../src/workspaces/safe-fs/remove-tree.ts'
 import { expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 /** Decides which calls fail, whoever runs the tests. */

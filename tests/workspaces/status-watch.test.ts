@@ -6,8 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
-import { updateStatus } from '../../src/workspaces/status.ts'
-import { type StatusNews, watchStatus } from '../../src/workspaces/status-watch.ts'
+import { type StatusNews, updateStatus, watchStatus } from '../../src/workspaces/status.ts'
 import { expectOk, makeWorkspace } from './place.ts'
 
 async function watching(options: { again?: number[]; from?: 'running' } = {}) {

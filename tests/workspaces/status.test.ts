@@ -24,13 +24,13 @@ const SEED = `{
 
 function statusOf(text: string) {
   const parsed = parseStatus(text)
-  if (!parsed.ok) throw new Error(parsed.problem.message)
-  return parsed.status
+  if (!parsed.ok) throw new Error(parsed.error.message)
+  return parsed.value.status
 }
 
 const codeOf = (text: string) => {
   const parsed = parseStatus(text)
-  return parsed.ok ? 'fine' : parsed.problem.code
+  return parsed.ok ? 'fine' : parsed.error.code
 }
 
 describe('status.json', () => {
@@ -131,7 +131,7 @@ describe('the file of a status', () => {
   const read = (workspace: string) => JSON.parse(readFileSync(join(workspace, 'status.json'), 'utf8'))
   const problemIn = (workspace: string) => {
     const reading = readStatus(workspace)
-    return reading.ok ? 'fine' : reading.problem.code
+    return reading.ok ? 'fine' : reading.error.code
   }
 
   it('is replaced atomically, with its other fields kept (C23)', async () => {
@@ -160,13 +160,13 @@ describe('the file of a status', () => {
     for (const text of ['null', '\ufeff [1]\n', '"running"', '17', '[{"state": "running"}]']) {
       write(workspace, text)
       expect(readStatus(workspace)).toMatchObject({
-        problem: { code: 'invalid', message: 'status.json is JSON, but not an object' },
+        error: { code: 'invalid', message: 'status.json is JSON, but not an object' },
       })
     }
     for (const text of ['', ' \n', '[1', 'nul', '{"state": "running"', '\ufeff{"a": [1]']) {
       write(workspace, text)
       expect(readStatus(workspace)).toMatchObject({
-        problem: { code: 'torn', message: 'status.json is not whole JSON' },
+        error: { code: 'torn', message: 'status.json is not complete JSON' },
       })
     }
   })

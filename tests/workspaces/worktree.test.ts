@@ -13,7 +13,6 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { summarizeBranch } from '../../src/workspaces/worktree/branch-summary.ts'
 import { runGit } from '../../src/workspaces/worktree/git.ts'
 import { inWorktree } from '../../src/workspaces/worktree/open-worktree.ts'
 import { findUnmerged, listFiles } from '../../src/workspaces/worktree/unsaved-work.ts'
@@ -22,6 +21,7 @@ import {
   recordOf,
   recordsBelow,
   releaseWorktree,
+  summarizeBranch,
 } from '../../src/workspaces/worktree/worktree.ts'
 import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
@@ -348,7 +348,7 @@ describe('a worktree', () => {
       execFileSync('sh', ['-c', exchange])
       const summed = await summarizeBranch(worktree)
       expect(problemsOf(summed).map(({ message }) => message)).toEqual([
-        'worktree is a symbolic link, and links are not followed',
+        'worktree is a symbolic link, which is not followed',
       ])
       expect(allText(join(workspace, 'outbox'))).toBe('')
       expect(expectOk(await findUnmerged(worktree))).toMatchObject({

@@ -1,10 +1,9 @@
 import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { AppError } from '../../base/errors.ts'
-import { workspaceOf } from '../../runs/run-folder.ts'
 import type { DissolvedAgent } from '../../workspaces/dissolve/dissolve.ts'
-import type { Problem } from '../../workspaces/problem.ts'
 import { readStatus } from '../../workspaces/status.ts'
+import type { WorkspaceProblem } from '../../workspaces/workspaces.ts'
 import { findWorktree } from '../../workspaces/worktree/worktree.ts'
 import type { OwningRun } from './owning-run.ts'
 
@@ -39,9 +38,7 @@ export async function inspect(
   { agents }: FoundFolder,
   run: OwningRun | undefined,
 ): Promise<DissolvedAgent[]> {
-  const states = new Map(
-    run?.shown?.nodes.map(({ name, state }) => [workspaceOf(run.folder, name), state] as const),
-  )
+  const states = new Map(run?.shown?.nodes.map(({ name, state }) => [join(run.folder, name), state] as const))
   const inspected: DissolvedAgent[] = []
   for (const { name, workspace } of agents) {
     const state = states.get(workspace)
@@ -52,7 +49,7 @@ export async function inspect(
       workspace,
       ...(state === undefined ? {} : { state }),
       // status.json is out of date if the agent was killed or timed out.
-      isRunning: state === undefined && status.ok && status.status.state === 'running',
+      isRunning: state === undefined && status.ok && status.value.status.state === 'running',
       worktree,
       unseenWorktrees: unseen,
     })
@@ -61,7 +58,7 @@ export async function inspect(
 }
 
 /** Problems with files or the disk as one error. */
-export function refused(problems: readonly Problem[], hint: string): AppError {
+export function refused(problems: readonly WorkspaceProblem[], hint: string): AppError {
   const code = problems[0]!.code === 'missing' ? 'NOT_FOUND' : 'CONFLICT'
   return new AppError(code, problems.map(({ message }) => message).join('\n'), { hint })
 }

@@ -3,18 +3,18 @@
 import type { Attempt, RunNode } from '../run.ts'
 import { fail } from './recovery-events.ts'
 import { endAttempt, withAttempt } from './run-state.ts'
-import { type Draft, type Handlers, type Refusal, refuse } from './transition.ts'
+import { type Handlers, type RunRefusal, refuse, type Transition } from './transition.ts'
 
 /** A machine that goes down with the agent again and again is the agent's fault in the end. */
 const FREE_LOSSES = 3
 
-function stale(name: string, what: string): Refusal {
+function stale(name: string, what: string): RunRefusal {
   return refuse('STALE', `${name} does not wait for ${what}`)
 }
 
-function start(draft: Draft, node: RunNode, inputsHash: string): void {
-  const { timeoutMs, stallMs } = draft.agent(node.name)
-  const { now } = draft
+function start(transition: Transition, node: RunNode, inputsHash: string): void {
+  const { timeoutMs, stallMs } = transition.agent(node.name)
+  const { now } = transition
   const attempt: Attempt = {
     number: node.attempt + 1,
     orderedAt: now,
@@ -26,7 +26,7 @@ function start(draft: Draft, node: RunNode, inputsHash: string): void {
     evidence: [],
     spent: null,
   }
-  draft.write({
+  transition.write({
     ...node,
     state: 'running',
     inputsHash,
@@ -45,30 +45,41 @@ function start(draft: Draft, node: RunNode, inputsHash: string): void {
   })
 }
 
-function begun(draft: Draft, node: RunNode): RunNode {
+function begun(transition: Transition, node: RunNode): RunNode {
   if (node.started) return node
-  const at = draft.now + draft.agent(node.name).timeoutMs
-  return { ...withAttempt(node, { startedAt: draft.now }), started: true, due: { kind: 'deadline', at } }
+  const at = transition.now + transition.agent(node.name).timeoutMs
+  return { ...withAttempt(node, { startedAt: transition.now }), started: true, due: { kind: 'deadline', at } }
 }
 
-function awake(draft: Draft, node: RunNode): RunNode {
-  const { stallMs } = draft.agent(node.name)
-  return stallMs === null ? node : { ...node, stallAt: draft.now + stallMs }
+function awake(transition: Transition, node: RunNode): RunNode {
+  const { stallMs } = transition.agent(node.name)
+  return stallMs === null ? node : { ...node, stallAt: transition.now + stallMs }
 }
 
 /** It says that it is done. That counts once it is validated (C22). */
-function claim(draft: Draft, node: RunNode): void {
-  draft.write({ ...withAttempt(node, { outcome: 'claimed' }), state: 'validating', due: null, stallAt: null })
+function claim(transition: Transition, node: RunNode): void {
+  transition.write({
+    ...withAttempt(node, { outcome: 'claimed' }),
+    state: 'validating',
+    due: null,
+    stallAt: null,
+  })
 }
 
 /** It went with the machine: not its fault, so it is no failed attempt. */
-function lose(draft: Draft, node: RunNode, why: string): void {
+function lose(transition: Transition, node: RunNode, why: string): void {
   if (node.losses >= FREE_LOSSES) {
-    fail(draft, node, { why, recoverable: true })
+    fail(transition, node, { why, recoverable: true })
     return
   }
-  const ended = endAttempt(node, draft.now, { outcome: 'lost', why })
-  draft.enqueue({ ...ended, reason: why, progress: null, tries: node.tries - 1, losses: node.losses + 1 })
+  const ended = endAttempt(node, transition.now, { outcome: 'lost', why })
+  transition.enqueue({
+    ...ended,
+    reason: why,
+    progress: null,
+    tries: node.tries - 1,
+    losses: node.losses + 1,
+  })
 }
 
 export const working: Pick<
@@ -84,52 +95,55 @@ export const working: Pick<
   | 'timed_out'
   | 'validated'
 > = {
-  inputs_copied(draft, { node: name, preparation, inputsHash, outputsHash }) {
-    const node = draft.read(name)
+  inputs_copied(transition, { node: name, preparation, inputsHash, outputsHash }) {
+    const node = transition.read(name)
     if (node.state !== 'preparing' || node.preparations !== preparation) {
       return stale(name, `preparation ${preparation}`)
     }
     const { kept } = node
     if (kept !== null && kept.inputsHash === inputsHash && kept.outputsHash === outputsHash) {
       const done: RunNode = { ...node, inputsHash, result: kept, cached: true }
-      draft.settle(done, { state: 'completed', reason: 'its inputs have not changed' })
-    } else start(draft, node, inputsHash)
+      transition.settle(done, { state: 'completed', reason: 'its inputs have not changed' })
+    } else start(transition, node, inputsHash)
     return undefined
   },
 
-  copy_failed(draft, { node: name, preparation, why, recoverable }) {
-    const node = draft.read(name)
+  copy_failed(transition, { node: name, preparation, why, recoverable }) {
+    const node = transition.read(name)
     if (node.state !== 'preparing' || node.preparations !== preparation) {
       return stale(name, `preparation ${preparation}`)
     }
-    fail(draft, { ...node, tries: node.tries + 1 }, { why, recoverable })
+    fail(transition, { ...node, tries: node.tries + 1 }, { why, recoverable })
     return undefined
   },
 
-  started(draft, { node: name, attempt }) {
-    const node = draft.read(name)
+  started(transition, { node: name, attempt }) {
+    const node = transition.read(name)
     if (node.state !== 'running' || node.attempt !== attempt) return stale(name, `attempt ${attempt}`)
     if (node.started) return refuse('DUPLICATE', `Attempt ${attempt} of ${name} has begun already`)
-    draft.write(awake(draft, begun(draft, node)))
+    transition.write(awake(transition, begun(transition, node)))
     return undefined
   },
 
-  status(draft, { node: name, attempt, state, progress, error }) {
-    const node = draft.read(name)
+  status(transition, { node: name, attempt, state, progress, error }) {
+    const node = transition.read(name)
     if (node.state !== 'running' || node.attempt !== attempt) return stale(name, `attempt ${attempt}`)
-    const seen: RunNode = { ...awake(draft, begun(draft, node)), progress: progress ?? node.progress }
+    const seen: RunNode = {
+      ...awake(transition, begun(transition, node)),
+      progress: progress ?? node.progress,
+    }
     switch (state) {
       case 'pending':
-        draft.write(seen)
+        transition.write(seen)
         break
       case 'running':
-        draft.write({ ...seen, said: 'running' })
+        transition.write({ ...seen, said: 'running' })
         break
       case 'completed':
-        claim(draft, seen)
+        claim(transition, seen)
         break
       case 'failed':
-        fail(draft, seen, {
+        fail(transition, seen, {
           why: error === null || error.message === '' ? 'it said that it failed' : error.message,
           recoverable: error?.recoverable ?? true,
           error,
@@ -138,68 +152,72 @@ export const working: Pick<
     return undefined
   },
 
-  active(draft, { node: name, attempt }) {
-    const node = draft.read(name)
+  active(transition, { node: name, attempt }) {
+    const node = transition.read(name)
     if (node.state !== 'running' || node.attempt !== attempt) return stale(name, `attempt ${attempt}`)
-    const seen = awake(draft, node)
-    if (seen !== node) draft.write(seen)
+    const seen = awake(transition, node)
+    if (seen !== node) transition.write(seen)
     return undefined
   },
 
   /** What an attempt has spent so far, in all; it may come late. */
-  metered(draft, { node: name, attempt, spent }) {
-    const node = draft.read(name)
+  metered(transition, { node: name, attempt, spent }) {
+    const node = transition.read(name)
     if (!node.attempts.some(({ number }) => number === attempt)) return stale(name, `attempt ${attempt}`)
     const attempts = node.attempts.map((one) => (one.number === attempt ? { ...one, spent } : one))
-    draft.write({ ...node, attempts })
+    transition.write({ ...node, attempts })
     return undefined
   },
 
-  exited(draft, { node: name, attempt, code, signal, lost, why }) {
-    const before = draft.read(name)
+  exited(transition, { node: name, attempt, code, signal, lost, why }) {
+    const before = transition.read(name)
     if (!before.alive || before.attempt !== attempt) return stale(name, `attempt ${attempt}`)
     const node: RunNode = { ...before, alive: false }
-    if (node.state === 'retrying' && node.due === null) draft.enqueue(node)
-    else if (node.state !== 'running') draft.write(node)
-    else if (lost) lose(draft, node, why)
-    else if (code !== 0) fail(draft, node, { why: why || howItEnded(code, signal), recoverable: true })
+    if (node.state === 'retrying' && node.due === null) transition.enqueue(node)
+    else if (node.state !== 'running') transition.write(node)
+    else if (lost) lose(transition, node, why)
+    else if (code !== 0) fail(transition, node, { why: why || howItEnded(code, signal), recoverable: true })
     // A plain command need not know status.json: its exit code speaks for it. Who has begun to use it must end with it.
-    else if (node.said === 'pending') claim(draft, begun(draft, node))
+    else if (node.said === 'pending') claim(transition, begun(transition, node))
     else {
       const unsaid = 'it ended without saying that it was done'
-      fail(draft, node, { why: why === '' ? unsaid : `${unsaid}: ${why}`, recoverable: true })
+      fail(transition, node, { why: why === '' ? unsaid : `${unsaid}: ${why}`, recoverable: true })
     }
     return undefined
   },
 
-  stalled(draft, { node: name }) {
-    const node = draft.read(name)
-    if (node.state !== 'running' || node.stallAt === null || node.stallAt > draft.now)
+  stalled(transition, { node: name }) {
+    const node = transition.read(name)
+    if (node.state !== 'running' || node.stallAt === null || node.stallAt > transition.now)
       return stale(name, 'that')
-    const seconds = Math.round(draft.agent(name).stallMs! / 1000)
-    fail(draft, node, { why: `no sign of life for ${seconds} s`, recoverable: true })
+    const seconds = Math.round(transition.agent(name).stallMs! / 1000)
+    fail(transition, node, { why: `no sign of life for ${seconds} s`, recoverable: true })
     return undefined
   },
 
-  timed_out(draft, { node: name }) {
-    const node = draft.read(name)
-    if (node.state !== 'running' || node.due === null || node.due.at > draft.now) return stale(name, 'that')
-    const seconds = Math.round(draft.agent(name).timeoutMs / 1000)
-    fail(draft, node, { why: `it was not done within ${seconds} s`, recoverable: true })
+  timed_out(transition, { node: name }) {
+    const node = transition.read(name)
+    if (node.state !== 'running' || node.due === null || node.due.at > transition.now)
+      return stale(name, 'that')
+    const seconds = Math.round(transition.agent(name).timeoutMs / 1000)
+    fail(transition, node, { why: `it was not done within ${seconds} s`, recoverable: true })
     return undefined
   },
 
-  validated(draft, { node: name, attempt, passed, evidence, outputs, outputsHash, summary, recoverable }) {
-    const node = draft.read(name)
+  validated(
+    transition,
+    { node: name, attempt, passed, evidence, outputs, outputsHash, summary, recoverable },
+  ) {
+    const node = transition.read(name)
     if (node.state !== 'validating' || node.attempt !== attempt) return stale(name, `validation ${attempt}`)
     if (!passed) {
       const broken = evidence.find(({ outcome }) => outcome === 'failed' || outcome === 'unavailable')
-      fail(draft, node, { why: broken?.text || 'its work was not accepted', recoverable, evidence })
+      fail(transition, node, { why: broken?.text || 'its work was not accepted', recoverable, evidence })
       return undefined
     }
-    const ended = endAttempt(node, draft.now, { outcome: 'completed', why: '', evidence })
+    const ended = endAttempt(node, transition.now, { outcome: 'completed', why: '', evidence })
     const result = { attempt, inputsHash: node.inputsHash!, outputsHash, outputs, summary }
-    draft.settle({ ...ended, result, progress: null }, { state: 'completed', reason: '' })
+    transition.settle({ ...ended, result, progress: null }, { state: 'completed', reason: '' })
     return undefined
   },
 }

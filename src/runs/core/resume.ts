@@ -1,6 +1,7 @@
+import type { Result } from '../../base/result.ts'
 import type { RunNode } from '../run.ts'
 import { createRun, type Run, type RunOptions } from './run-state.ts'
-import { type Refusal, refuse } from './transition.ts'
+import { type RunRefusal, refuse } from './transition.ts'
 
 export type Resumption = Omit<RunOptions, 'id'>
 
@@ -12,9 +13,11 @@ export type Resumption = Omit<RunOptions, 'id'>
 export function resumeRun(
   run: Run,
   { plan, now, attended = run.head.attended }: Resumption,
-): { ok: true; run: Run } | Refusal {
+): Result<Run, RunRefusal> {
   const { head } = run
-  if (head.outcome === null) return refuse('RUN_RUNS', `${head.id} has not ended`)
+  if (head.outcome === null) {
+    return { ok: false, error: refuse('RUN_RUNS', `${head.id} has not ended`) }
+  }
   const fresh = createRun({ id: head.id, plan, now, attended })
   for (const node of fresh.nodes.values()) {
     const before = run.nodes.get(node.name)
@@ -27,7 +30,7 @@ export function resumeRun(
     version: head.version + 1,
     lastQueued: head.lastQueued,
   }
-  return { ok: true, run: fresh }
+  return { ok: true, value: fresh }
 }
 
 /** The counters go on, so that no key of an effect ever stands for two. */

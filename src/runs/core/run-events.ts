@@ -2,19 +2,19 @@
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { isSettled, type RunNode } from '../run.ts'
 import { endAttempt } from './run-state.ts'
-import { type Draft, type Handlers, refuse } from './transition.ts'
+import { type Handlers, refuse, type Transition } from './transition.ts'
 
 /** After a restart an attempt has so much time at least: what it said meanwhile, and how it ended, is known by then. */
 const FOUND_WITHIN_MS = 10_000
 
-function cancel(draft: Draft, by: string, reason: string, timedOut: boolean): void {
-  draft.writeHead({ cancelled: { by, reason, at: draft.now, timedOut }, deadlineAt: null })
-  for (const { name } of draft.run.graph.plan.agents) {
-    const node = draft.read(name)
+function cancel(transition: Transition, by: string, reason: string, timedOut: boolean): void {
+  transition.writeHead({ cancelled: { by, reason, at: transition.now, timedOut }, deadlineAt: null })
+  for (const { name } of transition.run.graph.plan.agents) {
+    const node = transition.read(name)
     if (isSettled(node.state)) continue
-    if (node.state === 'asking') draft.add({ type: 'withdraw', node: name, ask: node.asks })
-    const ended = endAttempt(node, draft.now, { outcome: 'cancelled', why: reason })
-    draft.settle({ ...ended, progress: null }, { state: 'cancelled', reason })
+    if (node.state === 'asking') transition.add({ type: 'withdraw', node: name, ask: node.asks })
+    const ended = endAttempt(node, transition.now, { outcome: 'cancelled', why: reason })
+    transition.settle({ ...ended, progress: null }, { state: 'cancelled', reason })
   }
 }
 
@@ -22,56 +22,57 @@ export const wholeRun: Pick<
   Handlers,
   'begun' | 'restarted' | 'run_timed_out' | 'cancelled' | 'report_written' | 'report_failed'
 > = {
-  begun(draft) {
-    const { head, now } = draft
+  begun(transition) {
+    const { head, now } = transition
     if (head.begunAt !== null) return refuse('DUPLICATE', `${head.id} has begun already`)
-    const { agents, timeoutMs } = draft.run.graph.plan
-    draft.writeHead({ begunAt: now, deadlineAt: timeoutMs === null ? null : now + timeoutMs })
+    const { agents, timeoutMs } = transition.run.graph.plan
+    transition.writeHead({ begunAt: now, deadlineAt: timeoutMs === null ? null : now + timeoutMs })
     for (const { name } of agents) {
-      const node = draft.read(name)
-      if (node.waitingFor === 0) draft.enqueue(node)
+      const node = transition.read(name)
+      if (node.waitingFor === 0) transition.enqueue(node)
     }
     return undefined
   },
 
   /** Nobody watched for a while, so that silence means nothing. */
-  restarted(draft) {
-    for (const { name, stallMs } of draft.run.graph.plan.agents) {
-      const node = draft.read(name)
+  restarted(transition) {
+    for (const { name, stallMs } of transition.run.graph.plan.agents) {
+      const node = transition.read(name)
       if (node.state !== 'running' || node.due === null) continue
-      const at = Math.max(node.due.at, draft.now + FOUND_WITHIN_MS)
+      const at = Math.max(node.due.at, transition.now + FOUND_WITHIN_MS)
       const awake: RunNode = { ...node, due: { ...node.due, at } }
-      draft.write(stallMs === null ? awake : { ...awake, stallAt: draft.now + stallMs })
+      transition.write(stallMs === null ? awake : { ...awake, stallAt: transition.now + stallMs })
     }
     return undefined
   },
 
-  run_timed_out(draft) {
-    const { deadlineAt } = draft.head
-    if (deadlineAt === null || deadlineAt > draft.now) return refuse('STALE', 'The run has time left')
-    cancel(draft, ORCHESTRATOR, 'the run was not done in time', true)
+  run_timed_out(transition) {
+    const { deadlineAt } = transition.head
+    if (deadlineAt === null || deadlineAt > transition.now) return refuse('STALE', 'The run has time left')
+    cancel(transition, ORCHESTRATOR, 'the run was not done in time', true)
     return undefined
   },
 
-  cancelled(draft, { by, reason }) {
-    if (draft.head.cancelled !== null) return refuse('DUPLICATE', `${draft.head.id} was cancelled already`)
-    cancel(draft, by, reason, false)
+  cancelled(transition, { by, reason }) {
+    if (transition.head.cancelled !== null)
+      return refuse('DUPLICATE', `${transition.head.id} was cancelled already`)
+    cancel(transition, by, reason, false)
     return undefined
   },
 
-  report_written(draft, { round, unconsolidated }) {
-    if (!isOwed(draft, round)) return refuse('STALE', 'No such report is owed')
-    draft.writeHead({ reportOwed: false, ...(unconsolidated === undefined ? {} : { unconsolidated }) })
+  report_written(transition, { round, unconsolidated }) {
+    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is owed')
+    transition.writeHead({ reportOwed: false, ...(unconsolidated === undefined ? {} : { unconsolidated }) })
     return undefined
   },
 
-  report_failed(draft, { round, why }) {
-    if (!isOwed(draft, round)) return refuse('STALE', 'No such report is owed')
-    draft.writeHead({ reportOwed: false, reportFault: why })
+  report_failed(transition, { round, why }) {
+    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is owed')
+    transition.writeHead({ reportOwed: false, reportFault: why })
     return undefined
   },
 }
 
-function isOwed({ head }: Draft, round: number): boolean {
+function isOwed({ head }: Transition, round: number): boolean {
   return head.reportOwed && head.round === round
 }

@@ -118,9 +118,6 @@ export function outcomeOf({ settled, cancelled }: Pick<RunHead, 'settled' | 'can
   return settled.skipped > 0 ? 'partial' : 'completed'
 }
 
-/** What `orc run` exits with. */
-export const EXIT_CODE: Record<RunOutcome, number> = { completed: 0, failed: 9, partial: 10, cancelled: 11 }
-
 /** The last attempt, changed. */
 export function withAttempt(node: RunNode, changes: Partial<Attempt>): RunNode {
   const last = node.attempts.at(-1)

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../base/errors.ts'
+import type { Reduced } from '../../base/reduce.ts'
 import type { PlanAgent } from '../plan.ts'
 import { isSettled, NODE_TIMERS, type RunHead, type RunNode, type SettledState } from '../run.ts'
 import {
@@ -20,7 +21,7 @@ export interface Settlement {
 }
 
 /** One decision in the making: what it has changed so far lies over the run, which stays untouched. */
-export interface Draft {
+export interface Transition {
   readonly run: Run
   readonly now: number
   readonly head: RunHead
@@ -33,10 +34,10 @@ export interface Draft {
   enqueue(node: RunNode): void
   /** Ends a node, and decides on those that waited for it. */
   settle(node: RunNode, settlement: Settlement): void
-  conclude(): Decision
+  conclude(): RunReduced
 }
 
-export function openDraft(run: Run, now: number): Draft {
+export function beginTransition(run: Run, now: number): Transition {
   const changed = new Map<string, RunNode>()
   const fresh: string[] = []
   const effects: StoreEffect[] = []
@@ -127,12 +128,12 @@ export function openDraft(run: Run, now: number): Draft {
     effects.push({ type: 'run_ended', outcome })
   }
 
-  function conclude(): Decision {
+  function conclude(): RunReduced {
     if (head.outcome === null && head.begunAt !== null) fill()
     end()
     const nodes = [...changed.values()].filter((node) => node !== run.nodes.get(node.name))
     if (nodes.length === 0 && effects.length === 0 && head === run.head) {
-      return { ok: true, head, nodes: [], effects: [] }
+      return { ok: true, state: { head, nodes: [] }, effects: [] }
     }
     head = { ...head, version: run.head.version + 1 }
     const stored = [...effects, ...runTimer(), ...nodes.flatMap(timerEffects)]
@@ -140,7 +141,11 @@ export function openDraft(run: Run, now: number): Draft {
       ...effect,
       key: `${head.id}@${head.version}/${index}`,
     }))
-    return { ok: true, head, nodes, effects: [...keyed, ...nodes.flatMap(outsideEffects), ...report()] }
+    return {
+      ok: true,
+      state: { head, nodes },
+      effects: [...keyed, ...nodes.flatMap(outsideEffects), ...report()],
+    }
   }
 
   function runTimer(): StoreEffect[] {
@@ -223,27 +228,29 @@ export const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS
 
-export interface Refusal {
-  ok: false
+export interface RunRefusal {
   code: RefusalCode
   /** For the sender. */
   message: string
 }
 
-export interface Decision {
-  ok: true
+/**
+ * The part of a run that an event changed. A copy of the whole state for each event would make a run with ten thousand
+ * agents quadratic; `commit` applies the change.
+ */
+export interface RunChange {
   head: RunHead
-  /** Those that changed. */
   nodes: readonly RunNode[]
-  effects: readonly Effect[]
 }
 
-export function refuse(code: RefusalCode, message: string): Refusal {
-  return { ok: false, code, message }
+export type RunReduced = Reduced<RunChange, Effect, RunRefusal>
+
+export function refuse(code: RefusalCode, message: string): RunRefusal {
+  return { code, message }
 }
 
-/** Takes over what was decided. Without it the run is as it was, whatever became of the transaction. */
-export function commit(run: Run, { head, nodes }: Decision): void {
+/** Applies a change to the run in memory. */
+export function commit(run: Run, { head, nodes }: RunChange): void {
   run.head = head
   for (const node of nodes) {
     run.nodes.set(node.name, node)
@@ -253,6 +260,9 @@ export function commit(run: Run, { head, nodes }: Decision): void {
   for (const node of queued.sort((a, b) => a.queued! - b.queued!)) run.line.set(node.name, node.queued!)
 }
 
-/** Writes into the draft what an event changes, or refuses it. */
-export type Handler<T extends RunEventType> = (draft: Draft, event: RunEventOf<T>) => Refusal | undefined
+/** Writes into the transition what an event changes, or refuses it. */
+export type Handler<T extends RunEventType> = (
+  transition: Transition,
+  event: RunEventOf<T>,
+) => RunRefusal | undefined
 export type Handlers<T extends RunEventType = RunEventType> = { [K in T]: Handler<K> }

@@ -7,10 +7,10 @@ import { formatProblems, type Locate, type Problem, reportInto } from '../../yam
 import { checkShape } from '../../yaml/shape.ts'
 import { decodeUtf8 } from '../../yaml/utf8.ts'
 import { readYaml } from '../../yaml/yaml.ts'
-import { EDGE_POLICIES, type Plan, type PlanAgent } from '../plan.ts'
+import { EDGE_POLICIES, type Plan, type PlanAgent, type PlanTeam } from '../plan.ts'
 import { resolvePlan } from './resolve.ts'
 import { type AgentInput, type PlanInput, PlanSchema, planJsonSchema, SMALLEST } from './schema.ts'
-import { type Team, validatePlan } from './validate.ts'
+import { validatePlan } from './validate.ts'
 
 /** Enough for tens of thousands of agents. */
 const MAX_BYTES = 8 * 1024 * 1024
@@ -20,7 +20,7 @@ export interface PlanOptions {
   /** Where the plan itself has no name: that of its file. */
   readonly name?: string
   /** Who and which models there are in orc.yaml. Without it, these names are not checked. */
-  readonly team?: Team
+  readonly team?: PlanTeam
 }
 
 export type ReadPlan =

@@ -1,6 +1,5 @@
 import { foldName, RESERVED_NAMES } from '../../base/agent.ts'
 import { type Glob, globsMeet, matchesGlob, parseGlob } from '../../base/glob.ts'
-import type { SettingsProblem } from '../../base/settings-problem.ts'
 import { didYouMean } from '../../base/suggestion.ts'
 import type { Report } from '../../yaml/problem.ts'
 import {
@@ -10,23 +9,16 @@ import {
   MESSAGES,
   type Plan,
   type PlanAgent,
+  type PlanTeam,
   type Runner,
 } from '../plan.ts'
 import { ALL_OUTPUTS, UNDECLARED } from './resolve.ts'
-
-/** What orc.yaml has, where it is known. */
-export interface Team {
-  readonly agents?: readonly string[]
-  readonly models?: readonly string[]
-  /** What is wrong with the settings of a program, by whoever starts it. */
-  checkProgram?(runner: Extract<Runner, { kind: 'program' }>): readonly SettingsProblem[]
-}
 
 /** A suggestion costs a look at every name. */
 const SUGGESTIONS = 10
 
 /** What only shows when all agents are looked at. Each problem names its place; nothing starts while there is one. */
-export function validatePlan(plan: Plan, team: Team, report: Report): void {
+export function validatePlan(plan: Plan, team: PlanTeam, report: Report): void {
   checkNames(plan, report)
   checkDependencies(plan, report)
   checkFixers(plan, team, report)
@@ -102,7 +94,7 @@ function checkDependencies({ agents }: Plan, report: Report): void {
   }
 }
 
-function checkFixers(plan: Plan, { agents: members }: Team, report: Report): void {
+function checkFixers(plan: Plan, { agents: members }: PlanTeam, report: Report): void {
   const fixers = new Set(plan.fixers.map(({ name }) => name))
   for (const { name, runner } of plan.fixers) {
     if (runner.kind !== 'files') continue
@@ -128,7 +120,7 @@ function checkFixers(plan: Plan, { agents: members }: Team, report: Report): voi
 /** What `with` of a model may hold. */
 const MODEL_SETTINGS: ReadonlySet<string> = new Set(['prompt'])
 
-function checkTeam(plan: Plan, { agents, models, checkProgram }: Team, report: Report): void {
+function checkTeam(plan: Plan, { agents, models, checkProgram }: PlanTeam, report: Report): void {
   const check = (
     known: readonly string[] | undefined,
     name: string,

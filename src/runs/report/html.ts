@@ -1,6 +1,9 @@
+import { formatBytes } from '../../base/bytes.ts'
+import { formatDuration } from '../../base/durations.ts'
+import { formatSpent } from '../run.ts'
 import { graphSvg } from './graph-svg.ts'
 import type { AgentReport, RunReport } from './report.ts'
-import { bytesText, durationText, escapeHtml, OUTCOME_TEXT, shortened, spentText } from './text.ts'
+import { escapeHtml, OUTCOME_TEXT, shortened } from './text.ts'
 
 const SUMMARY_CHARACTERS = 8000
 const OUTPUTS_SHOWN = 200
@@ -48,9 +51,9 @@ function facts(report: RunReport): string {
     ['Run', `${report.id}${report.round > 1 ? `, round ${report.round}` : ''}`],
     ['Cancelled', report.cancelled ?? ''],
     ['Began', new Date(report.begunAt).toISOString()],
-    ['Took', durationText(report.elapsedMs)],
-    ['Work', durationText(report.workedMs)],
-    ['Spent', spentText(report.spent)],
+    ['Took', formatDuration(report.elapsedMs)],
+    ['Work', formatDuration(report.workedMs)],
+    ['Spent', formatSpent(report.spent)],
     ['Longest chain', report.criticalPath.length > 1 ? shortened(report.criticalPath.join(' → '), 1000) : ''],
   ]
   const shown = entries.filter(([, text]) => text !== '')
@@ -61,8 +64,8 @@ function table({ agents, elapsedMs }: RunReport): string {
   const rows = agents.map(
     ({ name, state, cached, from, to, workedMs, attempts, spent }) =>
       `<tr><th scope="row">${escapeHtml(name)}</th><td class="${state}">${state}${cached ? ' before' : ''}</td>` +
-      `<td class="number">${attempts.length === 0 ? '' : durationText(workedMs)}</td>` +
-      `<td class="number">${attempts.length || ''}</td><td>${escapeHtml(spentText(spent))}</td>` +
+      `<td class="number">${attempts.length === 0 ? '' : formatDuration(workedMs)}</td>` +
+      `<td class="number">${attempts.length || ''}</td><td>${escapeHtml(formatSpent(spent))}</td>` +
       `<td class="time">${bar(from, to, elapsedMs)}</td></tr>`,
   )
   return `<table><thead><tr><th>Agent</th><th>State</th><th class="number">Work</th><th class="number">Attempts</th><th>Spent</th><th>When</th></tr></thead><tbody>
@@ -82,7 +85,7 @@ function article(agent: AgentReport): string {
     .slice(0, OUTPUTS_SHOWN)
     .map(
       ({ path, bytes, sha256 }) =>
-        `<li title="${escapeHtml(sha256)}">${escapeHtml(path)} <small>${bytesText(bytes)}</small></li>`,
+        `<li title="${escapeHtml(sha256)}">${escapeHtml(path)} <small>${formatBytes(bytes)}</small></li>`,
     )
   const rest = outputs.length - files.length
   const failed = attempts

@@ -1,6 +1,9 @@
+import { formatBytes } from '../../base/bytes.ts'
+import { formatDuration } from '../../base/durations.ts'
 import { MAX_EDGES, mermaidOf } from '../plan/draw-graph.ts'
+import { formatSpent } from '../run.ts'
 import type { AgentReport, RunReport } from './report.ts'
-import { bytesText, durationText, OUTCOME_TEXT, shortened, spentText, visible } from './text.ts'
+import { OUTCOME_TEXT, shortened, visible } from './text.ts'
 
 const SUMMARY_CHARACTERS = 8000
 const OUTPUTS_SHOWN = 50
@@ -14,8 +17,8 @@ export function markdownReport(report: RunReport): string {
     ['Outcome', outcome === null ? 'it goes on' : `**${outcome}**. ${OUTCOME_TEXT[outcome]}`],
     ['Cancelled', report.cancelled === null ? '' : inline(report.cancelled)],
     ['Began', new Date(report.begunAt).toISOString()],
-    ['Took', `${durationText(report.elapsedMs)}, ${durationText(report.workedMs)} of work`],
-    ['Spent', spentText(report.spent)],
+    ['Took', `${formatDuration(report.elapsedMs)}, ${formatDuration(report.workedMs)} of work`],
+    ['Spent', formatSpent(report.spent)],
     ['Longest chain', criticalPath.length > 1 ? inline(shortened(criticalPath.join(' → '), 1000)) : ''],
   ]
   return [
@@ -48,9 +51,9 @@ function row({ name, state, cached, dependsOn, workedMs, attempts, spent }: Agen
     inline(name),
     cached ? `${state} before` : state,
     inline(shown),
-    attempts.length === 0 ? '' : durationText(workedMs),
+    attempts.length === 0 ? '' : formatDuration(workedMs),
     attempts.length === 0 ? '' : String(attempts.length),
-    spentText(spent),
+    formatSpent(spent),
   ]
   return `| ${cells.join(' | ')} |`
 }
@@ -60,7 +63,7 @@ function section(agent: AgentReport): string[] {
   const failed = attempts.filter(({ outcome }) => outcome === 'failed' || outcome === 'lost')
   const files = outputs
     .slice(0, OUTPUTS_SHOWN)
-    .map(({ path, bytes }) => `- ${inline(path)} (${bytesText(bytes)})`)
+    .map(({ path, bytes }) => `- ${inline(path)} (${formatBytes(bytes)})`)
   const rest = outputs.length - files.length
   return [
     '',

@@ -1,25 +1,4 @@
-import type { RunOutcome, Spent } from '../run.ts'
-
-export function durationText(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  const seconds = ms / 1000
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
-}
-
-/** Empty where nothing is known to have been spent. */
-export function spentText({ cost, inputTokens, outputTokens }: Spent): string {
-  const tokens = inputTokens + outputTokens
-  if (tokens === 0 && cost === null) return ''
-  return cost === null ? `${tokens} tokens` : `${cost.toFixed(cost < 1 ? 4 : 2)} (${tokens} tokens)`
-}
-
-export function bytesText(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`
-  return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`
-}
+import type { RunOutcome } from '../run.ts'
 
 export const OUTCOME_TEXT: Record<RunOutcome, string> = {
   completed: 'Every agent completed its work.',

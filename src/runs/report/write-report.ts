@@ -1,12 +1,7 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
-import { keepOutbox, type NewFolder } from '../../workspaces/outbox.ts'
-import { attempt, errnoOf, type Outcome } from '../../workspaces/problem.ts'
-import { type Directory, openDirectory } from '../../workspaces/safe-fs/directory.ts'
-import { replaceFile } from '../../workspaces/safe-fs/write-file.ts'
-import { removeFolder } from '../../workspaces/workspaces.ts'
+import { keepOutbox } from '../../workspaces/outbox.ts'
+import { removeFolder, replaceFiles, type WorkspaceResult } from '../../workspaces/workspaces.ts'
 import { DISK_FULL, type Driver } from '../driver.ts'
 import type { Result } from '../run.ts'
 import { outputsOf, workspaceOf } from '../run-folder.ts'
@@ -39,15 +34,13 @@ export function createReporting(clock: Clock) {
     const { state, result } = driver.run.nodes.get(name)!
     if (state !== 'completed' || result === null) return undefined
     const other: string[] = []
-    const copied = await inOutputs(driver.place, name, (to) =>
-      copyFromOutbox(driver, name, to, result, references, other, signal),
-    )
+    const copied = await copyFromOutbox(driver, name, result, references, other, signal)
     if (copied.ok && other.length === 0) return undefined
     if (copied.ok) {
       const shown = other.sort().slice(0, 10).join(', ')
       return told(driver, name, `what is in _outputs/${name} is not what was validated: ${shown}`)
     }
-    const { code, message } = copied.problems[0]!
+    const { code, message } = copied.error[0]!
     if (code !== 'disk_full') return told(driver, name, `its outputs are not in _outputs: ${message}`)
     return { isFull: true, text: message }
   }
@@ -56,33 +49,35 @@ export function createReporting(clock: Clock) {
   async function copyFromOutbox(
     driver: Driver,
     name: string,
-    to: NewFolder,
     result: Result,
     references: Map<string, readonly object[]>,
     other: string[],
     signal: AbortSignal,
-  ): Promise<Outcome<unknown>> {
+  ): Promise<WorkspaceResult<unknown>> {
     const workspace = workspaceOf(driver.place, name)
     const missing = new Map(result.outputs.map(({ path, sha256 }) => [path, sha256]))
     const large: object[] = []
-    const copied = await keepOutbox(workspace, to, {
-      limits: DEFAULT_LIMITS,
-      signal,
-      copied(path, sha256) {
-        if (missing.get(`outbox/${path}`) !== sha256) other.push(path)
-        missing.delete(`outbox/${path}`)
+    const copied = await keepOutbox(
+      workspace,
+      { parent: outputsOf(driver.place), name },
+      {
+        signal,
+        copied(path, sha256) {
+          if (missing.get(`outbox/${path}`) !== sha256) other.push(path)
+          missing.delete(`outbox/${path}`)
+        },
+        stays(path) {
+          missing.delete(`outbox/${path}`)
+          const made = result.outputs.find((one) => one.path === `outbox/${path}`)
+          large.push({
+            path: join(workspace, 'outbox', path),
+            size: made?.bytes,
+            sha256: made?.sha256,
+            instead_of: `${name}/${path}`,
+          })
+        },
       },
-      stays(path) {
-        missing.delete(`outbox/${path}`)
-        const made = result.outputs.find((one) => one.path === `outbox/${path}`)
-        large.push({
-          path: join(workspace, 'outbox', path),
-          size: made?.bytes,
-          sha256: made?.sha256,
-          instead_of: `${name}/${path}`,
-        })
-      },
-    })
+    )
     if (!copied.ok) return copied
     if (large.length > 0) references.set(name, large)
     other.push(...[...missing.keys()].map((path) => path.slice('outbox/'.length)))
@@ -156,52 +151,12 @@ async function writeFiles(
   references: readonly object[],
   files: Readonly<Record<string, string>>,
 ): Promise<Fault | undefined> {
-  const written = await attempt('the report', () => {
-    mkdirSync(place, { recursive: true })
-    // No agent has a name with a dot.
-    if (references.length > 0) {
-      const text = `${JSON.stringify({ references }, null, 2)}\n`
-      within(openOutputs(place), (outputs) => replaceFile(outputs, 'references.json', text, 0o644))
-    }
-    within(openDirectory(place), (folder) => {
-      for (const [name, text] of Object.entries(files)) replaceFile(folder, name, text, 0o644)
-    })
-  })
+  const text = `${JSON.stringify({ references }, null, 2)}\n`
+  // Cannot collide with the folder of an agent: names of agents have no dot.
+  const listed =
+    references.length === 0 ? undefined : await replaceFiles(outputsOf(place), { 'references.json': text })
+  const written = listed?.ok === false ? listed : await replaceFiles(place, files)
   if (written.ok) return undefined
-  const { code, message } = written.problems[0]!
+  const { code, message } = written.error[0]!
   return { isFull: code === 'disk_full', text: message }
-}
-
-function within(folder: Directory, work: (folder: Directory) => void) {
-  try {
-    work(folder)
-  } finally {
-    folder.close()
-  }
-}
-
-async function inOutputs<T>(
-  place: string,
-  name: string,
-  work: (to: NewFolder) => Promise<Outcome<T>>,
-): Promise<Outcome<T>> {
-  const opened = await attempt('_outputs', () => openOutputs(place))
-  if (!opened.ok) return opened
-  try {
-    return await work({ parent: opened.value, name })
-  } finally {
-    opened.value.close()
-  }
-}
-
-/** Held open, for agents can write beside it: what is reached through it is never where a link leads. */
-function openOutputs(place: string): Directory {
-  const path = outputsOf(place)
-  try {
-    return openDirectory(path, { shown: '_outputs' })
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error
-    mkdirSync(path, { recursive: true })
-    return openDirectory(path, { shown: '_outputs' })
-  }
 }

@@ -3,8 +3,10 @@ import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/ca
 import { formatEvent, startEventStream } from '../../api/http/event-stream.ts'
 import { isInTeam } from '../../api/http/follow.ts'
 import { AppError } from '../../base/errors.ts'
+import { readOutput } from '../../workspaces/outbox.ts'
+import type { FilePart } from '../../workspaces/workspaces.ts'
 import type { RunNode } from '../run.ts'
-import { type FileEnd, readRunLog, readRunOutput, watchRunLog } from '../run-folder.ts'
+import { readRunLog, watchRunLog, workspaceOf } from '../run-folder.ts'
 import { namedRun } from './runs.ts'
 
 /** As much as a page shows at once; the file itself is in the workspace. */
@@ -70,7 +72,11 @@ export const showRunOutput: RouteHandler<'runOutput'> = async (desk, call) => {
   const { path } = call.query
   if (!(node.result?.outputs ?? []).some((output) => output.path === path))
     throw new AppError('NOT_FOUND', `${node.name} has no output ${path.slice(0, 200)}`)
-  return shown(desk, readRunOutput(place, node.name, path, MOST_BYTES), `${path} is not there any more`)
+  return shown(
+    desk,
+    readOutput(workspaceOf(place, node.name), path, MOST_BYTES),
+    `${path} is not there any more`,
+  )
 }
 
 async function namedNode(desk: Desk, call: Call): Promise<{ place: string; node: RunNode }> {
@@ -80,7 +86,7 @@ async function namedNode(desk: Desk, call: Call): Promise<{ place: string; node:
   throw new AppError('NOT_FOUND', `The run has no agent ${call.params.agent!.slice(0, 100)}`)
 }
 
-function shown({ engine }: Desk, end: FileEnd | undefined, otherwise: string) {
+function shown({ engine }: Desk, end: FilePart | undefined, otherwise: string) {
   if (end === undefined) throw new AppError('NOT_FOUND', otherwise)
   return { text: engine.redact(end.text), bytes: end.bytes, cut: end.isCut }
 }

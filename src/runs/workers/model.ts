@@ -7,11 +7,9 @@ import type { Team } from '../../commands/team.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
 import type { ModelFailure, Models, ObjectCall, Spending } from '../../llm/llm.ts'
 import type { Asking } from '../../tasks/validation/judge-prompt.ts'
-import { readInbox } from '../../workspaces/inbox.ts'
-import { openPart } from '../../workspaces/safe-fs/directory.ts'
-import { splitPath } from '../../workspaces/safe-fs/entry-name.ts'
-import { makeFolders, replaceFile } from '../../workspaces/safe-fs/write-file.ts'
+import { writeOutputs } from '../../workspaces/outbox.ts'
 import { updateStatus } from '../../workspaces/status.ts'
+import { readInbox } from '../../workspaces/workspaces.ts'
 import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
 export interface ModelWorkersOptions {
@@ -32,7 +30,7 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
     const call = meter.ownCall('run')
     if (call === undefined) return 'the service may not spend more (limits.spend)'
     const inbox = await readInbox(workspace)
-    if (!inbox.ok) return inbox.problems[0]!.message
+    if (!inbox.ok) return inbox.error[0]!.message
     const { instructions, files } = inbox.value
     const all: Spending[] = []
     const { prompt } = runner.with
@@ -51,8 +49,8 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
     )
     if (signal.aborted) return 'it was stopped'
     if (!answer.ok) return `${runner.model} failed (${answer.code}): ${answer.message}`
-    const problem = writeAnswer(workspace, answer.files)
-    if (problem !== undefined) return problem
+    const written = await writeOutputs(workspace, answer.files)
+    if (!written.ok) return `its answer cannot be written: ${written.error[0]!.message}`
     port.reported('completed', answer.summary)
     return undefined
   }
@@ -108,29 +106,6 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
     },
     // A request does not outlive the service that made it.
     find: () => undefined,
-  }
-}
-
-function writeAnswer(
-  workspace: string,
-  files: readonly { path: string; content: string }[],
-): string | undefined {
-  const outbox = openPart(workspace, 'outbox')
-  try {
-    for (const { path, content } of files) {
-      const split = splitPath(path.replace(/^outbox\//, ''))
-      if ('why' in split) return `it named a file that cannot be: ${path.slice(0, 100)} ${split.why}`
-      const above = split.segments.slice(0, -1)
-      const folder = above.length === 0 ? outbox : makeFolders(outbox, above)
-      try {
-        replaceFile(folder, split.segments.at(-1)!, content.toWellFormed(), 0o644)
-      } finally {
-        if (folder !== outbox) folder.close()
-      }
-    }
-    return undefined
-  } finally {
-    outbox.close()
   }
 }
 

@@ -5,8 +5,16 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { Header, Pax } from 'tar'
-import { formatBytes, type Limits } from '../limits.ts'
-import { attempt, type Outcome, type Problem, ProblemError, problemOf, refuse } from '../problem.ts'
+import { formatBytes } from '../../base/bytes.ts'
+import type { Limits } from '../limits.ts'
+import {
+  attempt,
+  ProblemError,
+  problemOf,
+  refuse,
+  type WorkspaceProblem,
+  type WorkspaceResult,
+} from '../problem.ts'
 import { type Directory, openDirectory } from '../safe-fs/directory.ts'
 import { type Pace, startPace } from '../safe-fs/pace.ts'
 import { type Found, openFound, selectFiles } from '../safe-fs/select-files.ts'
@@ -33,7 +41,7 @@ export interface ArchiveWanted {
 /** The files of a folder that an archive will hold, and those that it cannot. */
 export interface ListedFolder extends ArchivedFolder {
   readonly files: readonly Found[]
-  readonly leftOut: readonly Problem[]
+  readonly leftOut: readonly WorkspaceProblem[]
 }
 
 const BLOCK = 512
@@ -44,7 +52,7 @@ const readPiece = promisify(read)
 export function listArchive(
   folders: readonly ArchivedFolder[],
   { file, limits, signal }: Pick<ArchiveWanted, 'file' | 'limits' | 'signal'>,
-): Promise<Outcome<readonly ListedFolder[]>> {
+): Promise<WorkspaceResult<readonly ListedFolder[]>> {
   return attempt(file, async () => {
     const pace = startPace(signal)
     const listed: ListedFolder[] = []
@@ -57,7 +65,7 @@ export function listArchive(
  * A .tar.gz of regular files only, and how many there are. Read as carefully as what is copied, in pieces, and whole or not
  * there at all.
  */
-export function writeArchive(wanted: ArchiveWanted): Promise<Outcome<number>> {
+export function writeArchive(wanted: ArchiveWanted): Promise<WorkspaceResult<number>> {
   const { file, folders, limits, signal, texts = [] } = wanted
   const draft = join(dirname(file), temporaryName(basename(file)))
   return attempt(file, async () => {

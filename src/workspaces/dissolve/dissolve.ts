@@ -1,36 +1,37 @@
 import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readAttempts } from '../attempts.ts'
-import type { Limits } from '../limits.ts'
+import { DEFAULT_LIMITS, type Limits } from '../limits.ts'
 import { type AgentFolder, collectOutbox, copySideBySide } from '../outbox.ts'
 import {
   attempt,
   errnoOf,
   failed,
   nameProblems,
-  type Outcome,
-  type Problem,
   ProblemError,
   problem,
   problemOf,
   refuse,
+  type WorkspaceProblem,
+  type WorkspaceResult,
 } from '../problem.ts'
 import { type Directory, openDirectory } from '../safe-fs/directory.ts'
 import { startPace } from '../safe-fs/pace.ts'
-import { naming, removeTree } from '../safe-fs/remove-tree.ts'
+import { naming, removeFolder, removeTree } from '../safe-fs/remove-tree.ts'
 import { temporaryName } from '../safe-fs/write-file.ts'
 import { readStatus } from '../status.ts'
-import { removeFolder } from '../workspaces.ts'
 import { type FoundWorktree, WORKTREE } from '../worktree/open-worktree.ts'
 import { findUnmerged } from '../worktree/unsaved-work.ts'
 import { releaseWorktree } from '../worktree/worktree.ts'
 import { listArchive, writeArchive } from './archive.ts'
 import { type AgentRecord, formatReport, unmergedLines } from './report.ts'
 
+export type { AgentRecord }
+
 export interface DissolvedAgent extends AgentFolder {
   readonly worktree?: FoundWorktree | undefined
   /** Worktrees that could not be checked, each with the reason. */
-  readonly unseenWorktrees?: readonly Problem[]
+  readonly unseenWorktrees?: readonly WorkspaceProblem[]
   /** Its state, if the caller knows better than its status.json. */
   readonly state?: string
   readonly isRunning: boolean
@@ -39,7 +40,7 @@ export interface DissolvedAgent extends AgentFolder {
 export interface DissolveWanted {
   readonly title: string
   readonly agents: readonly DissolvedAgent[]
-  readonly limits: Limits
+  readonly limits?: Limits
   /** A new file for the report. */
   readonly reportFile?: string
   /** A new .tar.gz with the report and each agent's folder, without workspace/ and worktree/. */
@@ -55,13 +56,17 @@ export interface Dissolved {
   readonly report: string
   readonly agents: readonly AgentRecord[]
   /** Files that neither the archive nor the kept outputs hold, each with the reason. */
-  readonly leftOut: readonly Problem[]
+  readonly leftOut: readonly WorkspaceProblem[]
   /** Branches with commits that are on no other one. */
   readonly branchesKept: readonly string[]
 }
 
 /** Reads what each agent did, without changing anything: for the report, and to find unsaved work. */
-export async function surveyAgents({ agents, limits, signal }: DissolveWanted): Promise<AgentRecord[]> {
+export async function surveyAgents({
+  agents,
+  limits = DEFAULT_LIMITS,
+  signal,
+}: Pick<DissolveWanted, 'agents' | 'limits' | 'signal'>): Promise<AgentRecord[]> {
   return Promise.all(
     agents.map(async ({ name, workspace, worktree, unseenWorktrees = [], state }) => {
       const status = readStatus(workspace)
@@ -70,12 +75,12 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
       const unmerged = worktree === undefined ? undefined : await findUnmerged(worktree)
       const unseen = [
         ...unseenWorktrees,
-        ...(unmerged?.ok === false ? unmerged.problems : []),
+        ...(unmerged?.ok === false ? unmerged.error : []),
         ...(unmerged?.ok && unmerged.value.unseen !== undefined ? [unmerged.value.unseen] : []),
       ]
       const problems = [
-        ...(status.ok ? [] : [status.problem]),
-        ...[outbox, attempts].flatMap((outcome) => (outcome.ok ? [] : outcome.problems)),
+        ...(status.ok ? [] : [status.error]),
+        ...[outbox, attempts].flatMap((outcome) => (outcome.ok ? [] : outcome.error)),
         ...(outbox.ok ? [outbox.value.summaryProblem ?? []].flat() : []),
         ...[outbox.ok ? outbox.value : undefined, ...(attempts.ok ? attempts.value : [])].flatMap(
           (reported) => reported?.errorReportProblem ?? [],
@@ -84,8 +89,8 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
       ]
       return {
         name,
-        state: state ?? (status.ok ? status.status.state : 'unknown'),
-        status: status.ok ? status.status : undefined,
+        state: state ?? (status.ok ? status.value.status.state : 'unknown'),
+        status: status.ok ? status.value.status : undefined,
         outbox: outbox.ok ? outbox.value : undefined,
         attempts: attempts.ok ? attempts.value : [],
         unmerged: unmerged?.ok ? [unmerged.value] : [],
@@ -100,7 +105,7 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
  * Writes the report, the archive and the outputs, and then removes the workspaces. Refuses while an agent runs, and before
  * unsaved work is lost. If it fails or is aborted before the removal, everything is as it was.
  */
-export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolved>> {
+export async function dissolve(wanted: DissolveWanted): Promise<WorkspaceResult<Dissolved>> {
   const { title, agents, allowLoss = false, signal } = wanted
   try {
     const records = await surveyAgents(wanted)
@@ -125,7 +130,11 @@ export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolve
   }
 }
 
-function objections({ name, isRunning }: DissolvedAgent, record: AgentRecord, allowLoss: boolean): Problem[] {
+function objections(
+  { name, isRunning }: DissolvedAgent,
+  record: AgentRecord,
+  allowLoss: boolean,
+): WorkspaceProblem[] {
   if (isRunning) return [problem('invalid', name, 'is still running: stop it first')]
   if (allowLoss) return []
   // Ignored files are often large and can be generated again: the report lists them, and they stop nothing.
@@ -161,14 +170,18 @@ async function prepareRemoval(wanted: DissolveWanted, report: string) {
 }
 
 /** `made` collects the new files and folders. */
-async function writeRecord(wanted: DissolveWanted, report: string, made: string[]): Promise<Problem[]> {
-  const { agents, limits, reportFile, archive, keepOutputsIn, signal } = wanted
+async function writeRecord(
+  wanted: DissolveWanted,
+  report: string,
+  made: string[],
+): Promise<WorkspaceProblem[]> {
+  const { agents, limits = DEFAULT_LIMITS, reportFile, archive, keepOutputsIn, signal } = wanted
   for (const file of [reportFile, archive, keepOutputsIn]) {
     if (file !== undefined && existsSync(file)) refuse('exists', file, 'exists already: move it away first')
   }
   const options = { limits, ...(signal === undefined ? {} : { signal }) }
-  const leftOut: Problem[] = []
-  const leaveOut = (place: string, problems: readonly Problem[]) => {
+  const leftOut: WorkspaceProblem[] = []
+  const leaveOut = (place: string, problems: readonly WorkspaceProblem[]) => {
     if (problems.length > 0 && !wanted.allowLoss) {
       refuse(
         'invalid',
@@ -203,9 +216,9 @@ async function writeRecord(wanted: DissolveWanted, report: string, made: string[
   return leftOut
 }
 
-function mustHave<T>(outcome: Outcome<T>): T {
+function mustHave<T>(outcome: WorkspaceResult<T>): T {
   if (outcome.ok) return outcome.value
-  throw new ProblemError(outcome.problems[0]!)
+  throw new ProblemError(outcome.error[0]!)
 }
 
 /** Leaves no part of a report on a full disk, and overwrites nothing. */
@@ -252,14 +265,14 @@ function moveAside(agents: readonly DissolvedAgent[]): MovedAside[] {
 }
 
 /** Not abortable: a workspace without its name is of no use. Returns a problem for each folder that is not removed completely. */
-async function removeAside(moved: readonly MovedAside[]): Promise<Problem[]> {
-  const remains: Problem[] = []
+async function removeAside(moved: readonly MovedAside[]): Promise<WorkspaceProblem[]> {
+  const remains: WorkspaceProblem[] = []
   for (const { parent, name, aside } of moved) {
     const place = join(parent.shown, aside)
     const removed = await attempt(place, () => removeTree(parent, aside, startPace()))
     parent.close()
     if (removed.ok) continue
-    const why = nameProblems(removed.problems)
+    const why = nameProblems(removed.error)
     remains.push(problem('half_removed', place, `still holds a part of ${name}: ${why}`))
   }
   return remains

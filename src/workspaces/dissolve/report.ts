@@ -1,7 +1,7 @@
+import { formatBytes } from '../../base/bytes.ts'
 import type { Attempt } from '../attempts.ts'
-import { formatBytes } from '../limits.ts'
 import type { Outbox } from '../outbox.ts'
-import type { Problem } from '../problem.ts'
+import type { WorkspaceProblem } from '../problem.ts'
 import { showName } from '../safe-fs/entry-name.ts'
 import type { Status } from '../status.ts'
 import { nameCommits, nameFiles, type UnmergedWork } from '../worktree/unsaved-work.ts'
@@ -16,8 +16,8 @@ export interface AgentRecord {
   /** The work in its worktree, if it has one. */
   readonly unmerged: readonly UnmergedWork[]
   /** Why a worktree, or the files in it, could not be checked. */
-  readonly unseen: readonly Problem[]
-  readonly problems: readonly Problem[]
+  readonly unseen: readonly WorkspaceProblem[]
+  readonly problems: readonly WorkspaceProblem[]
 }
 
 const LONGEST_SUMMARY = 4000

@@ -10,7 +10,8 @@ import {
   openSync,
   readdirSync,
 } from 'node:fs'
-import { errnoOf, type Problem, ProblemError, problem, problemOf } from '../problem.ts'
+import type { Result } from '../../base/result.ts'
+import { errnoOf, ProblemError, problem, problemOf, type WorkspaceProblem } from '../problem.ts'
 import { faultOf, isPlainName, showName } from './entry-name.ts'
 
 /**
@@ -116,7 +117,7 @@ export function lookAt(directory: Directory, name: string | Buffer): BigIntStats
   return lstatSync(directory.at(name), { bigint: true, throwIfNoEntry: false })
 }
 
-export type Opened<T> = { ok: true; value: T } | { ok: false; problem: Problem }
+export type Opened<T> = Result<T, WorkspaceProblem>
 
 /** A folder inside an open one; never what a link leads to. */
 export function openFolder(
@@ -134,7 +135,7 @@ export function openFolder(
       return { ok: true, value: directoryOf(direct, path, shown, true, parent) }
     }
     const seen = lookAt(parent, name)
-    if (seen === undefined) return refused(problem('missing', shown, 'is not there'))
+    if (seen === undefined) return refused(problem('missing', shown, 'does not exist'))
     if (!seen.isDirectory()) return refused(notAFolder(shown, seen))
     const fd = openSync(path, FOLDER)
     const opened = directoryOf(fd, Buffer.from(path), shown, parent.throughDescriptor, parent)
@@ -161,7 +162,7 @@ export function openPart(workspace: string, name: string, shown: string = name):
   const root = openDirectory(workspace, { shown: '' })
   try {
     const opened = openFolder(root, name, shown)
-    if (!opened.ok) throw new ProblemError(opened.problem)
+    if (!opened.ok) throw new ProblemError(opened.error)
     return opened.value
   } finally {
     root.close()
@@ -191,7 +192,7 @@ export function openFile(directory: Directory, name: string): Opened<OpenFile> {
   const shown = showIn(directory, name)
   try {
     const seen = lookAt(directory, name)
-    if (seen === undefined) return refused(problem('missing', shown, 'is not there'))
+    if (seen === undefined) return refused(problem('missing', shown, 'does not exist'))
     // Not even opened: to open a device can have effects.
     if (!seen.isFile()) return refused(notAFile(shown, seen))
     return openSeen(directory, name, seen)
@@ -216,9 +217,9 @@ export function openSeen(directory: Directory, name: string, seen: BigIntStats):
 }
 
 /** The problem with an entry that is neither a regular file nor a folder. */
-export function trapOf(shown: string, stat: BigIntStats): Problem | undefined {
+export function trapOf(shown: string, stat: BigIntStats): WorkspaceProblem | undefined {
   if (stat.isSymbolicLink()) {
-    return problem('symbolic_link', shown, 'is a symbolic link, and links are not followed')
+    return problem('symbolic_link', shown, 'is a symbolic link, which is not followed')
   }
   if (stat.isFIFO()) return problem('special_file', shown, 'is a named pipe')
   if (stat.isSocket()) return problem('special_file', shown, 'is a socket')
@@ -226,27 +227,27 @@ export function trapOf(shown: string, stat: BigIntStats): Problem | undefined {
   return undefined
 }
 
-function notAFile(shown: string, stat: BigIntStats): Problem {
-  return trapOf(shown, stat) ?? problem('not_a_file', shown, 'is a folder and not a file')
+function notAFile(shown: string, stat: BigIntStats): WorkspaceProblem {
+  return trapOf(shown, stat) ?? problem('not_a_file', shown, 'is a folder, not a file')
 }
 
-function notAFolder(shown: string, stat: BigIntStats): Problem {
-  return trapOf(shown, stat) ?? problem('not_a_folder', shown, 'is a file and not a folder')
+function notAFolder(shown: string, stat: BigIntStats): WorkspaceProblem {
+  return trapOf(shown, stat) ?? problem('not_a_folder', shown, 'is a file, not a folder')
 }
 
-function changed(shown: string): Problem {
-  return problem('changed', shown, 'was exchanged for something else while it was being opened')
+function changed(shown: string): WorkspaceProblem {
+  return problem('changed', shown, 'was replaced while it was being opened')
 }
 
 /** The entry existed a moment ago, so a missing or different one is a change. */
-function sincePresent(error: unknown, shown: string): Problem {
+function sincePresent(error: unknown, shown: string): WorkspaceProblem {
   const code = errnoOf(error)
   const isGone = code === 'ENOENT' || code === 'ELOOP' || code === 'ENOTDIR' || code === 'ENXIO'
   return isGone ? changed(shown) : problemOf(error, shown)
 }
 
-function refused(found: Problem): { ok: false; problem: Problem } {
-  return { ok: false, problem: found }
+function refused(found: WorkspaceProblem): { ok: false; error: WorkspaceProblem } {
+  return { ok: false, error: found }
 }
 
 /** Node's types do not know that names can come as bytes. */

@@ -1,3 +1,5 @@
+import type { Result } from '../../base/result.ts'
+
 /** Names of files that agents chose. Anything may be in them but a slash and a zero byte. */
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -34,22 +36,22 @@ export function readName(bytes: Buffer): ReadName {
 /** The problem with one name from a plan or a caller. */
 export function faultOf(name: string): string | undefined {
   if (isPlainName(name)) return undefined
-  if (name === '' || name === '.' || name === '..') return 'has a name that is no name'
+  if (name === '' || name === '.' || name === '..') return 'has an empty name or a name of dots'
   if (name.includes('/')) return 'has a slash in its name'
   if (!name.isWellFormed()) return 'has a name that is not UTF-8'
   if (UNPRINTABLE.test(name)) return 'has control characters in its name'
-  if (Buffer.byteLength(name) > LONGEST_NAME) return 'has too long a name'
+  if (Buffer.byteLength(name) > LONGEST_NAME) return 'has a name that is too long'
   return undefined
 }
 
 /** The segments of a relative path that a plan gives, or what is wrong with it. */
-export function splitPath(path: string): { segments: string[] } | { why: string } {
-  if (path.startsWith('/')) return { why: 'is not a path below the workspace' }
-  if (path.includes('\\')) return { why: 'has a backslash in it' }
+export function splitPath(path: string): Result<string[], string> {
+  if (path.startsWith('/')) return { ok: false, error: 'is not a path below the workspace' }
+  if (path.includes('\\')) return { ok: false, error: 'has a backslash in it' }
   const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')
-  if (segments.includes('..')) return { why: 'leads out of the workspace' }
+  if (segments.includes('..')) return { ok: false, error: 'leads out of the workspace' }
   const why = segments.map(faultOf).find((fault) => fault !== undefined)
-  return why === undefined ? { segments } : { why }
+  return why === undefined ? { ok: true, value: segments } : { ok: false, error: why }
 }
 
 /** Escapes a name for messages: always one line. */

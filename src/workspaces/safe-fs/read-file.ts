@@ -1,9 +1,10 @@
 import { createHash, hash } from 'node:crypto'
 import { closeSync, fstatSync, read, readSync, write } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { promisify } from 'node:util'
-import { formatBytes } from '../limits.ts'
+import { formatBytes } from '../../base/bytes.ts'
 import { problem, refuse } from '../problem.ts'
-import { type Directory, type Opened, type OpenFile, openFile, showIn } from './directory.ts'
+import { type Directory, type Opened, type OpenFile, openDirectory, openFile, showIn } from './directory.ts'
 import type { Pace } from './pace.ts'
 import { writeAll } from './write-file.ts'
 
@@ -91,14 +92,14 @@ export function readSmall(directory: Directory, name: string, limit: number): Op
     if (stat.nlink > 1n) {
       return {
         ok: false,
-        problem: problem('hard_link', shown, 'has another name, so that it may not be the agent’s'),
+        error: problem('hard_link', shown, 'has a second hard link, so it may belong to someone else'),
       }
     }
     if (stat.size > BigInt(limit)) {
       const [size, most] = [formatBytes(Number(stat.size)), formatBytes(limit)]
       // A rounded number would hide a single byte over the limit.
       const why = `is ${size === most ? `${stat.size} bytes` : size} large, and ${most} is the limit`
-      return { ok: false, problem: problem('too_large', shown, why) }
+      return { ok: false, error: problem('too_large', shown, why) }
     }
     return { ok: true, value: readWhole(fd, Number(stat.size)) }
   } finally {
@@ -116,4 +117,48 @@ function readWhole(fd: number, size: number): Buffer {
     done += count
   }
   return buffer.subarray(0, done)
+}
+
+/** A part of a file, as text. */
+export interface FilePart {
+  readonly text: string
+  /** Size of the whole file. */
+  readonly bytes: number
+  readonly isCut: boolean
+}
+
+/**
+ * Reads the beginning or the end of a file in a folder to which agents can write. Follows no link in place of the folder or
+ * the file. Undefined if there is nothing to read.
+ */
+export function readFilePart(path: string, most: number, which: 'beginning' | 'end'): FilePart | undefined {
+  try {
+    const folder = openDirectory(dirname(path))
+    try {
+      return readPartIn(folder, basename(path), most, which)
+    } finally {
+      folder.close()
+    }
+  } catch {
+    return undefined
+  }
+}
+
+export function readPartIn(
+  folder: Directory,
+  name: string,
+  most: number,
+  which: 'beginning' | 'end',
+): FilePart | undefined {
+  const opened = openFile(folder, name)
+  if (!opened.ok) return undefined
+  const { fd, stat } = opened.value
+  try {
+    const size = Number(stat.size)
+    const buffer = Buffer.alloc(Math.min(size, most))
+    const count = readSync(fd, buffer, 0, buffer.length, which === 'end' ? size - buffer.length : 0)
+    return { text: buffer.toString('utf8', 0, count), bytes: size, isCut: size > most }
+  } finally {
+    closeSync(fd)
+  }
 }

@@ -1,8 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { renameSync, rmdirSync, unlinkSync } from 'node:fs'
+import { existsSync, realpathSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { errnoOf, ProblemError, problem, problemOf } from '../problem.ts'
-import { changeMode, type Directory, lookAt, namesIn, openFolder, showIn } from './directory.ts'
-import type { Pace } from './pace.ts'
+import {
+  changeMode,
+  type Directory,
+  lookAt,
+  namesIn,
+  openDirectory,
+  openFolder,
+  showIn,
+} from './directory.ts'
+import { type Pace, startPace } from './pace.ts'
 
 const DISK_ERRORS: ReadonlySet<string> = new Set(['EROFS', 'ENOSPC', 'EDQUOT'])
 const NOT_EMPTY: ReadonlySet<string | undefined> = new Set(['ENOTEMPTY', 'EEXIST'])
@@ -18,7 +27,7 @@ export async function removeTree(parent: Directory, name: string, pace: Pace): P
   if (!found.isDirectory()) return naming(shown, () => unlinkSync(parent.at(name)))
   naming(shown, () => allowAccess(parent, name))
   const root = openFolder(parent, name)
-  if (!root.ok) throw new ProblemError(root.problem)
+  if (!root.ok) throw new ProblemError(root.error)
   try {
     await emptyRoot(root.value, pace)
   } finally {
@@ -72,7 +81,7 @@ async function emptyRoot(root: Directory, pace: Pace): Promise<void> {
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { place, shown } = next
     const folder = openFolder(root, place, shown)
-    if (!folder.ok) throw new ProblemError(folder.problem)
+    if (!folder.ok) throw new ProblemError(folder.error)
     try {
       await empty(folder.value)
     } finally {
@@ -106,4 +115,16 @@ function irremovable(error: unknown, shown: string): unknown {
   if (code === undefined) return error
   if (DISK_ERRORS.has(code)) return new ProblemError(problemOf(error, shown))
   return new ProblemError(problem('irremovable', shown, `cannot be removed (${code})`))
+}
+
+/** Removes a folder with anything that an agent has put there, but nothing that a link leads to. */
+export async function removeFolder(path: string, signal?: AbortSignal): Promise<void> {
+  if (!existsSync(dirname(path))) return
+  // Links above the folder itself are the user's own.
+  const parent = openDirectory(realpathSync(dirname(path)))
+  try {
+    await removeTree(parent, basename(path), startPace(signal))
+  } finally {
+    parent.close()
+  }
 }

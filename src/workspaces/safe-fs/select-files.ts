@@ -1,7 +1,8 @@
 import { type BigIntStats, closeSync } from 'node:fs'
-import { formatBytes, type Limits } from '../limits.ts'
+import { formatBytes } from '../../base/bytes.ts'
+import type { Limits } from '../limits.ts'
 import type { OutputPattern } from '../output-patterns.ts'
-import { type Problem, ProblemError, problem, refuse } from '../problem.ts'
+import { ProblemError, problem, refuse, type WorkspaceProblem } from '../problem.ts'
 import type { WithheldSeen } from '../withheld.ts'
 import { type Directory, lookAt, type OpenFile, openFolders, openSeen, trapOf } from './directory.ts'
 import type { Pace } from './pace.ts'
@@ -21,7 +22,7 @@ export interface Selection {
    * What the patterns mean but is no file to be taken: each with why. The first hundred of them. Where a pattern means no
    * file, what is on its way comes first.
    */
-  readonly leftOut: readonly Problem[]
+  readonly leftOut: readonly WorkspaceProblem[]
   /** Patterns that mean no file. */
   readonly unmatched: readonly string[]
 }
@@ -46,16 +47,16 @@ const MOST_LEFT_OUT = 100
 export async function selectFiles(root: Directory, options: SelectOptions): Promise<Selection> {
   const { patterns, limits, pace, skips, withheld } = options
   const files: Found[] = []
-  const leftOut: Problem[] = []
-  const otherTraps: Problem[] = []
-  const firstOnTheWay = new Map<OutputPattern, Problem>()
+  const leftOut: WorkspaceProblem[] = []
+  const otherTraps: WorkspaceProblem[] = []
+  const firstOnTheWay = new Map<OutputPattern, WorkspaceProblem>()
   const matched = new Set<OutputPattern>()
   const names = new Map<string, number>()
 
-  const note = (list: Problem[], why: Problem) => {
+  const note = (list: WorkspaceProblem[], why: WorkspaceProblem) => {
     if (list.length < MOST_LEFT_OUT) list.push(why)
   }
-  const noteOnTheWay = (segments: readonly string[], why: Problem) => {
+  const noteOnTheWay = (segments: readonly string[], why: WorkspaceProblem) => {
     for (const pattern of patterns ?? []) {
       if (!firstOnTheWay.has(pattern) && pattern.leadsThrough(segments)) firstOnTheWay.set(pattern, why)
     }
@@ -127,30 +128,30 @@ export function checkSize(files: readonly Found[], { referencedBytes }: Limits, 
 export function openFound(root: Directory, { segments, shown, stat }: Found): OpenFile {
   const above = segments.slice(0, -1)
   const parent = above.length === 0 ? { ok: true as const, value: root } : openFolders(root, above)
-  if (!parent.ok) throw new ProblemError(parent.problem)
+  if (!parent.ok) throw new ProblemError(parent.error)
   const name = segments.at(-1)!
   const opened = openSeen(parent.value, name, stat)
   const other = opened.ok ? undefined : lookAt(parent.value, name)
   if (parent.value !== root) parent.value.close()
   if (!opened.ok) {
     // The entry that replaced it explains more.
-    throw new ProblemError((other === undefined ? undefined : trapOf(shown, other)) ?? opened.problem)
+    throw new ProblemError((other === undefined ? undefined : trapOf(shown, other)) ?? opened.error)
   }
   const now = opened.value.stat
   if (now.nlink === stat.nlink) return opened.value
   closeSync(opened.value.fd)
-  return refuse('changed', shown, 'was exchanged for something else while it was being read')
+  return refuse('changed', shown, 'was replaced while it was being read')
 }
 
 function identity({ dev, ino }: Pick<BigIntStats, 'dev' | 'ino'>): string {
   return `${dev}:${ino}`
 }
 
-function hardLink(shown: string): Problem {
+function hardLink(shown: string): WorkspaceProblem {
   return problem(
     'hard_link',
     shown,
-    'has another name outside of this folder, so that it may not be the agent’s',
+    'has a hard link outside of this folder, so it may belong to someone else',
   )
 }
 

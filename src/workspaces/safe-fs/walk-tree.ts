@@ -1,6 +1,6 @@
 import type { BigIntStats } from 'node:fs'
 import type { Limits } from '../limits.ts'
-import { type Problem, ProblemError, problem, refuse } from '../problem.ts'
+import { ProblemError, problem, refuse, type WorkspaceProblem } from '../problem.ts'
 import { type Directory, listNames, lookAt, openFolder, showIn, trapOf } from './directory.ts'
 import { readName } from './entry-name.ts'
 import type { Pace } from './pace.ts'
@@ -22,7 +22,7 @@ export interface Walk {
   /** Decides which folders are entered; all if not given. */
   enters?(entry: Entry): boolean
   /** A link, a device, a name that is none: not entered. Its segments where its name can be read. */
-  trap(problem: Problem, segments: readonly string[] | undefined): void
+  trap(problem: WorkspaceProblem, segments: readonly string[] | undefined): void
   /** Decides which paths are skipped. */
   skips?(path: string): boolean
 }
@@ -68,8 +68,8 @@ export async function walkTree(root: Directory, walk: Walk): Promise<void> {
     }
     const opened = openFolder(entry.directory, entry.name)
     // Closed by the agent itself: what is in it cannot be known. Anything else is a change under our hands.
-    if (!opened.ok && opened.problem.code === 'unreadable') return walk.trap(opened.problem, entry.segments)
-    if (!opened.ok) throw new ProblemError(opened.problem)
+    if (!opened.ok && opened.error.code === 'unreadable') return walk.trap(opened.error, entry.segments)
+    if (!opened.ok) throw new ProblemError(opened.error)
     try {
       await visit(opened.value, entry.segments)
     } finally {
@@ -77,7 +77,7 @@ export async function walkTree(root: Directory, walk: Walk): Promise<void> {
     }
   }
 
-  function tooLong(path: string, shown: string): Problem | undefined {
+  function tooLong(path: string, shown: string): WorkspaceProblem | undefined {
     const most = walk.limits.pathBytes
     if (Buffer.byteLength(path) <= most) return undefined
     return problem('bad_path', shown, `has a path of more than ${most} bytes, which is the limit`)

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   constants,
+  existsSync,
   fchmodSync,
   fstatSync,
   mkdirSync,
@@ -10,6 +11,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
+import { dirname } from 'node:path'
 import { errnoOf, ProblemError, refuse } from '../problem.ts'
 import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
 
@@ -118,6 +120,17 @@ export function makeFolder(parent: Directory, name: string, shown?: string): Dir
     if (errnoOf(error) !== 'EEXIST') throw error
   }
   const opened = openFolder(parent, name, shown)
-  if (!opened.ok) throw new ProblemError(opened.problem)
+  if (!opened.ok) throw new ProblemError(opened.error)
   return opened.value
+}
+
+/**
+ * Makes a folder and those above it, one by one: with `recursive`, Node reports a read-only file system as a missing folder.
+ * Returns the first folder that did not exist.
+ */
+export function makeWithParents(folder: string): string | undefined {
+  const above = existsSync(dirname(folder)) ? undefined : makeWithParents(dirname(folder))
+  if (existsSync(folder)) return above
+  mkdirSync(folder)
+  return above ?? folder
 }

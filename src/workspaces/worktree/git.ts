@@ -1,7 +1,7 @@
 import { type ExecFileException, execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { formatBytes } from '../../base/bytes.ts'
 import { AppError } from '../../base/errors.ts'
-import { formatBytes } from '../limits.ts'
 import { errnoOf } from '../problem.ts'
 
 export interface GitPlace {

@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { attempt, type Outcome, ProblemError, refuse } from '../problem.ts'
+import { attempt, ProblemError, refuse, type WorkspaceResult } from '../problem.ts'
 import { openPart } from '../safe-fs/directory.ts'
 import type { GitPlace } from './git.ts'
 
@@ -35,7 +35,7 @@ export function ownPlace({ gitDir, ownDir }: Pick<Worktree, 'gitDir' | 'ownDir'>
 export function inWorktree<T>(
   worktree: Pick<Worktree, 'gitDir' | 'ownDir' | 'path'>,
   work: (place: GitPlace) => Promise<T>,
-): Promise<Outcome<T>> {
+): Promise<WorkspaceResult<T>> {
   const { path } = worktree
   return attempt(WORKTREE, async () => {
     const folder = openWorktree(path)
@@ -44,7 +44,7 @@ export function inWorktree<T>(
       // Git resolves the path of its folder and goes there once more.
       const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       if (now?.dev !== folder.dev || now.ino !== folder.ino) {
-        refuse('changed', WORKTREE, 'was exchanged for something else while git looked at it')
+        refuse('changed', WORKTREE, 'was replaced while git read it')
       }
       return done
     } finally {

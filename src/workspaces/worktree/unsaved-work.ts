@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { failed, type Outcome, type Problem, problem, refuse } from '../problem.ts'
+import { failed, problem, refuse, type WorkspaceProblem, type WorkspaceResult } from '../problem.ts'
 import { listNames, openDirectory, openFolders } from '../safe-fs/directory.ts'
 import { showName } from '../safe-fs/entry-name.ts'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
@@ -25,7 +25,7 @@ export interface UnmergedWork {
   /** Files and whole folders that git ignores: in no commit either, but most of them can be generated again. */
   readonly ignored: readonly string[]
   /** Why the files in it could not be checked. */
-  readonly unseen?: Problem
+  readonly unseen?: WorkspaceProblem
 }
 
 const MIB = 1024 * 1024
@@ -37,7 +37,7 @@ const MOST_COMMITS_NAMED = 5
 
 const EVERYWHERE = ['--branches', '--tags', '--remotes']
 
-export async function findUnmerged(worktree: FoundWorktree): Promise<Outcome<UnmergedWork>> {
+export async function findUnmerged(worktree: FoundWorktree): Promise<WorkspaceResult<UnmergedWork>> {
   const { branch, gitDir } = worktree
   const place = ownPlace(worktree)
   const commits = branch === undefined ? 0 : await countUnmerged({ gitDir, branch })
@@ -56,7 +56,7 @@ export async function findUnmerged(worktree: FoundWorktree): Promise<Outcome<Unm
     worktree: WORKTREE,
     ...{ branch, commits: commits ?? 0, looseCommits: loose },
     ...{ uncommitted: [...uncommitted, ...opaque], ignored },
-    ...(files.ok ? {} : { unseen: files.problems[0]! }),
+    ...(files.ok ? {} : { unseen: files.error[0]! }),
   }
   return { ok: true, value }
 }

@@ -4,7 +4,7 @@ import type { Effect } from '../../../src/runs/core/effect.ts'
 import type { RunEvent } from '../../../src/runs/core/event.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
-import { commit, type Decision, type Refusal } from '../../../src/runs/core/transition.ts'
+import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import type { AgentInput, PlanInput } from '../../../src/runs/plan/schema.ts'
 import type { RunNode } from '../../../src/runs/run.ts'
@@ -23,10 +23,10 @@ export function openBench(
   let run: Run = createRun({ id: 'run_1', plan: definePlan({ ...plan, agents: withRunner }), now, attended })
   let effects: Effect[] = []
 
-  function tell(event: RunEvent): Decision | Refusal {
+  function tell(event: RunEvent): RunReduced {
     const decided = reduce(run, event, now)
     if (decided.ok) {
-      commit(run, decided)
+      commit(run, decided.state)
       effects.push(...decided.effects)
     }
     return decided

@@ -117,8 +117,8 @@ describe('ten times the agents are ten times the steps', () => {
     const run = createRun({ id: 'run_1', plan: definedPlan('chain', 10_000), now: 0, attended: false })
     const tell = (event: Parameters<typeof reduce>[1]) => {
       const decided = reduce(run, event, 0)
-      if (!decided.ok) throw new Error(decided.message)
-      commit(run, decided)
+      if (!decided.ok) throw new Error(decided.refusal.message)
+      commit(run, decided.state)
     }
     tell({ type: 'begun' })
     tell({ type: 'copy_failed', node: 'a0', preparation: 1, why: 'no', recoverable: false })
@@ -153,8 +153,8 @@ function stepsOfRun(plan: Plan): number {
   const todo: Parameters<typeof reduce>[1][] = [{ type: 'begun' }]
   for (const event of todo) {
     const decided = reduce(run, event, 0)
-    if (!decided.ok) throw new Error(decided.message)
-    commit(run, decided)
+    if (!decided.ok) throw new Error(decided.refusal.message)
+    commit(run, decided.state)
     for (const effect of decided.effects) {
       if (effect.type === 'prepare') {
         const { node, preparation } = effect

@@ -72,7 +72,7 @@ describe('a run', () => {
     const other = openBench({ a: { retries: 0 } })
     other.start('a')
     other.status('a', 'running')
-    const why = 'status.json is not whole JSON'
+    const why = 'status.json is not complete JSON'
     other.tell({ type: 'exited', node: 'a', attempt: 1, code: 0, signal: null, lost: false, why })
     expect(other.node('a').reason).toContain('it ended without saying that it was done: status.json is not')
   })
@@ -195,7 +195,9 @@ describe('cancelling', () => {
       'stop_attempt',
     ])
     expect(bench.run.head.outcome).toBeNull()
-    expect(bench.tell({ type: 'cancelled', by: 'ada', reason: 'again' })).toMatchObject({ code: 'DUPLICATE' })
+    expect(bench.tell({ type: 'cancelled', by: 'ada', reason: 'again' })).toMatchObject({
+      refusal: { code: 'DUPLICATE' },
+    })
     bench.exit('a', null, { signal: 'SIGTERM' })
     expect(bench.run.head.outcome).toBe('cancelled')
     expect(bench.node('a').attempts[0]).toMatchObject({ outcome: 'cancelled', why: 'wrong plan' })
@@ -220,7 +222,7 @@ describe('cancelling', () => {
       expect.objectContaining({ type: 'set_timer', node: null, kind: 'run', at: 61_000 }),
     )
     bench.start('a')
-    expect(bench.tell({ type: 'run_timed_out' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'run_timed_out' })).toMatchObject({ refusal: { code: 'STALE' } })
     bench.pass(60_000)
     bench.tell({ type: 'run_timed_out' })
     bench.exit('a', null)
@@ -242,29 +244,35 @@ describe('news that is late, doubled or foreign', () => {
         inputsHash: 'x',
         outputsHash: null,
       }),
-    ).toMatchObject({ code: 'STALE' })
-    expect(bench.tell({ type: 'started', ...of })).toMatchObject({ code: 'DUPLICATE' })
-    expect(bench.tell({ type: 'begun' })).toMatchObject({ code: 'DUPLICATE' })
+    ).toMatchObject({ refusal: { code: 'STALE' } })
+    expect(bench.tell({ type: 'started', ...of })).toMatchObject({ refusal: { code: 'DUPLICATE' } })
+    expect(bench.tell({ type: 'begun' })).toMatchObject({ refusal: { code: 'DUPLICATE' } })
     bench.exit('a', 1)
     bench.pass(1000)
     bench.tell({ type: 'retry_due', node: 'a' })
     bench.start('a')
     const before = bench.node('a')
     expect(bench.tell({ type: 'exited', ...of, code: 0, signal: null, lost: false, why: '' })).toMatchObject({
-      code: 'STALE',
+      refusal: { code: 'STALE' },
     })
     expect(
       bench.tell({ type: 'status', ...of, state: 'completed', progress: null, error: null }),
-    ).toMatchObject({ code: 'STALE' })
-    expect(bench.tell({ type: 'active', node: 'x', attempt: 1 })).toMatchObject({ code: 'UNKNOWN_NODE' })
+    ).toMatchObject({ refusal: { code: 'STALE' } })
+    expect(bench.tell({ type: 'active', node: 'x', attempt: 1 })).toMatchObject({
+      refusal: { code: 'UNKNOWN_NODE' },
+    })
     expect(bench.node('a')).toBe(before)
     bench.exit('a', 0)
     bench.validate('a')
-    expect(bench.tell({ type: 'cancelled', by: 'ada', reason: '' })).toMatchObject({ code: 'RUN_ENDED' })
+    expect(bench.tell({ type: 'cancelled', by: 'ada', reason: '' })).toMatchObject({
+      refusal: { code: 'RUN_ENDED' },
+    })
   })
 
   it('is refused before the run has begun', () => {
     const bench = openBench({ a: {} }, {}, { begin: false })
-    expect(bench.tell({ type: 'cancelled', by: 'ada', reason: '' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'cancelled', by: 'ada', reason: '' })).toMatchObject({
+      refusal: { code: 'STALE' },
+    })
   })
 })

@@ -106,7 +106,7 @@ describe('a timer', () => {
     bench.pass(30_000)
     bench.tell({ type: 'started', node: 'a', attempt: 1 })
     bench.pass(59_999)
-    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ refusal: { code: 'STALE' } })
     bench.pass(1)
     bench.tell({ type: 'timed_out', node: 'a' })
     expect(bench.node('a')).toMatchObject({
@@ -122,7 +122,7 @@ describe('a timer', () => {
     bench.pass(19_000)
     bench.tell({ type: 'active', node: 'a', attempt: 1 })
     bench.pass(19_000)
-    expect(bench.tell({ type: 'stalled', node: 'a' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'stalled', node: 'a' })).toMatchObject({ refusal: { code: 'STALE' } })
     bench.status('a', 'running')
     bench.pass(20_000)
     bench.tell({ type: 'stalled', node: 'a' })
@@ -140,10 +140,10 @@ describe('a timer', () => {
     bench.start('a')
     bench.pass(3_600_000)
     bench.tell({ type: 'restarted' })
-    expect(bench.tell({ type: 'stalled', node: 'a' })).toMatchObject({ code: 'STALE' })
-    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'stalled', node: 'a' })).toMatchObject({ refusal: { code: 'STALE' } })
+    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ refusal: { code: 'STALE' } })
     bench.pass(9999)
-    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ refusal: { code: 'STALE' } })
     bench.pass(1)
     expect(bench.tell({ type: 'timed_out', node: 'a' }).ok).toBe(true)
   })
@@ -156,7 +156,7 @@ describe('a timer', () => {
     bench.pass(14_000)
     bench.tell({ type: 'restarted' })
     bench.pass(9000)
-    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ refusal: { code: 'STALE' } })
     // Ten seconds at least: what it did meanwhile must be known before.
     bench.pass(1000)
     expect(bench.tell({ type: 'timed_out', node: 'a' }).ok).toBe(true)
@@ -229,7 +229,7 @@ describe('escalate', () => {
   it('fails when nobody decides in time, and withdraws the question', () => {
     const bench = escalating()
     bench.take()
-    expect(bench.tell({ type: 'ask_expired', node: 'a' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'ask_expired', node: 'a' })).toMatchObject({ refusal: { code: 'STALE' } })
     bench.pass(24 * 3_600_000)
     bench.tell({ type: 'ask_expired', node: 'a' })
     expect(bench.states()).toEqual({ a: 'failed', b: 'failed' })
@@ -304,7 +304,7 @@ describe('fix and retry', () => {
     bench.status('a', 'failed', false)
     expect(bench.node('a').state).toBe('fixing')
     expect(bench.tell({ type: 'fixer_done', node: 'a', fix: 2, fixed: true, why: '' })).toMatchObject({
-      code: 'STALE',
+      refusal: { code: 'STALE' },
     })
   })
 })

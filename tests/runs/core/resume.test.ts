@@ -13,8 +13,8 @@ import { openWorld } from './world.ts'
 
 const resumed = (run: Run, plan = run.graph.plan): Run => {
   const result = resumeRun(run, { plan, now: 9000 })
-  if (!result.ok) throw new Error(result.message)
-  return result.run
+  if (!result.ok) throw new Error(result.error.message)
+  return result.value
 }
 
 describe('resuming', () => {
@@ -49,7 +49,7 @@ describe('resuming', () => {
   it('is refused while the run goes on, which needs no resuming', () => {
     const bench = openBench({ a: {} })
     expect(resumeRun(bench.run, { plan: bench.run.graph.plan, now: 2000 })).toMatchObject({
-      code: 'RUN_RUNS',
+      error: { code: 'RUN_RUNS' },
     })
   })
 
@@ -120,7 +120,7 @@ describe('resuming', () => {
         }
         const finish = (run: Run): string[] => {
           const world = openWorld(run, options)
-          world.onDecision = ({ nodes }) => {
+          world.onDecision = ({ state: { nodes } }) => {
             for (const { name, state, attempt } of nodes) {
               if (state === 'running' && attempt > 0)
                 made.set(name, steady.has(name) ? 'same' : contents.get(name)!)

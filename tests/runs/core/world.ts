@@ -4,7 +4,7 @@ import { type Effect, type OutsideEffect, pendingEffects } from '../../../src/ru
 import { ON_DUE, type RunEvent } from '../../../src/runs/core/event.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { loadRun, type Run, storedRun } from '../../../src/runs/core/run-state.ts'
-import { commit, type Decision, type Refusal } from '../../../src/runs/core/transition.ts'
+import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'
 import { isSettled, type NodeState, type PersonDecision, type RunNode } from '../../../src/runs/run.ts'
 import type { Random } from './random.ts'
 import type { Scripts } from './script.ts'
@@ -28,6 +28,8 @@ interface Process {
   lost: boolean
 }
 
+type Accepted = Extract<RunReduced, { ok: true }>
+
 export interface WorldOptions {
   readonly scripts: Scripts
   readonly random: Random
@@ -44,7 +46,7 @@ export function openWorld(
 ) {
   let run = first
   let now = 1_000_000
-  let onDecision: (decided: Decision) => void = () => {}
+  let onDecision: (decided: Accepted) => void = () => {}
   const timers = new Map<string, { at: number; happening: RunEvent }>()
   const questions = new Map<string, OfType<'ask_person'>>()
   const notices: OfType<'ask_person'>[] = []
@@ -72,12 +74,12 @@ export function openWorld(
     return taken
   }
 
-  function tell(event: RunEvent): Decision | Refusal {
+  function tell(event: RunEvent): RunReduced {
     const decided = reduce(run, event, now)
     if (!decided.ok) return decided
     told.push(event)
-    const before = new Map(decided.nodes.map(({ name }) => [name, run.nodes.get(name)!]))
-    commit(run, decided)
+    const before = new Map(decided.state.nodes.map(({ name }) => [name, run.nodes.get(name)!]))
+    commit(run, decided.state)
     onDecision(decided)
     if (!passive) check(decided, before)
     for (const effect of decided.effects) {
@@ -248,7 +250,7 @@ export function openWorld(
   }
 
   /** What holds after every decision. */
-  function check({ nodes }: Decision, before: ReadonlyMap<string, RunNode>): void {
+  function check({ state: { nodes } }: Accepted, before: ReadonlyMap<string, RunNode>): void {
     const { head, graph, line } = run
     for (const node of nodes) {
       const was = before.get(node.name)!
@@ -378,7 +380,7 @@ export function openWorld(
     get now() {
       return now
     },
-    set onDecision(listener: (decided: Decision) => void) {
+    set onDecision(listener: (decided: Accepted) => void) {
       onDecision = listener
     },
     notices,

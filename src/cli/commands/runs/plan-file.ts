@@ -2,8 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
 import { readPlan } from '../../../runs/plan/read-plan.ts'
-import type { Team } from '../../../runs/plan/validate.ts'
-import type { Plan } from '../../../runs/plan.ts'
+import type { Plan, PlanTeam } from '../../../runs/plan.ts'
 import { formatProblems } from '../../../yaml/problem.ts'
 import { isTeamOfNobody } from '../../connection/plan-team.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
@@ -45,7 +44,7 @@ export async function readPlanFile(file: string, location: TeamLocation): Promis
 }
 
 /** All runtimes are loaded for it, so only where there is a program. */
-async function programsIn(plan: Buffer): Promise<Pick<Team, 'checkProgram'>> {
+async function programsIn(plan: Buffer): Promise<Pick<PlanTeam, 'checkProgram'>> {
   if (!plan.includes('program')) return {}
   const { checkProgram } = await import('../../../main.ts')
   return {
@@ -54,7 +53,7 @@ async function programsIn(plan: Buffer): Promise<Pick<Team, 'checkProgram'>> {
 }
 
 /** Who and which models there are, where orc.yaml can be read. Its own mistakes are for the service to tell. */
-async function teamAt(location: TeamLocation): Promise<Team | undefined> {
+async function teamAt(location: TeamLocation): Promise<PlanTeam | undefined> {
   const { configFile } = location
   // Known before its file is made, so that a mistake is told here and by the name of the plan's file.
   if (isTeamOfNobody(location)) return { agents: [], models: [] }

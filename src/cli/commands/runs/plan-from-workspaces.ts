@@ -1,18 +1,14 @@
 import { basename } from 'node:path'
 import { type FoundWorkspace, planFromManifests, planText, readPlan } from '../../../runs/plan/read-plan.ts'
-import type { AgentInput } from '../../../runs/plan/schema.ts'
 import {
   isExpectedAnyway,
   parseInstructions,
   type ReadInstructions,
-} from '../../../workspaces/instructions.ts'
-import { attempt, ProblemError } from '../../../workspaces/problem.ts'
-import { openPart } from '../../../workspaces/safe-fs/directory.ts'
-import { readSmall } from '../../../workspaces/safe-fs/read-file.ts'
+  readInboxTexts,
+  type WorkspaceResult,
+} from '../../../workspaces/workspaces.ts'
 import type { Problem } from '../../../yaml/problem.ts'
 import { findWorkspaces, refused } from '../find-workspaces.ts'
-
-const MOST_BYTES = 1024 * 1024
 
 /** The plan that the workspaces of a folder amount to (S4.13): who waits for whom and gets what, and what each is told. */
 export async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
@@ -20,7 +16,7 @@ export async function planFrom(folder: string): Promise<{ plan: string; problems
   const found: FoundWorkspace[] = []
   for (const { name, workspace } of agents) {
     const read = await readWorkspace(name, workspace)
-    if (!read.ok) throw refused(read.problems, 'Only plain files of an inbox are read.')
+    if (!read.ok) throw refused(read.error, 'Only plain files of an inbox are read.')
     found.push(read.value)
   }
   const planned = planFromManifests(found)
@@ -35,31 +31,20 @@ export async function planFrom(folder: string): Promise<{ plan: string; problems
   return { plan, problems: read.ok ? [] : read.problems }
 }
 
-function readWorkspace(name: string, workspace: string) {
-  return attempt(`${name}/inbox`, (): FoundWorkspace => {
-    const inbox = openPart(workspace, 'inbox', `${name}/inbox`)
-    try {
-      const textOf = (file: string) => {
-        const read = readSmall(inbox, file, MOST_BYTES)
-        if (read.ok) return read.value.toString()
-        if (read.problem.code === 'missing') return null
-        throw new ProblemError(read.problem)
-      }
-      const told = parseInstructions(textOf('instructions.md') ?? '')
-      const instructions = told.ok ? asWritten(told.value) : undefined
-      return {
-        name,
-        manifest: textOf('dependencies.json'),
-        ...(instructions === undefined ? {} : { definition: { instructions } }),
-      }
-    } finally {
-      inbox.close()
-    }
-  })
+async function readWorkspace(name: string, workspace: string): Promise<WorkspaceResult<FoundWorkspace>> {
+  const read = await readInboxTexts(name, workspace)
+  if (!read.ok) return read
+  const parsed = parseInstructions(read.value.instructions ?? '')
+  const instructions = parsed.ok ? asWritten(parsed.value) : undefined
+  const definition = instructions === undefined ? {} : { definition: { instructions } }
+  return { ok: true, value: { name, manifest: read.value.dependencies, ...definition } }
 }
 
 /** Without what is written anew: the inputs by the plan, and what is expected of everyone. */
-function asWritten({ task, instructions }: ReadInstructions): AgentInput['instructions'] {
+function asWritten({
+  task,
+  instructions,
+}: ReadInstructions): NonNullable<FoundWorkspace['definition']>['instructions'] {
   const { objective, context, requirements, successCriteria, constraints } = instructions
   const expected = instructions.outputExpectations.filter((line) => !isExpectedAnyway(line))
   const lists = {

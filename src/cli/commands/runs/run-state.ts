@@ -1,5 +1,5 @@
 import type { AnswerOf } from '../../../api/contract.ts'
-import type { NodeState } from '../../../runs/run.ts'
+import type { NodeState, RunOutcome } from '../../../runs/run.ts'
 import type { Style } from '../../output/print.ts'
 
 export type RunShown = AnswerOf<'run'>
@@ -29,3 +29,11 @@ export const OUTCOME_STYLE = {
   cancelled: 'yellow',
   running: 'cyan',
 } as const satisfies Record<RunLine['state'], Style>
+
+/** What `orc run` exits with. */
+export const RUN_EXIT_CODE: Record<RunOutcome, number> = {
+  completed: 0,
+  failed: 9,
+  partial: 10,
+  cancelled: 11,
+}

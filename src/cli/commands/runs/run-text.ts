@@ -1,6 +1,7 @@
 import { relative } from 'node:path'
 import type { RunEvent } from '../../../api/contract.ts'
-import { durationText, spentText } from '../../../runs/report/text.ts'
+import { formatDuration } from '../../../base/durations.ts'
+import { formatSpent } from '../../../runs/run.ts'
 import { clip, counted, table } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
 import { LOOKS, type NodeShown, OUTCOME_STYLE, type RunLine, type RunShown } from './run-state.ts'
@@ -49,7 +50,7 @@ export function runSummary(run: RunShown): string {
   const rows = run.nodes.map((node) => [
     `${LOOKS[node.state].mark} ${node.name}`,
     node.cached ? 'as before' : node.state,
-    node.elapsed_ms === undefined || node.cached ? '' : durationText(node.elapsed_ms),
+    node.elapsed_ms === undefined || node.cached ? '' : formatDuration(node.elapsed_ms),
     [madeText(node), costText(node)].filter(Boolean).join(', '),
     clip(node.state === 'completed' ? '' : detailOf(node), LONGEST),
   ])
@@ -70,7 +71,7 @@ export function runTitle({ id, name, state, gathering, nodes, elapsed_ms }: RunS
   const done = nodes.filter((node) => node.state === 'completed').length
   const doing = gathering ? 'is gathering its outputs' : 'is running'
   const how = paint(OUTCOME_STYLE[state], `(${id}) ${state === 'running' ? doing : state}`)
-  const far = `${done} of ${counted(nodes.length, 'agent')} done, ${durationText(elapsed_ms)}`
+  const far = `${done} of ${counted(nodes.length, 'agent')} done, ${formatDuration(elapsed_ms)}`
   return `${paint('bold', plainLine(name))} ${how}: ${far}`
 }
 
@@ -97,7 +98,7 @@ function madeText({ outputs }: NodeShown): string {
 function costText({ spent }: NodeShown): string {
   if (spent === undefined) return ''
   const { input_tokens, output_tokens, cost } = spent
-  return spentText({ inputTokens: input_tokens, outputTokens: output_tokens, cost: cost ?? null })
+  return formatSpent({ inputTokens: input_tokens, outputTokens: output_tokens, cost: cost ?? null })
 }
 
 export function runsText(runs: readonly RunLine[]): string {
@@ -106,7 +107,7 @@ export function runsText(runs: readonly RunLine[]): string {
       run.id,
       run.state,
       `${run.counts.completed ?? 0} of ${run.agents}`,
-      durationText(run.elapsed_ms),
+      formatDuration(run.elapsed_ms),
       run.created_at.slice(0, 19).replace('T', ' '),
       clip(plainLine(run.name), 60),
       ...(run.trouble === undefined ? [] : [clip(plainLine(run.trouble), 60)]),

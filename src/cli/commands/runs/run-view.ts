@@ -1,4 +1,4 @@
-import { durationText } from '../../../runs/report/text.ts'
+import { formatDuration } from '../../../base/durations.ts'
 import { isSettled } from '../../../runs/run.ts'
 import { clip, width as widthOf } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
@@ -51,7 +51,7 @@ function headLine(run: RunShown, { width, sinceMs }: Screen): string {
   const facts = [
     `${done} of ${agents} done`,
     ...others,
-    isAtWork ? runningTime(elapsed) : durationText(elapsed),
+    isAtWork ? runningTime(elapsed) : formatDuration(elapsed),
     ...(gathering ? ['gathering outputs'] : []),
   ].join(', ')
   const name = clip(plainLine(run.name), Math.max(8, width - widthOf(`${run.id}    ${facts}`)))
@@ -74,7 +74,7 @@ function nodeLine(node: NodeShown, nameWidth: number, { width, sinceMs }: Screen
 
 function timeOf({ state, started_at, elapsed_ms }: NodeShown, sinceMs: number): string {
   if (started_at === undefined || elapsed_ms === undefined) return ''
-  return isSettled(state) ? durationText(elapsed_ms) : runningTime(elapsed_ms + sinceMs)
+  return isSettled(state) ? formatDuration(elapsed_ms) : runningTime(elapsed_ms + sinceMs)
 }
 
 /** What a look at it should tell: how far it is, what it waits for, or why it is as it is. */
@@ -123,7 +123,7 @@ function restLine(run: RunShown, shown: readonly NodeShown[], { width }: Screen)
 /** A clock that runs has no parts of a second: they would only flicker. */
 function runningTime(ms: number): string {
   const seconds = Math.floor(ms / 1000)
-  return seconds < 10 ? `${seconds} s` : durationText(seconds * 1000)
+  return seconds < 10 ? `${seconds} s` : formatDuration(seconds * 1000)
 }
 
 function padded(text: string, width: number): string {

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
-import { EXIT_CODE } from '../../../runs/core/run-state.ts'
 import { locationForPlan, optionFor } from '../../connection/plan-team.ts'
 import { isUnreachable } from '../../connection/stored-runs.ts'
 import { usage } from '../../errors.ts'
@@ -13,7 +12,7 @@ import { type PlanFile, readPlanFile } from './plan-file.ts'
 import { showPlan } from './plan-preview.ts'
 import { untilReported } from './read-run.ts'
 import { type RunBefore, resumeRun, seenBefore } from './resume.ts'
-import type { RunShown } from './run-state.ts'
+import { RUN_EXIT_CODE, type RunShown } from './run-state.ts'
 import { placeLines, runSummary, runTitle, troubleLines } from './run-text.ts'
 import {
   endServiceOfRun,
@@ -177,7 +176,7 @@ async function follow(
     })
     if (!json && run !== undefined) showEnd(run)
     await endServiceOfRun(service.current(), location)
-    return EXIT_CODE[outcome]
+    return RUN_EXIT_CODE[outcome]
   } catch (error) {
     if (!signal.aborted) throw error
     complain(`${id} keeps running without you. Come back with: ${comeBack(location, id)}`)

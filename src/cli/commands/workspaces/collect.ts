@@ -1,9 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { formatBytes } from '../../../base/bytes.ts'
 import type { AppError } from '../../../base/errors.ts'
-import { DEFAULT_LIMITS, formatBytes } from '../../../workspaces/limits.ts'
 import { collectOutbox, copySideBySide, findShortcomings, type Outbox } from '../../../workspaces/outbox.ts'
-import type { Problem } from '../../../workspaces/problem.ts'
+import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { usage } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
 import { table } from '../../output/layout.ts'
@@ -11,8 +11,6 @@ import { complain, paint, plainLine, print, printJson } from '../../output/print
 import { untilCancelled } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { type FoundFolder, findWorkspaces, refused } from '../find-workspaces.ts'
-
-const limits = DEFAULT_LIMITS
 
 export const verb: Verb = {
   name: 'workspace collect',
@@ -30,12 +28,12 @@ export const verb: Verb = {
     refuseInside(found, to)
     const outboxes: Outbox[] = []
     for (const { workspace } of found.agents) {
-      const outbox = await collectOutbox(workspace, { limits, content: json })
-      if (!outbox.ok) throw notCopied(outbox.problems, to)
+      const outbox = await collectOutbox(workspace, { content: json })
+      if (!outbox.ok) throw notCopied(outbox.error, to)
       outboxes.push(outbox.value)
     }
-    const copied = await untilCancelled((signal) => copySideBySide(found.agents, to, { limits, signal }))
-    if (!copied.ok) throw notCopied(copied.problems, to)
+    const copied = await untilCancelled((signal) => copySideBySide(found.agents, to, { signal }))
+    if (!copied.ok) throw notCopied(copied.error, to)
     let isWhole = true
     const rows: string[][] = []
     for (const [index, { name }] of found.agents.entries()) {
@@ -86,7 +84,7 @@ function realPlace(path: string): string {
 }
 
 /** Nothing stays of it, so that it can be done again. */
-function notCopied(problems: readonly Problem[], to: string): AppError {
+function notCopied(problems: readonly WorkspaceProblem[], to: string): AppError {
   const isAtTarget = problems[0]!.path.startsWith(to)
   return refused(
     problems,

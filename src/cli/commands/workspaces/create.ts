@@ -1,9 +1,7 @@
 import { basename, resolve } from 'node:path'
 import { AGENT_NAME } from '../../../base/agent.ts'
 import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../../runs/plan.ts'
-import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
-import type { Withheld } from '../../../workspaces/withheld.ts'
-import { createWorkspace, prepareInbox, removeFolder } from '../../../workspaces/workspaces.ts'
+import { createWorkspace, prepareInbox, removeFolder, type Withheld } from '../../../workspaces/workspaces.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
 import { usage } from '../../errors.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
@@ -45,8 +43,8 @@ export const verb: Verb = {
     const objective = option('objective') ?? ''
     const created = await createWorkspace({ path, name, template, objective })
     if (!created.ok) {
-      const isThere = created.problems[0]!.code === 'exists'
-      throw refused(created.problems, isThere ? 'Choose another name.' : 'Choose another place.')
+      const isThere = created.error[0]!.code === 'exists'
+      throw refused(created.error, isThere ? 'Choose another name.' : 'Choose another place.')
     }
     const given = { name, objective, context: option('context') ?? '', inputs }
     const left = await fill(path, given, withheldFrom(location, path))
@@ -95,9 +93,8 @@ async function fill(
     },
     inputs: inputs.map((input) => ({ path: resolve(input), to: `inbox/${basename(resolve(input))}` })),
     withheld: () => withheld,
-    limits: DEFAULT_LIMITS,
   })
   if (filled.ok) return filled.value.leftOut
   await removeFolder(workspace)
-  throw refused(filled.problems, 'Nothing was made.')
+  throw refused(filled.error, 'Nothing was made.')
 }

@@ -2,8 +2,7 @@ import { rmdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
 import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve/dissolve.ts'
-import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
-import type { Problem } from '../../../workspaces/problem.ts'
+import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { counted } from '../../output/layout.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
 import { untilCancelled } from '../../signals.ts'
@@ -41,7 +40,7 @@ export const verb: Verb = {
     if (run !== undefined) refuseWhileRunning(run, flag('force'))
     const wanted = whatIsWanted(found, await inspect(found, run), flag)
     const dissolved = await untilCancelled((signal) => dissolve({ ...wanted, signal }))
-    if (!dissolved.ok) throw notDissolved(dissolved.problems)
+    if (!dissolved.ok) throw notDissolved(dissolved.error)
     const { report, leftOut, branchesKept } = dissolved.value
     removeIfEmpty(found)
     const kept = { archive: wanted.archive, outputs: wanted.keepOutputsIn }
@@ -68,7 +67,7 @@ export const verb: Verb = {
 }
 
 /** The archive and the kept outputs leave out the same files; prints only the message that names the agent. */
-function toldOnce(leftOut: readonly Problem[]): string[] {
+function toldOnce(leftOut: readonly WorkspaceProblem[]): string[] {
   const messages = leftOut.map(({ message }) => message)
   return messages.filter((message) => !messages.some((other) => other.endsWith(`/${message}`)))
 }
@@ -82,7 +81,6 @@ function whatIsWanted(
   return {
     title: basename(found.path),
     agents: force ? agents.map((agent) => ({ ...agent, isRunning: false })) : agents,
-    limits: DEFAULT_LIMITS,
     allowLoss: force,
     reportFile: `${found.path}.report.md`,
     ...(flag('archive') ? { archive: `${found.path}.tar.gz` } : {}),
@@ -121,8 +119,8 @@ function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force
   }
 }
 
-function notDissolved(problems: readonly Problem[]): AppError {
-  const has = (code: Problem['code']) => problems.some((problem) => problem.code === code)
+function notDissolved(problems: readonly WorkspaceProblem[]): AppError {
+  const has = (code: WorkspaceProblem['code']) => problems.some((problem) => problem.code === code)
   if (has('half_removed')) return refused(problems, 'Fix the cause, then delete what is left yourself.')
   if (has('invalid')) return refused(problems, 'Save the work first, or repeat with --force to delete it.')
   return refused(

@@ -1,5 +1,4 @@
 import { surveyAgents } from '../../../workspaces/dissolve/dissolve.ts'
-import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 import { findWorkspaces, inspect } from '../find-workspaces.ts'
@@ -14,7 +13,7 @@ export const verb: Verb = {
   async run({ words, json, location }) {
     const found = findWorkspaces(words[0] ?? '.')
     const agents = await inspect(found, await findOwningRun(location, found.path))
-    const records = await surveyAgents({ title: '', agents, limits: DEFAULT_LIMITS })
+    const records = await surveyAgents({ agents })
     if (json) {
       for (const [index, record] of records.entries()) {
         printJson(workspaceFacts(record, found.agents[index]!.workspace))

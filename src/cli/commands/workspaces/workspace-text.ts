@@ -1,7 +1,7 @@
-import type { AgentRecord } from '../../../workspaces/dissolve/report.ts'
-import { formatBytes } from '../../../workspaces/limits.ts'
+import { formatBytes } from '../../../base/bytes.ts'
+import type { AgentRecord } from '../../../workspaces/dissolve/dissolve.ts'
 import { findShortcomings } from '../../../workspaces/outbox.ts'
-import type { Problem } from '../../../workspaces/problem.ts'
+import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { counted, table } from '../../output/layout.ts'
 import { indent } from '../../output/message-text.ts'
 import { paint, plain, plainLine } from '../../output/print.ts'
@@ -63,7 +63,7 @@ export function noteLines(agent: AgentRecord): string[] {
   )
 }
 
-export function problemsOf({ state, outbox, problems }: AgentRecord): readonly Problem[] {
+export function problemsOf({ state, outbox, problems }: AgentRecord): readonly WorkspaceProblem[] {
   const missing = state === 'completed' && outbox !== undefined ? findShortcomings(outbox) : []
   return [...problems, ...missing, ...(outbox?.leftOut ?? [])]
 }

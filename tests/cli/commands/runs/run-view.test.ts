@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { NodeShown, RunShown } from '../../../../src/cli/commands/runs/run-state.ts'
+import { type NodeShown, RUN_EXIT_CODE, type RunShown } from '../../../../src/cli/commands/runs/run-state.ts'
 import { eventLine, runSummary } from '../../../../src/cli/commands/runs/run-text.ts'
 import { runView } from '../../../../src/cli/commands/runs/run-view.ts'
 import { width } from '../../../../src/cli/output/layout.ts'
-import { NODE_STATES } from '../../../../src/runs/run.ts'
+import { NODE_STATES, RUN_OUTCOMES } from '../../../../src/runs/run.ts'
 
 const AT = '2026-01-15T10:30:00.000Z'
 
@@ -169,4 +169,10 @@ describe('a run in words', () => {
     expect(text).toMatch(/✓ a +completed +4\.0 s +1 output, 0\.5000 \(15 tokens\)/)
     expect(text).toMatch(/– b +skipped +a person skipped it/)
   })
+})
+
+it('`orc run` has an exit code for each outcome, and only 0 for success', () => {
+  const codes = RUN_OUTCOMES.map((outcome) => RUN_EXIT_CODE[outcome])
+  expect(new Set(codes).size).toBe(RUN_OUTCOMES.length)
+  expect(RUN_OUTCOMES.filter((outcome) => RUN_EXIT_CODE[outcome] === 0)).toEqual(['completed'])
 })

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
-import { takeCorrections } from '../../src/runs/corrections.ts'
+import { collectCorrections } from '../../src/workspaces/corrections.ts'
 
 /** Told of each entry before it is removed. */
 const disk = vi.hoisted(() => ({ removes: () => {} }))
@@ -45,7 +45,7 @@ async function take(fix: number, files: Record<string, string>, isCorrected = fi
   mkdirSync(join(workspace, 'outbox'), { recursive: true })
   for (const [path, text] of Object.entries(files)) put(`_fixes/b.${fix}/outbox/${path}`, text)
   const { signal } = new AbortController()
-  return await takeCorrections({ place, agent: 'b', workspace, isCorrected, signal })
+  return await collectCorrections({ place, name: '_fixed', agent: 'b', workspace, isCorrected, signal })
 }
 
 const fixed = (file: string) => readFileSync(join(place, '_fixed/b', file), 'utf8')
@@ -83,17 +83,17 @@ it('one that cannot be taken changes nothing, and leaves nothing', async () => {
   await take(1, { 'inputs/one': '1' })
   expect(await take(2, { 'summary.md': 'nothing' })).toMatchObject({
     ok: false,
-    problems: [{ code: 'missing' }],
+    error: [{ code: 'missing' }],
   })
   mkdirSync(join(place, '_fixes/b.5/outbox/inputs'), { recursive: true })
   symlinkSync('/etc/passwd', join(place, '_fixes/b.5/outbox/inputs/one'))
-  const why = 'one is a symbolic link, and links are not followed'
+  const why = 'one is a symbolic link, which is not followed'
   expect(await take(5, {})).toMatchObject({
-    problems: [{ message: `the fixer put nothing that counts into outbox/inputs/; outbox/inputs/${why}` }],
+    error: [{ message: `the fixer put nothing that counts into outbox/inputs/; outbox/inputs/${why}` }],
   })
   expect(await take(3, { 'inputs/instructions.md': 'mine' })).toMatchObject({ ok: false })
   put('_fixes/b.4/outbox/inputs', 'a file')
-  expect(await take(4, {})).toMatchObject({ ok: false, problems: [{ code: 'not_a_folder' }] })
+  expect(await take(4, {})).toMatchObject({ ok: false, error: [{ code: 'not_a_folder' }] })
   expect(fixed('one')).toBe('1')
   expect(readdirSync(join(place, '_fixed'))).toEqual(['b'])
   expect(existsSync(join(place, '_fixed/b/instructions.md'))).toBe(false)

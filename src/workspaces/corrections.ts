@@ -1,0 +1,113 @@
+import { mkdirSync, renameSync } from 'node:fs'
+import { copyFiles, namesOf } from './outbox.ts'
+import { attempt, ProblemError, refuse, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
+import {
+  type Directory,
+  lookAt,
+  type Opened,
+  openDirectory,
+  openFolder,
+  openPart,
+} from './safe-fs/directory.ts'
+import { startPace } from './safe-fs/pace.ts'
+import { removeTree } from './safe-fs/remove-tree.ts'
+import { makeFolder, temporaryName } from './safe-fs/write-file.ts'
+
+export interface CorrectionsWanted {
+  /** The folder of the run. */
+  readonly place: string
+  /** The folder in it that holds the corrected inputs of each agent. */
+  readonly name: string
+  readonly agent: string
+  /** The workspace of the fixer. */
+  readonly workspace: string
+  /** Corrections of earlier fixes exist: they stay unless this fixer replaced them. */
+  readonly isCorrected: boolean
+  readonly signal: AbortSignal
+}
+
+/** Orchub writes these files anew each time, so a fixer cannot replace them. */
+const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+
+/** The folder in the fixer's outbox that holds corrected inputs; everything beside it is the fixer's report. */
+const CORRECTED = 'inputs'
+
+/**
+ * Copies the inputs that a fixer corrected to `place/name/agent`, where the next preparation of the agent finds them. Other
+ * agents can write there, so all access goes through open folders.
+ */
+export function collectCorrections(wanted: CorrectionsWanted): Promise<WorkspaceResult<readonly string[]>> {
+  const { place, name, agent, workspace, isCorrected, signal } = wanted
+  return attempt(name, async () => {
+    const fixed = openCorrections(place, name)
+    const draft = temporaryName(agent)
+    const openDraft = () => mustOpen(openFolder(fixed, draft))
+    try {
+      mkdirSync(fixed.at(draft), 0o755)
+      const files = new Set<string>()
+      const leftOut = await inFolder(openCorrected(workspace), (from) =>
+        copyFiles(from, openDraft, {
+          signal,
+          takes: (path) => !OWN.has(path),
+          copied: (path) => files.add(path),
+        }),
+      )
+      if (files.size === 0) nothingThere(leftOut)
+      const before = isCorrected ? openFolder(fixed, agent) : undefined
+      // A person who reported a fix may have changed the files that the plan names, and put nothing here.
+      if (before?.ok === true || (before !== undefined && before.error.code !== 'missing')) {
+        const takes = (path: string) => !files.has(path)
+        await inFolder(mustOpen(before), (from) => copyFiles(from, openDraft, { signal, takes }))
+      }
+      // A crash in between leaves the old corrections or the new ones.
+      const old = temporaryName(agent)
+      const hadSome = lookAt(fixed, agent) !== undefined
+      if (hadSome) renameSync(fixed.at(agent), fixed.at(old))
+      renameSync(fixed.at(draft), fixed.at(agent))
+      if (hadSome) await removeTree(fixed, old, startPace())
+      return [...files]
+    } catch (error) {
+      await removeTree(fixed, draft, startPace())
+      throw error
+    } finally {
+      fixed.close()
+    }
+  })
+}
+
+function openCorrections(place: string, name: string): Directory {
+  const root = openDirectory(place, { shown: '' })
+  try {
+    return makeFolder(root, name)
+  } finally {
+    root.close()
+  }
+}
+
+function openCorrected(workspace: string): Directory {
+  const outbox = openPart(workspace, 'outbox')
+  try {
+    const opened = openFolder(outbox, CORRECTED)
+    return !opened.ok && opened.error.code === 'missing' ? nothingThere() : mustOpen(opened)
+  } finally {
+    outbox.close()
+  }
+}
+
+function nothingThere(leftOut: readonly WorkspaceProblem[] = []): never {
+  const what = leftOut.length === 0 ? 'nothing' : 'nothing that counts'
+  refuse('missing', 'the fixer', `put ${what} into outbox/${CORRECTED}/${namesOf(leftOut)}`)
+}
+
+async function inFolder<T>(folder: Directory, work: (folder: Directory) => Promise<T>): Promise<T> {
+  try {
+    return await work(folder)
+  } finally {
+    folder.close()
+  }
+}
+
+function mustOpen<T>(opened: Opened<T>): T {
+  if (opened.ok) return opened.value
+  throw new ProblemError(opened.error)
+}
