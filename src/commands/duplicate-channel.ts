@@ -4,26 +4,26 @@ import type { Receipt } from '../protocol/receipt.ts'
 import type { Channel, HandlerContext } from './commands.ts'
 import { leaveTwin, takeTwin } from './store/duplicate-channel.ts'
 
-/** Where the turn's beginning is not known, as after a restart. */
+/** Assumed length of a turn whose beginning is unknown, as after a restart. */
 const TURN_MS = 10 * 60_000
 
 /**
- * Models that have a tool for a command and were also taught to write it in their text do both now and then. What
- * an agent says by both ways in one turn acts once: the second gets the receipt of the first.
+ * A model that has a tool for a command, and was also taught to write it in its text, sometimes does both. A command that
+ * an agent sends both ways in one turn acts once: the second one gets the receipt of the first.
  */
-export interface Twins {
-  /** The receipt of this command's twin, if it has one. */
+export interface DuplicateChannel {
+  /** The receipt of the same command on the other channel, if it came there. */
   take(): Promise<Receipt | undefined>
   leave(receipt: Receipt): void
 }
 
-export function twinsOf(
+export function duplicateChannelOf(
   { tx, speaker }: HandlerContext,
   turnBegan: (agent: string) => number | undefined,
   channel: Channel,
   definition: CommandDefinition,
   command: Command,
-): Twins {
+): DuplicateChannel {
   const agent = speaker.name
   const digest = digestOf(definition, command)
   return {
@@ -44,7 +44,7 @@ export function twinsOf(
   }
 }
 
-/** What the command does, however its speaker spelt it: its own name and surrounding space make no difference. */
+/** Digest of the command without the speaker's own name and surrounding space. */
 function digestOf({ type, speaker, subject }: CommandDefinition, command: Command): string {
   const told = Object.entries(command.fields)
     .filter(([field]) => field !== speaker && field !== subject?.field)

@@ -9,26 +9,26 @@ export interface Halted {
 }
 
 /**
- * Whether everything is halted, known to all that would act. It is a word in memory, so that it holds from one moment
- * to the next, whatever waits before the disk; src/halt/halt.ts keeps it on disk as well.
+ * Whether the team is halted. It is in memory, so that a halt takes effect at once, whatever waits for the disk;
+ * src/halt/halt.ts stores it as well.
  */
 export interface HaltState {
   halted(): Halted | undefined
-  /** What the clocks of tasks go by: during a halt, the moment it began. */
+  /** The time for the clocks of tasks: during a halt, the moment it began. */
   now(tx: Tx): number
-  /** For whoever would act; undefined while all goes, and for what comes after the end in its transaction. */
+  /** Why nothing can be done now; undefined outside of a halt and in the transaction that ends it. */
   refusal(tx?: Tx): AppError | undefined
-  /** For a person who would approve something now; a no, and an answer, are always taken. */
+  /** Why nothing can be approved now. Rejections and answers are always accepted. */
   noApproval(tx: Tx): AppError | undefined
   begin(halted: Halted): void
-  /** What follows in this transaction happens after the halt; others see its end once that is on disk. */
+  /** The rest of this transaction happens after the halt; everyone else sees its end after the commit. */
   endIn(tx: Tx): void
   end(): void
 }
 
 export function createHaltState(): HaltState {
   let current: Halted | undefined
-  /** A batch that is rolled back and run again comes with another transaction. */
+  /** A batch that is rolled back and run again has another transaction. */
   const endedIn = new WeakSet<Tx>()
 
   function refuse(what: string, hint: string, tx: Tx | undefined): AppError | undefined {
@@ -39,8 +39,8 @@ export function createHaltState(): HaltState {
   return {
     halted: () => current,
     now: (tx) => (current === undefined || endedIn.has(tx) ? tx.now : Math.min(current.at, tx.now)),
-    refusal: (tx) => refuse('Nothing of this was done', FOR_AGENTS, tx),
-    noApproval: (tx) => refuse('Nothing is approved meanwhile', FOR_PEOPLE, tx),
+    refusal: (tx) => refuse('Nothing was done', FOR_AGENTS, tx),
+    noApproval: (tx) => refuse('Nothing can be approved now', FOR_PEOPLE, tx),
     begin(halted) {
       current = halted
     },
@@ -52,7 +52,7 @@ export function createHaltState(): HaltState {
 }
 
 const FOR_AGENTS =
-  'End your turn and wait. You will be told when the work goes on; say it again then, if it still holds.'
+  'End your turn and wait. A message tells you when work continues; send the command again then if you still need it.'
 const FOR_PEOPLE = 'Reject it now, or approve it after `orc go`.'
 
 export function describeHalt({ by, reason, at }: Halted): string {

@@ -10,7 +10,7 @@ import type { Registry } from '../protocol/registry.ts'
 import type { Decision } from '../rules/rule.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Handle, Handler, HandlerContext, Handlers, Speaker } from './commands.ts'
-import { twinsOf } from './duplicate-channel.ts'
+import { duplicateChannelOf } from './duplicate-channel.ts'
 import type { HaltState } from './halt-state.ts'
 import { keepAt, type Place, repeatedAt } from './idempotency.ts'
 import { behalf, changesNothing, identify, signedBy } from './identity.ts'
@@ -71,14 +71,14 @@ export function createHandle(options: DoorOptions): Handle {
     const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
     const counted = principal.kind === 'agent' && handler.free !== true
     const once = createOnce()
-    // A look has no effect to repeat, and its answer may be large.
+    // A query has no effect to protect, and its answer may be large.
     const idempotencyKey = handler.looksOnly === true ? undefined : origin.idempotencyKey
     const keyOwner = speaker.onBehalf ? `${speaker.person ?? OPERATOR} for ${speaker.name}` : who
     const place: Place | undefined =
       idempotencyKey === undefined
         ? undefined
         : { owner: keyOwner, key: idempotencyKey, digest: digestOf(definition, command) }
-    // Text is not said again by whoever repeats a request, but read again: what was refused stays refused (C25).
+    // A transcript may be read again: a command that was refused there stays refused (C25).
     const placeInText = origin.channel === 'text' ? place : undefined
     const unready = await handler.before?.(command.fields, speaker)
     const answer = await store.write(async (unsigned): Promise<Receipt | AppError> => {
@@ -86,22 +86,22 @@ export function createHandle(options: DoorOptions): Handle {
       const earlier = await repeatedAt(tx, place)
       if (earlier !== undefined) return earlier
       if (unready !== undefined) return unready
-      // Looked at here, not before: what waited for its turn when the halt came is held up as well.
+      // Checked here, so that the halt also stops commands that already waited for the store.
       const halted = isHeldUp ? haltState.refusal(tx) : undefined
       if (halted !== undefined) return halted
       const { channel } = origin
       const context: HandlerContext = { team, tx, speaker, approved: false, channel, once }
-      const twins =
+      const duplicates =
         channel === undefined ||
         principal.kind !== 'agent' ||
         handler.looksOnly === true ||
         handler.isEachTime
           ? undefined
-          : twinsOf(context, options.turnBegan, channel, definition, command)
-      const twin = await twins?.take()
-      if (twin !== undefined) {
-        keepAt(tx, place, twin)
-        return twin
+          : duplicateChannelOf(context, options.turnBegan, channel, definition, command)
+      const duplicate = await duplicates?.take()
+      if (duplicate !== undefined) {
+        keepAt(tx, place, duplicate)
+        return duplicate
       }
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
       if (decision instanceof AppError) return decision
@@ -120,7 +120,7 @@ export function createHandle(options: DoorOptions): Handle {
       if (receipt instanceof AppError) return receipt
       const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
       keepAt(tx, place, noted)
-      twins?.leave(noted)
+      duplicates?.leave(noted)
       return noted
     })
     log.debug({ command: definition.type, speaker: speaker.name }, 'command')
@@ -129,7 +129,7 @@ export function createHandle(options: DoorOptions): Handle {
   }
 }
 
-/** What is taken or counted in memory is so once for a command, though its work may run again. */
+/** Takes or counts something in memory once per command, though its transaction may run again. */
 function createOnce(): HandlerContext['once'] {
   const results = new Map<string, unknown>()
   return <T>(what: string, compute: () => T): T => {
@@ -138,7 +138,7 @@ function createOnce(): HandlerContext['once'] {
   }
 }
 
-/** Carries out what a person approved: the rules may have changed since, so that a denial still stands. */
+/** Carries out a command that a person approved. A rule that denies it by now still wins. */
 export async function carryOut(
   context: HandlerContext,
   handler: Handler,
@@ -167,7 +167,7 @@ function rateLimited(retryAfterMs: number): AppError {
 function block(context: HandlerContext, command: Command, decision: Decision): Receipt {
   const { to, target } = command.fields as { to?: string; target?: string }
   const named = to ?? target
-  // The registered spelling, or an attempt would hide from a query by name.
+  // Use the registered spelling, or a query by name would miss the attempt.
   const subject = named === undefined ? undefined : (context.team.resolve(named) ?? named)
   context.tx.audit({
     type: 'command.blocked',
@@ -180,7 +180,7 @@ function block(context: HandlerContext, command: Command, decision: Decision): R
   return { status: 'blocked', reason: decision.reason }
 }
 
-/** An error goes back to whoever spoke and into the audit; a flood of them is counted rather than written. */
+/** Returns the error to the speaker and writes it to the audit; a flood of errors is only counted. */
 async function refuse(
   { rateLimits, clock, store, team }: DoorOptions,
   speaker: string,
@@ -206,7 +206,7 @@ function isSecurity({ code }: AppError): boolean {
 
 function refusalEntry(speaker: string, type: string, error: AppError, unwritten: number): AuditDraft {
   const forged = isSecurity(error)
-  const more = unwritten === 0 ? '' : ` (and ${unwritten} more before it, not written down)`
+  const more = unwritten === 0 ? '' : ` (and ${unwritten} earlier ones were not recorded)`
   return {
     type: forged ? `security.${error.code.toLowerCase()}` : 'command.refused',
     class: forged ? 'private' : 'internal',
@@ -221,7 +221,7 @@ function refusalEntry(speaker: string, type: string, error: AppError, unwritten:
   }
 }
 
-/** Parameters the command has no use for are never silently dropped: the receipt and the audit name them. */
+/** Unknown parameters are never dropped silently: the receipt and the audit name them. */
 function noteIgnored(
   tx: Tx,
   speaker: Speaker,

@@ -3,7 +3,7 @@ import type { Receipt } from '../protocol/receipt.ts'
 import type { Tx } from '../store/store.ts'
 import { findReceipt, keepReceipt } from './store/idempotency.ts'
 
-/** Where a command's receipt is kept: whose key it is, and what came with it (C25). */
+/** Identifies a stored receipt: the owner of the key, the key, and the digest of the command (C25). */
 export interface Place {
   readonly owner: string
   readonly key: string
@@ -16,7 +16,7 @@ export function keepAt(tx: Tx, place: Place | undefined, receipt: Receipt): void
   keepReceipt(tx, owner, key, { digest, receipt: JSON.stringify(receipt) })
 }
 
-/** What this command, said before with the same key, was answered. */
+/** The receipt of the same command, sent before with the same key. */
 export async function repeatedAt(tx: Tx, place: Place | undefined): Promise<Receipt | AppError | undefined> {
   if (place === undefined) return undefined
   const { owner, key, digest } = place
@@ -25,7 +25,7 @@ export async function repeatedAt(tx: Tx, place: Place | undefined): Promise<Rece
   if (earlier.digest === digest) return JSON.parse(earlier.receipt) as Receipt
   return new AppError(
     'IDEMPOTENCY_CONFLICT',
-    `The idempotency key "${key.slice(0, 100)}" came before with another command`,
+    `The idempotency key "${key.slice(0, 100)}" was used before with another command`,
     {
       hint: 'Use a new key for each command, and the same key only to repeat the same one.',
     },

@@ -10,7 +10,7 @@ import type { Tx } from '../store/store.ts'
 import type { HandlerContext, Speaker } from './commands.ts'
 import { isOperatorName, personBehind, type Team } from './team.ts'
 
-/** Identity comes from the transport (C3); what the command says of its sender must agree with it. */
+/** Identity comes from the transport (C3); a sender named in the command must agree with it. */
 export function identify(team: Team, principal: Principal, said: SaidCommand): Result<Speaker> {
   const claims = claimedSenders(said)
   if (principal.kind === 'agent') {
@@ -40,14 +40,14 @@ function claimedSenders(said: SaidCommand): string[] {
     if (!CLAIMS.has(key) && !CLAIMS.has(key.toLowerCase().replaceAll('-', '_'))) continue
     const value = said.fields[key]
     if (value === undefined || value === null) continue
-    // Whatever is no text names nobody, and so never the speaker.
+    // A value that is no text can't name the speaker.
     const text = typeof value === 'string' ? value.trim() : '(not a name)'
     if (text !== '') claims.push(text)
   }
   return claims
 }
 
-/** The agent a command is about: the caller itself, unless it names another (C14). */
+/** The agent that a command is about: the speaker, unless the command names another (C14). */
 export function subjectOf(
   team: Team,
   definition: CommandDefinition,
@@ -59,13 +59,9 @@ export function subjectOf(
     if (speaker.name !== OPERATOR) return { ok: true, value: speaker.name }
     return {
       ok: false,
-      error: new AppError(
-        'INVALID_COMMAND',
-        `${definition.type}: the operator is no agent, so say which one is meant`,
-        {
-          hint: `Add the agent's name: --agent NAME. Agents: ${team.names.join(', ')}.`,
-        },
-      ),
+      error: new AppError('INVALID_COMMAND', `${definition.type}: name an agent; the operator is not one`, {
+        hint: `Add the agent's name: --agent NAME. Agents: ${team.names.join(', ')}.`,
+      }),
     }
   }
   const name = team.resolve(named)
@@ -80,20 +76,20 @@ export function unknownAgent(team: Team, name: string): AppError {
 
 function noLongerRegistered(name: string): AppError {
   return new AppError('FORBIDDEN', `${name} is no longer in the team`, {
-    hint: 'Its token is still known, but orc.yaml does not name it any more.',
+    hint: 'Its token is still valid, but orc.yaml no longer names it.',
   })
 }
 
-/** A token that outlived its holder's place in orc.yaml. */
+/** The token is valid, but orc.yaml no longer names its holder. */
 export function noLongerAmongPeople(principal: Principal): AppError {
   const name = principal.kind === 'person' ? principal.person : OPERATOR
-  return new AppError('FORBIDDEN', `${name} is no longer among the people of this team`, {
-    hint: 'Its token is still known, but "people" in orc.yaml does not name it any more.',
+  return new AppError('FORBIDDEN', `${name} is no longer one of the people of this team`, {
+    hint: 'The token is still valid, but "people" in orc.yaml no longer names them.',
   })
 }
 
 export function changesNothing({ name, role }: Person): AppError {
-  return new AppError('FORBIDDEN', `${name} may look at everything, and change nothing`, {
+  return new AppError('FORBIDDEN', `${name} may read everything but change nothing`, {
     hint: `The role of ${name} in orc.yaml is ${role}. The operator can change that.`,
   })
 }
@@ -105,12 +101,12 @@ function senderMismatch(name: string, claimed: string): AppError {
   })
 }
 
-/** For the audit: who really spoke, where a person spoke for an agent. */
+/** Data for the audit: the person who spoke for an agent. */
 export function behalf({ onBehalf, person = OPERATOR }: Speaker): { said_by?: string } {
   return onBehalf ? { said_by: person } : {}
 }
 
-/** To the rules every person is the operator; the record names who it was, by their token. */
+/** For the rules every person is the operator; the audit names the person. */
 export function signedBy(tx: Tx, person: string | undefined): Tx {
   if (person === undefined || person === OPERATOR) return tx
   return {

@@ -3,16 +3,16 @@ import type { RatePolicy } from '../rules/rule.ts'
 import type { Team } from './team.ts'
 
 /**
- * How often an agent may speak (C18). In memory only: after a restart the buckets are full again, which errs
- * in favour of the agents. Bounded by the number of agents and of their pairs.
+ * Limits how often an agent may send commands (C18). In memory only: after a restart the buckets are full again, which
+ * errs in favour of the agents. Bounded by the number of agents and of their pairs.
  */
 export interface RateLimits {
   /** Milliseconds to wait, or undefined if the command may pass. */
   takeCommand(team: Team, agent: string, now: number): number | undefined
   takePair(team: Team, from: string, to: string, now: number): number | undefined
   /**
-   * Whether this refusal should be written down. A flood of refused commands must not fill the disk: past the
-   * same rate they are counted, and the next one written says how many went before it.
+   * Whether to write this refusal to the audit. A flood of refused commands must not fill the disk: beyond the
+   * rate they are counted, and the next entry says how many came before it.
    */
   noteRefusal(
     team: Team,
@@ -39,7 +39,7 @@ export function createRateLimits(): RateLimits {
     takeCommand: (team, agent, now) => takeFrom(commands, agent, now, team.config.limits.rate),
     takePair: (team, from, to, now) => takeFrom(pairs, `${from} ${to}`, now, team.config.limits.pairRate),
     noteRefusal(team, agent, kind, now) {
-      // Apart, or many small mistakes would hide a forgery.
+      // Counted separately, so that many small mistakes don't hide a forgery.
       const key = `${kind} ${agent}`
       const write = takeFrom(refusals, key, now, team.config.limits.rate) === undefined
       const before = unwritten.get(key) ?? 0

@@ -1,7 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import type { Team } from './team.ts'
 
-/** C20: what is too long is refused whole, in every command and never cut. */
+/** Text that is too long is refused whole, never cut (C20). */
 export function tooLong({ config }: Team, what: string, ...texts: readonly string[]): AppError | undefined {
   const most = config.limits.messageBytes
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)

@@ -3,14 +3,14 @@ import type { Person } from '../base/person.ts'
 import type { Config } from '../config/config.ts'
 import { compileRules, findParty, type Rules } from '../rules/compile.ts'
 
-/** The configuration made ready for the door. Replaced as a whole when orc.yaml changes; nothing in it is edited. */
+/** The configuration with compiled rules. A change of orc.yaml replaces it as a whole. */
 export interface Team {
   readonly config: Config
   readonly rules: Rules
   readonly names: readonly string[]
-  /** The registered spelling: exact match first, then whatever the case (S0.10). */
+  /** The registered spelling of a name: an exact match first, then any case (S0.10). */
   resolve(name: string): string | undefined
-  /** The person of that name, whatever its case; the operator is not among them. */
+  /** The person of that name, in any case; never the operator. */
   person(name: string): Person | undefined
   /** Only moderators may read what this agent says (S3.15). */
   isConfidential(agent: string): boolean
@@ -33,7 +33,7 @@ export function createTeam(config: Config): Team {
 
 const THE_OPERATOR: Person = { name: OPERATOR, role: 'operator' }
 
-/** Who speaks, if it is a person who is still among the people of orc.yaml. */
+/** The person who speaks, if orc.yaml still names them. */
 export function personBehind(team: Team, principal: Principal): Person | undefined {
   if (principal.kind === 'operator') return THE_OPERATOR
   return principal.kind === 'person' ? team.person(principal.person) : undefined

@@ -5,21 +5,21 @@ import { observe, type PingPong } from '../rules/loop.ts'
 import type { Reader } from '../store/store.ts'
 import type { MessageRow } from './store/messages.ts'
 
-/** Where a message stands in a conversation: how many replies led to it, and to which first message they go back. */
+/** The position of a message in a conversation: how many replies led to it, and which message began it. */
 export interface Cause {
   key: number
   hop: number
   correlation: number
-  /** Said by the speaker, not inferred. */
+  /** The sender named the message it answers; otherwise it is inferred. */
   said: boolean
 }
 
 /**
- * The loop breaker's memory (ask 12 of the field: A→B→C→A, 398 messages, ten hours). Two agents that answer each
- * other without end, or a reply chain that grows past its limit, are parked and a person is asked.
+ * The loop breaker (ask 12 of the field: A→B→C→A, 398 messages, ten hours). Parks a conversation and asks a person when
+ * two agents answer each other without end, or when a chain of replies exceeds its limit.
  */
 export interface Conversations {
-  /** What a message of this agent follows from: what it says it answers, else what it was handed last. */
+  /** The message that this agent's next message answers: the one it names, else the one it got last. */
   causeOf(
     reader: Reader,
     agent: string,
@@ -27,13 +27,13 @@ export interface Conversations {
     now: number,
   ): Promise<Cause | undefined>
   handedOut(agent: string, cause: Cause, now: number): void
-  /** Sees a message go by; says why the conversation should be parked, if it should. */
+  /** Counts a message, and returns why the conversation must be parked, if it must. */
   observe(team: Team, from: string, to: string, hop: number, now: number): string | undefined
-  /** They count from zero again. */
+  /** Resets the counts of a pair. */
   forget(pair: string): void
 }
 
-/** Older than this, what an agent was handed is no longer taken for the cause of what it says. */
+/** A message handed over longer ago than this is not taken for the cause of what an agent sends. */
 const IMPLIED_CAUSE_MS = 10 * 60_000
 
 export function createConversations(): Conversations {

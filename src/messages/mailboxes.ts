@@ -16,24 +16,24 @@ import {
 } from './store/deliveries.ts'
 import type { Mail } from './store/messages.ts'
 
-/** How long a receiver has to acknowledge what it was handed (C8). */
+/** A receiver must acknowledge a message within this time (C8). */
 export const ACKNOWLEDGE_MS = 30_000
-/** How many waiting messages are worth counting: beyond it, more is more. */
+/** Waiting messages are counted up to this number. */
 const COUNTED = 1000
-/** What one hand-out holds at most; the rest follows at the next one. */
+/** Limits of one hand-out; the rest follows with the next one. */
 const HAND_OUT = { messages: 500, bytes: 4_000_000 }
 
-/** Hands messages out and moves their deliveries up the ladder, each step with its evidence (C27). */
+/** Hands messages out, and moves their deliveries from state to state, each with its evidence (C27). */
 export interface Mailboxes {
-  /** In the caller's transaction. The messages are `written`, and come again unless acknowledged in time. */
+  /** Marks the messages as `written`; they come again unless they are acknowledged in time. */
   handOut(tx: Tx, agent: string, evidence: string, options?: HandOutOptions): Promise<HandedOut>
-  /** Waits for something to hand out, at most that long; gives an empty list when the time is over. */
+  /** Waits for messages; returns an empty list after `waitMs`. */
   waitForMail(
     agent: string,
     options: { waitMs: number; evidence: string; signal: AbortSignal },
   ): Promise<Mail[]>
   acknowledge(tx: Tx, agent: string, ids: readonly string[], evidence: string): Promise<Acknowledged>
-  /** A runtime's word on how far messages came. Gives those that moved: a step down the ladder never happens. */
+  /** Records how far messages came, and returns the keys of those that moved. A delivery never moves backwards. */
   moved(
     tx: Tx,
     agent: string,
@@ -42,28 +42,28 @@ export interface Mailboxes {
     evidence: string,
     takenBack?: boolean,
   ): Promise<readonly number[]>
-  /** In the transaction that stores a message: given at once to a receiver that takes it, else announced after the commit. */
+  /** In the transaction that stores a message: reserves it for a receiver, or announces it after the commit. */
   accepted(tx: Tx, agent: string, priority: Priority, from: string): Promise<void>
-  /** Who may take a message in the transaction that stores it; says whether it did. */
+  /** Registers the receiver that may reserve a message in the transaction that stores it. */
   onAccepted(take: TakeAtOnce): void
-  /** Sees deliveries move, in the transaction that moves them. */
+  /** Registers a listener that runs in the transaction that moves deliveries. */
   onMoved(listener: OnMoved): void
-  /** Someone has mail: wakes whoever waits for it. Called after the commit. */
+  /** Wakes the receivers that wait for this agent's mail. Called after the commit. */
   announce(agent: string, priority: Priority, from: string): void
   onMail(listener: OnMail): void
-  /** While an agent is paused, whoever waits for its mail goes on waiting (S1.24). */
+  /** While an agent is paused, its receivers keep waiting (S1.24). */
   setHeld(agent: string, held: boolean): void
-  /** A halt is over: whoever waits looks again. */
+  /** A halt is over: receivers that wait look again. */
   goOn(): void
 }
 
-/** Priority and sender are of the newest message; a hand-out gives all that wait. */
+/** Priority and sender are those of the newest message; a hand-out contains all that wait. */
 export type OnMail = (agent: string, priority: Priority, from: string) => void
 
-/** Keeps nothing in memory before the commit: the transaction may be rolled back, and run again. */
+/** Must not change memory before the commit, because the transaction may be rolled back and run again. */
 export type TakeAtOnce = (tx: Tx, agent: string) => Promise<boolean>
 
-/** `keys` are those that truly moved. */
+/** `keys`: the deliveries that moved. */
 export type OnMoved = (
   tx: Tx,
   agent: string,
@@ -74,10 +74,10 @@ export type OnMoved = (
 
 export interface HandOutOptions {
   limit?: number
-  /** Only with something that may begin a turn. */
+  /** Hand out only if one of the messages may begin a turn. */
   mustWake?: boolean
   byPriority?: boolean
-  /** For runtimes: an unconfirmed one is looked for by its id, and never comes again by time alone. */
+  /** For runtimes: an unconfirmed message is looked up by its id, and never comes again by time alone. */
   untilFound?: boolean
   maxBytes?: number
 }
@@ -89,9 +89,9 @@ export interface HandedOut {
 
 export interface Acknowledged {
   acknowledged: string[]
-  /** A repeated acknowledgement is normal where messages may come twice. */
+  /** Acknowledged before, which is normal for messages that come twice. */
   already_read: string[]
-  /** No message to this agent. */
+  /** Ids that are no messages to this agent. */
   unknown: string[]
 }
 
@@ -100,7 +100,7 @@ export function createMailboxes(
   timers: Timers,
   conversations: Conversations,
   clock: Clock,
-  /** Then nothing is handed out to anyone. */
+  /** During a halt, nothing is handed out. */
   isHalted = () => false,
 ): Mailboxes {
   const waiters = new Map<string, Set<() => void>>()
@@ -176,13 +176,13 @@ export function createMailboxes(
     for (const listener of listeners) listener(agent, priority, from)
   }
 
-  /** A halt came between the commit and the receiver. */
+  /** Requeues messages when a halt came between the commit and the receiver. */
   async function putBack(agent: string, messages: readonly Mail[]) {
     const keys = messages.map(({ id }) => parseId('msg', id)!)
     await store.write((tx) => moved(tx, agent, keys, 'queued', 'not given: everything was stopped'))
   }
 
-  /** Resolves at the next mail, at the end of the time, or when the caller is gone. */
+  /** Resolves at the next mail, after `waitMs`, or when the caller is gone. */
   function nextMail(
     agent: string,
     waitMs: number,
@@ -209,7 +209,7 @@ export function createMailboxes(
     handOut,
     moved,
     async accepted(tx, agent, priority, from) {
-      // Whoever waits at the API was first.
+      // Receivers that wait at the API came first.
       if (!waiters.has(agent) && (await takeAtOnce(tx, agent))) return
       tx.afterCommit(() => announce(agent, priority, from))
     },
@@ -233,7 +233,7 @@ export function createMailboxes(
     async waitForMail(agent, { waitMs, evidence, signal }) {
       const deadline = clock.now() + waitMs
       while (!signal.aborted) {
-        // Listening first: mail that comes while we look is not missed.
+        // Listen first, so that mail which comes during the query is not missed.
         const next = nextMail(agent, Math.max(0, deadline - clock.now()), signal)
         try {
           if (!isHalted() && !heldBack.has(agent) && (await countQueued(store, agent, 1)) > 0) {
@@ -280,7 +280,7 @@ function causeFrom(mail: Mail) {
   }
 }
 
-/** What the receiver confirms is its own word; every other step is ours. */
+/** The receiver is the actor of `read`; the service is the actor of every other state. */
 function deliveryEntry(agent: string, id: string, state: DeliveryState, evidence: string) {
   return {
     type: `delivery.${state}`,

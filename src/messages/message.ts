@@ -1,11 +1,11 @@
 export const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const
 export type Priority = (typeof PRIORITIES)[number]
 
-/** How far a message has truly come; each step is stored with its evidence (C27). */
+/** How far a message has come. Each state is stored with its evidence (C27). */
 export const DELIVERY_STATES = ['queued', 'written', 'submitted', 'read', 'uncertain', 'failed'] as const
 export type DeliveryState = (typeof DELIVERY_STATES)[number]
 
-/** A message as it was accepted. Immutable: what happens to it afterwards is its delivery. */
+/** An accepted message. It never changes; its delivery records what happens to it. */
 export interface Message {
   id: string
   from: string
@@ -14,11 +14,11 @@ export interface Message {
   content: string
   priority: Priority
   inReplyTo?: string
-  /** All messages that follow from one first message share it; the loop breaker counts along it. */
+  /** Shared by all messages that follow from one first message; the loop breaker counts along it. */
   correlationId: string
   hop: number
   at: string
-  /** The task it is about, and what it is to that task. */
+  /** The task that the message is about, and its role there. */
   task?: { id: string; kind: TaskMessageKind }
 }
 
@@ -37,7 +37,7 @@ export const TASK_MESSAGE_KINDS = [
   'cancelled',
   /** A claim is to be judged. */
   'review',
-  /** All that was delegated has ended. */
+  /** All delegated tasks have ended. */
   'children_ended',
 ] as const
 export type TaskMessageKind = (typeof TASK_MESSAGE_KINDS)[number]

@@ -5,7 +5,7 @@ import type { Mailboxes } from './mailboxes.ts'
 import type { Priority } from './message.ts'
 import { insertMessage } from './store/messages.ts'
 
-/** A message of the service itself to an agent: a verdict, a warning. */
+/** Sends a message from the service to an agent, such as a verdict or a warning. */
 export async function post(
   tx: Tx,
   mailboxes: Mailboxes,

@@ -1,6 +1,6 @@
 import type { Mail } from './store/messages.ts'
 
-/** A message as agents and clients see it; the seeds' words and ours (C10). */
+/** A message as agents and clients see it, with the field names of the seeds and ours (C10). */
 export interface WireMail {
   id: string
   from: string
@@ -34,10 +34,10 @@ export function wireMail(mail: Mail): WireMail {
   }
 }
 
-/** What one answer holds at most; it is read by a model, kept in memory and sent in one piece. */
+/** Size limit of one answer: a model reads it, and it is sent in one piece. */
 const ANSWER_BYTES = 4_000_000
 
-/** The first messages that fit into an answer: at least one, however large. */
+/** The first messages that fit into an answer; at least one, however large. */
 export function withinBytes(mails: readonly Mail[]): Mail[] {
   let bytes = 0
   const end = mails.findIndex((mail, index) => {

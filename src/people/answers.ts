@@ -11,16 +11,13 @@ import type { HumanRequestRow } from './store/human-requests.ts'
 
 export type ReadAnswer = { ok: true; text: string; isChoice: boolean } | { ok: false; error: AppError }
 
-/**
- * What a person's words mean as an answer: one of the choices, by its text or else its number; the default where
- * nothing was said and there is one; words of their own (S2.12).
- */
+/** Reads a person's answer: a choice by its text or number, the default for an empty answer, or free text (S2.12). */
 export function readAnswer(row: Pick<HumanRequestRow, 'question' | 'form'>, said: string): ReadAnswer {
   const form = formOf(row)
   const { choices = [] } = form
   if (isBlank(said)) {
     if (form.default !== undefined) return { ok: true, text: form.default, isChoice: true }
-    return { ok: false, error: invalid('An answer cannot be blank', row.question, form) }
+    return { ok: false, error: invalid('The answer is empty', row.question, form) }
   }
   const text = said.trim()
   const chosen =
@@ -29,10 +26,10 @@ export function readAnswer(row: Pick<HumanRequestRow, 'question' | 'form'>, said
     (/^\d{1,4}$/.test(text) ? choices[Number(text) - 1] : undefined)
   if (chosen !== undefined) return { ok: true, text: chosen, isChoice: true }
   if (choices.length === 0 || form.allowOther === true) return { ok: true, text, isChoice: false }
-  return { ok: false, error: invalid('This is none of the choices', row.question, form) }
+  return { ok: false, error: invalid('This is not one of the choices', row.question, form) }
 }
 
-/** The question is repeated, with all that can be answered. */
+/** Repeats the question with every possible answer. */
 function invalid(what: string, question: string, form: AnswerForm): AppError {
   const { choices = [] } = form
   const ways = choices.map((choice, index) => `${index + 1}: ${choice}`).join('; ')
@@ -56,7 +53,7 @@ export interface AnswerCheckOptions {
 /** A person waits no longer than this for the check; then the answer stands. */
 const CHECK_MS = 15_000
 
-/** S2.12: a model may look at an answer in words. One that is away, slow or at a loss never keeps it from counting. */
+/** A model may check an answer in words (S2.12). If the model is unavailable, slow or unsure, the answer counts. */
 export function createAnswerCheck({ models, ownCall, store, clock, team }: AnswerCheckOptions) {
   return async (row: HumanRequestRow, said: string, person: string): Promise<AppError | undefined> => {
     const model = team().config.tasks.answerCheck

@@ -14,12 +14,12 @@ import { changesIn, hashOf, intactAction } from './request-view.ts'
 import { forgetApprovals, insertApproval, readApprovals } from './store/approvals.ts'
 import { type HumanRequestRow, modifyHumanRequest } from './store/human-requests.ts'
 
-/** What it takes to have the held action carried out. */
+/** Who must approve the held action, and how many. */
 export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {
   return { ...(approvers === null ? {} : { approvers: JSON.parse(approvers) as string[] }), quorum }
 }
 
-/** Whose word counts is a matter of the token, and of the list in force when it was asked (C9). */
+/** Approvers are known by their tokens, and listed as of the time of the request (C9). */
 export function mustBeApprover({ name }: Person, { approvers }: Approval, row: HumanRequestRow) {
   if (approvers === undefined || approvers.includes(name)) return
   throw new AppError('FORBIDDEN', `${name} is not among those who decide on ${formatId('req', row.id)}`, {
@@ -27,7 +27,7 @@ export function mustBeApprover({ name }: Person, { approvers }: Approval, row: H
   })
 }
 
-/** The action is bound to its hash: what is carried out is what people were shown. */
+/** The hash binds a request to its action: people approve what they were shown. */
 export function heldCommand(row: HumanRequestRow): Command {
   const command = intactAction(row)
   if (command !== undefined) return command
@@ -40,7 +40,7 @@ export function heldCommand(row: HumanRequestRow): Command {
   )
 }
 
-/** `hash`: what the person looked at, in full or its first characters. Needed where somebody changed it since. */
+/** Checks `hash`, or its first characters, against the action. Required once somebody has changed the action. */
 export function mustBeSeen(row: HumanRequestRow, decision: HumanDecision, hash: string | undefined) {
   if (row.action_hash === null) return
   const id = formatId('req', row.id)
@@ -54,7 +54,7 @@ export function mustBeSeen(row: HumanRequestRow, decision: HumanDecision, hash: 
 
 const HASH_SHOWN = 12
 
-/** Keeps one person's approval of the action as it stands, and gives how many count by now. */
+/** Stores one person's approval of the current action, and returns how many approvals count. */
 export async function giveApproval(
   tx: Tx,
   team: Team,
@@ -78,7 +78,7 @@ export async function giveApproval(
     ({ person: name, action_hash }) =>
       action_hash === row.action_hash &&
       (approvers === undefined || approvers.includes(name)) &&
-      // Whoever is no longer among the people has no say any more.
+      // People who were removed from orc.yaml don't count.
       (name === person.name || mayStillApprove(team, name)),
   )
   return counting.length
@@ -90,8 +90,8 @@ function mayStillApprove(team: Team, name: string): boolean {
 }
 
 /**
- * A person changes the held action: it must fit the command's schema, and the rules judge it again for the same
- * speaker. Approvals of what stood there before count no more. Gives the request as it stands then.
+ * Replaces the held action by what a person made of it. It must fit the command's schema, and the rules decide again for
+ * the same speaker. Earlier approvals no longer count. Returns the changed request.
  */
 export async function changeAction(
   context: HandlerContext,
@@ -127,7 +127,7 @@ export async function changeAction(
   const changed = {
     action,
     action_hash: hashOf({ ...row, action }),
-    question: `May ${speaker.name} ${describe(definition, decoded.command, redact)}?`,
+    question: `${speaker.name} wants to ${describe(definition, decoded.command, redact)}`,
     approvers: approval.approvers === undefined ? null : JSON.stringify(approval.approvers),
     quorum: approval.quorum,
     modified_by: person.name,
@@ -137,7 +137,7 @@ export async function changeAction(
   return { ...row, ...changed, asked_action: row.asked_action ?? row.action }
 }
 
-/** A slip of the finger must not approve something else, and nobody's name is put to what they did not say. */
+/** Refuses unknown fields, so that a typo approves nothing else, and fields that name the sender. */
 function checkNames(
   type: string,
   known: readonly string[],
@@ -163,7 +163,7 @@ function unknownType(type: string): AppError {
   return new AppError('UNKNOWN_COMMAND', `Unknown command type: ${type}`)
 }
 
-/** For the asker and the record: what was asked for, and what became of it. */
+/** Describes for the asker and the audit what was changed. */
 export function changesText(row: HumanRequestRow): string {
   const lines = Object.entries(changesIn(row)).map(
     ([field, { from, to }]) => `- ${field}: ${said(from)} → ${said(to)}`,

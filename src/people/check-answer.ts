@@ -16,7 +16,7 @@ export const AnswerVerdict = z.object({
 export interface CheckedAnswer {
   readonly valid: boolean
   readonly reason: string
-  /** A model was asked and could not say: the answer stands, and the record tells why it was not checked. */
+  /** Why the model couldn't check the answer, which then counts. */
   readonly failure?: ModelFailure
 }
 
@@ -39,7 +39,7 @@ export function answerPrompt(question: string, answer: string): Pick<ObjectCall,
   return { system: SYSTEM, prompt }
 }
 
-/** S2.12: a blank answer is none. Beyond that a model may look; a person's answer never waits for one that is away. */
+/** Asks a model whether the answer fits the question (S2.12). */
 export async function checkAnswer(
   models: Models,
   model: string | undefined,
@@ -59,7 +59,7 @@ export async function checkAnswer(
   return { valid: true, reason: `Not checked: ${verdict.message}`, failure: verdict }
 }
 
-/** White space, control and invisible characters alone say nothing. */
+/** Whether the text is only white space, control and invisible characters. */
 export function isBlank(text: string): boolean {
   return /^[\s\p{C}\u115f\u1160\u3164\uffa0\u2800]*$/u.test(text)
 }

@@ -2,7 +2,7 @@ import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
 import type { HandlerContext } from '../commands/commands.ts'
 import { behalf } from '../commands/identity.ts'
-import type { Command, CommandDefinition } from '../protocol/command.ts'
+import type { Action, Command, CommandDefinition } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
@@ -81,7 +81,7 @@ export function createHolding({ timers, tasks, redact }: HoldingOptions): Holdin
     const id = await openRequest(context, command, {
       kind: 'approval',
       purpose: 'command',
-      question: `May ${context.speaker.name} ${wanted}?`,
+      question: `${context.speaker.name} wants to ${wanted}`,
       reason: decision.reason,
       wanted,
       approval: decision.approval,
@@ -185,7 +185,15 @@ export function heldBy({ context }: Pick<HumanRequestRow, 'context'>): HeldBy {
   return JSON.parse(context) as HeldBy
 }
 
-/** Describes in words what the command does. */
+const VERBS: Record<Action, string> = {
+  spawn_agent: 'start',
+  terminate_agent: 'stop',
+  reset_session: 'reset',
+  pause_session: 'pause',
+  resume_session: 'resume',
+}
+
+/** Describes what the command does, as it follows "wants to". */
 export function describe(
   definition: CommandDefinition,
   command: Command,
@@ -195,6 +203,6 @@ export function describe(
   if (definition.type === 'send_message') {
     return `send ${to} the message "${redact((title ?? content ?? '').slice(0, 8192)).slice(0, 80)}"`
   }
-  if (definition.type === 'request_action') return `${action} ${target}`
+  if (definition.type === 'request_action') return `${VERBS[action as Action]} ${target}`
   return definition.summary.charAt(0).toLowerCase() + definition.summary.slice(1)
 }

@@ -1,10 +1,10 @@
-/** One durable kind of question to a person serves every part of the system (C9). */
+/** Every room asks people with the same durable request (C9). */
 export const HUMAN_REQUEST_KINDS = ['input', 'approval', 'moderation', 'escalation'] as const
 export type HumanRequestKind = (typeof HUMAN_REQUEST_KINDS)[number]
 
 /**
- * `modified`: a person approved it after a person had changed it. `withdrawn`: whoever asked needs no answer any more,
- * such as a dialog that was answered in its terminal.
+ * `modified`: approved after a person changed it. `withdrawn`: the asker no longer needs an answer, for example because
+ * a dialog was answered in its terminal.
  */
 export const HUMAN_REQUEST_STATES = [
   'open',
@@ -20,12 +20,12 @@ export type HumanRequestState = (typeof HUMAN_REQUEST_STATES)[number]
 export const HUMAN_DECISIONS = ['approve', 'reject', 'modify', 'answer'] as const
 export type HumanDecision = (typeof HUMAN_DECISIONS)[number]
 
-/** What the asker lets a person answer. */
+/** The answers that a person can choose from. */
 export interface AnswerForm {
   readonly choices?: readonly string[]
-  /** Taken for an empty answer that a person gives; never by itself. */
+  /** Replaces an empty answer. It never counts without a person's answer. */
   readonly default?: string
-  /** Other answers than the choices are welcome. */
+  /** The person may also answer in words of their own. */
   readonly allowOther?: boolean
 }
 
@@ -35,7 +35,7 @@ export interface GivenApproval {
   comment?: string
 }
 
-/** Of the held action, as it was asked about and as it stands now; undefined for a field that is not there. */
+/** A field of the held action before and after a person's change; undefined where the field is absent. */
 export interface FieldChange {
   from?: unknown
   to?: unknown
@@ -50,21 +50,21 @@ export interface HumanRequest extends AnswerForm {
   question: string
   /** Why a person is asked: the rule that says so, or what the loop breaker saw. */
   reason: string
-  /** The task it was asked for, where the task itself asks. */
+  /** The task that asks, if one does. */
   taskId?: string
-  /** The exact command that is held, and its hash: a verdict holds for this action and no other. */
+  /** The held command and its hash: a verdict applies to this command only. */
   action?: { type: string; fields: Record<string, unknown>; hash: string }
   /** A person changed the action since it was asked about. */
   modified?: { by: string; changes: Record<string, FieldChange> }
-  /** Whose approval counts; absent: everyone's who may decide. */
+  /** People whose approval counts; without it, everyone who may decide. */
   approvers?: readonly string[]
-  /** Of a notice that tells of several things: how many. */
+  /** How many events a notice summarizes. */
   count?: number
   /** How many different people must approve. */
   quorum: number
-  /** Those given so far to this very action. */
+  /** Approvals of the current action so far. */
   approvals: readonly GivenApproval[]
-  /** What can be said to it, while it is open. */
+  /** Possible decisions while it is open. */
   decisions: readonly HumanDecision[]
   createdAt: string
   expiresAt: string

@@ -3,17 +3,17 @@ import { formatId } from '../base/ids.ts'
 import type { Tx } from '../store/store.ts'
 import { insertHumanRequest } from './store/human-requests.ts'
 
-/** It has no timer of its own; the date is for the reader. */
+/** Notices have no timer; the date only tells people how long they are shown. */
 const NOTICE_MS = 30 * 24 * 3600_000
 
 export interface Notice {
-  /** The agent it is about. */
+  /** The agent that the notice is about. */
   readonly agent: string
   readonly question: string
   readonly reason: string
 }
 
-/** Something that people should know: it stands in their inbox, and waits for no verdict. */
+/** Puts a notice into the inbox. It needs no decision. */
 export async function tellPeople(tx: Tx, { agent, question, reason }: Notice): Promise<void> {
   const request = await insertHumanRequest(tx, {
     kind: 'escalation',

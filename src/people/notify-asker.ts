@@ -9,7 +9,7 @@ import type { HeldInTasks } from './hold-command.ts'
 import { intactAction } from './request-view.ts'
 import { type HumanRequestRow, insertHumanRequest } from './store/human-requests.ts'
 
-/** A notice has no timer of its own; the date is for the reader. */
+/** Notices have no timer; the date only tells people how long they are shown. */
 const NOTICE_MS = 365 * 24 * 3600_000
 
 export interface VerdictOutcome {
@@ -37,10 +37,10 @@ export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptio
     if (team().resolve(to) !== undefined) await post(tx, { to, title, content, priority })
   }
 
-  /** A message that shows what became of the command that was held. */
+  /** Tells the asker the result of the held command. */
   async function decided(tx: Tx, row: HumanRequestRow, { state, receipt, comment, by }: VerdictOutcome) {
     if (row.purpose === 'notice' || team().resolve(row.asker) === undefined) return
-    // Saying no, or letting it expire, needs no intact action.
+    // A rejection and an expiry need no intact action.
     const type = intactAction(row)?.type ?? 'command'
     const changes = state === 'modified' ? `\n${changesText(row)}` : ''
     const remark = comment === null ? '' : `\n${nameOf(by)} remarks: ${comment}\n`
@@ -56,14 +56,14 @@ export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptio
 
   async function expired(tx: Tx, row: HumanRequestRow) {
     if (row.purpose === 'question') {
-      const content = `You asked: ${row.question}\nNobody answered in time. Go on as well as you can without an answer.`
+      const content = `You asked: ${row.question}\nNobody answered in time. Continue as well as you can without an answer.`
       return await tell(tx, row.asker, `${formatId('req', row.id)} expired`, content, 'normal')
     }
     const receipt: Receipt = { status: 'blocked', reason: 'no person decided in time' }
     await decided(tx, row, { state: 'expired', receipt, comment: null, by: ORCHESTRATOR })
   }
 
-  /** What nobody decided on was not carried out, and stays in the inbox as something to know. */
+  /** Leaves a notice in the inbox that a request expired and was not carried out. */
   async function escalate(tx: Tx, row: HumanRequestRow) {
     const expiredId = formatId('req', row.id)
     const what =
@@ -99,7 +99,7 @@ export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptio
   return { decided, answered, expired, escalate }
 }
 
-/** Agents know people by name where people have one. */
+/** The operator has no name that agents know. */
 function nameOf(person: string): string {
   return person === OPERATOR ? 'A person' : person
 }

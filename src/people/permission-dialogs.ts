@@ -15,36 +15,36 @@ import {
 } from './store/human-requests.ts'
 import { closeUnanswered } from './withdraw-request.ts'
 
-/** Dialogs of agent programs as requests to a person, answerable from anywhere (C9). */
+/** Turns the permission dialogs of agent programs into requests that people can answer from anywhere (C9). */
 export interface PermissionDialogs {
-  /** Resolves with the verdict; with undefined when the dialog is gone, or nobody decided in time. */
+  /** Resolves with the verdict, or with undefined if the dialog closed or nobody decided in time. */
   ask(agent: string, question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
-  /** Throws when the dialog that a request is about can no longer be answered from here. */
+  /** Throws if the dialog of a request can no longer be answered here. */
   mustWait(row: HumanRequestRow): void
   decided(request: number, verdict: PermissionVerdict | undefined): void
-  /** The agent is waiting for a person at its terminal, about something no program could tell us. */
+  /** The agent waits at its terminal, or no longer does, for an answer that its program doesn't describe. */
   watch(agent: string, isWaiting: boolean): void
-  /** A session begins: what an earlier one asked is asked again, or withdrawn after a while. */
+  /** A session begins: its dialogs adopt the open requests of an earlier session; the others are withdrawn. */
   begin(agent: string): Promise<void>
 }
 
 export interface PermissionDialogsOptions {
   store: Store
   timers: Timers
-  /** Shown to a person, and kept. */
+  /** People see the text, and the store keeps it. */
   redact(text: string): string
   after(ms: number, callback: () => void): () => void
   about: HeldInTasks['about']
 }
 
-/** An approval nobody gives is not executed and expires (C8, C9). */
+/** An approval that nobody gives expires and is not carried out (C8, C9). */
 const PERMISSION_MS = 72 * 3600_000
-/** How long a dialog that outlived the service has to be asked about again. */
+/** After a restart, a dialog that is still open has this long to ask again. */
 const ASK_AGAIN_MS = 15_000
-/** A program that can tell what it wants does so at once; a dialog without that is answered in its terminal. */
+/** Programs that describe their dialogs do so at once; after this, the dialog must be answered in its terminal. */
 const UNEXPLAINED_MS = 1500
 const SHOWN = 200
-/** Marks the notices of this desk among the others. */
+/** Tells these notices from others. */
 const AT_TERMINAL = '{"terminal":true}'
 
 export function createPermissionDialogs({
@@ -55,12 +55,12 @@ export function createPermissionDialogs({
   about,
 }: PermissionDialogsOptions): PermissionDialogs {
   const waiting = new Map<number, (verdict: PermissionVerdict | undefined) => void>()
-  /** Agents with a question at the desk. */
+  /** How many dialogs each agent has open. */
   const asking = new Map<string, number>()
   const unexplained = new Map<string, () => void>()
   const notices = new Map<string, number>()
   const waitingAtTerminal = new Set<string>()
-  /** Open requests of before a restart: the key of the dialog → the request, by agent. */
+  /** Open requests from before a restart: by agent, dialog key → request. */
   const orphans = new Map<string, Map<string, number>>()
 
   async function open(agent: string, question: PermissionQuestion): Promise<number> {
@@ -72,7 +72,7 @@ export function createPermissionDialogs({
         kind: 'approval',
         purpose: 'permission',
         ...bound,
-        question: `May ${agent} use ${question.tool}: ${shown(question.input, redact)}?`,
+        question: `${agent} wants to use ${question.tool}: ${shown(question.input, redact)}`,
         reason: question.reason ?? `${agent}'s program asks before it does this`,
         action_hash: hashOf(bound),
         expires_at: expiresAt,
@@ -83,7 +83,7 @@ export function createPermissionDialogs({
         type: 'human.asked',
         class: 'internal',
         actor: agent,
-        text: `${id}: may ${agent} use ${question.tool}?`,
+        text: `${id}: ${agent} wants to use ${question.tool}`,
         data: {
           request_id: id,
           kind: 'approval',
@@ -96,7 +96,7 @@ export function createPermissionDialogs({
     })
   }
 
-  /** The same dialog asks again after a restart: the request that people know of goes on. */
+  /** Returns the request that the same dialog made before a restart. */
   function adopt(agent: string, dialog: string): number | undefined {
     const key = orphans.get(agent)?.get(dialog)
     orphans.get(agent)?.delete(dialog)
@@ -121,7 +121,7 @@ export function createPermissionDialogs({
         purpose: 'notice',
         asker: agent,
         question: `${agent} waits for an answer in its terminal. Give it there: orc attach ${agent}`,
-        reason: 'its program shows a dialog and does not tell what it asks',
+        reason: 'its program shows a dialog and does not say what it asks',
         action: null,
         action_hash: null,
         context: AT_TERMINAL,
@@ -170,13 +170,9 @@ export function createPermissionDialogs({
     },
     mustWait(row) {
       if (waiting.has(row.id)) return
-      throw new AppError(
-        'CONFLICT',
-        `The dialog of ${formatId('req', row.id)} cannot be answered from here`,
-        {
-          hint: `Answer it in its terminal: orc attach ${row.asker}`,
-        },
-      )
+      throw new AppError('CONFLICT', `The dialog of ${formatId('req', row.id)} can't be answered from here`, {
+        hint: `Answer it in its terminal: orc attach ${row.asker}`,
+      })
     },
     decided(request, verdict) {
       waiting.get(request)?.(verdict)
@@ -201,7 +197,7 @@ export function createPermissionDialogs({
       )
     },
     async begin(agent) {
-      // Told anew if it still waits.
+      // The notice comes again if the agent still waits.
       for (const { id } of await openNotices(store, agent, AT_TERMINAL)) {
         if (notices.get(agent) !== id) await withdraw(id, 'the service was restarted meanwhile')
       }
@@ -223,7 +219,7 @@ function dialogOf(row: HumanRequestRow): string {
   return (JSON.parse(row.context) as { key: string }).key
 }
 
-/** The part of a tool's input that a person decides by; the whole of it is the request's action. */
+/** The part of a tool's input that a person decides by; the request's action has all of it. */
 function shown(input: PermissionQuestion['input'], redact: (text: string) => string): string {
   const telling = input.command ?? input.cmd ?? input.file_path ?? input.path ?? input.url
   const text = typeof telling === 'string' ? telling : JSON.stringify(telling ?? input)

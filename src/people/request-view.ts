@@ -7,7 +7,7 @@ import type { AnswerForm, FieldChange, GivenApproval, HumanDecision, HumanReques
 import { type ApprovalRow, readApprovals } from './store/approvals.ts'
 import type { HumanRequestRow } from './store/human-requests.ts'
 
-/** The column `form`: what may be answered, and what a task asks. */
+/** The column `form`: possible answers, and which kind of question a task asks. */
 export interface RequestForm extends AnswerForm {
   readonly asks?: QuestionKind
 }
@@ -16,14 +16,14 @@ export function formOf({ form }: Pick<HumanRequestRow, 'form'>): RequestForm {
   return JSON.parse(form) as RequestForm
 }
 
-/** What an approval is bound to: the exact action, and in whose name it would be carried out. */
+/** Binds an approval to the exact action and to the speaker in whose name it is carried out. */
 export function hashOf({ asker, context, action }: Bound): string {
   return hash('sha256', JSON.stringify([asker, context, action]))
 }
 
 type Bound = Pick<HumanRequestRow, 'asker' | 'context' | 'action'>
 
-/** The held command, if there is one and it is the one that was asked about. */
+/** The held command, if its hash is the one that people were asked about. */
 export function intactAction(row: HumanRequestRow): Command | undefined {
   if (row.action === null || hashOf(row) !== row.action_hash) return undefined
   return JSON.parse(row.action) as Command
@@ -37,7 +37,7 @@ const OF_TASK: Partial<Record<QuestionKind, readonly HumanDecision[]>> = {
   takeover: ['answer', 'reject'],
 }
 
-/** What can be said to a request, whoever may say it. */
+/** The decisions that a request allows, regardless of who decides. */
 export function decisionsOn(row: Pick<HumanRequestRow, 'purpose' | 'form'>): readonly HumanDecision[] {
   switch (row.purpose) {
     case 'question':
@@ -56,7 +56,7 @@ export function decisionsOn(row: Pick<HumanRequestRow, 'purpose' | 'form'>): rea
   }
 }
 
-/** What a person changed in the held action, field by field. */
+/** A person's changes to the held action, by field. */
 export function changesIn({ asked_action, action }: HumanRequestRow): Record<string, FieldChange> {
   if (asked_action === null || action === null) return {}
   const before = fieldsIn(asked_action)
@@ -76,7 +76,7 @@ function fieldsIn(action: string): Record<string, unknown> {
   try {
     return (JSON.parse(action) as Command).fields
   } catch {
-    // Damaged on disk: it is not shown, and never carried out.
+    // Damaged on disk: never shown, never carried out.
     return {}
   }
 }

@@ -10,7 +10,7 @@ import { decisionsOn } from './request-view.ts'
 import type { HumanRequestRow } from './store/human-requests.ts'
 import type { Verdict } from './verdict.ts'
 
-/** Throws what stands against this person's word on this request, before anything of it is done. */
+/** Throws if this person can't decide on this request in this way. */
 export function checkFits(row: HumanRequestRow, person: Person, verdict: Verdict) {
   const { decision } = verdict
   mustHaveSay(row, person)
@@ -18,7 +18,7 @@ export function checkFits(row: HumanRequestRow, person: Person, verdict: Verdict
   const decisions = decisionsOn(row)
   if (!decisions.includes(decision)) throw otherwise(row, decisions)
   if (row.action !== null) mustBeApprover(person, approvalOf(row), row)
-  // A change keeps the rest of what stands there, and so approves that, too: but for their own, people must have seen it.
+  // A change also approves the fields it keeps, so the person must have seen them, unless the last change was their own.
   const isOwn = decision === 'modify' && row.modified_by === person.name && verdict.hash === undefined
   if ((decision === 'approve' || decision === 'modify') && !isOwn) mustBeSeen(row, decision, verdict.hash)
   if (decision !== 'answer') return
@@ -26,10 +26,10 @@ export function checkFits(row: HumanRequestRow, person: Person, verdict: Verdict
   if (!read.ok) throw read.error
 }
 
-/** Characters of a remark: it goes with the verdict to whoever asked. */
+/** Longest comment in characters; the asker gets it with the verdict. */
 const MOST_REMARK = 10_000
 
-/** C20: what is too long is refused whole and never cut. An answer is as long as a message may be. */
+/** Too long texts are refused whole, never cut (C20). An answer may be as long as a message. */
 export function mustFit(team: Team, { decision, comment = '' }: Verdict) {
   const large = decision === 'answer' ? tooLong(team, 'answer', comment) : undefined
   if (large !== undefined) throw large
@@ -41,7 +41,7 @@ export function mustFit(team: Team, { decision, comment = '' }: Verdict) {
   )
 }
 
-/** Those whose clock is enforced: a verdict that comes after its time, and before the timer was seen to, is late. */
+/** Purposes whose expiry is enforced, even for a verdict that comes just before its timer fires. */
 const TIMED: ReadonlySet<string> = new Set(['command', 'go_on', 'permission', 'question'])
 
 export function mustBeOpen(row: HumanRequestRow, now: number) {
@@ -51,12 +51,12 @@ export function mustBeOpen(row: HumanRequestRow, now: number) {
   })
 }
 
-/** Which people may decide on a request at all. */
+/** Whether this person's role may decide on such a request. */
 function hasSay({ kind }: Pick<HumanRequestRow, 'kind'>, { role }: Person): boolean {
   return role === 'operator' || (role === 'moderator' && kind === 'moderation')
 }
 
-/** The same, by the list of approvers too: for showing people what they may say. */
+/** The same, also by the list of approvers: for showing people what they may decide. */
 export function maySay(request: Pick<HumanRequest, 'kind' | 'approvers'>, person: Person): boolean {
   return hasSay(request, person) && (request.approvers?.includes(person.name) ?? true)
 }

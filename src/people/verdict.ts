@@ -1,21 +1,21 @@
 import type { Receipt } from '../protocol/receipt.ts'
 import type { HumanDecision, HumanRequest } from './human-request.ts'
 
-/** A person's word on a request. */
+/** A person's decision on a request. */
 export interface Verdict {
   decision: HumanDecision
-  /** The answer itself, or a remark. */
+  /** The answer, or a comment. */
   comment?: string
-  /** With `modify`: the fields of the held command that are to be otherwise; null takes one away. */
+  /** With `modify`: changed fields of the held command; null removes one. */
   fields?: Readonly<Record<string, unknown>>
-  /** Of the action that the person looked at, or its first characters: another one is not approved. */
+  /** Hash of the action that the person saw, or its first characters: no other action is approved. */
   hash?: string
-  /** The answer counts, whatever a model thinks of it. */
+  /** The answer counts even if a model objects. */
   insist?: boolean
 }
 
 export interface Decided {
   request: HumanRequest
-  /** What the held command came to, when it was carried out. */
+  /** The receipt of the held command, if it was carried out. */
   receipt?: Receipt
 }

@@ -30,7 +30,7 @@ import {
 import type { Decided, Verdict } from './verdict.ts'
 import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
 
-/** Of a person's words, in the audit. */
+/** Characters of a person's comment in the audit. */
 
 type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 
@@ -81,7 +81,7 @@ export function createVerdicts(options: VerdictsOptions) {
   async function decide(principal: Principal, id: string, verdict: Verdict): Promise<Decided> {
     if (principal.kind === 'agent') {
       throw new AppError('FORBIDDEN', 'Only a person decides on requests to people', {
-        hint: 'Go on with other work; the verdict comes as a message.',
+        hint: 'Continue with other work; the verdict comes as a message.',
       })
     }
     const person = personBehind(team(), principal)
@@ -91,16 +91,16 @@ export function createVerdicts(options: VerdictsOptions) {
     return await store.write((tx) => decideIn(tx, person, id, verdict))
   }
 
-  /** What a model has to say against an answer; before the transaction, which must not wait for it. */
+  /** A model's objection to an answer. Runs before the transaction, which must not wait for a model. */
   async function whyNoAnswer(person: Person, id: string, verdict: Verdict): Promise<AppError | undefined> {
     if (verdict.decision !== 'answer' || verdict.insist === true) return undefined
-    // Of what cannot be taken anyway, the transaction says why.
+    // If the verdict can't be taken anyway, the transaction says why.
     if ((await whyNot(store, person, id, verdict)) !== undefined) return undefined
     const row = await findRow(store, id)
     return row.kind === 'input' ? await checkAnswer(row, verdict.comment ?? '', person.name) : undefined
   }
 
-  /** Why the verdict cannot be taken, for those who must not throw once something is written. */
+  /** Why the verdict can't be taken, for callers that must not throw after a write. */
   async function whyNot(
     reader: Reader,
     person: Person,
@@ -174,7 +174,7 @@ export function createVerdicts(options: VerdictsOptions) {
     return receipt
   }
 
-  /** One yes of as many as it takes; the last of them has the action carried out. */
+  /** Counts one approval; the last one needed carries the action out. */
   async function approve(work: Work): Promise<Receipt | undefined> {
     const { tx, row, person } = work
     const comment = commentOf(work)
@@ -199,7 +199,7 @@ export function createVerdicts(options: VerdictsOptions) {
     return receipt
   }
 
-  /** A changed action is another action: this is the first yes to it. */
+  /** Changes the action and counts as the first approval of the changed one. */
   async function modify(work: Work): Promise<Receipt | undefined> {
     const { tx, row, person, verdict } = work
     const context = release.contextOf(work.unsigned, row, false)
@@ -258,7 +258,7 @@ export function createVerdicts(options: VerdictsOptions) {
     } else await asker.decided(tx, row, { state, receipt, comment, by: person.name })
   }
 
-  /** What nobody decided on is not carried out, by no clock and after no crash; whoever waits is told (C9). */
+  /** An undecided request is never carried out, neither by a clock nor after a crash; the asker is told (C9). */
   options.timers.on('expire_request', async (tx, id) => {
     const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
     if (row === undefined) return
@@ -308,7 +308,7 @@ export type DecideRequest = (
 ) => Promise<{ receipt?: Receipt } | AppError>
 
 interface Work {
-  /** Entries of the audit that the operator would sign are signed by the person. */
+  /** Audit entries of the operator carry the person's name. */
   tx: Tx
   unsigned: Tx
   row: HumanRequestRow

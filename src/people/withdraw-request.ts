@@ -5,15 +5,15 @@ import { clearTimer } from '../store/timer-rows.ts'
 import { decideHumanRequest, type HumanRequestRow } from './store/human-requests.ts'
 
 export interface Unanswered {
-  /** In words, for people. */
+  /** The reason, for people. */
   why: string
-  /** Kept with the request. */
+  /** Stored with the request. */
   comment?: string
   subject?: string
   data: Readonly<Record<string, unknown>>
 }
 
-/** What people were asked needs no answer any more. Its id, where it was still open. */
+/** Closes an open request that no longer needs an answer, and returns its id; undefined if it was closed already. */
 export async function closeUnanswered(
   tx: Tx,
   { id: key }: Pick<HumanRequestRow, 'id'>,

@@ -105,7 +105,7 @@ function contextOf({ run, node, ask }: AskedByRun): string {
 export function decisionIn(answer: string): PersonDecision {
   const decision = DECISIONS.find((one) => one === answer)
   if (decision !== undefined) return decision
-  throw new AppError('INVALID_COMMAND', 'This is none of the choices', { hint: HOW })
+  throw new AppError('INVALID_COMMAND', 'This is not one of the choices', { hint: HOW })
 }
 
 /** Continues agents of a run after a person's decision. */

@@ -250,7 +250,7 @@ describe('a trigger about stale threads', () => {
     await team.settled()
     expect(old.state).toBe('open')
     expect(await store.all(`SELECT question FROM human_requests`)).toMatchObject([
-      { question: 'May Lifecycle close #1 in octo/hello?' },
+      { question: 'Lifecycle wants to close #1 in octo/hello' },
     ])
   })
 })

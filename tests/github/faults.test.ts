@@ -259,7 +259,7 @@ describe('an agent', () => {
     expect(issue.comments.map(({ body }) => body).join()).not.toContain('ghp_0123')
     expect(team.lines().join('\n')).toMatch(/Refused pr_merged: .*\n.*Refused delete_repository/)
     const open = await readHumanRequests(team.board().store, 'open', 10)
-    expect(open.map(({ question }) => question)).toEqual(['May Triage close #1 in octo/hello?'])
+    expect(open.map(({ question }) => question)).toEqual(['Triage wants to close #1 in octo/hello'])
   })
 
   it('that fails more than five times in a row gets nothing more until a person lets it', async () => {

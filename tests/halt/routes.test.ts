@@ -42,7 +42,7 @@ describe('POST /api/v1/halt', () => {
     await desk.call('POST', '/api/v1/halt', { body: {} })
     const refused = await desk.command(desk.tokens.master, message('no'))
     expect(refused).toMatchObject({ status: 423, json: { status: 'error', code: 'HALTED' } })
-    expect(refused.json.hint).toContain('You will be told')
+    expect(refused.json.hint).toContain('A message tells you when work continues')
     expect((await desk.command(desk.tokens.operator, message('later'))).status).toBe(200)
     const waiting = await desk.get('/api/v1/deliveries/next?wait=0', desk.tokens.worker)
     expect(waiting.json).toEqual({ messages: [] })

@@ -460,7 +460,7 @@ describe('roles', () => {
     ])
     expect(await board.handle(person('zoe'), { type: 'list_agents', fields: {} })).toMatchObject({
       code: 'FORBIDDEN',
-      message: 'zoe is no longer among the people of this team',
+      message: 'zoe is no longer one of the people of this team',
     })
   })
 

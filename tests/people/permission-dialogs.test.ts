@@ -14,7 +14,7 @@ describe('a dialog of an agent program', () => {
     const verdict = worker().port.askPermission(question, new AbortController().signal)
     await settle()
     expect(await openRequests()).toMatchObject([
-      { state: 'open', question: 'May Worker use Bash: rm -rf build?' },
+      { state: 'open', question: 'Worker wants to use Bash: rm -rf build' },
     ])
     await stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', {
       decision: 'reject',

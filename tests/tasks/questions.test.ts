@@ -46,7 +46,7 @@ describe('a question with choices (C9)', () => {
     await ask({ choices })
     await expect(answer(said)).rejects.toMatchObject({
       code: 'INVALID_COMMAND',
-      message: 'This is none of the choices. The question: Which one?',
+      message: 'This is not one of the choices. The question: Which one?',
       hint: 'Answer with a number or the text of a choice: 1: Red; 2: Green; 3: 3',
     })
     expect(await told()).toBeUndefined()
@@ -91,7 +91,7 @@ describe('a default', () => {
     board = await board.reopen()
     await board.clock.advance(25 * HOUR)
     expect(await told()).toBe(
-      'You asked: Which one?\nNobody answered in time. Go on as well as you can without an answer.',
+      'You asked: Which one?\nNobody answered in time. Continue as well as you can without an answer.',
     )
     expect(board.types()).not.toContain('human.answered')
     await expect(answer('')).rejects.toMatchObject({ code: 'CONFLICT' })

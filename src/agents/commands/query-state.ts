@@ -51,7 +51,7 @@ const QUERIES: Record<Fields['query'], StateQuery> = {
     return { status: 'ok', result: `${agents.length} active`, details: { agents } }
   },
 
-  /** Everyone sees its own messages; those of others only as the rules say (S1.14). */
+  /** An agent sees its own messages, and those of others as the rules allow (S1.14). */
   async communication_log({ tx, team, speaker }, fields) {
     const readable = speaker.name === OPERATOR ? 'all' : readableLogs(team.rules, speaker.name)
     const agent = fields.filter === 'specific_agent' ? team.resolve(fields.agent!) : undefined

@@ -64,7 +64,7 @@ function callerName({ engine }: Desk, { principal }: Caller, route: RouteName): 
   // A command is refused at the door, which writes it down.
   if (principal === NOBODY.principal || route === 'command') return principal.agent
   throw new AppError('FORBIDDEN', `${principal.agent} is no longer in the team`, {
-    hint: 'Its token is still known, but orc.yaml does not name it any more.',
+    hint: 'Its token is still valid, but orc.yaml no longer names it.',
   })
 }
 
@@ -100,7 +100,7 @@ async function noted(
   const actor = principalName(principal)
   const note = engine.rateLimits.noteRefusal(engine.team(), actor, 'security', engine.clock.now())
   if (note.write) {
-    const more = note.unwritten === 0 ? '' : ` (and ${note.unwritten} more before it, not written down)`
+    const more = note.unwritten === 0 ? '' : ` (and ${note.unwritten} earlier ones were not recorded)`
     await engine.store.write((tx) =>
       tx.audit({
         type: 'security.forbidden',

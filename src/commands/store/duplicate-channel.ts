@@ -1,6 +1,6 @@
 import type { Tx } from '../../store/store.ts'
 
-/** A command that was just carried out, for noticing the same one said by another channel. */
+/** Remembers a command that was just carried out, to notice the same one on another channel. */
 export function leaveTwin(
   tx: Tx,
   twin: { agent: string; digest: string; channel: string; receipt: string },
@@ -12,7 +12,7 @@ export function leaveTwin(
   )
 }
 
-/** The receipt of the same command by another channel since then. It is used up: said a third time, it acts again. */
+/** The receipt of the same command on another channel since then. It is used up: a third one acts again. */
 export async function takeTwin(
   tx: Tx,
   said: { agent: string; digest: string; channel: string; since: number },

@@ -1,12 +1,12 @@
 import type { MaybePromise, Reader, Tx } from '../../store/store.ts'
 
 export interface StoredReceipt {
-  /** Of the command that came with the key, so that the same key with another command is noticed. */
+  /** Digest of the command, to notice the same key with another command. */
   digest: string
   receipt: string
 }
 
-/** Keys are kept for good, like the messages: an effect is never repeated, however late the repetition comes (C25). */
+/** Keys are kept forever, like messages: an effect is never repeated, however late the repetition comes (C25). */
 export function findReceipt(
   reader: Reader,
   principal: string,
@@ -28,7 +28,7 @@ export function keepReceipt(tx: Tx, principal: string, key: string, stored: Stor
   ])
 }
 
-/** For what may come again under one key and be another one: what came last counts. */
+/** Replaces the receipt of a key that may be used again for something else. */
 export function replaceReceipt(tx: Tx, principal: string, key: string, stored: StoredReceipt): void {
   tx.run(
     `INSERT INTO idempotency (principal, key, digest, receipt, at) VALUES (?, ?, ?, ?, ?)

@@ -91,7 +91,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       kind: 'approval',
       purpose: 'command',
       ...bound,
-      question: `May ${work.agent} ${what} in ${work.repository}?`,
+      question: `${work.agent} wants to ${what} in ${work.repository}`,
       // What it says of people is for moderators, and this is for all who decide (S3.15).
       reason: isConfidentialRole(work.role) ? judged.reason : `${judged.reason}. ${redact(rationale)}`,
       action_hash: hashOf(bound),
@@ -107,7 +107,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       type: 'human.asked',
       class: 'internal',
       actor: work.agent,
-      text: `${id}: May ${work.agent} ${what}? (${judged.reason})`,
+      text: `${id}: ${work.agent} wants to ${what} (${judged.reason})`,
       data: {
         request_id: id,
         kind: 'approval',

@@ -11,7 +11,7 @@ interface CheckedRow extends MessageRow {
   delivery_priority: number | null
 }
 
-/** Compares every message with its digest and its delivery: what no database notices by itself. */
+/** Compares every message with its digest and its delivery, which no database does by itself. */
 export async function checkMessages(stream: Store['stream']): Promise<string[]> {
   const problems: string[] = []
   const rows = stream<CheckedRow>(

@@ -3,36 +3,36 @@ import type { DeliveryState, TaskMessageKind } from '../message.ts'
 import type { Mail, MailRow } from './messages.ts'
 import { intactMail, isIntact } from './messages.ts'
 
-/** The ladder (C27): a step down it never happens; what was not confirmed goes back to the queue and is tried again. */
+/** Order of the delivery states (C27). A delivery never moves backwards, except to the queue when it is unconfirmed. */
 const OPEN = `state NOT IN ('read', 'failed')`
 
-/** What an agent was given last is among so many of its messages. */
+/** The message handed over last is among this many of the newest ones. */
 const RECENT = 200
 
 export const DAMAGED = 'its bytes changed on disk'
 
 export interface Claim {
   agent: string
-  /** When an unconfirmed one comes again; null when it must first be looked for. */
+  /** When an unconfirmed message comes again; null if it must be looked up first. */
   until: number | null
   evidence: string
   limit: number
   maxBytes: number
-  /** Urgent and high before the others, for whoever takes them one by one; otherwise strictly as they came. */
+  /** Urgent and high priority first; otherwise in the order in which they came. */
   byPriority?: boolean
-  /** Nothing, unless there is something that may begin a turn; what is quiet comes along with it. */
+  /** Claim only if one of the messages may begin a turn; quiet messages come along with it. */
   mustWake?: boolean
-  /** A message whose bytes changed on disk is never handed out, and must not keep the others back. */
+  /** A message that changed on disk is never handed out, and doesn't hold up the others. */
   onDamaged?(key: number): void
 }
 
 /**
- * In the text of the statement: SQLite plans one anew each time that a limit is bound to it, which takes longer than all
- * the rest of it, on the way of every message. Limits are few and of our own making.
+ * The limit is part of the SQL text: SQLite plans a statement again for every bound limit, which costs more than running
+ * it. There are only a few limits, and none comes from outside.
  */
 const limitTo = (most: number) => `LIMIT ${Math.trunc(most)}`
 
-/** Hands queued messages out: they are now `written`, and come again unless their receiver confirms them. */
+/** Claims queued messages: they become `written`, and come again unless their receiver confirms them. */
 export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   const order = claim.byPriority === true ? 'd.priority DESC, d.message' : 'd.message'
   const rows = await tx.all<MailRow>(
@@ -56,7 +56,7 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
       continue
     }
     bytes += Buffer.byteLength(row.content)
-    // At least one, however large; the rest waits for the next time.
+    // At least one, however large; the rest waits.
     if (mails.length > 0 && bytes > claim.maxBytes) break
     tx.run(
       `UPDATE deliveries SET state = 'written', attempts = attempts + 1, claimed_until = ?, updated_at = ?,
@@ -68,7 +68,7 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   return mails
 }
 
-/** Whether anything waits that may begin a turn: asked only behind a whole turn of quiet messages. */
+/** Whether a message waits that may begin a turn. Queried only after a full turn of quiet messages. */
 async function isAwaited(reader: Reader, agent: string): Promise<boolean> {
   const row = await reader.get<{ found: number }>(
     `SELECT 1 AS found FROM deliveries AS d JOIN messages AS m ON m.seq = d.message
@@ -78,7 +78,7 @@ async function isAwaited(reader: Reader, agent: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** Whether the agent has anything of the task, or may have. */
+/** Whether the agent has got, or may have got, a message about the task. */
 export async function wasGiven(reader: Reader, agent: string, task: number): Promise<boolean> {
   const row = await reader.get<{ found: number }>(
     `SELECT 1 AS found FROM messages AS m JOIN deliveries AS d ON d.recipient = m.recipient AND d.message = m.seq
@@ -88,7 +88,7 @@ export async function wasGiven(reader: Reader, agent: string, task: number): Pro
   return row !== undefined
 }
 
-/** Whether the agent has something else than that task before it, which it was given since. */
+/** Whether the agent has got another message since the one about this task. */
 export async function wasGivenElse(
   reader: Reader,
   agent: string,
@@ -104,7 +104,7 @@ export async function wasGivenElse(
   return row !== undefined
 }
 
-/** What of a task still waits for its reader and is of no use any more. Gives the keys. */
+/** Withdraws messages of a task that still wait and are of no use any more, and returns their keys. */
 export async function withdrawQueued(
   tx: Tx,
   agent: string,
@@ -113,7 +113,7 @@ export async function withdrawQueued(
   kind?: TaskMessageKind,
 ): Promise<number[]> {
   const ofKind = kind === undefined ? '' : 'AND m.kind = ?'
-  // By the few messages of the task: the mailbox may be long.
+  // Select by the few messages of the task: the mailbox may be long.
   const queued = await tx.all<{ message: number }>(
     `SELECT d.message FROM messages AS m
        JOIN deliveries AS d ON d.recipient = m.recipient AND d.message = m.seq
@@ -129,17 +129,17 @@ export async function withdrawQueued(
   return queued.map(({ message }) => message)
 }
 
-/** From where a step back is possible: what a process has surely taken is not doubted while it lives. */
+/** States from which a delivery may go back: a message that a process has taken is not doubted while it lives. */
 const UNPROVEN = `state IN ('written', 'uncertain')`
 
 export interface Move {
-  /** Out of the conversation, by our own interrupt or by the end of the process that took them. */
+  /** An interrupt, or the end of its process, took the message out of the conversation. */
   readonly takenBack?: boolean
-  /** Only what was handed out at least once: a person may quote the frame of a message that still waits. */
+  /** Only messages that were handed out: a person may quote the frame of one that still waits. */
   readonly handedOut?: boolean
 }
 
-/** Moves open deliveries to a new step and gives the keys of those that moved. */
+/** Moves open deliveries to a new state, and returns the keys of those that moved. */
 export async function moveDeliveries(
   tx: Tx,
   agent: string,
@@ -162,7 +162,7 @@ export async function moveDeliveries(
   return moved
 }
 
-/** What was handed out and not confirmed in time goes back to the queue. Gives the keys, and when to look again. */
+/** Requeues messages that were not confirmed in time. Returns their keys, and when the next one is due. */
 export async function releaseExpired(
   tx: Tx,
   agent: string,
@@ -180,7 +180,7 @@ export async function releaseExpired(
   return { released: rows.map((row) => row.message), nextDue: next?.due ?? undefined }
 }
 
-/** Messages that were given to a runtime and of which nobody knows whether they arrived. */
+/** Messages that a runtime got, without evidence that they arrived. */
 export async function doubtfulDeliveries(reader: Reader, agent: string): Promise<number[]> {
   const rows = await reader.all<{ message: number }>(
     `SELECT message FROM deliveries WHERE recipient = ? AND ${OPEN} AND claimed_until IS NULL
@@ -190,7 +190,7 @@ export async function doubtfulDeliveries(reader: Reader, agent: string): Promise
   return rows.map((row) => row.message)
 }
 
-/** What an agent took after the last message that it answered: a later one, or an earlier one that it got later. */
+/** Messages that an agent took after the last one it answered. */
 export async function unansweredDeliveries(reader: Reader, agent: string): Promise<number[]> {
   const rows = await reader.all<{ message: number }>(
     `SELECT d.message FROM deliveries AS d
@@ -203,7 +203,7 @@ export async function unansweredDeliveries(reader: Reader, agent: string): Promi
   return rows.map((row) => row.message)
 }
 
-/** Those of the keys that are messages to this agent. */
+/** Returns the keys that belong to messages to this agent. */
 export async function knownDeliveries(
   reader: Reader,
   agent: string,
@@ -217,7 +217,7 @@ export async function knownDeliveries(
   return rows.map((row) => row.message)
 }
 
-/** When a delivery last moved: nothing in the log after that concerns it. */
+/** When a delivery last moved: later log entries don't concern it. */
 export async function lastMoved(reader: Reader, agent: string, key: number): Promise<number | undefined> {
   const row = await reader.get<{ updated_at: number }>(
     'SELECT updated_at FROM deliveries WHERE recipient = ? AND message = ?',
@@ -226,7 +226,7 @@ export async function lastMoved(reader: Reader, agent: string, key: number): Pro
   return row?.updated_at
 }
 
-/** Open deliveries by state, for the metrics. Read from the index of open ones only. */
+/** Counts open deliveries by state, for the metrics, from the index of open ones. */
 export async function countOpen(
   reader: Reader,
 ): Promise<{ agent: string; state: DeliveryState; count: number }[]> {
@@ -235,7 +235,7 @@ export async function countOpen(
   )
 }
 
-/** How many wait, up to `most`: counting on would take the longer the more there are. */
+/** Counts waiting messages, up to `most`, because counting all takes longer the more there are. */
 export async function countQueued(reader: Reader, agent: string, most: number): Promise<number> {
   const row = await reader.get<{ count: number }>(
     `SELECT COUNT(*) AS count FROM (

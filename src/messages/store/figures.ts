@@ -1,13 +1,13 @@
 import type { Reader } from '../../store/store.ts'
 
 export interface Span {
-  /** The beginning of the first step. */
+  /** The beginning of the first interval. */
   readonly from: number
   readonly stepMs: number
   readonly steps: number
 }
 
-/** How many audit entries of each type there were in each step. */
+/** Counts audit entries by type in each interval. */
 export async function countByStep(
   reader: Reader,
   { from, stepMs, steps }: Span,
@@ -20,7 +20,7 @@ export async function countByStep(
   return rows.map(({ step, type, count }) => ({ step: Number(step), type, count: Number(count) }))
 }
 
-/** What was spent in each step. */
+/** Sums the cost of each interval. */
 export async function costByStep(
   reader: Reader,
   { from, stepMs, steps }: Span,
@@ -32,7 +32,7 @@ export async function costByStep(
   return rows.map(({ step, cost }) => ({ step: Number(step), cost: Number(cost ?? 0) }))
 }
 
-/** How long messages took to be read, by the step in which they were; the newest so many. */
+/** How long the newest messages took to be read, by interval. */
 export async function readingTimes(
   reader: Reader,
   { from, stepMs, steps }: Span,

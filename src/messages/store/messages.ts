@@ -19,12 +19,12 @@ export interface NewMessage {
   content: string
   priority: Priority
   inReplyTo?: number | undefined
-  /** Absent: the message begins a conversation of its own. */
+  /** Without it, the message begins a new conversation. */
   correlation?: number | undefined
   hop: number
-  /** Where the key had to be known before the message: from `nextKey('msg')`, in this transaction. */
+  /** A key from `nextKey('msg')` in this transaction, if the caller needs it earlier. */
   key?: number | undefined
-  /** Quiet: it begins no turn of its own. */
+  /** A quiet message begins no turn. */
   task?: { key: number; kind: TaskMessageKind; quiet: boolean }
 }
 
@@ -52,14 +52,14 @@ export interface MailRow extends MessageRow {
   evidence: string | null
 }
 
-/** A message together with how far it has truly come. */
+/** A message with the state of its delivery. */
 export type Mail = Message & {
   delivery: DeliveryState
   attempts: number
   evidence?: string
 }
 
-/** Stores the message and queues its delivery: the two are never apart. */
+/** Stores the message and queues its delivery in one transaction. */
 export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key: number; digest: string }> {
   const key = message.key ?? (await tx.nextKey('msg'))
   const priority = PRIORITIES.indexOf(message.priority)
@@ -93,9 +93,9 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
   return { key, digest }
 }
 
-/** A message never changes, so the digest covers all of it; the audit keeps it too, so that a flipped bit or an edit shows. */
+/** The digest covers the whole message. The audit has it too, so that a flipped bit or an edit shows. */
 function digested(row: Omit<MessageRow, 'digest'>): SqlValue[] {
-  // As before there were tasks, so that the digests of old messages hold.
+  // Without task fields, as in older messages, whose digests must still match.
   if (row.task === null && row.kind === null && row.quiet === 0) return columns(row)
   return [...columns(row), row.task, row.kind, row.quiet]
 }
@@ -122,7 +122,7 @@ export function toMail(row: MailRow): Mail {
   return intactMail(row)
 }
 
-/** For whoever has just made sure that it is intact. */
+/** For callers that have checked the digest. */
 export function intactMail(row: MailRow): Mail {
   const mail: Mail = {
     id: formatId('msg', row.seq),
@@ -146,8 +146,8 @@ export function intactMail(row: MailRow): Mail {
 export type MailboxFilter = 'unread' | 'all' | 'urgent'
 
 /**
- * What was handed out and waits for its acknowledgement is neither read nor unread, until that time is over.
- * The first condition repeats the words of the index of open deliveries, so that it is used.
+ * A message that waits for its acknowledgement counts as neither read nor unread until its time is over.
+ * The first condition repeats that of the index of open deliveries, so that the index is used.
  */
 const FILTERS: Record<MailboxFilter, string> = {
   all: '',
@@ -158,7 +158,7 @@ const FILTERS: Record<MailboxFilter, string> = {
 const MAIL = `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
   FROM deliveries d JOIN messages m ON m.seq = d.message`
 
-/** The SQL of a mailbox in order; the caller reads it whole, in pages, or as a stream. */
+/** SQL of a mailbox in order; the caller reads it whole, in pages, or as a stream. */
 export function mailboxQuery(
   agent: string,
   filter: MailboxFilter,
@@ -195,7 +195,7 @@ export interface LogQuery {
   thread?: number
   /** Only messages older than this one. */
   before?: number
-  /** Only messages that one of these sent or received: what someone who is not the operator may see. */
+  /** Only messages that one of these sent or received: an agent sees no others. */
   parties?: readonly string[]
   limit: number
 }
@@ -209,7 +209,7 @@ export async function readLog(reader: Reader, query: LogQuery): Promise<Mail[]> 
     params.push(query.since)
   }
   if (query.thread !== undefined) {
-    // Nothing in a thread is older than what began it.
+    // No message of a thread is older than its first.
     parts.push('m.correlation = ? AND m.seq >= ?')
     params.push(query.thread, query.thread)
   }
@@ -233,7 +233,7 @@ export async function readLog(reader: Reader, query: LogQuery): Promise<Mail[]> 
   return rows.reverse().map(toMail)
 }
 
-/** The messages of a task, as they were said (S2.18). */
+/** The messages of a task, in order (S2.18). */
 export async function mailOfTask(reader: Reader, task: number): Promise<Mail[]> {
   const rows = await reader.all<MailRow>(
     `${MAIL} AND d.recipient = m.recipient WHERE m.task = ? ORDER BY m.seq`,
@@ -242,7 +242,7 @@ export async function mailOfTask(reader: Reader, task: number): Promise<Mail[]> 
   return rows.map(toMail)
 }
 
-/** How far each message of a tree of tasks has come. */
+/** Delivery states of all messages of a tree of tasks. */
 export async function deliveriesOfTree(
   reader: Reader,
   root: number,
@@ -257,7 +257,7 @@ export async function deliveriesOfTree(
   return rows.map(({ seq, state, attempts }) => ({ id: formatId('msg', seq), state, attempts }))
 }
 
-/** Those of the messages that are about a task. */
+/** The tasks that these messages are about. */
 export async function tasksOfMessages(
   reader: Reader,
   keys: readonly number[],
@@ -270,7 +270,7 @@ export async function tasksOfMessages(
   )
 }
 
-/** Whether something that the agent has not been given yet is about a task that it delegated for this one. */
+/** Whether a message waits for the agent about a task that it delegated for this one. */
 export async function hasMailOfChildren(reader: Reader, agent: string, task: number): Promise<boolean> {
   const row = await reader.get(
     `SELECT 1 AS found FROM deliveries
@@ -282,7 +282,7 @@ export async function hasMailOfChildren(reader: Reader, agent: string, task: num
   return row !== undefined
 }
 
-/** Where a tree of tasks began: all its messages are one conversation. */
+/** The first message of a tree of tasks: all its messages are one conversation. */
 export async function firstOfTask(reader: Reader, task: number): Promise<number | undefined> {
   const row = await reader.get<{ seq: number | null }>(
     'SELECT MIN(seq) AS seq FROM messages WHERE task = ?',

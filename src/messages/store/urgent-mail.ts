@@ -8,7 +8,7 @@ export interface UrgentMail {
 
 const URGENT = PRIORITIES.indexOf('urgent')
 
-/** Urgent messages that wait for the agent and may begin a turn, oldest first; a few tell as much as all of them. */
+/** The first few urgent messages that wait for the agent and may begin a turn, oldest first. */
 export async function queuedUrgent(reader: Reader, agent: string): Promise<UrgentMail[]> {
   return await reader.all<UrgentMail>(
     `SELECT d.message, m.sender FROM deliveries AS d JOIN messages AS m ON m.seq = d.message

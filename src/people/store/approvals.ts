@@ -1,6 +1,6 @@
 import type { Reader, Tx } from '../../store/store.ts'
 
-/** One person's yes to one action, and to no other: the hash says which. */
+/** One person's approval of one action, identified by its hash. */
 export interface ApprovalRow {
   request: number
   person: string
@@ -9,7 +9,7 @@ export interface ApprovalRow {
   at: number
 }
 
-/** False if that person approved that action before: the same person counts once. */
+/** Returns false if that person has approved that action before: each person counts once. */
 export async function insertApproval(tx: Tx, approval: Omit<ApprovalRow, 'at'>): Promise<boolean> {
   const rows = await tx.all<{ request: number }>(
     `INSERT INTO approvals (request, person, action_hash, comment, at) VALUES (?, ?, ?, ?, ?)
@@ -19,7 +19,7 @@ export async function insertApproval(tx: Tx, approval: Omit<ApprovalRow, 'at'>):
   return rows.length === 1
 }
 
-/** Of these requests, oldest first; those of an action that was changed since as well. */
+/** Approvals of these requests, oldest first, including those of actions that were changed since. */
 export async function readApprovals(reader: Reader, requests: readonly number[]): Promise<ApprovalRow[]> {
   if (requests.length === 0) return []
   const places = requests.map(() => '?').join(', ')
@@ -29,7 +29,7 @@ export async function readApprovals(reader: Reader, requests: readonly number[])
   )
 }
 
-/** What was approved is not what stands there now; who had approved it is in the audit. */
+/** Deletes approvals of an action that was changed; the audit keeps them. */
 export async function forgetApprovals(tx: Tx, request: number): Promise<void> {
   await tx.run('DELETE FROM approvals WHERE request = ?', [request])
 }

@@ -4,7 +4,11 @@ import type { HumanRequestKind, HumanRequestState } from '../human-request.ts'
 export interface HumanRequestRow {
   id: number
   kind: HumanRequestKind
-  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `permission` answers an agent program's dialog, `task` goes on with a task, `run` with an agent of a run, `question` tells the asker, `notice` nothing. */
+  /**
+   * What a verdict does: `command` carries the held command out, `go_on` also continues a conversation, `permission`
+   * answers the dialog of an agent program, `task` continues a task, `run` an agent of a run, `question` tells the
+   * asker, `notice` does nothing.
+   */
   purpose: string
   state: HumanRequestState
   asker: string
@@ -18,17 +22,17 @@ export interface HumanRequestRow {
   decided_at: number | null
   decided_by: string | null
   comment: string | null
-  /** What may be answered, as JSON. */
+  /** Possible answers, as JSON. */
   form: string
-  /** Names of those whose approval counts, as JSON; null: everyone's who may decide. */
+  /** Names of the approvers, as JSON; null: everyone who may decide. */
   approvers: string | null
   quorum: number
-  /** What was asked about first, where a person has changed the action since. */
+  /** The original action, if a person has changed it. */
   asked_action: string | null
   modified_by: string | null
-  /** Of a notice: what else is told by the same one while it is open. */
+  /** While a notice is open, further events of the same topic are added to it. */
   topic: string | null
-  /** How many things it tells of. */
+  /** How many events a notice summarizes. */
   count: number
 }
 
@@ -37,7 +41,7 @@ export type NewHumanRequest = Pick<
   'kind' | 'purpose' | 'asker' | 'question' | 'reason' | 'action' | 'action_hash' | 'context' | 'expires_at'
 > &
   Partial<Pick<HumanRequestRow, 'form' | 'approvers' | 'quorum' | 'topic'>> & {
-    /** Where it had to be known before: from `nextKey('req')`, in this transaction. */
+    /** A key from `nextKey('req')` in this transaction, if the caller needs it earlier. */
     id?: number
   }
 
@@ -72,7 +76,7 @@ export async function findHumanRequest(reader: Reader, id: number): Promise<Huma
   return await reader.get<HumanRequestRow>('SELECT * FROM human_requests WHERE id = ?', [id])
 }
 
-/** The same for a verdict: until the transaction ends, no other daemon decides on it or counts its approvals. */
+/** Locks the request: until the transaction ends, no other daemon decides on it or counts its approvals. */
 export async function lockHumanRequest(tx: Tx, id: number): Promise<HumanRequestRow | undefined> {
   const [row] = await tx.all<HumanRequestRow>(
     'UPDATE human_requests SET state = state WHERE id = ? RETURNING *',
@@ -81,7 +85,7 @@ export async function lockHumanRequest(tx: Tx, id: number): Promise<HumanRequest
   return row
 }
 
-/** A person changed the action that an open request is about; what was asked first stays on record. */
+/** Stores a person's change of the held action; the original action is kept. */
 export async function modifyHumanRequest(
   tx: Tx,
   { id, action: before, asked_action }: HumanRequestRow,
@@ -106,12 +110,12 @@ export async function modifyHumanRequest(
   )
 }
 
-/** Which question of which task a request carries, as the column `context` keeps it. */
+/** The column `context` of a question of a task. */
 export function questionContext(task: string, question: string): string {
   return JSON.stringify({ task, question })
 }
 
-/** The open request that carries this question of this task. */
+/** The open request for this question of this task. */
 export async function findOpenQuestion(
   reader: Reader,
   task: string,
@@ -123,7 +127,7 @@ export async function findOpenQuestion(
   )
 }
 
-/** The request that a run asked in these words. */
+/** The request of a run with this context. */
 export async function findRequestOf(reader: Reader, context: string): Promise<HumanRequestRow | undefined> {
   return await reader.get<HumanRequestRow>(
     `SELECT * FROM human_requests WHERE purpose = 'run' AND context = ? ORDER BY id DESC LIMIT 1`,
@@ -131,7 +135,7 @@ export async function findRequestOf(reader: Reader, context: string): Promise<Hu
   )
 }
 
-/** The open notice on that topic; until the transaction ends, nobody else adds to it. */
+/** Locks the open notice on a topic: until the transaction ends, nobody else adds to it. */
 export async function lockTopic(tx: Tx, topic: string): Promise<HumanRequestRow | undefined> {
   return await tx.get<HumanRequestRow>(
     `SELECT * FROM human_requests WHERE state = 'open' AND topic = ? ORDER BY id LIMIT 1 ${tx.lockRow}`,
@@ -139,7 +143,7 @@ export async function lockTopic(tx: Tx, topic: string): Promise<HumanRequestRow 
   )
 }
 
-/** It tells of one thing more. */
+/** Adds one event to a notice. */
 export async function addToNotice(
   tx: Tx,
   id: number,
@@ -159,7 +163,7 @@ export async function openRequestsOf(reader: Reader, asker: string): Promise<Hum
   )
 }
 
-/** The newest, oldest first; `asker`: only what that agent asked. */
+/** The newest requests, oldest first; `asker` limits them to one agent. */
 export async function readHumanRequests(
   reader: Reader,
   state: 'open' | 'all',
@@ -203,7 +207,7 @@ export async function countOpenRequests(reader: Reader): Promise<number> {
   return row?.count ?? 0
 }
 
-/** Closes an open request; false if someone else did so before. A verdict is thus used once. */
+/** Closes an open request; false if it was closed before, so that a verdict counts once. */
 export async function decideHumanRequest(
   tx: Tx,
   id: number,

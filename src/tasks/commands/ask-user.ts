@@ -24,12 +24,12 @@ import { refusalError } from '../refusal.ts'
 import { rememberedIds } from '../store/said-ids.ts'
 import type { Tasks } from '../tasks.ts'
 
-/** For a question outside of any task. */
+/** Time for the answer to a question outside of tasks. */
 const ANSWER_MS = 24 * 3600_000
-/** For a request without a clock; the date is for the reader. */
+/** A request without a clock shows this date to people. */
 const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
-/** An agent asks a person and goes on when there is an answer (S2.4, S2.16). */
+/** An agent asks a person and continues when there is an answer (S2.4, S2.16). */
 export const requestUserInputHandler = (
   tasks: Tasks,
   timers: Pick<Timers, 'setFor'>,
@@ -37,8 +37,8 @@ export const requestUserInputHandler = (
   async handle(context, fields) {
     const { tx, team, speaker } = context
     if (speaker.name === OPERATOR) {
-      return new AppError('INVALID_COMMAND', 'A person need not ask people', {
-        hint: 'Agents ask with this.',
+      return new AppError('INVALID_COMMAND', 'Only agents ask people', {
+        hint: 'A person can answer with user_response.',
       })
     }
     const large = tooLong(team, 'question', fields.question)
@@ -64,7 +64,7 @@ export const requestUserInputHandler = (
         ...(fields.context === undefined ? {} : { context: fields.context }),
       })
       if (!told.ok) return refusalError(told)
-      // Without waiting for the answer, the turn is still to end with a report.
+      // If the task doesn't wait for the answer, its turn must still end with a report.
       if (awaits) tasks.spoke(tx, speaker.name, task.id)
     }
     remember(context, fields.message_id, id)
@@ -80,7 +80,7 @@ function isAsked(request: string, task: string | undefined): Receipt {
   }
 }
 
-/** Choices are told apart by their texts, and a default that could not be chosen would be a trap. */
+/** Choices must differ, and the default must be one of them unless other answers are allowed. */
 function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
   const { choices, default: standard, allow_other: allowOther } = fields
   const known = new Set(choices?.map((choice) => choice.toLowerCase()))
@@ -102,7 +102,7 @@ function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
   }
 }
 
-/** The same question under the same id, sent again while it is open, is that question (C25). */
+/** The same question with the same id, sent again while it is open, is not asked twice (C25). */
 async function openTwin(tasks: Tasks, context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
   const ref = await saidBefore(context, fields.message_id)
   const key = ref === undefined ? undefined : parseId('req', ref)
@@ -185,7 +185,7 @@ export const userResponseHandler = ({
   },
 })
 
-/** By the ids that askers gave their questions themselves: several may have had the same idea. */
+/** Finds requests by the id that the asker chose; several askers may have chosen the same. */
 async function requestsNamed(reader: Reader, said: string): Promise<HumanRequestRow[]> {
   const rows: HumanRequestRow[] = []
   for (const ref of await rememberedIds(reader, said)) {

@@ -24,7 +24,7 @@ import { declaredCheck } from '../validation/checks.ts'
 import { findJudge, isSameJudge } from '../validation/judges.ts'
 import { unusableSchema } from '../validation/result-schema.ts'
 
-/** From parent to child (S2.2), and wherever rules.allow names the pair; a person may delegate to everyone. */
+/** A parent may delegate to its children (S2.2), and any pair that rules.allow names; a person to everyone. */
 export interface DelegateOptions {
   tasks: Tasks
   sessions: Pick<Sessions, 'isPaused' | 'session'>
@@ -84,15 +84,15 @@ export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'del
     if (!begun.ok) return refusalError(begun)
     const { id } = begun.task
     remember(context, fields.message_id, id)
-    // What nobody waits for leaves the turn to end with a report.
+    // If the parent doesn't wait for it, its turn must still end with a report.
     if (parent !== undefined && fields.requires_response) tasks.spoke(tx, speaker.name, parent.id)
     return delegated(id, to, await whyLater(options, context, to))
   },
 })
 
 /**
- * A task has limits that end every loop in it. Outside of one, a delegation whose report leads to the next could go on
- * for ever (ask 12): it counts as a message does, and the loop breaker stops it.
+ * A task has limits that end every loop in it. Outside of a task, delegations whose reports lead to the next one could
+ * go on forever (ask 12): they count as messages, so that the loop breaker stops them.
  */
 async function hopTo(
   { conversations, holding }: DelegateOptions,
@@ -117,7 +117,7 @@ function delegated(task: string, to: string, remark: string): Receipt {
   return { status: 'ok', result: `${task} is delegated to ${to}${remark}`, details: { task_id: task, to } }
 }
 
-/** The same delegation under the same id, sent again while its task is open, is that task (C25). */
+/** The same delegation with the same id, sent again while its task is open, makes no second task (C25). */
 async function openTwin(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
   const ref = await saidBefore(context, fields.message_id)
   const task = ref === undefined ? undefined : await findTask(context.tx, ref)
@@ -125,13 +125,13 @@ async function openTwin(context: HandlerContext, fields: FieldsOf<'delegate'>, t
   return isSame && !isEnd(task.state) ? task : undefined
 }
 
-/** Whoever delegates may have to do something about it. */
+/** Tells the delegator if the agent can't begin now. */
 function whyLater(
   { sessions }: DelegateOptions,
   { tx, team }: HandlerContext,
   to: string,
 ): MaybePromise<string> {
-  if (sessions.isPaused(to)) return '; it is paused, and is given the task when it is resumed'
+  if (sessions.isPaused(to)) return '; it is paused and gets the task when it is resumed'
   const agent = team.config.agents.find(({ name }) => name === to)
   if (agent === undefined || agent.runtime === 'none' || agent.onDemand) return ''
   return sessions.session(to) === undefined ? whyStopped(tx, to) : ''
@@ -139,11 +139,11 @@ function whyLater(
 
 async function whyStopped(tx: Tx, to: string): Promise<string> {
   return (await isStopped(tx, to))
-    ? `; it is stopped, and takes the task when it is started (orc spawn ${to})`
+    ? `; it is stopped and gets the task when it is started (orc spawn ${to})`
     : ''
 }
 
-/** What is no check of orc.yaml is a command. */
+/** Names that orc.yaml doesn't define as checks are commands. */
 function declared({ config }: Team, checks: readonly string[] | undefined): string[] {
   return (checks ?? []).filter((check) => !Object.hasOwn(config.tasks.checks, check))
 }

@@ -24,7 +24,7 @@ import { tasksServed } from '../store/tasks.ts'
 import type { Task } from '../task.ts'
 import type { Tasks } from '../tasks.ts'
 
-/** Both ways along parent–child edges (C11); the edge is the task. */
+/** Parents and children may ask each other about the task between them (C11). */
 export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
   async handle(context, fields) {
     const { tx, team, speaker } = context
@@ -53,7 +53,7 @@ export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
     })
     if (!told.ok) return refusalError(told)
     remember(context, fields.message_id, question)
-    // Without waiting for the answer, the turn is still to end with a report.
+    // If the task doesn't wait for the answer, its turn must still end with a report.
     if (fields.requires_response) tasks.spoke(tx, speaker.name, task.id)
     return isAsked(asked, task.id, question)
   },
@@ -68,8 +68,8 @@ function isAsked(whom: string, task: string, question: string): Receipt {
 }
 
 /**
- * The same question under the same id, sent again while it is open, is that question (C25). It is nothing new: the task waits
- * for the answer as it did, and a turn in which nothing else was said ends in silence.
+ * The same question with the same id, sent again while it is open, is not asked twice (C25). It counts as nothing new: a
+ * turn that contains nothing else ends in silence.
  */
 async function openTwin(context: HandlerContext, fields: FieldsOf<'query'>): Promise<Receipt | undefined> {
   const ref = await saidBefore(context, fields.message_id)
@@ -93,7 +93,7 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
     const told = await tasks.tell(tx, task.id, {
       type: 'query_answered',
       by: speaker.name,
-      // A message that carries a plea of the service itself stands for the last question of its task.
+      // An answer to a message of the service itself answers the last question of the task.
       question: isKnown ? about : task.id,
       answer: fields.answer,
     })
@@ -105,7 +105,7 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
   },
 })
 
-/** What a person was asked is answered as in the inbox, whichever way it is said. */
+/** A person's answer counts like one in the inbox. */
 async function answerAsPerson(
   decide: DecideRequest,
   { tx, team, speaker }: HandlerContext,
@@ -125,7 +125,7 @@ async function answerAsPerson(
   return decided.receipt ?? { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
 }
 
-/** Named, or the only question that this agent, or that agent's task, has put to the speaker. */
+/** The named question, or the only one that this agent has asked the speaker. */
 async function findQuestion(
   context: HandlerContext,
   fields: FieldsOf<'answer'>,
@@ -145,7 +145,7 @@ async function findQuestion(
   if (only !== undefined && others.length === 0) return only
   return new AppError(
     'NOT_FOUND',
-    only === undefined ? 'Nobody waits for that answer' : `${asker} asked you several questions`,
+    only === undefined ? 'Nobody waits for this answer' : `${asker} asked you several questions`,
     { hint: 'Say which question you answer with in_response_to, such as msg_12.' },
   )
 }

@@ -9,7 +9,7 @@ import { isEnd, type Task } from '../task.ts'
 import type { Tasks } from '../tasks.ts'
 import { problemWith } from '../validation/result-schema.ts'
 
-/** A claim, until it is validated (S2.3, C22). */
+/** A report is a claim until it is validated (S2.3, C22). */
 export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
   async handle(context, fields) {
     const { team, tx, speaker, saidIn } = context
@@ -58,7 +58,7 @@ export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
   },
 })
 
-/** What is said late about one task must not end another. */
+/** A late report on one task must not end another. */
 function unclear(ended: string, { id }: Task): AppError {
   return new AppError('CONFLICT', `${ended} was ended while you were at it: is this about that, or ${id}?`, {
     hint: `If it is about ${id}, report it again with in_response_to ${id}.`,
@@ -66,12 +66,12 @@ function unclear(ended: string, { id }: Task): AppError {
 }
 
 function misfit({ resultSchema, takenOver }: Task, result: string): string | undefined {
-  // That it is empty is known without a schema, and said in other words.
+  // The core reports an empty result without a schema.
   if (resultSchema === null || takenOver || result.trim() === '') return undefined
   return problemWith(resultSchema, result)
 }
 
-/** What is wrong with the report itself is known at once; its worker need not wait for the message about it. */
+/** A report that misses its schema is known at once: the receipt says so before the message does. */
 function missingIn({ claims, evidence }: Task): string | undefined {
   const last = evidence.at(-1)
   const isRejected = last?.claim === claims && last.step === 'schema' && last.outcome === 'failed'

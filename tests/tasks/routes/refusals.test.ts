@@ -244,7 +244,7 @@ describe('a delegation', () => {
     await say('operator', 'request_action', { action: 'pause_session', target: 'Worker' })
     const { json } = await say('Master', 'delegate', { to: 'Worker', task: 'x' })
     expect(json.result).toBe(
-      'task_1 is delegated to Worker; it is paused, and is given the task when it is resumed',
+      'task_1 is delegated to Worker; it is paused and gets the task when it is resumed',
     )
     await desk.clock.advance(10 * 60_000)
     expect(await task('task_1')).toMatchObject({ attempt: 1 })

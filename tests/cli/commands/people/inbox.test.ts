@@ -99,7 +99,7 @@ describe('orc modify', () => {
   it('carries out what a person made of the command', async () => {
     const id = await hold('Master', 'hello')
     expect((await team.orc(['modify', id, 'colour=red'])).err).toContain('has no field "colour"')
-    expect((await team.orc(['modify', id, 'red'])).err).toContain('Say FIELD=VALUE')
+    expect((await team.orc(['modify', id, 'red'])).err).toContain('is not a change')
     expect((await team.orc(['modify', id])).err).toContain('FIELD=VALUE is missing')
     const ran = await team.orc(['modify', id, 'content=good morning', 'priority=low', '--json'])
     expect(ran.json()).toMatchObject([
@@ -143,7 +143,7 @@ describe('questions in the shell', () => {
       `printf 'Blue\\n2\\n' | script -qec "$ORC_NODE $ORC_ENTRY answer ${id}" /dev/null`,
     )
     expect(ran.out).toContain('Worker asks: Which?')
-    expect(ran.out).toContain('This is none of the choices')
+    expect(ran.out).toContain('This is not one of the choices')
     expect(ran.out).toContain(`${id} is answered`)
     expect(await lastTold()).toContain('A person answers: Green')
   })
