@@ -2,7 +2,7 @@ import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
 import type { HandlerContext } from '../commands/commands.ts'
 import { behalf } from '../commands/identity.ts'
-import type { Action, Command, CommandDefinition } from '../protocol/command.ts'
+import type { Command, CommandDefinition, FieldsOf } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
@@ -185,7 +185,7 @@ export function heldBy({ context }: Pick<HumanRequestRow, 'context'>): HeldBy {
   return JSON.parse(context) as HeldBy
 }
 
-const VERBS: Record<Action, string> = {
+const VERBS: Record<FieldsOf<'request_action'>['action'], string> = {
   spawn_agent: 'start',
   terminate_agent: 'stop',
   reset_session: 'reset',
@@ -203,6 +203,6 @@ export function describe(
   if (definition.type === 'send_message') {
     return `send ${to} the message "${redact((title ?? content ?? '').slice(0, 8192)).slice(0, 80)}"`
   }
-  if (definition.type === 'request_action') return `${VERBS[action as Action]} ${target}`
+  if (definition.type === 'request_action') return `${VERBS[action as keyof typeof VERBS]} ${target}`
   return definition.summary.charAt(0).toLowerCase() + definition.summary.slice(1)
 }
