@@ -89,6 +89,7 @@ const CONTRACTS: Record<string, readonly string[]> = {
   ],
   // Reading, checking and drawing plan.yaml, and finding processes, also work without a service.
   runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts'],
+  tasks: ['tasks.ts', 'validation/check-process.ts', 'validation/checks.ts', 'validation/judge.ts'],
 }
 
 /** Composition roots: they alone name concrete adapters, so every file is open to them. */

@@ -6,7 +6,7 @@ import type {
   QueryOf,
   ReceiptAnswer,
   RunEvent,
-  TaskEvent,
+  TaskStreamEvent,
 } from '../api/contract.ts'
 import type { CommandType, FieldsOf } from '../protocol/command.ts'
 import { backoff, persist, wait } from './backoff.ts'
@@ -244,9 +244,9 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     async *taskEvents(
       id: string,
       { after, signal, reconnect = true }: QueryOf<'taskEvents'> & Following & { reconnect?: boolean } = {},
-    ): AsyncGenerator<TaskEvent> {
+    ): AsyncGenerator<TaskStreamEvent> {
       const path = `/api/v1/tasks/${encodeURIComponent(id)}/events`
-      const read = (alive: () => void) => readStream<TaskEvent>(path, place, signal, alive)
+      const read = (alive: () => void) => readStream<TaskStreamEvent>(path, place, signal, alive)
       const place = { last: after === undefined ? undefined : String(after) }
       for await (const event of reconnect ? persist(read, signal) : read(() => {})) {
         yield event

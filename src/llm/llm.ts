@@ -30,6 +30,9 @@ export interface ObjectCall<Schema extends z.ZodType = z.ZodType> extends Call {
   readonly purpose: string
 }
 
+/** Options that callers pass through to a call. */
+export type ModelCallOptions = Pick<Call, 'signal' | 'spent'>
+
 export interface StreamCall extends Call {
   readonly system: string
   readonly messages: readonly ChatMessage[]

@@ -1,12 +1,7 @@
 import { z } from 'zod'
 import { excerpt } from '../base/excerpt.ts'
 import { FENCE_RULE, fence } from '../llm/fence.ts'
-import type { ModelFailure, Models, ObjectCall, Spending } from '../llm/llm.ts'
-
-export interface ModelCallOptions {
-  readonly signal?: AbortSignal
-  spent?(spending: Spending): void
-}
+import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../llm/llm.ts'
 
 export const AnswerVerdict = z.object({
   valid: z.boolean().describe('Whether the answer answers the question, be it briefly or by declining.'),

@@ -7,10 +7,9 @@ import { createKeyedLimiter } from '../base/keyed-limiter.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
 import type { CheckResult, Judge } from '../tasks/task.ts'
-import { runProcess } from '../tasks/validation/check-process.ts'
+import { runCheck } from '../tasks/validation/check-process.ts'
 import { findingsText, resultOf } from '../tasks/validation/checks.ts'
-import { judgeReport } from '../tasks/validation/judge-prompt.ts'
-import { findJudge } from '../tasks/validation/judges.ts'
+import { findJudge, judgeReport } from '../tasks/validation/judge.ts'
 import { collectOutbox, findShortcomings, type Outbox } from '../workspaces/outbox.ts'
 import { readStatus } from '../workspaces/status.ts'
 import { checkInbox, formatInstructions, type WorkspaceProblem } from '../workspaces/workspaces.ts'
@@ -129,7 +128,7 @@ export function createValidating(options: ValidatingOptions) {
       const results: CheckResult[] = []
       for (const check of checks) {
         const mark = marks.of(driver.id, name, `check ${randomBytes(6).toString('hex')}`)
-        const ran = await runProcess({ ...check, cwd: workspace, environment, mark }, clock, signal)
+        const ran = await runCheck({ ...check, cwd: workspace, environment, mark }, clock, signal)
         results.push(resultOf(check.name, ran))
         if (!results.at(-1)!.passed) break
       }

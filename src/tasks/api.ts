@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { count, names, type Routes, sequence } from '../base/route.ts'
 import { MailSchema } from '../messages/api.ts'
-import { TaskEventSchema } from './api/event.ts'
+import { TaskStreamEventSchema } from './api/event.ts'
 import { EvidenceSchema, SpentSchema, TaskSchema } from './api/task.ts'
 import { QUESTION_KINDS } from './task.ts'
 
@@ -51,7 +51,7 @@ export const TASK_ROUTES = {
     summary:
       'What happens in a task and below it, from its beginning to its end; Last-Event-ID resumes without a gap',
     query: z.object({ after: sequence.optional() }),
-    answer: TaskEventSchema,
+    answer: TaskStreamEventSchema,
     type: 'text/event-stream',
   },
   trace: {
@@ -63,7 +63,7 @@ export const TASK_ROUTES = {
     answer: z.object({
       task: TaskSchema,
       tasks: z.array(TaskSchema),
-      steps: z.array(TaskEventSchema),
+      steps: z.array(TaskStreamEventSchema),
       more: z.boolean().describe('There are more steps than the limit'),
     }),
   },

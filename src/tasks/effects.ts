@@ -7,57 +7,56 @@ import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
 import { interruptOnce } from '../delivery/interrupts.ts'
 import { wasGivenElse } from '../messages/store/deliveries.ts'
-import type { Store, Tx } from '../store/store.ts'
-import type { Keyed, OutsideEffect } from './core/effect.ts'
-import type { Happening } from './core/event.ts'
-import type { Stepped } from './core/view.ts'
+import type { Store } from '../store/store.ts'
+import type { TaskOutsideEffect, WithKey } from './core/effect.ts'
+import type { TaskEvent } from './core/event.ts'
 import { findTask } from './store/tasks.ts'
-import type { Judging } from './validation/ask-judge.ts'
-import type { Checking } from './validation/run-checks.ts'
+import type { TellTask } from './task-change.ts'
+import type { CheckRunner } from './validation/run-checks.ts'
+import type { JudgeRunner } from './validation/run-judge.ts'
 
-type Start = Extract<OutsideEffect, { type: 'start_agent' }>
-type Interrupt = Extract<OutsideEffect, { type: 'interrupt_agent' }>
-type Validation = Extract<OutsideEffect, { type: 'run_checks' | 'run_judge' }>
+type StartAgent = Extract<TaskOutsideEffect, { type: 'start_agent' }>
+type InterruptAgent = Extract<TaskOutsideEffect, { type: 'interrupt_agent' }>
+type Validation = Extract<TaskOutsideEffect, { type: 'run_checks' | 'run_judge' }>
 
-/** States of a session in which nobody can say whether it is in a turn. */
+/** Session states that don't tell whether the agent is in a turn. */
 const UNKNOWN: ReadonlySet<SessionState> = new Set(['initializing', 'unknown'])
 
-export interface OutsideOptions {
+export interface TaskEffectsOptions {
   store: Store
   log: Log
   team(): Team
   sessions(): Sessions
-  checking: Checking
-  judge: Judging
-  /** Whether the agent's current turn is, as far as is known, on something else. */
-  isElsewhere(agent: string, task: string): boolean
-  /** So that a restart with thousands of claims asks a model for a few at once. */
+  checks: CheckRunner
+  judge: JudgeRunner
+  /** Whether the agent's current turn is known to be on another task. */
+  isOnOtherTask(agent: string, task: string): boolean
+  /** Limits parallel judgements, because a restart may find thousands of claims. */
   judgeLimiter: KeyedLimiter
-  tell(tx: Tx, task: string, event: Happening): Promise<Stepped>
+  tell: TellTask
 }
 
-interface UnderWay {
+interface RunningEffect {
   done: Promise<void>
-  off: AbortController
+  abort: AbortController
 }
 
 /**
- * What is done outside of the store, after the commit that ordered it. Nothing here is lost by a crash: what of it is
- * not done yet can be told from the stored task, and is done again at the next start.
+ * Carries out effects outside of the store, after the commit that ordered them. A crash loses none: `pendingEffects`
+ * derives the unfinished ones from the stored task, and the next start carries them out.
  */
-export function createOutside(options: OutsideOptions) {
+export function createTaskEffects(options: TaskEffectsOptions) {
   const { store, log } = options
-  /** By their keys. */
-  const postponed = new Map<string, Keyed<Interrupt>>()
-  const underWay = new Map<string, UnderWay>()
+  /** Interrupts of agents whose session state isn't known yet, by key. */
+  const postponed = new Map<string, WithKey<InterruptAgent>>()
+  const running = new Map<string, RunningEffect>()
   let isClosed = false
 
-  function perform(effect: Keyed<OutsideEffect>) {
-    if (isClosed || underWay.has(effect.key)) return
-    // Nothing waits for it, and nothing can call it off.
+  function perform(effect: WithKey<TaskOutsideEffect>) {
+    if (isClosed || running.has(effect.key)) return
     if (effect.type === 'start_agent' && !effect.isReview) return wake(effect.agent)
-    const off = new AbortController()
-    const { signal } = off
+    const abort = new AbortController()
+    const { signal } = abort
     const done = carryOut(effect, signal)
       .catch(async (error: unknown) => {
         if (signal.aborted) return
@@ -65,21 +64,21 @@ export function createOutside(options: OutsideOptions) {
         await tellFailure(effect, reasonOf(error))
       })
       .catch((error: unknown) => {
-        // Its timer is left.
-        if (!signal.aborted) log.error({ err: error, task: effect.task }, 'a task could not be told of that')
+        // The task's timer will end the wait.
+        if (!signal.aborted) log.error({ err: error, task: effect.task }, 'could not report a failed effect')
       })
-      .finally(() => underWay.delete(effect.key))
-    underWay.set(effect.key, { done, off })
+      .finally(() => running.delete(effect.key))
+    running.set(effect.key, { done, abort })
   }
 
-  async function carryOut(effect: Keyed<OutsideEffect>, signal: AbortSignal) {
+  async function carryOut(effect: WithKey<TaskOutsideEffect>, signal: AbortSignal) {
     switch (effect.type) {
       case 'start_agent':
         return await startReviewer(effect)
       case 'interrupt_agent':
         return await interrupt(effect)
       case 'run_checks': {
-        const found = await options.checking.check(effect, () => begin(effect, 'checks', signal), signal)
+        const found = await options.checks.check(effect, () => begin(effect, 'checks', signal), signal)
         return found === undefined || signal.aborted ? undefined : await tell(effect.task, found)
       }
       case 'run_judge':
@@ -91,10 +90,10 @@ export function createOutside(options: OutsideOptions) {
     }
   }
 
-  /** Its turn has come. Says whether the claim still waits for it. */
+  /** The validation left the queue. Returns whether the claim still waits for it. */
   async function begin({ task, claim }: Validation, step: 'checks' | 'judge', signal: AbortSignal) {
     if (signal.aborted) return false
-    const event: Happening = { type: 'validation_began', claim, step }
+    const event: TaskEvent = { type: 'validation_began', claim, step }
     const { ok } = await store.write((tx) => options.tell(tx, task, event))
     return ok && !signal.aborted
   }
@@ -103,53 +102,53 @@ export function createOutside(options: OutsideOptions) {
     options
       .sessions()
       .wake(agent)
-      .catch((error: unknown) => log.error({ agent, err: error }, 'an agent could not be woken'))
+      .catch((error: unknown) => log.error({ agent, err: error }, 'could not wake an agent'))
   }
 
-  async function startReviewer({ agent, task }: Start) {
+  async function startReviewer({ agent, task }: StartAgent) {
     if (options.team().resolve(agent) === undefined) {
-      return await tell(task, { type: 'review_lost', by: agent, why: 'it is not in the team any more' })
+      return await tell(task, { type: 'review_lost', by: agent, why: 'it is no longer in the team' })
     }
     await options.sessions().wake(agent)
   }
 
-  async function tell(task: string, event: Happening) {
-    // What was cut short by the end of the service is no result.
+  async function tell(task: string, event: TaskEvent) {
+    // An effect that the end of the service aborted has no result.
     if (isClosed) return
     await store.write((tx) => options.tell(tx, task, event))
   }
 
-  /** What could not be validated is not waited for: whoever delegated decides, and knows why. */
-  async function tellFailure(effect: OutsideEffect, reason: string) {
+  /** A claim that could not be validated goes to the delegator at once, with the reason. */
+  async function tellFailure(effect: TaskOutsideEffect, reason: string) {
     if (effect.type !== 'run_checks' && effect.type !== 'run_judge') return
     const what = effect.type === 'run_checks' ? 'its checks could not be run' : `${effect.judge} failed`
     await tell(effect.task, { type: 'validation_gave_up', claim: effect.claim, why: `${what}: ${reason}` })
   }
 
-  async function interrupt(effect: Keyed<Interrupt>) {
+  async function interrupt(effect: WithKey<InterruptAgent>) {
     const { agent, task, interrupt: number } = effect
-    // Another daemon of the team runs it, and sees to it.
+    // Another daemon on the store runs the agent and will interrupt it.
     if (store.engine === 'postgres' && options.team().resolve(agent) === undefined) return
-    // Put off, it may come when the next attempt is at work, which it is not for.
-    const owing = await findTask(store, task)
-    if (owing === undefined || !owing.interrupting || owing.interrupts !== number) return
+    // A postponed interrupt must not hit the next attempt.
+    const current = await findTask(store, task)
+    if (current === undefined || !current.interrupting || current.interrupts !== number) return
     const session = options.sessions().session(agent)
-    // Found again a moment ago: whether it is in a turn is not known yet.
+    // After a restart it takes a moment until the session's state is known.
     if (session !== undefined && UNKNOWN.has(session.state)) {
       postponed.set(effect.key, effect)
       return
     }
     const isAtWork = session !== undefined && options.sessions().isInTurn(agent)
-    if (isAtWork && !(await isElsewhere(agent, task))) {
+    if (isAtWork && !(await isOnOtherTask(agent, task))) {
       const { stopped, evidence } = await interruptOnce(session)
-      if (!stopped) log.warn({ agent, task, evidence }, 'an agent did not stop')
+      if (!stopped) log.warn({ agent, task, evidence }, 'an agent ignored its interrupt')
     }
     await tell(task, { type: 'interrupted', interrupt: number })
   }
 
-  /** What the memory does not know after a restart, the deliveries do: its turn may be on what it was given since. */
-  async function isElsewhere(agent: string, id: string): Promise<boolean> {
-    if (options.isElsewhere(agent, id)) return true
+  /** After a restart the stored deliveries tell whether the agent was given something else since. */
+  async function isOnOtherTask(agent: string, id: string): Promise<boolean> {
+    if (options.isOnOtherTask(agent, id)) return true
     const task = await findTask(store, id)
     const since = task?.endedAt ?? task?.failures.at(-1)?.at
     return since !== undefined && (await wasGivenElse(store, agent, { task: parseId('task', id)!, since }))
@@ -157,8 +156,8 @@ export function createOutside(options: OutsideOptions) {
 
   return {
     perform,
-    /** The state of the agent's session is known now, or there is none any more. */
-    known(agent: string) {
+    /** The state of the agent's session is known, or the session has ended. */
+    sessionKnown(agent: string) {
       for (const [key, effect] of postponed) {
         if (effect.agent !== agent) continue
         postponed.delete(key)
@@ -168,14 +167,14 @@ export function createOutside(options: OutsideOptions) {
     wake(agent: string) {
       if (!isClosed) wake(agent)
     },
-    /** Its task does not need it any more: a check or a judge is broken off. */
-    callOff: (key: string) => underWay.get(key)?.off.abort(),
-    isUnderWay: (key: string) => underWay.has(key),
-    /** Breaks off what is under way. Resolves when nothing of it runs any more. */
+    /** The task no longer needs the effect. */
+    abort: (key: string) => running.get(key)?.abort.abort(),
+    isRunning: (key: string) => running.has(key),
+    /** Aborts all running effects, and resolves when no check runs. */
     async close(): Promise<void> {
       isClosed = true
-      const checks = [...underWay].filter(([key]) => key.includes('/checks/'))
-      for (const { off } of underWay.values()) off.abort()
+      const checks = [...running].filter(([key]) => key.includes('/checks/'))
+      for (const { abort } of running.values()) abort.abort()
       await Promise.all(checks.map(([, { done }]) => done))
     },
   }

@@ -1,87 +1,92 @@
 import type { Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { createBreakers } from './breakers.ts'
-import { CLOSED } from './core/breaker.ts'
-import { type Effect, type Keyed, type OutsideEffect, pendingEffects } from './core/effect.ts'
-import type { Happening } from './core/event.ts'
-import { step } from './core/reduce.ts'
+import { type Breaker, CLOSED } from './core/breaker.ts'
+import { pendingEffects, type TaskEffect, type TaskOutsideEffect, type WithKey } from './core/effect.ts'
+import type { TaskEvent } from './core/event.ts'
+import { type ReducedTask, reduce } from './core/reduce.ts'
 import type { TaskSettings } from './core/settings.ts'
-import type { Accepted, Refusal, Stepped, View } from './core/view.ts'
-import { type Asked, askPerson, withdrawRequest } from './questions.ts'
-import type { TaskRecord } from './record.ts'
+import type { TaskView } from './core/view.ts'
+import { type AskedQuestion, askPerson, withdrawRequest } from './questions.ts'
+import { createBreakers } from './store/breakers.ts'
 import { childrenOf, findTask, insertTask, lockTask, updateTask } from './store/tasks.ts'
 import { isEnd, reviewerOf, type Task } from './task.ts'
+import type { TaskAudit } from './task-audit.ts'
+import type { TaskChange, TellTask } from './task-change.ts'
 import type { TaskMessages } from './task-messages.ts'
 import type { TaskTimers } from './task-timers.ts'
-import type { Validators } from './validation/validators.ts'
+import type { ClaimOwners } from './validation/claim-owners.ts'
 
 export interface ProgressOptions {
   messages: TaskMessages
-  record: TaskRecord
-  clocks: TaskTimers
-  validators: Validators
+  audit: TaskAudit
+  taskTimers: TaskTimers
+  claimOwners: ClaimOwners
   timers: Timers
-  /** The time that the clocks of tasks go by. */
+  /** Task time, which stops during a halt. */
   now(tx: Tx): number
   settings(task: Task): TaskSettings
-  /** After the commit. */
-  perform(effect: Keyed<OutsideEffect>): void
-  /** The task has ended while its worker was at it. After the commit, too. */
-  cutShort(agent: string, task: string): void
-  /** The task has ended. After the commit, too. */
+  /** Runs after the commit, like the next three. */
+  perform(effect: WithKey<TaskOutsideEffect>): void
+  /** The task ended while its worker was in a turn on it. */
+  interrupted(agent: string, task: string): void
   ended(task: Task): void
-  /** What was ordered under that key is not needed any more. After the commit, too. */
-  callOff(key: string): void
+  /** The effect with this key is no longer needed. */
+  abort(key: string): void
 }
 
-/** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
+/** Loads a task, reduces an event, stores the result and carries out its effects, all in one transaction. */
 export function createProgress(options: ProgressOptions) {
-  const { messages, record, clocks, validators, timers, now, settings } = options
-  const { perform, cutShort, callOff, ended } = options
+  const { messages, audit, taskTimers, claimOwners, timers, now, settings } = options
+  const { perform, interrupted, ended, abort } = options
   const breakers = createBreakers()
 
-  /** Of a task that was read in this transaction; `words`: what an answer to the worker says, where somebody knows it better than the core. */
-  async function tell(tx: Tx, told: string | Task, event: Happening, words?: string): Promise<Stepped> {
-    // What was read without a lock may have changed since, where several daemons share the store.
-    const isCertain = typeof told !== 'string' && tx.lockRow === ''
-    const id = typeof told === 'string' ? told : told.id
-    const task = isCertain ? told : await lockTask(tx, id)
+  const tell: TellTask = async (tx, target, event, answerText) => {
+    // With several daemons on one store, a task read without a lock may be outdated.
+    const isCurrent = typeof target !== 'string' && tx.lockRow === ''
+    const id = typeof target === 'string' ? target : target.id
+    const task = isCurrent ? target : await lockTask(tx, id)
     if (task === undefined) throw new Error(`there is no ${id}`)
-    const decided = step(await viewOf(tx, task, event), event, settings(task))
-    if (!decided.ok) return decided
-    const stepped = { ...decided, task: validators.stamped(task, event.type, decided.task) }
-    if (stepped.task.version !== task.version) {
-      updateTask(tx, task, stepped.task)
-      await follow(tx, task, event, words === undefined ? stepped : reworded(stepped, words))
+    const reduced = reduce(await viewOf(tx, task, event), event)
+    if (!reduced.ok) return { ok: false, ...reduced.refusal }
+    const state = claimOwners.assign(task, event.type, reduced.state)
+    if (state.version !== task.version) {
+      updateTask(tx, task, state)
+      await applyEffects(tx, task, event, state, withAnswerText(reduced.effects, answerText))
     }
-    return stepped
+    return { ok: true, task: state }
   }
 
-  /** Both the new task and its parent's consent, or neither. */
-  async function begin(tx: Tx, task: Task): Promise<{ ok: true; task: Task } | Refusal> {
-    const event: Happening = { type: 'delegated' }
-    const admitted = step(await viewOf(tx, task, event), event, settings(task))
-    if (!admitted.ok) return admitted
+  /** Stores the task if both it and its parent accept, or neither. */
+  async function begin(tx: Tx, task: Task): Promise<TaskChange> {
+    const event: TaskEvent = { type: 'delegated' }
+    const reduced: ReducedTask = reduce(await viewOf(tx, task, event), event)
+    if (!reduced.ok) return { ok: false, ...reduced.refusal }
     if (task.parent !== null) {
       const { id: child, requiresResponse, delegator: by } = task
-      const told = await tell(tx, task.parent, { type: 'child_delegated', by, child, requiresResponse })
-      if (!told.ok) return told
+      const parent = await tell(tx, task.parent, { type: 'child_delegated', by, child, requiresResponse })
+      if (!parent.ok) return parent
     }
-    insertTask(tx, admitted.task)
-    tx.audit(record.delegated(task))
-    await follow(tx, task, event, admitted)
-    return { ok: true, task: admitted.task }
+    insertTask(tx, reduced.state)
+    tx.audit(audit.delegated(task))
+    await applyEffects(tx, task, event, reduced.state, reduced.effects)
+    return { ok: true, task: reduced.state }
   }
 
-  /** The task is stored: what else the step says is written down and carried out. */
-  async function follow(tx: Tx, before: Task, event: Happening, { task, effects }: Accepted) {
-    const moved = record.moved(before, task, event)
+  /** Called once the task is stored: writes the audit and carries out the effects. */
+  async function applyEffects(
+    tx: Tx,
+    before: Task,
+    event: TaskEvent,
+    task: Task,
+    effects: readonly TaskEffect[],
+  ) {
+    const moved = audit.moved(before, task, event)
     if (moved !== undefined) tx.audit(moved)
-    for (const found of record.found(before, task)) tx.audit(found)
+    for (const entry of audit.evidence(before, task)) tx.audit(entry)
     if (isEnd(task.state) && !isEnd(before.state)) {
       await messages.withdraw(tx, task, `${task.id} has ended`)
       tx.afterCommit(() => ended(task))
-      if (task.interrupts > before.interrupts) tx.afterCommit(() => cutShort(task.agent, task.id))
+      if (task.interrupts > before.interrupts) tx.afterCommit(() => interrupted(task.agent, task.id))
     }
     const reviewer = reviewerOf(before)
     if (reviewer !== null && reviewerOf(task) === null) await messages.withdrawReview(tx, before, reviewer)
@@ -89,42 +94,42 @@ export function createProgress(options: ProgressOptions) {
       const done = carryOut(tx, task, event, effect)
       if (done !== undefined) await done
     }
-    if (before.claim !== null) callOffIn(tx, before, task)
+    if (before.claim !== null) abortObsolete(tx, before, task)
   }
 
-  /** What the world outside owed to a claim, and does not any more. */
-  function callOffIn(tx: Tx, before: Task, after: Task) {
-    const owed = new Set(pendingEffects(after).map(({ key }) => key))
-    for (const { key } of pendingEffects(before)) if (!owed.has(key)) tx.afterCommit(() => callOff(key))
+  /** Aborts the outside effects of a claim that the task no longer needs. */
+  function abortObsolete(tx: Tx, before: Task, after: Task) {
+    const needed = new Set(pendingEffects(after).map(({ key }) => key))
+    for (const { key } of pendingEffects(before)) if (!needed.has(key)) tx.afterCommit(() => abort(key))
   }
 
-  /** Undefined where there is nothing to wait for. */
-  function carryOut(tx: Tx, task: Task, event: Happening, effect: Effect): Promise<unknown> | undefined {
+  /** Undefined if there is nothing to await: most effects of a busy team are of this kind. */
+  function carryOut(tx: Tx, task: Task, event: TaskEvent, effect: TaskEffect): Promise<unknown> | undefined {
     switch (effect.type) {
       case 'send':
         return messages.send(tx, task, event, effect)
       case 'wake_parent':
         return messages.wakeParent(tx, task, effect)
       case 'ask_person':
-        return askPerson(tx, timers, task, effect, record.cut)
+        return askPerson(tx, timers, task, effect, audit.cut)
       case 'withdraw':
         return withdraw(tx, task, event, effect)
       case 'set_timer':
-        clocks.armed(tx, effect.at)
+        taskTimers.armed(tx, effect.at)
         return
       case 'clear_timer':
-        clocks.disarmed(task.id, effect.kind)
+        taskTimers.disarmed(task.id, effect.kind)
         return
       case 'record_outcome':
         return breakers.record(tx, effect.agent, effect.outcome, settings(task).breaker)
-      case 'tell':
-        // Refused where it is late news to the relative.
+      case 'dispatch':
+        // A refusal means that the relative no longer needs the event.
         return tell(tx, effect.task, effect.event)
       case 'note':
-        tx.audit(record.noted(task, effect.text))
+        tx.audit(audit.noted(task, effect.text))
         return
       case 'end':
-      // What was approved is carried out by the verdict itself.
+      // The verdict itself carries out an approved action.
       case 'perform':
         return
       default:
@@ -133,11 +138,11 @@ export function createProgress(options: ProgressOptions) {
     }
   }
 
-  /** Whoever waits for a verdict on a held command hears that there will be none (C9). */
-  async function withdraw(tx: Tx, task: Task, event: Happening, asked: Asked) {
+  /** If the withdrawn request held a command, the agent learns that the command will not run (C9). */
+  async function withdraw(tx: Tx, task: Task, event: TaskEvent, asked: AskedQuestion) {
     const held = await withdrawRequest(tx, task, asked)
     if (held === undefined) return
-    const text = `${held.id} was withdrawn and not carried out, for what it was asked for has ended: ${held.question}`
+    const text = `${held.id} was withdrawn and not carried out, because its task has ended: ${held.question}`
     const { id, agent } = task
     await messages.send(tx, task, event, {
       type: 'send',
@@ -149,22 +154,22 @@ export function createProgress(options: ProgressOptions) {
     })
   }
 
-  async function viewOf(tx: Tx, task: Task, event: Happening): Promise<View> {
+  async function viewOf(tx: Tx, task: Task, event: TaskEvent): Promise<TaskView> {
     const isSent = event.type === 'delegated' || event.type === 'retry_due'
+    const breaker: Breaker = isSent ? await breakers.find(tx, task.agent) : CLOSED
     return {
       now: now(tx),
       task,
       parent: task.parent === null ? null : ((await findTask(tx, task.parent)) ?? null),
       children: task.delegations === 0 ? [] : await childrenOf(tx, task.id),
       ancestors: event.type === 'delegated' && task.parent !== null ? await ancestorsOf(tx, task) : [],
-      breaker: isSent ? await breakers.find(tx, task.agent) : CLOSED,
+      breaker,
+      settings: settings(task),
     }
   }
 
   return { tell, begin }
 }
-
-export type Progress = ReturnType<typeof createProgress>
 
 async function ancestorsOf(tx: Tx, task: Task): Promise<Task[]> {
   const found: Task[] = []
@@ -177,9 +182,9 @@ async function ancestorsOf(tx: Tx, task: Task): Promise<Task[]> {
   return found
 }
 
-function reworded(stepped: Accepted, text: string): Accepted {
-  const effects = stepped.effects.map((effect) =>
+function withAnswerText(effects: readonly TaskEffect[], text: string | undefined): readonly TaskEffect[] {
+  if (text === undefined) return effects
+  return effects.map((effect) =>
     effect.type === 'send' && effect.kind === 'answer' ? { ...effect, text } : effect,
   )
-  return { ...stepped, effects }
 }

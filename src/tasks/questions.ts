@@ -1,38 +1,42 @@
-import { OPERATOR } from '../base/agent.ts'
+/** Questions of tasks to people: asking, withdrawing, and turning verdicts into task events. */
+import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { RequestForm } from '../people/request-view.ts'
 import {
+  addToNotice,
   findHumanRequest,
   findOpenQuestion,
   type HumanRequestRow,
   insertHumanRequest,
+  lockTopic,
   questionContext,
 } from '../people/store/human-requests.ts'
 import { closeUnanswered } from '../people/withdraw-request.ts'
 import type { Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
-import { aboutTask } from './audit-data.ts'
-import type { StoreEffect } from './core/effect.ts'
-import type { Happening } from './core/event.ts'
-import { addToTopic, topicOf } from './merge-notices.ts'
+import { aboutTask, taskAsking } from './audit-data.ts'
+import type { TaskStoreEffect } from './core/effect.ts'
+import type { TaskEvent } from './core/event.ts'
+import { refusalError } from './refusal.ts'
 import { findTask } from './store/tasks.ts'
 import type { QuestionKind, Task } from './task.ts'
+import type { TellTask } from './task-change.ts'
 
-type AskPerson = Extract<StoreEffect, { type: 'ask_person' }>
+type AskPerson = Extract<TaskStoreEffect, { type: 'ask_person' }>
 
-/** Which question of which task a request to people carries. */
-export interface Asked {
+/** The task's question that a request to people carries, in the column `context`. */
+export interface AskedQuestion {
   task: string
   question: string
 }
 
-/** For a request without a clock; the date is for the reader. */
+/** Expiry date of a request without a timer. */
 const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
-export function askedIn(row: HumanRequestRow): Asked {
-  return JSON.parse(row.context) as Asked
+export function askedIn(row: HumanRequestRow): AskedQuestion {
+  return JSON.parse(row.context) as AskedQuestion
 }
 
 export async function askPerson(
@@ -50,7 +54,7 @@ export async function askPerson(
   const key = await insertHumanRequest(tx, {
     ...(known === undefined ? {} : { id: known }),
     kind: effect.kind,
-    // Where nobody waits, what is answered all the same comes as a message.
+    // An answer to a question that the task doesn't wait for comes as a message.
     purpose: isNotice(effect) ? 'notice' : effect.awaits ? 'task' : 'question',
     asker: task.agent,
     question: effect.text,
@@ -76,22 +80,64 @@ export async function askPerson(
   tx.afterCommit(() => timers.setFor(expiresAt))
 }
 
-/** People are told; nobody waits for what they say. */
+/** A notice informs people and expects no verdict. */
 function isNotice({ kind, awaits }: AskPerson): boolean {
   return kind === 'escalation' && !awaits
 }
 
+/** The column `context` of a notice. */
+interface NoticeContext extends AskedQuestion {
+  /** The first tasks that the notice names. */
+  tasks?: readonly string[]
+}
+
+/** Tasks that a notice names; `orc tasks --all` lists the others. */
+const MAX_NAMED = 20
+
+/** Failures of one agent, from one delegator and for one cause share a notice. Numbers and ids don't make another cause. */
+function topicOf({ delegator, agent }: Task, reason: string): string {
+  const cause = reason.replace(/\d+/g, '#').slice(0, 500)
+  return JSON.stringify([delegator, agent, cause])
+}
+
+/** Adds the task to the open notice on the topic, so thousands of equal failures make one notice. False if there is none. */
+async function addToTopic(
+  tx: Tx,
+  task: Task,
+  { topic, reason }: { topic: string; reason: string },
+): Promise<boolean> {
+  const notice = await lockTopic(tx, topic)
+  if (notice === undefined) return false
+  const context = JSON.parse(notice.context) as NoticeContext
+  const { tasks = [context.task] } = context
+  const count = notice.count + 1
+  const named = tasks.length < MAX_NAMED ? [...tasks, task.id] : tasks
+  const more = count > named.length ? ` and ${count - named.length} more` : ''
+  await addToNotice(tx, notice.id, {
+    question: `${count} tasks of ${task.agent} ${task.state}: ${reason} (${named.join(', ')}${more})`,
+    context: JSON.stringify({ ...context, tasks: named } satisfies NoticeContext),
+  })
+  const id = formatId('req', notice.id)
+  tx.audit({
+    type: 'human.gathered',
+    class: 'internal',
+    actor: task.agent,
+    text: `${id} now includes ${task.id}: ${count} tasks so far`,
+    data: { request_id: id, kind: notice.kind, count, ...aboutTask(task) },
+  })
+  return true
+}
+
 /**
- * The task needs no answer any more. A command that was held in its turn is then not carried out either, or it would
- * be done for a task that was cancelled, or twice for one that is tried again; gives that request. What a completed
- * task has left behind stays for people to decide.
+ * Closes the request of a question that the task no longer needs. Returns it if it held a command: the command must not
+ * run for a cancelled task, or twice for a retried one. A command held by a completed task stays for people to decide.
  */
 export async function withdrawRequest(
   tx: Tx,
   task: Task,
-  asked: Asked,
+  asked: AskedQuestion,
 ): Promise<{ id: string; question: string } | undefined> {
-  const held = await heldFor(tx, asked)
+  const held = await findHeldCommand(tx, asked)
   if (held !== undefined && task.state === 'completed') return undefined
   const row = held ?? (await findOpenQuestion(tx, asked.task, asked.question))
   if (row === undefined) return undefined
@@ -100,7 +146,7 @@ export async function withdrawRequest(
   return held === undefined || id === undefined ? undefined : { id, question: row.question }
 }
 
-async function heldFor(tx: Tx, { question }: Asked): Promise<HumanRequestRow | undefined> {
+async function findHeldCommand(tx: Tx, { question }: AskedQuestion): Promise<HumanRequestRow | undefined> {
   const key = parseId('req', question)
   const row = key === undefined ? undefined : await findHumanRequest(tx, key)
   return row?.state === 'open' && row.purpose === 'command' ? row : undefined
@@ -111,14 +157,64 @@ export interface PersonsWord {
   comment: string | null
 }
 
-/** What a person's word on a request means to its task. */
-export function eventOf(row: HumanRequestRow, kind: QuestionKind, word: PersonsWord): Happening | AppError {
+export interface ApprovalAsked {
+  by: string
+  question: string
+  /** The held command, for people. */
+  text: string
+}
+
+/** Passes verdicts of people on to tasks: on their questions, and on commands that were held in their turns. */
+export function createTaskVerdicts(tell: TellTask) {
+  return {
+    async decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string> {
+      const { task: id, question } = askedIn(row)
+      const kind = (await findTask(tx, id))?.questions.find((one) => one.id === question)?.kind
+      if (kind === undefined) {
+        throw new AppError('CONFLICT', `${id} no longer waits for this`, {
+          hint: `orc task show ${id}`,
+        })
+      }
+      const event = eventOf(row, kind, word)
+      if (event instanceof AppError) throw event
+      const told = await tell(tx, id, event)
+      if (!told.ok) throw refusalError(told)
+      return `${id} continues`
+    },
+
+    async expired(tx: Tx, row: HumanRequestRow) {
+      const { task, question } = askedIn(row)
+      await tell(tx, task, { type: 'question_expired', question })
+    },
+
+    async approvalAsked(tx: Tx, task: string, asked: ApprovalAsked) {
+      await tell(tx, task, { type: 'approval_asked', ...asked })
+    },
+
+    async approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean> {
+      const question = formatId('req', row.id)
+      const task = await taskAsking(tx, { ...row, id: question })
+      if (task === undefined) return false
+      const isExpired = state === 'expired'
+      const by = isExpired ? ORCHESTRATOR : OPERATOR
+      const isDone = state === 'approved' || state === 'modified'
+      const verdict = isExpired ? 'expired' : isDone ? state : 'rejected'
+      const told = await tell(tx, task.id, { type: 'approval_decided', by, question, verdict }, words)
+      return told.ok
+    },
+  }
+}
+
+/** Translates a verdict into an event of the task that asked. */
+function eventOf(row: HumanRequestRow, kind: QuestionKind, word: PersonsWord): TaskEvent | AppError {
   const { question } = askedIn(row)
   const { decision, comment } = word
   const by = OPERATOR
   if (decision === 'answer') {
     const answer = comment ?? ''
-    if (kind === 'extension') return wants(row, 'a yes or a no', 'Use `orc approve ID` or `orc reject ID`.')
+    if (kind === 'extension') {
+      return wrongVerdict(row, 'a yes or a no', 'Use `orc approve ID` or `orc reject ID`.')
+    }
     if (kind !== 'takeover') return { type: 'user_answered', by, question, answer }
     return { type: 'reported', by, report: formatId('req', row.id), status: 'completed', result: answer }
   }
@@ -128,13 +224,13 @@ export function eventOf(row: HumanRequestRow, kind: QuestionKind, word: PersonsW
       : { type: 'extension_refused', by, question, reason: comment ?? 'a person said no' }
   }
   if (kind !== 'help' && !(kind === 'takeover' && decision === 'reject')) {
-    return wants(row, 'an answer', 'Use `orc answer ID TEXT`.')
+    return wrongVerdict(row, 'an answer', 'Use `orc answer ID TEXT`.')
   }
   return decision === 'approve'
     ? { type: 'settled', by, as: 'completed', reason: comment ?? 'a person accepted it' }
     : { type: 'settled', by, as: 'failed', reason: comment ?? 'a person gave it up' }
 }
 
-function wants(row: HumanRequestRow, what: string, hint: string): AppError {
+function wrongVerdict(row: HumanRequestRow, what: string, hint: string): AppError {
   return new AppError('CONFLICT', `${formatId('req', row.id)} wants ${what}`, { hint })
 }

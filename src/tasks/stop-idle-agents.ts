@@ -8,7 +8,7 @@ import type { Timers } from '../store/timers.ts'
 import { hasOpenTask, reviewsOf } from './store/tasks.ts'
 import type { TaskState } from './task.ts'
 
-export interface IdleOptions {
+export interface IdleStopOptions {
   store: Store
   timers: Timers
   log: Log
@@ -16,11 +16,11 @@ export interface IdleOptions {
   sessions(): Sessions
 }
 
-/** States in which the worker itself has something to do. */
+/** States in which the worker has something to do. */
 const AT_WORK: readonly TaskState[] = ['pending', 'analyzing', 'executing']
 
-/** Stops agents that have had nothing to do for as long as orc.yaml says; their conversation is kept. */
-export function createIdleStop({ store, timers, log, team, sessions }: IdleOptions) {
+/** Stops agents that were idle for `stop_when_idle` of orc.yaml. Their conversations are kept. */
+export function createIdleStop({ store, timers, log, team, sessions }: IdleStopOptions) {
   const limitOf = (agent: string) => team().config.agents.find(({ name }) => name === agent)?.stopWhenIdleMs
 
   timers.on('stop_idle', async (tx, agent) => {
@@ -36,7 +36,7 @@ export function createIdleStop({ store, timers, log, team, sessions }: IdleOptio
     tx.afterCommit(() => {
       sessions()
         .stop(agent)
-        .catch((error: unknown) => log.error({ agent, err: error }, 'an idle agent could not be stopped'))
+        .catch((error: unknown) => log.error({ agent, err: error }, 'could not stop an idle agent'))
     })
   })
 

@@ -6,49 +6,49 @@ import type { TaskMessageKind } from '../messages/message.ts'
 import { moveDeliveries, wasGiven, withdrawQueued } from '../messages/store/deliveries.ts'
 import { firstOfTask, insertMessage } from '../messages/store/messages.ts'
 import type { Tx } from '../store/store.ts'
-import type { StoreEffect } from './core/effect.ts'
-import { byOf, type Happening } from './core/event.ts'
+import type { TaskStoreEffect } from './core/effect.ts'
+import { senderOf, type TaskEvent } from './core/event.ts'
 import type { Task } from './task.ts'
 
-type Send = Extract<StoreEffect, { type: 'send' }>
-type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
+type SendEffect = Extract<TaskStoreEffect, { type: 'send' }>
+type WakeParentEffect = Extract<TaskStoreEffect, { type: 'wake_parent' }>
 
-export interface MessagesOptions {
+export interface TaskMessagesOptions {
   mailboxes: Mailboxes
   cut: RedactedExcerpt
-  /** After the commit: an agent that is not running may have to be started. */
+  /** Called after the commit, to start an agent that isn't running. */
   wake(agent: string): void
 }
 
-const TITLE = 80
+const MAX_TITLE = 80
 
-const WORDS: Partial<Record<TaskMessageKind, string>> = {
-  follow_up: 'go on',
+const TITLES: Partial<Record<TaskMessageKind, string>> = {
+  follow_up: 'follow-up',
   reminder: 'still open',
-  answer: 'an answer',
-  extension: 'more time is asked for',
+  answer: 'answer',
+  extension: 'requests more time',
   report: 'completed',
   partial: 'partly done',
   needs_help: 'needs help',
-  review: 'is to be judged',
+  review: 'needs your judgement',
   failed: 'failed',
   cancelled: 'ended',
-  children_ended: 'all that was delegated has ended',
+  children_ended: 'all delegated tasks have ended',
 }
 
-/** What tasks have to say becomes messages, in the transaction of the step that says it. */
-export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
-  async function send(tx: Tx, task: Task, event: Happening, effect: Send) {
+/** Stores the messages of tasks, in the transaction of the event that sends them. */
+export function createTaskMessages({ mailboxes, cut, wake }: TaskMessagesOptions) {
+  async function send(tx: Tx, task: Task, event: TaskEvent, effect: SendEffect) {
     const kind = kindOf(effect)
-    // A new attempt takes the place of what was sent and never read.
-    if (kind === 'delegate' && task.attempt > 1) await withdraw(tx, task, 'a new attempt takes its place')
-    // Whoever never heard of the task need not hear of its end.
+    // Unread messages of the previous attempt are obsolete.
+    if (kind === 'delegate' && task.attempt > 1) await withdraw(tx, task, 'replaced by a new attempt')
+    // A worker that never received the task doesn't need to know its end.
     if (kind === 'cancelled' && effect.to === task.agent && !(await wasGiven(tx, effect.to, keyOf(task))))
       return
     const ownKey = kind === 'answer' ? undefined : keyIn(effect.inReplyTo)
     const answered = kind === 'answer' ? keyIn(effect.inReplyTo) : undefined
     await post(tx, task, {
-      from: senderOf(task, event, effect),
+      from: fromOf(task, event, effect),
       to: effect.to,
       kind,
       text: kind === 'delegate' ? withContext(effect.text, task) : effect.text,
@@ -58,11 +58,11 @@ export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
     })
   }
 
-  async function wakeParent(tx: Tx, task: Task, { to, text }: WakeParent) {
+  async function wakeParent(tx: Tx, task: Task, { to, text }: WakeParentEffect) {
     await post(tx, task, { from: ORCHESTRATOR, to, kind: 'children_ended', text, quiet: false })
   }
 
-  interface Post {
+  interface TaskMessage {
     from: string
     to: string
     kind: TaskMessageKind
@@ -72,10 +72,10 @@ export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
     inReplyTo?: number | undefined
   }
 
-  async function post(tx: Tx, task: Task, { from, to, kind, text, quiet, key, inReplyTo }: Post) {
+  async function post(tx: Tx, task: Task, { from, to, kind, text, quiet, key, inReplyTo }: TaskMessage) {
     const title = titleOf(task, kind, text)
     const isFirst = kind === 'delegate' && task.attempt === 1
-    // All messages of a tree are one conversation, which its first one begins.
+    // All messages of a tree form one conversation, started by the first delegation.
     const correlation =
       isFirst && task.parent === null ? undefined : await firstOfTask(tx, parseId('task', task.root)!)
     const priority = quiet ? 'low' : 'normal'
@@ -85,7 +85,7 @@ export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
       title: shortened(title),
       content: text,
       priority,
-      // What its worker is told led from there; what comes back is a reply to that.
+      // A message to anyone but the worker counts as a reply to the task.
       hop: to === task.agent ? task.hop : task.hop + 1,
       task: { key: keyOf(task), kind, quiet },
       key,
@@ -98,7 +98,7 @@ export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
       class: 'internal',
       actor: from,
       subject: to,
-      text: cut(title, TITLE),
+      text: cut(title, MAX_TITLE),
       data: {
         message_id: id,
         task_id: task.id,
@@ -110,7 +110,7 @@ export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
       },
     })
     if (to === OPERATOR) {
-      // People read it with the task; they have no mailbox that it could wait in.
+      // People have no mailbox; they read the message with the task.
       await moveDeliveries(tx, to, [stored.key], 'read', 'kept with the task')
       return
     }
@@ -119,20 +119,20 @@ export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
     tx.afterCommit(() => wake(to))
   }
 
-  /** What the worker has not been given yet, it need not be given any more. */
+  /** Withdraws messages that the worker hasn't received yet. */
   async function withdraw(tx: Tx, task: Task, evidence: string) {
     const keys = await withdrawQueued(tx, task.agent, keyOf(task), evidence)
-    noteWithdrawn(tx, task.agent, keys, evidence)
+    auditWithdrawn(tx, task.agent, keys, evidence)
   }
 
-  /** The same for an agent that was to judge a claim of the task. */
+  /** The same for the agent that was asked to judge. */
   async function withdrawReview(tx: Tx, task: Task, reviewer: string) {
-    const evidence = `${task.id} waits for no judgement any more`
+    const evidence = `${task.id} no longer needs a judgement`
     const keys = await withdrawQueued(tx, reviewer, keyOf(task), evidence, 'review')
-    noteWithdrawn(tx, reviewer, keys, evidence)
+    auditWithdrawn(tx, reviewer, keys, evidence)
   }
 
-  function noteWithdrawn(tx: Tx, agent: string, keys: readonly number[], evidence: string) {
+  function auditWithdrawn(tx: Tx, agent: string, keys: readonly number[], evidence: string) {
     for (const key of keys) {
       const id = formatId('msg', key)
       tx.audit({
@@ -149,7 +149,7 @@ export function createMessages({ mailboxes, cut, wake }: MessagesOptions) {
   return { send, wakeParent, withdraw, withdrawReview }
 }
 
-export type TaskMessages = ReturnType<typeof createMessages>
+export type TaskMessages = ReturnType<typeof createTaskMessages>
 
 function keyOf(task: Task): number {
   return parseId('task', task.id)!
@@ -159,12 +159,12 @@ function keyIn(id: string | undefined): number | undefined {
   return id === undefined ? undefined : parseId('msg', id)
 }
 
-function kindOf({ kind, inReplyTo }: Send): TaskMessageKind {
+function kindOf({ kind, inReplyTo }: SendEffect): TaskMessageKind {
   return kind === 'report' && inReplyTo !== undefined ? 'partial' : kind
 }
 
-/** In whose name: what a step decided by itself is the service's word. */
-function senderOf(task: Task, event: Happening, { kind }: Send): string {
+/** The service sends what no agent or person said. */
+function fromOf(task: Task, event: TaskEvent, { kind }: SendEffect): string {
   switch (kind) {
     case 'delegate':
       return task.delegator
@@ -181,11 +181,11 @@ function senderOf(task: Task, event: Happening, { kind }: Send): string {
     case 'follow_up':
     case 'failed':
     case 'cancelled':
-      return saidBy(event) ?? ORCHESTRATOR
+      return (DECISIONS.has(event.type) ? senderOf(event) : undefined) ?? ORCHESTRATOR
   }
 }
 
-const DECISIONS: ReadonlySet<Happening['type']> = new Set([
+const DECISIONS: ReadonlySet<TaskEvent['type']> = new Set([
   'query_answered',
   'user_answered',
   'approval_decided',
@@ -197,17 +197,13 @@ const DECISIONS: ReadonlySet<Happening['type']> = new Set([
   'taken_over',
 ])
 
-function saidBy(event: Happening): string | undefined {
-  return DECISIONS.has(event.type) ? byOf(event) : undefined
-}
-
 function titleOf(task: Task, kind: TaskMessageKind, text: string): string {
-  const words = WORDS[kind]
+  const words = TITLES[kind]
   return words === undefined ? firstLine(text) : `${task.id} ${words}: ${firstLine(task.text)}`
 }
 
 function shortened(title: string): string {
-  return title.length <= TITLE ? title : [...title.slice(0, TITLE * 2)].slice(0, TITLE).join('')
+  return title.length <= MAX_TITLE ? title : [...title.slice(0, MAX_TITLE * 2)].slice(0, MAX_TITLE).join('')
 }
 
 function firstLine(text: string): string {
@@ -219,7 +215,7 @@ function firstLine(text: string): string {
 function withContext(text: string, { context, resultSchema }: Task): string {
   const parts = [text]
   if (resultSchema !== null) {
-    parts.push(`Report as result nothing but JSON that fits this schema:\n${JSON.stringify(resultSchema)}`)
+    parts.push(`As the result, report only JSON that fits this schema:\n${JSON.stringify(resultSchema)}`)
   }
   if (Object.keys(context).length > 0) parts.push(`Context:\n${JSON.stringify(context, null, 2)}`)
   return parts.join('\n\n')

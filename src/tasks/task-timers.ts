@@ -6,108 +6,112 @@ import type { Tx } from '../store/store.ts'
 import { TASK_TIMER } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import { timerOf } from './core/effect.ts'
-import { type Happening, ON_DUE } from './core/event.ts'
+import { ON_DUE } from './core/event.ts'
 import type { TaskSettings } from './core/settings.ts'
-import type { Stepped } from './core/view.ts'
 import { lockTask, setTaskDue } from './store/tasks.ts'
 import { TASK_TIMERS, type Task, type TaskTimer } from './task.ts'
-import { isOwed, type Validators } from './validation/validators.ts'
+import type { TellTask } from './task-change.ts'
+import { type ClaimOwners, needsValidation } from './validation/claim-owners.ts'
 
 export interface TaskTimersOptions {
   timers: Timers
   clock: Clock
   sessions(): Sessions
-  /** Whether this daemon would start it. */
+  /** Whether this daemon runs the agent. */
   isRunHere(agent: string): boolean
-  /** Agents are started for what is delegated to them. */
+  /** Whether the daemon already starts agents for their tasks. */
   hasBegun(): boolean
-  validators: Validators
-  /** Its claim is seen to here from now on, if that is possible. */
+  claimOwners: ClaimOwners
+  /** Validates the task's claim here from now on. False if this daemon doesn't have its worker. */
   takeOver(tx: Tx, task: Task): Promise<boolean>
   settings(task: Task): TaskSettings
 }
 
-/** A program that takes longer to start has failed. */
+/** A program that takes longer to start counts as failed. */
 const STARTING_MS = 5 * 60_000
-/** For a claim whose turn has not come. */
-const LOOK_AGAIN_MS = 60_000
+/** Between looks at a claim that is still queued. */
+const QUEUE_POLL_MS = 60_000
 
-/** The clocks of tasks are columns of their rows: the earliest one rings, and the task says which that is. */
+/** Fires the timers of tasks. A task's row stores the time of its earliest timer; the task itself says which one is due. */
 export function createTaskTimers({
   timers,
   clock,
   sessions,
   isRunHere,
   hasBegun,
-  validators,
+  claimOwners,
   takeOver,
   settings,
 }: TaskTimersOptions) {
   const openedAt = clock.now()
-  /** Tasks whose workers were on their way when they should have taken them. */
-  const lenient = new Set<string>()
+  /** Tasks whose workers were still starting when the ack timer fired. */
+  const awaitingStart = new Set<string>()
 
-  function ringAt(tx: Tx, at: number) {
+  function wakeAt(tx: Tx, at: number) {
     tx.afterCommit(() => timers.setFor(at))
   }
 
-  /** What keeps a worker from taking a task: `busy` with another, or on its way `up`. */
-  async function keeps(tx: Tx, agent: string): Promise<'busy' | 'up' | undefined> {
+  /** Why a worker hasn't taken a task yet. */
+  async function delayOf(tx: Tx, agent: string): Promise<'busy' | 'starting' | undefined> {
     const state = sessions().session(agent)?.state
     if (isBusy(state, sessions().isPaused(agent))) return 'busy'
-    if (sessions().isComingUp(agent) || !hasBegun()) return 'up'
+    if (sessions().isComingUp(agent) || !hasBegun()) return 'starting'
     if (tx.lockRow === '' || state !== undefined || isRunHere(agent)) return undefined
-    // Another daemon on the same store may run it: what that last wrote down of it counts.
+    // Another daemon on the store may run the agent, and stores its session state.
     const row = await readAgent(tx, agent)
     if (row === undefined) return undefined
     if (isBusy(row.session_state, row.paused === 1)) return 'busy'
-    return row.session_state === 'initializing' ? 'up' : undefined
+    return row.session_state === 'initializing' ? 'starting' : undefined
   }
 
   /**
-   * Nobody fails to take a task while the service was away, or while its program starts: the time to take it runs from
-   * then on. A program that never comes up is not waited for for ever.
+   * The ack timer doesn't count while the service is down or the worker's program starts, but no longer than
+   * STARTING_MS. Once after the start, the worker gets another full ack time.
    */
-  function isEarly(task: Task, now: number, isOnItsWay: boolean): boolean {
+  function isEarly(task: Task, now: number, isStarting: boolean): boolean {
     if (task.due?.kind !== 'ack') return false
     const isLate = now >= Math.max(task.due.at, openedAt) + STARTING_MS
-    if (isLate || !isOnItsWay) return lenient.delete(task.id) && !isLate
-    lenient.add(task.id)
+    if (isLate || !isStarting) return awaitingStart.delete(task.id) && !isLate
+    awaitingStart.add(task.id)
     return true
   }
 
-  /** What its claim waits for has not begun: it stands in line, here or with another daemon, or does so from now on. */
-  async function isToCome(tx: Tx, task: Task): Promise<boolean> {
-    if (!isOwed(task)) return false
+  /** Whether the claim is queued, here or at another daemon, so its timer must not fire yet. Takes over an orphaned claim. */
+  async function isQueued(tx: Tx, task: Task): Promise<boolean> {
+    if (!needsValidation(task)) return false
     if (!hasBegun()) return true
-    const whereabouts = await validators.whereabouts(tx, task, tx.now)
-    if (whereabouts === 'under_way') return false
+    const progress = await claimOwners.progressOf(tx, task, tx.now)
+    if (progress === 'running') return false
     const isTaken = await takeOver(tx, task)
-    // Taken again, where it fell out of the line here with a fault of the store; otherwise left as it is.
-    return whereabouts === 'in_line' || isTaken
+    // Taking it again repairs a queue entry that a store error dropped; otherwise it changes nothing.
+    return progress === 'queued' || isTaken
   }
 
-  /** What became of one that is due: the task was told, and has changed by it, or it is looked at again at that time. */
-  async function ring(tx: Tx, task: Task, kind: TaskTimer, tell: Tell): Promise<'told' | number | undefined> {
-    if (kind === 'validation' && (await isToCome(tx, task))) return tx.now + LOOK_AGAIN_MS
-    const kept = kind === 'ack' ? await keeps(tx, task.agent) : undefined
-    const isQueued = kept === 'busy'
-    if (kind === 'ack' && !isQueued && isEarly(task, tx.now, kept === 'up')) {
+  /** Returns `changed` if the event changed the task, or the time at which to look again. */
+  async function fire(
+    tx: Tx,
+    task: Task,
+    kind: TaskTimer,
+    tell: TellTask,
+  ): Promise<'changed' | number | undefined> {
+    if (kind === 'validation' && (await isQueued(tx, task))) return tx.now + QUEUE_POLL_MS
+    const delay = kind === 'ack' ? await delayOf(tx, task.agent) : undefined
+    const isBusyElsewhere = delay === 'busy'
+    if (kind === 'ack' && !isBusyElsewhere && isEarly(task, tx.now, delay === 'starting')) {
       return tx.now + settings(task).ackMs
     }
-    // The runtime has it, and its agent is at work on something else: that has a clock of its own.
-    const told = await tell(tx, task.id, isQueued ? { type: 'acknowledged', by: task.agent } : ON_DUE[kind])
-    return told.ok && told.task.version !== task.version ? 'told' : undefined
+    // A busy agent will take the task after its turn, which has a timer of its own.
+    const event = isBusyElsewhere ? ({ type: 'acknowledged', by: task.agent } as const) : ON_DUE[kind]
+    const told = await tell(tx, task.id, event)
+    return told.ok && told.task.version !== task.version ? 'changed' : undefined
   }
 
   return {
-    /** The task is stored with it; the alarm is set for it, too. */
-    armed: ringAt,
+    armed: wakeAt,
     disarmed(id: string, kind: TaskTimer) {
-      if (kind === 'ack') lenient.delete(id)
+      if (kind === 'ack') awaitingStart.delete(id)
     },
-    /** Tells tasks what is due. */
-    listen(tell: Tell) {
+    listen(tell: TellTask) {
       timers.on(TASK_TIMER, async (tx, id) => {
         const task = await lockTask(tx, id)
         if (task === undefined) return
@@ -115,22 +119,20 @@ export function createTaskTimers({
         for (const kind of TASK_TIMERS) {
           const at = timerOf(task, kind)
           if (at === undefined) continue
-          const rung = at > tx.now ? at : await ring(tx, task, kind, tell)
-          // Whatever else is due, the task as it is now says.
-          if (rung === 'told') return
-          if (rung !== undefined && (next === undefined || rung < next)) next = rung
+          const fired = at > tx.now ? at : await fire(tx, task, kind, tell)
+          // The changed task has set its own next timer.
+          if (fired === 'changed') return
+          if (fired !== undefined && (next === undefined || fired < next)) next = fired
         }
         if (next === undefined) return
         setTaskDue(tx, id, next)
-        ringAt(tx, next)
+        wakeAt(tx, next)
       })
     },
   }
 }
 
-type Tell = (tx: Tx, id: string, event: Happening) => Promise<Stepped>
-
-/** A paused one, too: a person holds its mail, and its tasks are not lost for that. */
+/** A paused agent counts as busy, because a person holds its mail back. */
 function isBusy(state: SessionState | undefined, isPaused: boolean): boolean {
   return isPaused || state === 'busy' || state === 'waiting_input'
 }

@@ -1,4 +1,4 @@
-/** What a delegation is doing (C6). The last four are ends: nothing leaves them. */
+/** States of a delegation (C6). The last four are end states. */
 export const TASK_STATES = [
   'pending',
   'analyzing',
@@ -19,8 +19,8 @@ export const END_STATES = ['completed', 'failed', 'cancelled', 'skipped'] as con
 export type EndState = (typeof END_STATES)[number]
 export type LiveState = Exclude<TaskState, EndState>
 
-/** The edges of the state machine. What happens outside (a report, a timer) is translated into at most one of them. */
-export const TASK_EVENTS = [
+/** Transitions of the state machine. */
+export const TASK_TRANSITIONS = [
   'queue',
   'start',
   'execute',
@@ -34,7 +34,9 @@ export const TASK_EVENTS = [
   'cancel',
   'skip',
 ] as const
-export type TaskEvent = (typeof TASK_EVENTS)[number]
+export type TaskTransition = (typeof TASK_TRANSITIONS)[number]
+
+export const DEFAULT_TASK_TIMEOUT_MS = 300_000
 
 export const TASK_TIMERS = ['ack', 'retry', 'deadline', 'validation', 'wait'] as const
 export type TaskTimer = (typeof TASK_TIMERS)[number]
@@ -42,38 +44,38 @@ export type TaskTimer = (typeof TASK_TIMERS)[number]
 export const REPORT_STATUSES = ['completed', 'partial', 'needs_help'] as const
 export type ReportStatus = (typeof REPORT_STATUSES)[number]
 
-/** `help`: the delegator must decide how it goes on. `takeover`: a person does the work and reports it. */
+/** `help`: the delegator must decide how to continue. `takeover`: a person does the work and reports it. */
 export const QUESTION_KINDS = ['query', 'user', 'approval', 'help', 'extension', 'takeover'] as const
 export type QuestionKind = (typeof QUESTION_KINDS)[number]
 
-/** Something a task waits for someone to say. It is open as long as it is in the task's list. */
+/** A question of a task, open as long as it is in the task's list. */
 export interface Question {
   id: string
   kind: QuestionKind
-  /** Who is to answer: an agent or the operator. */
+  /** The agent that must answer, or the operator. */
   to: string
   text: string
-  /** For a question to an agent. A person's question expires with its human request (C9), which has its own timer. */
+  /** For a question to an agent. A question to a person expires with its human request (C9), which has its own timer. */
   expiresAt: number | null
-  /** Of an extension: how much more time. */
+  /** For an extension: the requested time. */
   seconds?: number
 }
 
-/** Who judges a claim: a model of orc.yaml, or an agent that reviews. */
+/** Judges claims: a model of orc.yaml, or an agent that reviews. */
 export interface Judge {
   kind: 'model' | 'agent'
   name: string
 }
 
-/** In the order in which a claim goes through them (C22). */
+/** In the order of validation (C22). */
 export const VALIDATION_STEPS = ['schema', 'checks', 'judge'] as const
 export type ValidationStep = (typeof VALIDATION_STEPS)[number]
 
-/** `skipped`: there was nothing to do. `unavailable`: there was, and it could not be done; that never counts as passed. */
+/** `skipped`: the step isn't configured. `unavailable`: the step could not run, which never counts as passed. */
 export const EVIDENCE_OUTCOMES = ['passed', 'failed', 'skipped', 'unavailable'] as const
 export type EvidenceOutcome = (typeof EVIDENCE_OUTCOMES)[number]
 
-/** Why we believe, or don't, that the work is done. */
+/** Result of one validation step. */
 export interface Evidence {
   claim: number
   step: ValidationStep
@@ -81,54 +83,54 @@ export interface Evidence {
   /** For the worker, the judge and people. */
   text: string
   at: number
-  /** Who judged. */
+  /** The judge. */
   by?: string
   findings?: Findings
 }
 
-/** What the checks of a claim came to. */
+/** Results of the checks of a claim. */
 export interface Findings {
   checks: readonly CheckResult[]
-  /** What they looked at, where the worker's folder is a git repository. */
+  /** The commit that was checked, if the worker's folder is a git repository. */
   commit?: string
-  /** Not all of it was committed. */
+  /** The folder had uncommitted changes. */
   dirty?: boolean
 }
 
 export interface CheckResult {
   name: string
   passed: boolean
-  /** Null when it did not end by itself. */
+  /** Null if the check was stopped. */
   exitCode: number | null
-  /** How it ended, in words. */
+  /** How the check ended. */
   why: string
-  /** The beginning and the end of what it printed. */
+  /** Beginning and end of the output. */
   output: string
   ms: number
 }
 
-/** A REPORT of completed that is being validated. */
+/** A report of completed that is being validated. */
 export interface Claim {
-  /** Results of checks and judges name it, so that those of an earlier claim count for nothing. */
+  /** Results of checks and judges name the claim, so results of an earlier claim are ignored. */
   number: number
   result: string
   step: 'checks' | 'judge'
-  /** Once an agent was asked to judge it. */
+  /** Set once an agent was asked to judge. */
   review?: Review
   validator?: Validator
 }
 
-/** The daemon that checks a claim or has a model judge it. */
+/** The daemon that runs a claim's checks or its model judge. */
 export interface Validator {
   daemon: string
-  /** Of that start of it. */
+  /** Counts the daemon's starts. */
   epoch: number
-  /** Its turn has come; before, it stands in line there. */
+  /** False while the claim is queued there. */
   begun: boolean
 }
 
 export interface Review {
-  /** The reviewer's runtime has taken the last message about it. */
+  /** The reviewer's runtime took the last message about the claim. */
   taken: boolean
   reminders: number
 }
@@ -139,7 +141,7 @@ export interface FailedAttempt {
   why: string
 }
 
-/** One delegation, as it is stored. Times are milliseconds since the epoch. */
+/** One delegation, as stored. Times are milliseconds since the epoch. */
 export interface Task {
   id: string
   /** The delegator's own task that this one serves. */
@@ -149,62 +151,62 @@ export interface Task {
   agent: string
   text: string
   context: Readonly<Record<string, unknown>>
-  /** False: the delegator goes on without it, and it outlives its parent. */
+  /** False: the delegator doesn't wait for it, and the task outlives its parent. */
   requiresResponse: boolean
   /** A task without a parent has depth 1. */
   depth: number
-  /** How many replies led to it: for the loop breaker. */
+  /** Number of replies that led to the task, for the loop breaker. */
   hop: number
   /** Names of the checks that a claim must pass. */
   checks: readonly string[]
   judge: Judge | null
-  /** What the reported result must fit, where the delegator says so. */
+  /** JSON schema of the result, if the delegator set one. */
   resultSchema: Readonly<Record<string, unknown>> | null
   timeoutMs: number
-  /** The first try and its retries (C7). */
+  /** The first attempt and its retries (C7). */
   maxAttempts: number
   createdAt: number
 
   state: TaskState
   attempt: number
-  /** The attempts before this one. */
+  /** Earlier attempts. */
   failures: readonly FailedAttempt[]
-  /** Grows with every accepted event; part of the keys of effects. */
+  /** Increases with every accepted event; part of the keys of effects. */
   version: number
   acknowledgedAt: number | null
   endedAt: number | null
   result: string | null
-  /** Why it ended. */
+  /** Why the task ended. */
   reason: string | null
   /**
-   * The one clock that runs now. Waits for answers have theirs in `questions`. `since`: of a retry that waits for its
-   * worker's circuit, when that began.
+   * The running timer. Timers of answers are in `questions`. `since`: when a retry started to wait for its worker's
+   * circuit breaker.
    */
   due: { kind: Exclude<TaskTimer, 'wait'>; at: number; since?: number } | null
-  /** Working time left: the clock stands still while the task waits for others, who have clocks of their own. */
+  /** Working time left. It stops while the task waits for others, because they have timers of their own. */
   remainingMs: number
   questions: readonly Question[]
-  /** Ids of all reports, questions and delegations that were taken: a doubled one is recognised. */
+  /** Ids of all accepted reports, questions and delegations, to recognize duplicates. */
   seen: readonly string[]
   claim: Claim | null
   claims: number
   evidence: readonly Evidence[]
   /** Claims that failed validation and were sent back. */
   rejections: number
-  /** Since the worker last got something to go on. */
+  /** Reminders since the last other message to the worker. */
   reminders: number
   followUps: number
   delegations: number
-  /** Children delegated since the parent was last woken; when all of them have ended, it is woken, once. */
+  /** Children delegated since the last wake. When all of them have ended, the task is woken once. */
   awaiting: readonly string[]
-  /** Messages sent to the worker so far; the last is unread until the runtime takes it. */
+  /** Number of messages to the worker. The last is `unread` until the runtime takes it. */
   sent: number
   unread: boolean
   interrupts: number
-  /** An interrupt that is ordered and not yet confirmed. */
+  /** An interrupt was ordered and isn't confirmed yet. */
   interrupting: boolean
   takenOver: boolean
-  /** While a person or a limit holds the task back: the state it would be in. */
+  /** Set while the task is held, with the state that it returns to. */
   held: { by: string; reason: string; at: number; state: LiveState } | null
 }
 
@@ -214,7 +216,7 @@ export function isEnd(state: TaskState): state is EndState {
   return ENDS.has(state)
 }
 
-/** The agent whose judgement the task waits for. */
+/** The agent that the task asked for a judgement. */
 export function reviewerOf({ claim, judge }: Pick<Task, 'claim' | 'judge'>): string | null {
   return claim?.review === undefined || judge === null ? null : judge.name
 }

@@ -12,18 +12,15 @@ import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { HumanRequestRow } from '../people/store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { createMeanwhile } from './buffer-during-halt.ts'
-import { type Keyed, nextTimerOf, type OutsideEffect, pendingEffects } from './core/effect.ts'
-import type { Happening } from './core/event.ts'
+import { nextTimerOf, pendingEffects, type TaskOutsideEffect, type WithKey } from './core/effect.ts'
+import type { TaskEvent } from './core/event.ts'
 import { newTask, type TaskDraft } from './core/new-task.ts'
-import { later } from './core/reduce.ts'
+import { shiftTimers } from './core/reduce.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/settings.ts'
-import type { Refusal, Stepped } from './core/view.ts'
 import type { Turn } from './current-task.ts'
-import { createOutside, type OutsideOptions } from './effects.ts'
-import { createProgress, type Progress } from './progress.ts'
-import type { PersonsWord } from './questions.ts'
-import { createRecord } from './record.ts'
+import { createTaskEffects, type TaskEffectsOptions } from './effects.ts'
+import { createProgress } from './progress.ts'
+import { type ApprovalAsked, createTaskVerdicts, type PersonsWord } from './questions.ts'
 import { createIdleStop } from './stop-idle-agents.ts'
 import {
   findTask,
@@ -35,57 +32,65 @@ import {
   updateTask,
 } from './store/tasks.ts'
 import type { Task } from './task.ts'
-import { createMessages } from './task-messages.ts'
+import { createTaskAudit } from './task-audit.ts'
+import type { TaskChange, TellTask } from './task-change.ts'
+import { createTaskMessages } from './task-messages.ts'
 import { createTaskTimers } from './task-timers.ts'
-import { type ApprovalAsked, createTaskVerdicts } from './task-verdicts.ts'
-import { createJudging } from './validation/ask-judge.ts'
 import { longestRun } from './validation/checks.ts'
-import { createChecking } from './validation/run-checks.ts'
-import { createValidators, isOwed } from './validation/validators.ts'
-import { createWatch } from './watch-agents.ts'
+import { createClaimOwners, needsValidation } from './validation/claim-owners.ts'
+import { createCheckRunner } from './validation/run-checks.ts'
+import { createJudgeRunner } from './validation/run-judge.ts'
+import { watchAgents } from './watch-agents.ts'
+
+export type { TaskEvent } from './core/event.ts'
+export { findTask } from './store/tasks.ts'
+export type { TaskChange } from './task-change.ts'
 
 /**
- * Around the pure core of src/tasks: `tasks/progress.ts` lets it decide and stores what it says, `tasks/watch.ts` tells it
- * what agents do, `tasks/outside.ts` does what the store cannot.
+ * Delegated work. The pure core decides (`core/reduce.ts`), `progress.ts` stores what it decides, `watch-agents.ts` reports
+ * what agents do, and `effects.ts` acts outside of the store.
  */
 export interface Tasks {
-  /** Both the new task and its parent's consent, or neither. */
-  delegate(tx: Tx, draft: Draft): Promise<{ ok: true; task: Task } | Refusal>
-  /** Something happened to a task. */
-  tell(tx: Tx, task: string | Task, event: Happening): Promise<Stepped>
-  /** In this turn, the agent reported, asked or delegated for that task. */
+  /** Stores the new task if both it and its parent accept, or neither. */
+  delegate(tx: Tx, draft: NewTask): Promise<TaskChange>
+  /** Reports an event to a task. */
+  tell(tx: Tx, task: string | Task, event: TaskEvent): Promise<TaskChange>
+  /** The agent reported, asked or delegated for the task in this turn. */
   spoke(tx: Tx, agent: string, task: string): void
-  /** What the agent's turn is about, or its last one until the next begins, as far as is known. */
+  /** The tasks of the agent's turn, or of its last one until the next begins, as far as they are known. */
   turnOf(agent: string): Turn
-  /** The task that the agent's turn, or its last one, is about, where it is one. */
+  /** The only task of the agent's turn, or of its last one. */
   spendsOn(agent: string): string | undefined
-  /** A task that was ended while the agent was at it: what it reports may be a late word on that. */
+  /** A task that ended while the agent worked on it: its next report may be about that one. */
   wasCutShort(agent: string): string | undefined
-  /** A person's word on a request that a task asked. Throws what cannot be done: nothing of it is then kept. */
+  /** A verdict on a request of a task. Throws an AppError for a verdict that doesn't fit, so nothing of it is stored. */
   decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string>
   expired(tx: Tx, row: HumanRequestRow): Promise<void>
-  /** A rule holds a command of the agent until a person has decided: the task that it was said in waits for that. */
+  /** A rule holds a command until a person decides; the task of the command waits for that. */
   approvalAsked(tx: Tx, task: string, asked: ApprovalAsked): Promise<void>
-  /** `words` are for the asker. Says whether it was a task's, and so has told the asker. */
+  /** `words` go to the asker. Returns whether a task waited for the verdict, so the asker has its answer. */
   approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean>
   /** Lets another feature decide what is stored of the reports of its tasks. */
   onReport(filter: ReportFilter): void
   /** Applies the first filter that knows the task; without one the whole report is stored. */
-  filterReport(tx: Tx, task: Task, said: string): Promise<FilteredReport>
+  filterReport(tx: Tx, task: Task, report: string): Promise<FilteredReport>
   /** Calls the listener after the commit in which a task ended. Listeners catch up by themselves after a crash. */
   onEnded(listener: (task: Task) => void): void
   readonly watch: SessionWatch
-  /** Everything is halted: checks and judges are broken off, and nothing is set in motion. */
+  /** Aborts checks and judges, and starts nothing until `goOn`. */
   halt(): void
-  /** Every clock of an open task is so much later: a halt is over. */
+  /** Moves every timer of open tasks by the length of a halt. */
   postpone(tx: Tx, ms: number): Promise<void>
-  /** After it: what the world outside owes to open tasks is done. */
+  /** The halt is over: carries out pending effects. */
   goOn(): void
-  /** Agents can be started: what the world outside still owes to open tasks is done. */
+  /** Agents can be started: carries out pending effects. */
   begin(): Promise<void>
-  /** Resolves when no check runs any more. */
+  /** Resolves when no check runs. */
   close(): Promise<void>
 }
+
+/** A task without a judge gets the judge of orc.yaml; null means none. */
+export type NewTask = Omit<TaskDraft, 'createdAt' | 'id'>
 
 export interface FilteredReport {
   /** The part of the report that is stored with the task. */
@@ -95,14 +100,11 @@ export interface FilteredReport {
 }
 
 /** Undefined: the task is not the filter's. */
-export type ReportFilter = (tx: Tx, task: Task, said: string) => Promise<FilteredReport | undefined>
-
-/** Without a judge of its own, the one of orc.yaml judges it. */
-export type Draft = Omit<TaskDraft, 'createdAt' | 'id'>
+export type ReportFilter = (tx: Tx, task: Task, report: string) => Promise<FilteredReport | undefined>
 
 export interface TasksOptions {
   haltState: HaltState
-  /** For an agent that comes to rest during a halt. */
+  /** The agent's turn ended during a halt. */
   disturbed(agent: string): void
   store: Store
   mailboxes: Mailboxes
@@ -112,59 +114,55 @@ export interface TasksOptions {
   redact(text: string): string
   team(): Team
   sessions(): Sessions
-  /** For the judge. */
+  /** For judges. */
   models: Models | undefined
   meter: Meter
-  /** For the checks. */
+  /** For checks. */
   environment: Readonly<NodeJS.ProcessEnv>
 }
 
-const JUDGED_AT_ONCE = 16
+/** Enough to keep a model provider busy without running into its rate limit after a restart. */
+const PARALLEL_JUDGEMENTS = 16
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { store, mailboxes, timers, team, clock, log, sessions } = options
-  const tell: Progress['tell'] = (...about) => progress.tell(...about)
+  const { store, mailboxes, timers, team, clock, log, sessions, disturbed } = options
+  const tell: TellTask = (...event) => progress.tell(...event)
   const idle = createIdleStop({ store, timers, log, team, sessions })
   const isHalted = () => options.haltState.halted() !== undefined
-  const watch = createWatch({ store, log, sessions, tell, idle })
-  /** An interrupt that came before anything was known of its agent is decided on as soon as something is. */
-  const seen: SessionWatch = {
-    async turnBegan(agent) {
-      outside.known(agent)
-      await watch.turnBegan(agent)
-    },
-    async turnEnded(agent, lastWords) {
-      outside.known(agent)
-      // Others read what a task says of an agent that forgot to report.
-      await watch.turnEnded(agent, team().isConfidential(agent) ? '' : lastWords)
-    },
-    async exited(agent, why) {
-      outside.known(agent)
-      await watch.exited(agent, why)
-    },
-    unreachable: watch.unreachable,
-  }
-  const meanwhile = createMeanwhile(seen, { store, isHalted, disturbed: options.disturbed })
-  const checking = createChecking({ store, clock, log, team, environment: options.environment })
-  const outsideOptions: OutsideOptions = {
+  const agents = watchAgents({
+    store,
+    log,
+    sessions,
+    tell,
+    idle,
+    sessionKnown: (agent) => effects.sessionKnown(agent),
+    isConfidential: (agent) => team().isConfidential(agent),
+    isHalted,
+    disturbed,
+  })
+  const checks = createCheckRunner({ store, clock, log, team, environment: options.environment })
+  const effectsOptions: TaskEffectsOptions = {
     store,
     log,
     team,
     sessions,
-    checking,
-    judgeLimiter: createKeyedLimiter(JUDGED_AT_ONCE),
-    judge: createJudging({ store, clock, team, models: options.models, meter: options.meter }),
-    isElsewhere(agent, task) {
-      const known = watch.inTurn(agent)
-      return known.size > 0 && !known.has(task)
-    },
+    checks,
+    judgeLimiter: createKeyedLimiter(PARALLEL_JUDGEMENTS),
+    judge: createJudgeRunner({
+      store,
+      clock,
+      hasModel: (name) => Object.hasOwn(team().config.models, name),
+      models: options.models,
+      meterCall: (task) => options.meter.ownCall('judge', task),
+    }),
+    isOnOtherTask: agents.isOnOtherTask,
     tell,
   }
-  /** Another one from each halt on: what was begun before it counts for nothing, and is begun again. */
-  let outside = createOutside(outsideOptions)
+  /** Replaced at each halt: effects that began before it are aborted, and begin again after it. */
+  let effects = createTaskEffects(effectsOptions)
   const settings = createSettings(team)
-  const validators = createValidators(store)
-  const clocks = createTaskTimers({
+  const claimOwners = createClaimOwners(store)
+  const taskTimers = createTaskTimers({
     timers,
     clock,
     sessions,
@@ -173,34 +171,34 @@ export function createTasks(options: TasksOptions): Tasks {
       return known !== undefined && known.runtime !== 'none'
     },
     hasBegun: () => isUp,
-    validators,
+    claimOwners,
     takeOver,
     settings,
   })
   const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
   const progress = createProgress({
-    messages: createMessages({ mailboxes, cut, wake: (agent) => outside.wake(agent) }),
-    record: createRecord(cut),
-    clocks,
-    validators,
+    messages: createTaskMessages({ mailboxes, cut, wake: (agent) => effects.wake(agent) }),
+    audit: createTaskAudit(cut),
+    taskTimers,
+    claimOwners,
     timers,
     now: options.haltState.now,
     settings,
     perform,
-    cutShort: watch.cutShort.add,
-    callOff: (key) => outside.callOff(key),
+    interrupted: agents.interruptedTasks.add,
     ended(task) {
       for (const listener of endListeners) listener(task)
     },
+    abort: (key) => effects.abort(key),
   })
   const reportFilters: ReportFilter[] = []
   const endListeners: ((task: Task) => void)[] = []
   let begun = false
   let isUp = false
 
-  function perform(effect: Keyed<OutsideEffect>) {
-    // Before that, `begin` sees to all of it; in a halt, the end of it does.
-    if (begun && !isHalted()) outside.perform(effect)
+  function perform(effect: WithKey<TaskOutsideEffect>) {
+    // Before `begin` and during a halt, `performAll` will find the effect.
+    if (begun && !isHalted()) effects.perform(effect)
   }
 
   async function performAll() {
@@ -208,38 +206,37 @@ export function createTasks(options: TasksOptions): Tasks {
     for (const id of await unsettledTaskIds(store)) {
       const task = await findTask(store, id)
       if (task === undefined) continue
-      if (isOwed(task)) claims.push(task)
+      if (needsValidation(task)) claims.push(task)
       for (const effect of pendingEffects(task)) if (!isValidation(effect)) perform(effect)
     }
-    if (claims.length > 0) await store.write((tx) => takeUp(tx, claims))
+    if (claims.length > 0) await store.write((tx) => validateHere(tx, claims))
   }
 
-  /** Those that another daemon sees to, or this one already, are left alone. */
-  async function takeUp(tx: Tx, claims: readonly Task[]) {
-    const isAtIt = (task: Task) => pendingEffects(task).some(({ key }) => outside.isUnderWay(key))
+  /** Skips claims that this or another daemon already validates. */
+  async function validateHere(tx: Tx, claims: readonly Task[]) {
+    const isValidating = (task: Task) => pendingEffects(task).some(({ key }) => effects.isRunning(key))
     for (const { id } of claims) {
-      const task = await validators.take(tx, id, isAtIt)
+      const task = await claimOwners.take(tx, id, isValidating)
       if (task === undefined) continue
       tx.afterCommit(() => pendingEffects(task).filter(isValidation).forEach(perform))
     }
   }
 
-  /** The daemon that saw to it is gone; one that does not have its worker cannot see to it instead. */
+  /** Validates a claim whose daemon is gone, if this daemon has its worker. */
   async function takeOver(tx: Tx, task: Task): Promise<boolean> {
     if (team().resolve(task.agent) === undefined) return false
-    await takeUp(tx, [task])
+    await validateHere(tx, [task])
     return true
   }
 
-  clocks.listen(tell)
-  mailboxes.onMoved(watch.moved)
+  taskTimers.listen(tell)
+  mailboxes.onMoved(agents.deliveryMoved)
 
   return {
     async delegate(tx, draft) {
       const { retries, judge, timeoutMs } = team().config.tasks
       const task = newTask({
         ...draft,
-        // Null is none, whatever orc.yaml says.
         judge: draft.judge === undefined ? judge : draft.judge,
         timeoutMs: draft.timeoutMs ?? timeoutMs,
         maxAttempts: draft.maxAttempts ?? (retries === undefined ? undefined : retries + 1),
@@ -249,58 +246,62 @@ export function createTasks(options: TasksOptions): Tasks {
       return await progress.begin(tx, task)
     },
     tell,
-    watch: meanwhile.watch,
-    turnOf: watch.turnOf,
-    spendsOn: watch.spendsOn,
-    wasCutShort: watch.cutShort.of,
-    spoke: (tx, agent, task) => tx.afterCommit(() => watch.spoke(agent, task)),
+    watch: agents.sessionWatch,
+    turnOf: agents.turnOf,
+    spendsOn: agents.spendsOn,
+    wasCutShort: agents.interruptedTasks.lastOf,
+    spoke: (tx, agent, task) => tx.afterCommit(() => agents.spoke(agent, task)),
+    ...createTaskVerdicts(tell),
     onReport: (filter) => void reportFilters.push(filter),
-    async filterReport(tx, task, said) {
+    async filterReport(tx, task, report) {
       for (const filter of reportFilters) {
-        const filtered = await filter(tx, task, said)
+        const filtered = await filter(tx, task, report)
         if (filtered !== undefined) return filtered
       }
-      return { result: said }
+      return { result: report }
     },
     onEnded: (listener) => void endListeners.push(listener),
-    ...createTaskVerdicts(tell),
     async begin() {
       begun = true
-      checking.begin()
+      checks.begin()
       await performAll()
       isUp = true
     },
     halt() {
-      void outside.close()
-      outside = createOutside(outsideOptions)
+      void effects.close()
+      effects = createTaskEffects(effectsOptions)
     },
     async postpone(tx, ms) {
       for (const id of await openTaskIds(tx)) {
         const task = await lockTask(tx, id)
-        // A held one's clocks stand still by themselves.
+        // The timers of a held task are stopped anyway.
         if (task === undefined || task.held !== null || task.endedAt !== null) continue
-        const rings = await taskDue(tx, id)
-        updateTask(tx, task, later(task, ms))
-        // Put off, and so later than the task itself says.
-        if (rings !== undefined && rings > (nextTimerOf(task) ?? rings)) setTaskDue(tx, id, rings + ms)
+        const storedDue = await taskDue(tx, id)
+        updateTask(tx, task, shiftTimers(task, ms))
+        // A timer that was postponed is stored with a later time than the task's own.
+        if (storedDue !== undefined && storedDue > (nextTimerOf(task) ?? storedDue)) {
+          setTaskDue(tx, id, storedDue + ms)
+        }
       }
     },
     goOn() {
-      meanwhile.goOn()
-      performAll().catch((error: unknown) => log.error({ err: error }, 'tasks did not go on as a whole'))
+      agents.resume()
+      performAll().catch((error: unknown) =>
+        log.error({ err: error }, 'not all tasks continued after a halt'),
+      )
     },
     async close() {
-      watch.close()
-      await outside.close()
+      agents.close()
+      await effects.close()
     },
   }
 }
 
-function isValidation({ type }: OutsideEffect): boolean {
+function isValidation({ type }: TaskOutsideEffect): boolean {
   return type === 'run_checks' || type === 'run_judge'
 }
 
-/** Those of orc.yaml are worked out once; the checks of a task add their time. */
+/** Caches the settings of orc.yaml. The timeouts of a task's checks come on top. */
 function createSettings(team: () => Team): (task: Task) => TaskSettings {
   let known: { config: Config; settings: TaskSettings } | undefined
   return ({ checks }) => {

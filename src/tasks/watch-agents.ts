@@ -1,63 +1,81 @@
+/**
+ * Turns what agents do (turns, exits, deliveries) into task events.
+ *
+ * State per agent with a session:
+ * - `inTurn`: tasks of the current turn. A delivery adds one; the end of the turn moves the set to `lastTurn`.
+ * - `lastTurn`: tasks of the last turn, until the next begins, because commands and usage may arrive late.
+ * - `spoke`: tasks that the agent reported on, asked about or delegated for in this turn. Cleared when a turn begins
+ *   or ends.
+ * - `interruptedTasks`: tasks that ended while the agent worked on them. A report without an id may be a late one of
+ *   these. Cleared at the end of the agent's next turn, or, for an agent without turns, when it reads of the end.
+ *
+ * During a halt, `lateExits` keeps one exit per agent, and `resume` reports it after the halt.
+ */
 import type { Sessions, SessionWatch } from '../agents/sessions.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { DeliveryState } from '../messages/message.ts'
 import { hasMailOfChildren, tasksOfMessages } from '../messages/store/messages.ts'
 import type { MaybePromise, Reader, Store, Tx } from '../store/store.ts'
-import type { Happening } from './core/event.ts'
+import type { TaskEvent } from './core/event.ts'
 import type { Turn } from './current-task.ts'
-import { createCutShort } from './interrupted-tasks.ts'
-import type { Progress } from './progress.ts'
-import { findTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven } from './store/tasks.ts'
+import { findTask, hasOpenTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven } from './store/tasks.ts'
 import type { Task } from './task.ts'
+import type { TellTask } from './task-change.ts'
 
 export interface WatchOptions {
   store: Store
   log: Log
   sessions(): Sessions
-  tell: Progress['tell']
+  tell: TellTask
   idle: { began(agent: string): Promise<void>; rests(agent: string): Promise<void> }
+  /** The state of the agent's session is known from now on. */
+  sessionKnown(agent: string): void
+  /** Whether tasks must not quote the agent's output. */
+  isConfidential(agent: string): boolean
+  isHalted(): boolean
+  /** The agent's turn ended during a halt, so it needs a message once the halt is over. */
+  disturbed(agent: string): void
 }
 
-/** What an agent works on, and the claims of others that it is to judge. */
-type Concern = { task: Task; isReview: boolean }
-type EventFor = (concern: Concern, reader: Reader) => MaybePromise<Happening | undefined>
+/** A task that the agent works on, or whose claim it judges. */
+type AgentTask = { task: Task; isReview: boolean }
+type EventFor = (concerned: AgentTask, reader: Reader) => MaybePromise<TaskEvent | undefined>
 
-/** Tells tasks what became of the messages to their workers and reviewers, and of the turns these take. */
-export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) {
-  /** Tasks that the agent's turn is about, by the messages in it. */
+export function watchAgents(options: WatchOptions) {
+  const { store, log, sessions, tell, idle, sessionKnown, isConfidential, isHalted, disturbed } = options
   const inTurn = new Map<string, Set<string>>()
-  /** The same of its last turn, until the next begins. */
   const lastTurn = new Map<string, Set<string>>()
-  /** Tasks for which it reported, asked or delegated in this turn. */
-  const said = new Map<string, Set<string>>()
-  const cutShort = createCutShort((agent) => sessions().session(agent) !== undefined)
+  const spoke = new Map<string, Set<string>>()
+  const interruptedTasks = createInterruptedTasks((agent) => sessions().session(agent) !== undefined)
+  const lateExits = new Map<string, () => Promise<void>>()
   let closed = false
 
-  /** An agent that only holds a token has no turns, whose end would clear this. */
+  /** Ignores an agent that only holds a token: it has no turns, whose end would clear the set. */
   function add(to: Map<string, Set<string>>, agent: string, task: string) {
     if (sessions().session(agent) === undefined) return
     to.set(agent, (to.get(agent) ?? new Set()).add(task))
   }
 
-  /** For all that concerns the agent; nothing is written when there is nothing. */
-  async function tellAll(agent: string, eventFor: EventFor, concernsOf: Concerns = allOf) {
-    if (closed || (await concernsOf(store, agent)).length === 0) return
+  /** Opens a write transaction only if the agent has such tasks. */
+  async function tellAll(agent: string, eventFor: EventFor, tasksOf: TasksOfAgent = allOf) {
+    if (closed || (await tasksOf(store, agent)).length === 0) return
     await store.write(async (tx) => {
-      for (const concern of await concernsOf(tx, agent)) {
-        const event = await eventFor(concern, tx)
-        if (event !== undefined) await tell(tx, concern.task.id, event)
+      for (const concerned of await tasksOf(tx, agent)) {
+        const event = await eventFor(concerned, tx)
+        if (event !== undefined) await tell(tx, concerned.task.id, event)
       }
     })
   }
 
-  function guarded(agent: string, telling: Promise<void>): Promise<void> {
+  function logged(agent: string, telling: Promise<void>): Promise<void> {
     return telling.catch((error: unknown) => {
-      if (!closed) log.error({ agent, err: error }, 'its tasks could not be told of a change')
+      if (!closed) log.error({ agent, err: error }, 'could not update the tasks of an agent')
     })
   }
 
-  async function moved(
+  /** Deliveries of task messages changed their state. */
+  async function deliveryMoved(
     tx: Tx,
     agent: string,
     keys: readonly number[],
@@ -69,92 +87,123 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
       if (recipient !== agent) continue
       const task = (await findTask(tx, formatId('task', key)))!
       const isReview = kind === 'review'
-      if (kind === 'cancelled') tx.afterCommit(() => cutShort.told(agent, task.id))
+      if (kind === 'cancelled') tx.afterCommit(() => interruptedTasks.readEnd(agent, task.id))
       if (state === 'failed') {
         await tell(tx, task, isReview ? reviewLost(agent, evidence) : unreachable(agent, evidence))
         continue
       }
       if (isReview) await tell(tx, task, { type: 'review_taken', by: agent })
-      else await given(tx, agent, task, state)
+      else await messageTaken(tx, agent, task, state)
       tx.afterCommit(() => add(inTurn, agent, isReview ? task.id : ownTask(task, agent)))
     }
   }
 
-  async function given(tx: Tx, agent: string, task: Task, state: DeliveryState) {
-    // What it is told is for its worker; to others it would only be refused.
+  async function messageTaken(tx: Tx, agent: string, task: Task, state: DeliveryState) {
+    // The task would refuse events of anyone but its worker.
     if (task.agent !== agent) return
     const taken = await tell(tx, task, { type: 'acknowledged', by: agent })
-    // Of an agent that only holds a token, its receipt is all that is ever known.
+    // An agent that only holds a token reads a message, and shows nothing else of its work.
     const isBegun = state === 'read' || sessions().session(agent)?.state === 'busy'
     if (isBegun) await tell(tx, taken.ok ? taken.task : task, { type: 'started', by: agent })
   }
 
-  function forget(agent: string) {
+  function endTurn(agent: string) {
     const last = inTurn.get(agent)
     if (last === undefined) lastTurn.delete(agent)
     else lastTurn.set(agent, last)
     inTurn.delete(agent)
-    said.delete(agent)
+    spoke.delete(agent)
   }
 
-  const watch: SessionWatch = {
-    async turnBegan(agent) {
-      // What it said in the turn before, whose end nobody waited for, says nothing of this one.
-      said.delete(agent)
-      lastTurn.delete(agent)
-      cutShort.turnBegan(agent)
-      const started = { type: 'started', by: agent } as const
-      await guarded(
-        agent,
-        tellAll(agent, () => started, givenTo),
-      )
-      await guarded(agent, idle.began(agent))
-    },
-    async turnEnded(agent, lastWords) {
-      const spoken = said.get(agent) ?? new Set()
-      forget(agent)
-      cutShort.turnEnded(agent)
-      const eventFor: EventFor = async ({ task: { id, delegations }, isReview }, reader) => {
-        if (isReview) return { type: 'review_turn_ended', by: agent, lastWords }
-        // What its children have to say wakes it, and needs no reminder; a service before this one may have heard it delegate.
-        const isToRead = delegations > 0 && (await hasMailOfChildren(reader, agent, parseId('task', id)!))
-        return { type: 'turn_ended', by: agent, said: spoken.has(id) || isToRead, lastWords }
-      }
-      await guarded(agent, tellAll(agent, eventFor, inHandsOf))
-      if (!closed) await guarded(agent, idle.rests(agent))
-    },
-    exited(agent, why) {
-      forget(agent)
-      cutShort.forget(agent)
-      const eventFor: EventFor = ({ task, isReview }) => {
-        if (!isReview) return { type: 'worker_exited', by: agent, why }
-        // What it was not given yet, it is given when it is started again.
-        return task.claim?.review?.taken ? reviewLost(agent, why) : undefined
-      }
-      return guarded(agent, tellAll(agent, eventFor))
-    },
-    unreachable(agent, why) {
-      const eventFor: EventFor = ({ isReview }) =>
-        isReview ? reviewLost(agent, why) : unreachable(agent, why)
-      return guarded(agent, tellAll(agent, eventFor))
-    },
+  async function turnBegan(agent: string) {
+    sessionKnown(agent)
+    // The end of the turn before may not have been reported.
+    spoke.delete(agent)
+    lastTurn.delete(agent)
+    interruptedTasks.turnBegan(agent)
+    const started = { type: 'started', by: agent } as const
+    await logged(
+      agent,
+      tellAll(agent, () => started, givenTo),
+    )
+    await logged(agent, idle.began(agent))
   }
+
+  async function turnEnded(agent: string, lastWords: string) {
+    sessionKnown(agent)
+    const quoted = isConfidential(agent) ? '' : lastWords
+    const spokenFor = spoke.get(agent) ?? new Set()
+    endTurn(agent)
+    interruptedTasks.turnEnded(agent)
+    const eventFor: EventFor = async ({ task: { id, delegations }, isReview }, reader) => {
+      if (isReview) return { type: 'review_turn_ended', by: agent, lastWords: quoted }
+      // Mail from its children will wake it, so it needs no reminder. `spoke` is empty after a restart; this isn't.
+      const hasMail = delegations > 0 && (await hasMailOfChildren(reader, agent, parseId('task', id)!))
+      return { type: 'turn_ended', by: agent, said: spokenFor.has(id) || hasMail, lastWords: quoted }
+    }
+    await logged(agent, tellAll(agent, eventFor, inHandsOf))
+    if (!closed) await logged(agent, idle.rests(agent))
+  }
+
+  function exited(agent: string, why: string): Promise<void> {
+    sessionKnown(agent)
+    endTurn(agent)
+    interruptedTasks.forget(agent)
+    const eventFor: EventFor = ({ task, isReview }) => {
+      if (!isReview) return { type: 'worker_exited', by: agent, why }
+      // A claim that it didn't take yet is delivered at its next start.
+      return task.claim?.review?.taken ? reviewLost(agent, why) : undefined
+    }
+    return logged(agent, tellAll(agent, eventFor))
+  }
+
+  function becameUnreachable(agent: string, why: string): Promise<void> {
+    const eventFor: EventFor = ({ isReview }) => (isReview ? reviewLost(agent, why) : unreachable(agent, why))
+    return logged(agent, tellAll(agent, eventFor))
+  }
+
+  function afterHalt(agent: string, report: () => Promise<void>): Promise<void> {
+    if (!isHalted()) return report()
+    lateExits.set(agent, report)
+    return Promise.resolve()
+  }
+
+  /** Nothing that agents do during a halt moves a task: an interrupted turn continues later, an exit is reported later. */
+  const sessionWatch: SessionWatch = {
+    turnBegan,
+    async turnEnded(agent, lastWords) {
+      if (!isHalted()) return await turnEnded(agent, lastWords)
+      const isAwaited = (await hasOpenTask(store, agent)) || (await reviewsOf(store, agent)).length > 0
+      if (isAwaited) disturbed(agent)
+    },
+    exited: (agent, why) => afterHalt(agent, () => exited(agent, why)),
+    unreachable: (agent, why) => afterHalt(agent, () => becameUnreachable(agent, why)),
+  }
+
+  const tasksOfTurn = (agent: string) => inTurn.get(agent) ?? lastTurn.get(agent) ?? new Set<string>()
 
   return {
-    ...watch,
-    moved,
-    cutShort,
-    spoke: (agent: string, task: string) => add(said, agent, task),
-    inTurn: (agent: string): ReadonlySet<string> => inTurn.get(agent) ?? new Set(),
-    /** Or its last one, until the next begins: an agent's words are heard late at times. */
-    turnOf: (agent: string): Turn => ({
-      tasks: inTurn.get(agent) ?? lastTurn.get(agent) ?? new Set(),
-      isOver: !inTurn.has(agent),
-    }),
-    /** What it spends is told late at times, when its turn has ended. */
+    sessionWatch,
+    deliveryMoved,
+    interruptedTasks,
+    spoke: (agent: string, task: string) => add(spoke, agent, task),
+    /** False if the agent's turn is not known. */
+    isOnOtherTask(agent: string, task: string): boolean {
+      const known = inTurn.get(agent)
+      return known !== undefined && known.size > 0 && !known.has(task)
+    },
+    /** The current turn, or the last one until the next begins. */
+    turnOf: (agent: string): Turn => ({ tasks: tasksOfTurn(agent), isOver: !inTurn.has(agent) }),
+    /** The only task of its turn. */
     spendsOn(agent: string): string | undefined {
-      const about = [...(inTurn.get(agent) ?? lastTurn.get(agent) ?? [])]
+      const about = [...tasksOfTurn(agent)]
       return about.length === 1 ? about[0] : undefined
+    },
+    /** The halt is over. */
+    resume() {
+      const late = [...lateExits.values()]
+      lateExits.clear()
+      for (const report of late) void report()
     },
     close() {
       closed = true
@@ -162,38 +211,67 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
   }
 }
 
-/** Not all each time: an agent may have thousands of tasks that wait, and takes as many turns. */
-type Concerns = (reader: Reader, agent: string) => Promise<Concern[]>
+/** Selects tasks by state, because an agent with thousands of waiting tasks takes as many turns. */
+type TasksOfAgent = (reader: Reader, agent: string) => Promise<AgentTask[]>
 
-const allOf: Concerns = async (reader, agent) => [
+const allOf: TasksOfAgent = async (reader, agent) => [
   ...(await openTasksOf(reader, agent)).map(asWorker),
   ...(await reviewsOf(reader, agent)).map(asReviewer),
 ]
 
-const inHandsOf: Concerns = async (reader, agent) => [
+const inHandsOf: TasksOfAgent = async (reader, agent) => [
   ...(await tasksAtWork(reader, agent)).map(asWorker),
   ...(await reviewsOf(reader, agent)).map(asReviewer),
 ]
 
-const givenTo: Concerns = async (reader, agent) => (await tasksGiven(reader, agent)).map(asWorker)
+const givenTo: TasksOfAgent = async (reader, agent) => (await tasksGiven(reader, agent)).map(asWorker)
 
-function asWorker(task: Task): Concern {
+function asWorker(task: Task): AgentTask {
   return { task, isReview: false }
 }
 
-function asReviewer(task: Task): Concern {
+function asReviewer(task: Task): AgentTask {
   return { task, isReview: true }
 }
 
-/** A message on a child's task is about the delegator's own, where it has one. */
+/** A message about a child's task belongs to the delegator's own task, if it has one. */
 function ownTask({ id, agent: worker, delegator, parent }: Task, agent: string): string {
   return worker !== agent && delegator === agent && parent !== null ? parent : id
 }
 
-function reviewLost(by: string, why: string): Happening {
+function reviewLost(by: string, why: string): TaskEvent {
   return { type: 'review_lost', by, why }
 }
 
-function unreachable(by: string, why: string): Happening {
+function unreachable(by: string, why: string): TaskEvent {
   return { type: 'worker_unreachable', by, why, recoverable: true }
+}
+
+/** `hasTurns`: whether the agent runs in a session, so its turns are known. */
+function createInterruptedTasks(hasTurns: (agent: string) => boolean) {
+  const interrupted = new Map<string, { tasks: Set<string>; isNextTurn: boolean }>()
+
+  return {
+    add(agent: string, task: string) {
+      const tasks = interrupted.get(agent)?.tasks ?? new Set()
+      interrupted.set(agent, { tasks: tasks.add(task), isNextTurn: false })
+    },
+    turnBegan(agent: string) {
+      const known = interrupted.get(agent)
+      if (known?.isNextTurn) interrupted.delete(agent)
+      else if (known !== undefined) known.isNextTurn = true
+    },
+    turnEnded(agent: string) {
+      if (interrupted.get(agent)?.isNextTurn) interrupted.delete(agent)
+    },
+    /** The agent has read that the task ended. */
+    readEnd(agent: string, task: string) {
+      const known = interrupted.get(agent)
+      if (known === undefined || hasTurns(agent)) return
+      known.tasks.delete(task)
+      if (known.tasks.size === 0) interrupted.delete(agent)
+    },
+    forget: (agent: string) => void interrupted.delete(agent),
+    lastOf: (agent: string) => [...(interrupted.get(agent)?.tasks ?? [])].at(-1),
+  }
 }

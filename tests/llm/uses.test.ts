@@ -4,7 +4,7 @@ import type { Models } from '../../src/llm/llm.ts'
 import { checkAnswer } from '../../src/people/check-answer.ts'
 import { matchAgents } from '../../src/tasks/choosing/match-keywords.ts'
 import { selectAgents } from '../../src/tasks/choosing/select-agents.ts'
-import { judgeReport } from '../../src/tasks/validation/judge-prompt.ts'
+import { judgeReport } from '../../src/tasks/validation/judge.ts'
 import { deadUrl, modelsAt, openServer } from './harness.ts'
 
 const NOT_ASKED: Models = {

@@ -122,7 +122,7 @@ describe('hundreds of tasks that fail at once (C7)', () => {
         count: 300,
         asker: 'Worker',
         question: expect.stringMatching(
-          /^300 tasks of Worker failed: Worker did not take it within 30 s; it is not retried \(task_1, (?:task_\d+, ){18}task_\d+ and 280 more\)$/,
+          /^300 tasks of Worker failed: Worker did not take it within 30 s; the task has no retries \(task_1, (?:task_\d+, ){18}task_\d+ and 280 more\)$/,
         ),
       },
       { count: 1, asker: 'Other', question: expect.stringContaining('task_301') },

@@ -125,7 +125,7 @@ describe('delegation on PostgreSQL', () => {
     )
     expect(receipts.filter(({ status }) => status === 'ok')).toHaveLength(20)
     await vi.waitFor(async () =>
-      expect((await board.mailOf('Middle')).filter(({ title }) => title.includes('has ended'))).toHaveLength(
+      expect((await board.mailOf('Middle')).filter(({ title }) => title.includes('have ended'))).toHaveLength(
         1,
       ),
     )
@@ -280,7 +280,7 @@ describe('two daemons on one database', () => {
       const result = { status: 'completed', result: 'All done', in_response_to: task_id }
       expect(taken(await both('Middle', 'report', result)), `reports, round ${round}`).toBe(1)
     }
-    const woken = (await board.mailOf('Middle')).filter(({ title }) => title.includes('has ended'))
+    const woken = (await board.mailOf('Middle')).filter(({ title }) => title.includes('have ended'))
     expect(woken).toHaveLength(10)
     expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: true })
   })

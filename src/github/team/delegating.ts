@@ -2,7 +2,7 @@ import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { parseId } from '../../base/ids.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
 import type { Tx } from '../../store/store.ts'
-import { DEFAULT_TIMEOUT_MS } from '../../tasks/core/settings.ts'
+import { DEFAULT_TASK_TIMEOUT_MS } from '../../tasks/task.ts'
 import { briefing, fitDelegation } from '../core/briefing.ts'
 import type { GitHubEvent } from '../core/event.ts'
 import { readStanding } from '../store/health.ts'
@@ -66,7 +66,10 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts,
       task: {
         description,
         priority: 'medium',
-        timeoutSeconds: Math.max(1, Math.round((team().config.tasks.timeoutMs ?? DEFAULT_TIMEOUT_MS) / 1000)),
+        timeoutSeconds: Math.max(
+          1,
+          Math.round((team().config.tasks.timeoutMs ?? DEFAULT_TASK_TIMEOUT_MS) / 1000),
+        ),
         requiresHitl,
         confidenceThreshold: settings().confidence,
       },

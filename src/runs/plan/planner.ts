@@ -6,8 +6,7 @@ import { PROGRAMS } from '../../base/program-names.ts'
 import type { Team } from '../../commands/team.ts'
 import type { Problem } from '../../config/config.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
-import type { ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
-import type { Asking } from '../../tasks/validation/judge-prompt.ts'
+import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
 import { WORKSPACE_TEMPLATES } from '../plan.ts'
 import { planText, readPlan } from './read-plan.ts'
 import type { AgentInput, PlanInput } from './schema.ts'
@@ -233,7 +232,7 @@ export async function askForPlan(
   models: Models,
   model: string,
   question: PlannerQuestion,
-  asking: Asking = {},
+  asking: ModelCallOptions = {},
 ): Promise<{ ok: true; proposal: Proposal } | ModelFailure> {
   const answer = await models.generateObject({
     model,

@@ -8,11 +8,9 @@ import type { Log } from '../../base/log.ts'
 import { findReceipt, keepReceipt } from '../../commands/store/idempotency.ts'
 import type { Team } from '../../commands/team.ts'
 import type { Store } from '../../store/store.ts'
-import type { Happening } from '../../tasks/core/event.ts'
-import { findTask } from '../../tasks/store/tasks.ts'
 import type { Task } from '../../tasks/task.ts'
 import { isEnd } from '../../tasks/task.ts'
-import type { Tasks } from '../../tasks/tasks.ts'
+import { findTask, type TaskEvent, type Tasks } from '../../tasks/tasks.ts'
 import type { Startups } from './await-startup.ts'
 import { type Guests, guestName } from './guests.ts'
 import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
@@ -105,7 +103,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     let isStarted = false
     let isOver = false
     let isClosed = false
-    let stopWith: Happening | undefined
+    let stopWith: TaskEvent | undefined
     let gaveUp: string | undefined
 
     const over = (code: number | null, why: string) => {
@@ -170,7 +168,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       })
     }
 
-    async function endTask(event: Happening) {
+    async function endTask(event: TaskEvent) {
       if (task !== undefined) await store.write((tx) => tasks.tell(tx, task!, event))
       await look()
     }

@@ -5,8 +5,7 @@ import { excerpt } from '../../base/excerpt.ts'
 import type { Log } from '../../base/log.ts'
 import type { Team } from '../../commands/team.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
-import type { ModelFailure, Models, ObjectCall, Spending } from '../../llm/llm.ts'
-import type { Asking } from '../../tasks/validation/judge-prompt.ts'
+import type { ModelCallOptions, ModelFailure, Models, ObjectCall, Spending } from '../../llm/llm.ts'
 import { writeOutputs } from '../../workspaces/outbox.ts'
 import { updateStatus } from '../../workspaces/status.ts'
 import { readInbox } from '../../workspaces/workspaces.ts'
@@ -180,7 +179,7 @@ export async function workByModel(
   models: Models,
   model: string,
   order: { instructions: string; files: readonly GivenFile[]; more?: string },
-  asking: Asking = {},
+  asking: ModelCallOptions = {},
 ): Promise<({ ok: true } & FileWork) | ModelFailure> {
   const answer = await models.generateObject({
     model,

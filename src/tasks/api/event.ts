@@ -11,7 +11,7 @@ const about = {
 const excerpt = z.string().describe('Its beginning')
 
 /** What happens in a tree of tasks, one thing at a time (S2.9, S2.18). */
-export const TaskEventSchema = z.discriminatedUnion('type', [
+export const TaskStreamEventSchema = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('selected').describe('Who is needed was chosen'),
     ...about,
@@ -98,4 +98,4 @@ export const TaskEventSchema = z.discriminatedUnion('type', [
   }),
 ])
 
-export type TaskEvent = z.output<typeof TaskEventSchema>
+export type TaskStreamEvent = z.output<typeof TaskStreamEventSchema>

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { excerpt } from '../../base/excerpt.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
-import type { ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
-import type { Asking } from '../validation/judge-prompt.ts'
+import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
 import { type Candidate, matchAgents } from './match-keywords.ts'
 
 export interface Selected {
@@ -55,7 +54,7 @@ export async function selectAgents(
   models: Models | undefined,
   model: string | undefined,
   { task, available }: { task: string; available: readonly Candidate[] },
-  asking: Asking = {},
+  asking: ModelCallOptions = {},
 ): Promise<Selected> {
   if (available.length === 0) return { ids: [], why: 'Nobody is available.', by: 'keywords', unknown: [] }
   if (model === undefined || models === undefined)

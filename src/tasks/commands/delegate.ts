@@ -21,7 +21,7 @@ import { findTask } from '../store/tasks.ts'
 import { isEnd } from '../task.ts'
 import type { Tasks } from '../tasks.ts'
 import { declaredCheck } from '../validation/checks.ts'
-import { findJudge, isSameJudge } from '../validation/judges.ts'
+import { findJudge, isSameJudge } from '../validation/judge.ts'
 import { unusableSchema } from '../validation/result-schema.ts'
 
 /** A parent may delegate to its children (S2.2), and any pair that rules.allow names; a person to everyone. */

@@ -3,7 +3,7 @@ import { formatId } from '../../base/ids.ts'
 import type { Handler } from '../../commands/commands.ts'
 import { tooLong } from '../../commands/size.ts'
 import type { FieldsOf, TaskAction } from '../../protocol/command.ts'
-import type { Happening } from '../core/event.ts'
+import type { TaskEvent } from '../core/event.ts'
 import { findReference, type Reference, unknownReference } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import type { Tasks } from '../tasks.ts'
@@ -35,7 +35,7 @@ export const taskActionHandler = (tasks: Tasks): Handler<Fields> => ({
   },
 })
 
-type ToEvent = (by: string, question: string, fields: Fields) => Happening
+type ToEvent = (by: string, question: string, fields: Fields) => TaskEvent
 
 const settled =
   (as: 'completed' | 'failed' | 'skipped', otherwise: string): ToEvent =>

@@ -1,38 +1,38 @@
 import type { BreakerSettings } from './settings.ts'
 
 /**
- * Keeps a team from delegating again and again to an agent that doesn't work (ask 12). Closed: anything goes. Open:
- * nothing. After the pause, half open: one task at a time is let through to try, and its outcome decides.
+ * A circuit breaker per agent stops delegations to an agent that keeps failing (ask 12). Closed: every task passes.
+ * Open: none does. Half open, after the pause: one trial task at a time passes, and its outcome closes or reopens it.
  */
 export interface Breaker {
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number
   openedAt: number | null
-  /** When the last task was let through to try. */
+  /** When the last trial task passed. */
   triedAt: number | null
 }
 
 export const CLOSED: Breaker = { failures: 0, openedAt: null, triedAt: null }
 
 export type BreakerState = 'closed' | 'open' | 'half_open'
-export type Outcome = 'success' | 'failure' | 'trial'
+export type WorkOutcome = 'success' | 'failure' | 'trial'
 
 export function breakerState(breaker: Breaker, now: number, settings: BreakerSettings): BreakerState {
   if (breaker.openedAt === null) return 'closed'
   return now < breaker.openedAt + settings.pauseMs ? 'open' : 'half_open'
 }
 
-/** When the next task may be let through; `now` if at once. */
+/** When the next task may pass; `now` if immediately. */
 export function allowedAt(breaker: Breaker, now: number, settings: BreakerSettings): number {
   if (breaker.openedAt === null) return now
-  // A trial whose outcome never came (cancelled, taken over) must not keep the breaker open for ever.
+  // A trial without an outcome (cancelled, taken over) must not keep the breaker open forever.
   const since = Math.max(breaker.openedAt, breaker.triedAt ?? 0)
   return Math.max(now, since + settings.pauseMs)
 }
 
 export function recordOutcome(
   breaker: Breaker,
-  outcome: Outcome,
+  outcome: WorkOutcome,
   now: number,
   settings: BreakerSettings,
 ): Breaker {

@@ -1,7 +1,7 @@
 import type { AnswerForm } from '../../people/human-request.ts'
 import type { EndState, Task, TaskTimer } from '../task.ts'
-import type { Outcome } from './breaker.ts'
-import type { Happening } from './event.ts'
+import type { WorkOutcome } from './breaker.ts'
+import type { TaskEvent } from './event.ts'
 
 export type SendKind =
   | 'delegate'
@@ -16,9 +16,9 @@ export type SendKind =
   | 'failed'
   | 'cancelled'
 
-/** Carried out in the transaction that stores the task: what the database can do. */
-export type StoreEffect =
-  /** `wake` false: it waits in the mailbox until something else begins a turn. */
+/** Effects that the store carries out, in the transaction that stores the task. */
+export type TaskStoreEffect =
+  /** `wake` false: the message waits in the mailbox until something else starts a turn. */
   | {
       type: 'send'
       kind: SendKind
@@ -29,7 +29,7 @@ export type StoreEffect =
       inReplyTo?: string
     }
   | { type: 'wake_parent'; to: string; task: string; children: readonly string[]; text: string }
-  /** `awaits` false: a notice. Otherwise the verdict comes back with this question's id. */
+  /** `awaits` false: a notice. Otherwise the verdict comes back with the id of this question. */
   | {
       type: 'ask_person'
       kind: 'input' | 'escalation'
@@ -41,40 +41,40 @@ export type StoreEffect =
       form?: AnswerForm
       expiresAt: number | null
     }
-  /** The asker needs no answer any more. */
+  /** The task no longer needs an answer. */
   | { type: 'withdraw'; task: string; question: string }
-  /** A person approved: the held action may be carried out, now and once. */
+  /** A person approved the held action: it may be carried out once. */
   | { type: 'perform'; task: string; question: string; by: string }
   | { type: 'set_timer'; task: string; kind: TaskTimer; at: number }
   | { type: 'clear_timer'; task: string; kind: TaskTimer }
-  | { type: 'record_outcome'; agent: string; outcome: Outcome }
-  /** To be given to `step` for that task, in the same transaction, in the order given. */
-  | { type: 'tell'; task: string; event: Happening }
+  | { type: 'record_outcome'; agent: string; outcome: WorkOutcome }
+  /** An event for a relative, reduced in the same transaction and in this order. */
+  | { type: 'dispatch'; task: string; event: TaskEvent }
   | { type: 'end'; task: string; state: EndState; reason: string }
-  /** For the audit. */
+  /** An audit entry. */
   | { type: 'note'; task: string; text: string }
 
-/** Carried out after the commit; what of it is not done yet can be told from the stored task (`pendingEffects`). */
-export type OutsideEffect =
-  /** See to it that the agent runs; it has mail: a task of its own, or another's claim to judge. */
+/** Effects outside of the store, carried out after the commit. `pendingEffects` derives the unfinished ones from the task. */
+export type TaskOutsideEffect =
+  /** Makes sure that the agent runs, because it has mail: a task of its own, or a claim to judge. */
   | { type: 'start_agent'; agent: string; task: string; isReview?: true }
   | { type: 'interrupt_agent'; agent: string; task: string; interrupt: number }
   | { type: 'run_checks'; task: string; claim: number; checks: readonly string[]; result: string }
-  /** A model's; an agent that judges is asked by a message. */
+  /** Asks a model. An agent that judges gets a message instead. */
   | { type: 'run_judge'; task: string; claim: number; judge: string; text: string; result: string }
 
-/** The same key never stands for two effects. */
-export type Keyed<E> = E & { key: string }
-export type Effect = Keyed<StoreEffect> | Keyed<OutsideEffect>
+/** The key is unique to the effect. */
+export type WithKey<E> = E & { key: string }
+export type TaskEffect = WithKey<TaskStoreEffect> | WithKey<TaskOutsideEffect>
 
 /**
- * What the world outside still owes the task, told from stored state alone: so nothing is lost between the commit and
- * the deed, and no second list has to be kept. After a restart, and after `released`, the engine carries out all of it; each
- * is safe to repeat (an agent that runs is not started again; a result counts once, by the claim's number).
+ * Derives the unfinished outside effects from the stored task alone, so a crash between the commit and an effect loses
+ * nothing and no second list exists. After a restart and after a halt the engine carries out all of them. Each is safe
+ * to repeat: an agent that runs isn't started again, and a result counts once, by the number of its claim.
  */
-export function pendingEffects(task: Task): Keyed<OutsideEffect>[] {
+export function pendingEffects(task: Task): WithKey<TaskOutsideEffect>[] {
   const { id, agent, claim } = task
-  const pending: Keyed<OutsideEffect>[] = []
+  const pending: WithKey<TaskOutsideEffect>[] = []
   if (task.interrupting) {
     const interrupt = task.interrupts
     pending.push({ type: 'interrupt_agent', key: `${id}/interrupt/${interrupt}`, agent, task: id, interrupt })
@@ -112,7 +112,7 @@ export function pendingEffects(task: Task): Keyed<OutsideEffect>[] {
   return pending
 }
 
-/** When the task needs a timer of that kind, told from its state: a held or ended task has none. */
+/** When the task's timer of that kind is due. A held or ended task has none. */
 export function timerOf(task: Task, kind: TaskTimer): number | undefined {
   if (task.endedAt !== null || task.held !== null) return undefined
   if (kind !== 'wait') return task.due?.kind === kind ? task.due.at : undefined
@@ -123,7 +123,7 @@ export function timerOf(task: Task, kind: TaskTimer): number | undefined {
   return first
 }
 
-/** The earliest of them. */
+/** When the earliest timer of the task is due. */
 export function nextTimerOf(task: Task): number | undefined {
   const wait = timerOf(task, 'wait')
   const due = task.due === null ? undefined : timerOf(task, task.due.kind)

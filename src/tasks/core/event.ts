@@ -1,14 +1,14 @@
 import type { AnswerForm } from '../../people/human-request.ts'
 import type { EndState, Findings, ReportStatus, TaskTimer } from '../task.ts'
 
-/** `by` is who the transport says it is (C3): an agent, `operator`, or `orchestrator` for the service itself. */
+/** `by` is the sender as the transport knows it (C3): an agent, `operator`, or `orchestrator` for the service itself. */
 interface By {
   by: string
 }
 
-/** Everything that can happen to one task. Ids of questions and reports are those of their messages or requests. */
-export type Happening =
-  // The way to the worker
+/** Everything that can happen to one task. The ids of questions and reports are the ids of their messages or requests. */
+export type TaskEvent =
+  // Delivery to the worker
   | { type: 'delegated' }
   | ({ type: 'acknowledged' } & By)
   | ({ type: 'started' } & By)
@@ -17,12 +17,12 @@ export type Happening =
   | { type: 'deadline_passed' }
   | ({ type: 'worker_exited'; why: string } & By)
   | ({ type: 'worker_unreachable'; why: string; recoverable: boolean } & By)
-  /** An ordered interrupt was carried out. */
+  /** The interrupt that the task ordered has been carried out. */
   | { type: 'interrupted'; interrupt: number }
-  // What the worker says
+  // From the worker
   | ({ type: 'child_delegated'; child: string; requiresResponse: boolean } & By)
   | ({ type: 'query_asked'; question: string; to: string; text: string; requiresResponse: boolean } & By)
-  /** `awaits` false: the worker goes on, and an answer comes as a message if it comes. */
+  /** `awaits` false: the worker continues, and an answer would come as a message. */
   | ({
       type: 'user_asked'
       question: string
@@ -33,11 +33,11 @@ export type Happening =
     } & By)
   | ({ type: 'approval_asked'; question: string; text: string } & By)
   | ({ type: 'extension_requested'; question: string; seconds: number; reason: string } & By)
-  /** `problem`: what the schema of the result found wrong. */
+  /** `problem`: how the result breaks its schema. */
   | ({ type: 'reported'; report: string; status: ReportStatus; result: string; problem?: string } & By)
-  /** `said`: in this turn it reported, asked or delegated, whether or not that has come in yet; or more on it is still to be read. */
+  /** `said`: the worker reported, asked or delegated in this turn, or has unread mail from its children. */
   | ({ type: 'turn_ended'; said: boolean; lastWords: string } & By)
-  // What others answer. A question may also be named by the task's id: the last one to whoever answers.
+  // Answers. The task's id also names a question: the last one put to the sender.
   | ({ type: 'query_answered'; question: string; answer: string } & By)
   | ({ type: 'user_answered'; question: string; answer: string } & By)
   | ({
@@ -48,10 +48,10 @@ export type Happening =
     } & By)
   | ({ type: 'extension_granted'; question: string } & By)
   | ({ type: 'extension_refused'; question: string; reason: string } & By)
-  /** A person's request ran out. */
+  /** A request to a person expired. */
   | { type: 'question_expired'; question: string }
   | { type: 'wait_timed_out' }
-  // What the delegator or a person decides
+  // Decisions of the delegator or a person
   | ({ type: 'followed_up'; text: string } & By)
   | ({ type: 'settled'; as: 'completed' | 'failed' | 'skipped'; reason: string } & By)
   | ({ type: 'cancelled'; reason: string } & By)
@@ -59,27 +59,27 @@ export type Happening =
   | ({ type: 'held'; reason: string } & By)
   | ({ type: 'released' } & By)
   // Validation
-  /** Its turn has come: checks in one folder, and judges, go one after the other. */
+  /** The claim left the queue: checks of one folder run one at a time, and so do judges beyond a limit. */
   | { type: 'validation_began'; claim: number; step: 'checks' | 'judge' }
   | { type: 'checks_passed'; claim: number; evidence: string; findings?: Findings }
   | { type: 'checks_failed'; claim: number; evidence: string; findings?: Findings }
   | ({ type: 'judged'; claim: number; completed: boolean; reason: string } & By)
-  /** The reviewer's runtime has the message. */
+  /** The reviewer's runtime took the message. */
   | ({ type: 'review_taken' } & By)
   | ({ type: 'review_turn_ended'; lastWords: string } & By)
-  /** The reviewer will not get to it: it exited, or cannot be started. */
+  /** The reviewer exited or cannot be started. */
   | ({ type: 'review_lost'; why: string } & By)
   | { type: 'validation_gave_up'; claim: number; why: string }
   | { type: 'validation_timed_out' }
-  // What became of its relatives; told by the effect `tell`
+  // From relatives, by the effect `dispatch`
   | { type: 'child_changed'; child: string }
   | { type: 'parent_ended'; as: EndState; reason: string }
 
-export type HappeningType = Happening['type']
-export type HappeningOf<T extends HappeningType> = Extract<Happening, { type: T }>
+export type TaskEventType = TaskEvent['type']
+export type TaskEventOf<T extends TaskEventType> = Extract<TaskEvent, { type: T }>
 
-/** What a task is told when a timer of that kind is due. */
-export const ON_DUE: Record<TaskTimer, Happening> = {
+/** The event that a due timer of each kind stands for. */
+export const ON_DUE: Record<TaskTimer, TaskEvent> = {
   ack: { type: 'ack_timed_out' },
   retry: { type: 'retry_due' },
   deadline: { type: 'deadline_passed' },
@@ -88,10 +88,11 @@ export const ON_DUE: Record<TaskTimer, Happening> = {
 }
 
 /**
- * Who may say so. `in_charge`: the delegator, a person or the service; `keeper`: the last two; `engine`: the service's
- * own finding, which names nobody; `judge`: whoever judges the task's claims (the service, for a model), or a person.
+ * Senders that an event is accepted from. `in_charge`: the delegator, a person or the service. `keeper`: a person or
+ * the service. `engine`: the service itself, without a `by`. `judge`: the agent that judges the task's claims (the
+ * service for a model), or a person. `addressee`: checked by the handler.
  */
-export type Author =
+export type EventAuthor =
   | 'worker'
   | 'delegator'
   | 'addressee'
@@ -101,7 +102,7 @@ export type Author =
   | 'judge'
   | 'engine'
 
-export const AUTHOR: Record<HappeningType, Author> = {
+export const EVENT_AUTHORS: Record<TaskEventType, EventAuthor> = {
   delegated: 'engine',
   acknowledged: 'worker',
   started: 'worker',
@@ -120,7 +121,7 @@ export const AUTHOR: Record<HappeningType, Author> = {
   turn_ended: 'worker',
   query_answered: 'addressee',
   user_answered: 'person',
-  // An expiry is the service's to say, a verdict a person's: the handler tells them apart.
+  // The service reports an expiry, a person gives a verdict: the handler checks which.
   approval_decided: 'engine',
   extension_granted: 'delegator',
   extension_refused: 'delegator',
@@ -145,6 +146,6 @@ export const AUTHOR: Record<HappeningType, Author> = {
   parent_ended: 'engine',
 }
 
-export function byOf(event: Happening): string | undefined {
+export function senderOf(event: TaskEvent): string | undefined {
   return 'by' in event ? event.by : undefined
 }

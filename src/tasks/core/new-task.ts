@@ -1,37 +1,38 @@
-import type { Task } from '../task.ts'
+import { DEFAULT_TASK_TIMEOUT_MS, type Task } from '../task.ts'
 import { DEFAULT_MAX_ATTEMPTS } from './retries.ts'
-import { DEFAULT_TIMEOUT_MS } from './settings.ts'
 
-type Given = Pick<Task, 'id' | 'delegator' | 'agent' | 'text' | 'createdAt'>
-type Optional = Pick<
+type RequiredInDraft = Pick<Task, 'id' | 'delegator' | 'agent' | 'text' | 'createdAt'>
+type OptionalInDraft = Pick<
   Task,
   'context' | 'requiresResponse' | 'checks' | 'judge' | 'resultSchema' | 'timeoutMs' | 'maxAttempts' | 'hop'
 >
 
-export type TaskDraft = Given & { [Field in keyof Optional]?: Optional[Field] | undefined } & {
+export type TaskDraft = RequiredInDraft & {
+  [Field in keyof OptionalInDraft]?: OptionalInDraft[Field] | undefined
+} & {
   parent?: Pick<Task, 'id' | 'root' | 'depth' | 'hop'> | undefined
 }
 
-/** A task before anything has happened to it; `step` with `delegated` says whether it may begin. */
-export function newTask(given: TaskDraft): Task {
-  const { parent, timeoutMs = DEFAULT_TIMEOUT_MS } = given
+/** A task before its first event. `reduce` with `delegated` decides whether it may start. */
+export function newTask(draft: TaskDraft): Task {
+  const { parent, timeoutMs = DEFAULT_TASK_TIMEOUT_MS } = draft
   return {
-    id: given.id,
+    id: draft.id,
     parent: parent?.id ?? null,
-    root: parent?.root ?? given.id,
-    delegator: given.delegator,
-    agent: given.agent,
-    text: given.text,
-    context: given.context ?? {},
-    requiresResponse: given.requiresResponse ?? true,
+    root: parent?.root ?? draft.id,
+    delegator: draft.delegator,
+    agent: draft.agent,
+    text: draft.text,
+    context: draft.context ?? {},
+    requiresResponse: draft.requiresResponse ?? true,
     depth: (parent?.depth ?? 0) + 1,
-    hop: parent?.hop ?? given.hop ?? 0,
-    checks: given.checks ?? [],
-    judge: given.judge ?? null,
-    resultSchema: given.resultSchema ?? null,
+    hop: parent?.hop ?? draft.hop ?? 0,
+    checks: draft.checks ?? [],
+    judge: draft.judge ?? null,
+    resultSchema: draft.resultSchema ?? null,
     timeoutMs,
-    maxAttempts: given.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
-    createdAt: given.createdAt,
+    maxAttempts: draft.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
+    createdAt: draft.createdAt,
     state: 'pending',
     attempt: 1,
     failures: [],

@@ -1,113 +1,111 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
+import type { Reduced } from '../../base/reduce.ts'
 import { isEnd, type LiveState, TASK_TIMERS, type Task } from '../task.ts'
-import { type Effect, pendingEffects, type StoreEffect, timerOf } from './effect.ts'
-import { AUTHOR, byOf, type Happening, type HappeningType, ON_DUE } from './event.ts'
-import type { TaskSettings } from './settings.ts'
-import { answering } from './steps/answering.ts'
-import { asking } from './steps/asking.ts'
-import { decisions } from './steps/decisions.ts'
-import { delivery } from './steps/delivery.ts'
-import { extensions } from './steps/extensions.ts'
-import { family, tellChildren, tellRelatives } from './steps/family.ts'
-import { done, type Handlers, type Outcome, refuse, workerOf } from './steps/outcome.ts'
-import { reports } from './steps/reports.ts'
-import { reviewing } from './steps/reviewing.ts'
-import { validation } from './steps/validation.ts'
+import { pendingEffects, type TaskEffect, type TaskStoreEffect, timerOf } from './effect.ts'
+import { EVENT_AUTHORS, ON_DUE, senderOf, type TaskEvent, type TaskEventType } from './event.ts'
+import { answerHandlers } from './handlers/answers.ts'
+import { decisionHandlers } from './handlers/decisions.ts'
+import { deliveryHandlers } from './handlers/delivery.ts'
+import { questionHandlers } from './handlers/questions.ts'
+import { notifyChildren, notifyRelatives, relativeHandlers } from './handlers/relatives.ts'
+import { reportHandlers } from './handlers/reports.ts'
+import { accept, type HandlerResult, type TaskEventHandlers, workerOf } from './handlers/task-changes.ts'
+import { validationHandlers } from './handlers/validation.ts'
+import { type Refused, refuse, type TaskRefusal } from './refusal.ts'
 import { isLegal } from './transitions.ts'
-import type { Refusal, Stepped, View } from './view.ts'
+import type { TaskView } from './view.ts'
 
-const HANDLERS: Handlers<Exclude<HappeningType, 'held' | 'released'>> = {
-  ...delivery,
-  ...asking,
-  ...answering,
-  ...extensions,
-  ...reports,
-  ...validation,
-  ...reviewing,
-  ...decisions,
-  ...family,
+export type ReducedTask = Reduced<Task, TaskEffect, TaskRefusal>
+
+const HANDLERS: TaskEventHandlers<Exclude<TaskEventType, 'held' | 'released'>> = {
+  ...deliveryHandlers,
+  ...questionHandlers,
+  ...answerHandlers,
+  ...reportHandlers,
+  ...validationHandlers,
+  ...decisionHandlers,
+  ...relativeHandlers,
 }
 
-const TIMERS: ReadonlySet<HappeningType> = new Set(Object.values(ON_DUE).map(({ type }) => type))
+const TIMER_EVENTS: ReadonlySet<TaskEventType> = new Set(Object.values(ON_DUE).map(({ type }) => type))
 
 /**
- * What an event does to one task: its new state, and what must be done about it. Late, doubled and foreign events are
- * refused with words for their sender; nothing is thrown for them and nothing is done twice.
+ * Returns the task after an event, with the effects to carry out. Refuses late, duplicate and unauthorized events with
+ * a message for the sender. Pure; `state` is the same object as before if the event changes nothing.
  */
-export function step(view: View, event: Happening, settings: TaskSettings): Stepped {
+export function reduce(view: TaskView, event: TaskEvent): ReducedTask {
   const before = view.task
-  if (isEnd(before.state)) return afterEnd(view, event, settings)
-  const refused = refuseForeign(before, event)
+  if (isEnd(before.state)) return reduceEnded(view, event)
+  const refused = refuseSender(before, event)
   if (refused !== undefined) return refused
-  const outcome = react(view, event, settings)
-  return outcome.ok ? conclude(view, outcome.task, outcome.effects) : outcome
+  const result = handleUnderHold(view, event)
+  return result.ok ? conclude(view, result.state, result.effects) : result
 }
 
-/** Ends are final. Two things still pass: the receipt of an interrupt, and a cancellation on its way to what outlived it. */
-function afterEnd(view: View, event: Happening, settings: TaskSettings): Stepped {
+/** End states are final. An ended task still takes the receipt of its interrupt, and passes a cancellation on to descendants. */
+function reduceEnded(view: TaskView, event: TaskEvent): ReducedTask {
   const { task } = view
   if (event.type === 'interrupted') {
-    const outcome = delivery.interrupted(view, event, settings)
-    return outcome.ok ? conclude(view, outcome.task, outcome.effects) : outcome
+    const result = deliveryHandlers.interrupted(view, event)
+    return result.ok ? conclude(view, result.state, result.effects) : result
   }
   if (event.type === 'parent_ended' && event.as === 'cancelled') {
-    return conclude(view, task, tellChildren(view, { ...task, state: 'cancelled', reason: event.reason }))
+    return conclude(view, task, notifyChildren(view, { ...task, state: 'cancelled', reason: event.reason }))
   }
   return refuse('TASK_ENDED', `${task.id} has ended: ${task.state}, ${task.reason}`)
 }
 
-/** A held task lives on under its hold, so that nothing said meanwhile is lost; only its clocks stand still. */
-function react(view: View, event: Happening, settings: TaskSettings): Outcome {
+/** A held task still handles events, so nothing that is said during the hold is lost; only its timers stop. */
+function handleUnderHold(view: TaskView, event: TaskEvent): HandlerResult {
   const { task, now } = view
   const { held } = task
   if (event.type === 'held') {
-    if (held !== null) return refuse('DUPLICATE', `${task.id} is held already: ${held.reason}`)
-    return done(freeze(task, { by: event.by, reason: event.reason, at: now }))
+    if (held !== null) return refuse('DUPLICATE', `${task.id} is already held: ${held.reason}`)
+    return accept(hold(task, { by: event.by, reason: event.reason, at: now }))
   }
   if (event.type === 'released') {
     if (held === null) return refuse('STALE', `${task.id} is not held`)
-    return done(later({ ...task, state: held.state, held: null }, now - held.at))
+    return accept(shiftTimers({ ...task, state: held.state, held: null }, now - held.at))
   }
-  if (held === null) return handle(view, event, settings)
-  if (TIMERS.has(event.type)) return refuse('STALE', `${task.id} is held; its clocks stand still`)
-  const outcome = handle({ ...view, task: { ...task, state: held.state, held: null } }, event, settings)
-  if (!outcome.ok || isEnd(outcome.task.state)) return outcome
-  return { ...outcome, task: freeze(outcome.task, held) }
+  if (held === null) return handle(view, event)
+  if (TIMER_EVENTS.has(event.type)) return refuse('STALE', `${task.id} is held; its timers are stopped`)
+  const result = handle({ ...view, task: { ...task, state: held.state, held: null } }, event)
+  if (!result.ok || isEnd(result.state.state)) return result
+  return { ...result, state: hold(result.state, held) }
 }
 
-function freeze(task: Task, { by, reason, at }: { by: string; reason: string; at: number }): Task {
+function hold(task: Task, { by, reason, at }: { by: string; reason: string; at: number }): Task {
   return { ...task, state: 'blocked', held: { by, reason, at, state: task.state as LiveState } }
 }
 
-/** Every clock of it so much later. */
-export function later(task: Task, ms: number): Task {
+/** Moves every timer of the task by `ms`. */
+export function shiftTimers(task: Task, ms: number): Task {
   return {
     ...task,
-    due: task.due === null ? null : dueLater(task.due, ms),
+    due: task.due === null ? null : shiftDue(task.due, ms),
     questions: task.questions.map((question) =>
       question.expiresAt === null ? question : { ...question, expiresAt: question.expiresAt + ms },
     ),
   }
 }
 
-function dueLater(due: NonNullable<Task['due']>, ms: number): Task['due'] {
+function shiftDue(due: NonNullable<Task['due']>, ms: number): Task['due'] {
   const { since } = due
   return { ...due, at: due.at + ms, ...(since === undefined ? {} : { since: since + ms }) }
 }
 
-function handle<E extends Exclude<Happening, { type: 'held' | 'released' }>>(
-  view: View,
+function handle<E extends Exclude<TaskEvent, { type: 'held' | 'released' }>>(
+  view: TaskView,
   event: E,
-  settings: TaskSettings,
-): Outcome {
-  // The table is total; TypeScript can't follow that the handler found is the one for this very event.
-  const handler = HANDLERS[event.type] as (view: View, event: E, settings: TaskSettings) => Outcome
-  return handler(view, event, settings)
+): HandlerResult {
+  // TypeScript can't infer that the entry for the event's type takes this very event.
+  const handler = HANDLERS[event.type] as (view: TaskView, event: E) => HandlerResult
+  return handler(view, event)
 }
 
-function refuseForeign(task: Task, event: Happening): Refusal | undefined {
-  const by = byOf(event)
-  switch (AUTHOR[event.type]) {
+function refuseSender(task: Task, event: TaskEvent): Refused | undefined {
+  const by = senderOf(event)
+  switch (EVENT_AUTHORS[event.type]) {
     case 'worker':
       if (by === workerOf(task)) return undefined
       return refuse('NOT_YOURS', `${task.id} is the task of ${workerOf(task)}`)
@@ -125,37 +123,37 @@ function refuseForeign(task: Task, event: Happening): Refusal | undefined {
       return refuse('NOT_A_PERSON', `Only a person can do that to ${task.id}`)
     case 'judge':
       if (by === judgeOf(task) || by === OPERATOR) return undefined
-      return refuse('NOT_YOURS', `${task.id} is not yours to judge`)
+      return refuse('NOT_YOURS', `You are not the judge of ${task.id}`)
     case 'addressee':
     case 'engine':
       return undefined
   }
 }
 
-/** Who has the word on its claims: an agent, or the service for a model. */
+/** The service speaks for a model. */
 function judgeOf({ judge }: Task): string | undefined {
   return judge?.kind === 'model' ? ORCHESTRATOR : judge?.name
 }
 
-/** Versions, keys, timers and the work outside follow from the task before and after: no step can forget one. */
-function conclude(view: View, after: Task, effects: readonly StoreEffect[]): Stepped {
+/** Derives version, keys, timers and outside effects from the task before and after, so no handler can forget one. */
+function conclude(view: TaskView, after: Task, effects: readonly TaskStoreEffect[]): ReducedTask {
   const before = view.task
   if (!isLegal(before, after))
     throw new Error(`${before.id} cannot go from ${before.state} to ${after.state}`)
-  const all = [...effects, ...timerEffects(before, after), ...tellRelatives(view, after)]
-  if (all.length === 0 && !isChanged(before, after)) return { ok: true, task: before, effects: [] }
-  const task = { ...after, version: before.version + 1 }
-  const keyed: Effect[] = all.map((effect, index) => ({
+  const all = [...effects, ...timerEffects(before, after), ...notifyRelatives(view, after)]
+  if (all.length === 0 && !isChanged(before, after)) return { ok: true, state: before, effects: [] }
+  const state = { ...after, version: before.version + 1 }
+  const keyed: TaskEffect[] = all.map((effect, index) => ({
     ...effect,
-    key: `${task.id}@${task.version}/${index}`,
+    key: `${state.id}@${state.version}/${index}`,
   }))
   const known = pendingEffects(before)
-  const outside = pendingEffects(task).filter(({ key }) => !known.some((one) => one.key === key))
-  return { ok: true, task, effects: [...keyed, ...outside] }
+  const outside = pendingEffects(state).filter(({ key }) => !known.some((one) => one.key === key))
+  return { ok: true, state, effects: [...keyed, ...outside] }
 }
 
-function timerEffects(before: Task, after: Task): StoreEffect[] {
-  const effects: StoreEffect[] = []
+function timerEffects(before: Task, after: Task): TaskStoreEffect[] {
+  const effects: TaskStoreEffect[] = []
   for (const kind of TASK_TIMERS) {
     const at = timerOf(after, kind)
     if (at === timerOf(before, kind)) continue

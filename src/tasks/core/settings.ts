@@ -1,37 +1,35 @@
 import type { Judge } from '../task.ts'
 
 export interface BreakerSettings {
-  /** Failures in a row after which nothing more is delegated to the agent. */
+  /** Consecutive failures that open the circuit. */
   failures: number
   pauseMs: number
 }
 
 export interface TaskSettings {
-  /** Until the runtime has taken a delegation (S2.10, C8). */
+  /** Time for the runtime to take a delegation (S2.10, C8). */
   ackMs: number
-  /** From there until the worker begins; it may be busy with another task. The task's own time runs from then on. */
+  /** Time from there until the worker starts, because it may be busy with another task. The task's own timeout starts then. */
   startMs: number
-  /** Until an agent has answered a query, or decided on a child that needs help. */
+  /** Time for an agent to answer a query, or to decide about a child that needs help. */
   waitMs: number
-  /** The same for a person. Null: as long as it takes. */
+  /** The same for a person. Null: no limit. */
   personMs: number | null
-  /** All the checks of a claim; each has a time of its own. */
+  /** For all checks of a claim together, on top of each check's own timeout. */
   checksMs: number
-  /** A judgement: by a model, by an agent that may be at work on something else. */
+  /** Time for a judgement. An agent may be busy with something else first. */
   judgeMs: Readonly<Record<Judge['kind'], number>>
-  /** A worker that is woken with its time almost used up gets at least this. */
+  /** Least working time of a worker that is woken with its timeout almost used up. */
   graceMs: number
   maxReminders: number
   maxDepth: number
-  /** Limits per task against loops without an end (S2.1, ask 12): delegations, questions and reports, follow-ups. */
+  /** Limits per task against endless loops (S2.1, ask 12). Questions include reports. */
   maxDelegations: number
   maxQuestions: number
   maxFollowUps: number
   maxExtensionSeconds: number
   breaker: BreakerSettings
 }
-
-export const DEFAULT_TIMEOUT_MS = 300_000
 
 export const DEFAULT_TASK_SETTINGS: TaskSettings = {
   ackMs: 30_000,

@@ -1,14 +1,14 @@
-import type { TaskEvent, TaskState } from '../task.ts'
+import type { TaskState, TaskTransition } from '../task.ts'
 
-/** Every state can end in every way; a person or the clock may come at any time. */
+/** Every open state can end in every way, because a person or a timer may end a task at any time. */
 const ENDINGS = { complete: 'completed', fail: 'failed', cancel: 'cancelled', skip: 'skipped' } as const
 
 /**
- * The state machine of C6. Ends have no way out. A retry is not in it: it is a new attempt, which begins at `pending`
+ * The state machine of C6. End states have no transitions. A retry isn't one either: a new attempt starts at `pending`
  * with a higher attempt number (`isLegal`).
  */
-export const NEXT: Record<TaskState, Partial<Record<TaskEvent, TaskState>>> = {
-  // The worker's own words may overtake the runtime's receipt: hence `execute`.
+export const TRANSITIONS: Record<TaskState, Partial<Record<TaskTransition, TaskState>>> = {
+  // `execute`: a command of the worker may overtake the runtime's receipt.
   pending: { start: 'analyzing', execute: 'executing', block: 'blocked', ...ENDINGS },
   analyzing: { execute: 'executing', block: 'blocked', ...ENDINGS },
   executing: {
@@ -51,7 +51,7 @@ export const NEXT: Record<TaskState, Partial<Record<TaskEvent, TaskState>>> = {
     block: 'blocked',
     ...ENDINGS,
   },
-  // Released, it stands where it would be without the hold.
+  // A release restores the state that the task would have without the hold.
   blocked: {
     queue: 'pending',
     start: 'analyzing',
@@ -68,12 +68,12 @@ export const NEXT: Record<TaskState, Partial<Record<TaskEvent, TaskState>>> = {
   skipped: {},
 }
 
-export function next(state: TaskState, event: TaskEvent): TaskState | undefined {
-  return NEXT[state][event]
+export function next(state: TaskState, transition: TaskTransition): TaskState | undefined {
+  return TRANSITIONS[state][transition]
 }
 
-/** The edge that leads to a state; each state is reached by one kind of edge. */
-export const EVENT_TO: Record<TaskState, TaskEvent> = {
+/** Each state is reached by one transition. */
+export const TRANSITION_TO: Record<TaskState, TaskTransition> = {
   pending: 'queue',
   analyzing: 'start',
   executing: 'execute',
@@ -88,58 +88,19 @@ export const EVENT_TO: Record<TaskState, TaskEvent> = {
   skipped: 'skip',
 }
 
-interface Standing {
+interface StateAndAttempt {
   state: TaskState
   attempt: number
 }
 
-/** Several edges may be taken in one step (a report from `pending`); the end of the way must be reachable at once or over `executing`. */
-export function isLegal(before: Standing, after: Standing): boolean {
+/** One event may take two transitions (a report from `pending`): directly, or by way of `executing`. */
+export function isLegal(before: StateAndAttempt, after: StateAndAttempt): boolean {
   if (before.state === after.state) return after.attempt >= before.attempt
   if (after.attempt > before.attempt) {
-    return Object.keys(NEXT[before.state]).length > 0 && ['pending', 'blocked'].includes(after.state)
+    return Object.keys(TRANSITIONS[before.state]).length > 0 && ['pending', 'blocked'].includes(after.state)
   }
-  const event = EVENT_TO[after.state]
-  const over = next(before.state, 'execute')
-  return next(before.state, event) !== undefined || (over !== undefined && next(over, event) !== undefined)
-}
-
-export const SEED_STATES = [
-  'idle',
-  'analyzing',
-  'executing',
-  'waiting_for_child',
-  'waiting_for_parent',
-  'waiting_for_user',
-  'completed',
-  'error',
-] as const
-/** The words of S2.8. */
-export type SeedState = (typeof SEED_STATES)[number]
-
-/** The seed has fewer words: what it can't say becomes the nearest that promises no more. */
-export const SEED_OF: Record<TaskState, SeedState> = {
-  pending: 'idle',
-  analyzing: 'analyzing',
-  executing: 'executing',
-  waiting_child: 'waiting_for_child',
-  waiting_parent: 'waiting_for_parent',
-  waiting_user: 'waiting_for_user',
-  waiting_approval: 'waiting_for_user',
-  blocked: 'idle',
-  completed: 'completed',
-  failed: 'error',
-  cancelled: 'error',
-  skipped: 'error',
-}
-
-export const STATE_OF_SEED: Record<SeedState, TaskState> = {
-  idle: 'pending',
-  analyzing: 'analyzing',
-  executing: 'executing',
-  waiting_for_child: 'waiting_child',
-  waiting_for_parent: 'waiting_parent',
-  waiting_for_user: 'waiting_user',
-  completed: 'completed',
-  error: 'failed',
+  const transition = TRANSITION_TO[after.state]
+  const executing = next(before.state, 'execute')
+  const isTwoSteps = executing !== undefined && next(executing, transition) !== undefined
+  return isTwoSteps || next(before.state, transition) !== undefined
 }

@@ -1,22 +1,16 @@
 import { OPERATOR } from '../../base/agent.ts'
 import { isEnd, type Task, type TaskState } from '../task.ts'
 
-/** What is asked about a task's place among others. */
-export type Kin = Pick<Task, 'id' | 'parent' | 'agent' | 'delegator' | 'state'>
-
-/** Who works on whose behalf, from the top down to the one who delegates now. */
-export function chainOf(
-  ancestors: readonly Pick<Task, 'agent' | 'delegator'>[],
-  delegator: string,
-): string[] {
+/** The agents that work on each other's behalf, from the root's delegator down to the one that delegates now. */
+function chainOf(ancestors: readonly Pick<Task, 'agent' | 'delegator'>[], delegator: string): string[] {
   const top = ancestors[0]?.delegator ?? delegator
   const agents = ancestors.map(({ agent }) => agent)
   return top === OPERATOR ? agents : [top, ...agents]
 }
 
 /**
- * The circle that a delegation to `agent` would close, or undefined. An agent that works on an ancestor waits, through
- * others, for itself. `ancestors` from the root down to the delegator's own task.
+ * Returns the cycle that a delegation to `agent` would close: an agent that works on an ancestor would wait for itself.
+ * `ancestors` run from the root down to the delegator's own task.
  */
 export function findCycle(
   ancestors: readonly Pick<Task, 'agent' | 'delegator'>[],
@@ -28,7 +22,7 @@ export function findCycle(
   return from < 0 ? undefined : [...chain.slice(from), agent]
 }
 
-/** Root first, then level by level. */
+/** All tasks below `root`, level by level. */
 export function descendantsOf<T extends Pick<Task, 'id' | 'parent'>>(tasks: readonly T[], root: string): T[] {
   const childrenOf = Map.groupBy(tasks, ({ parent }) => parent)
   const found: T[] = []
@@ -45,12 +39,12 @@ export type Child = Pick<
   'id' | 'agent' | 'state' | 'requiresResponse' | 'result' | 'reason' | 'delegations'
 >
 
-/** Its parent has nothing to do but wait for it. A child that waits for its parent is not in motion. */
-export function isInMotion(child: Pick<Child, 'state' | 'requiresResponse'>): boolean {
+/** Whether the parent can only wait for this child. A child that waits for its parent doesn't count. */
+export function isAwaited(child: Pick<Child, 'state' | 'requiresResponse'>): boolean {
   return child.requiresResponse && !isEnd(child.state) && child.state !== 'waiting_parent'
 }
 
-/** Have all children of this turn ended, so that the parent is to be woken? */
+/** Whether all awaited children have ended, so the parent is woken. */
 export function allEnded(
   awaiting: readonly string[],
   children: readonly { id: string; state: TaskState }[],

@@ -1,10 +1,10 @@
-import type { TaskEvent } from '../../api/contract.ts'
+import type { TaskStreamEvent } from '../../api/contract.ts'
 import type { ReadEntry } from '../../audit/store.ts'
 import { HUMAN_REQUEST_STATES } from '../../people/human-request.ts'
 import type { Task } from '../task.ts'
 
 /** What an audit entry about the tree of that root says to its readers. The entry's data was written by the engine. */
-export function taskEventOf(entry: ReadEntry, root: string): TaskEvent {
+export function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
   const { seq, at, actor, subject, type } = entry
   const data = (entry.data ?? {}) as Data
   const about = { seq, at, task_id: data.task_id ?? root }
@@ -80,7 +80,7 @@ export function taskEventOf(entry: ReadEntry, root: string): TaskEvent {
 
 const VERDICTS = HUMAN_REQUEST_STATES.filter((state) => state !== 'open')
 
-type EventOf<T extends TaskEvent['type']> = Extract<TaskEvent, { type: T }>
+type EventOf<T extends TaskStreamEvent['type']> = Extract<TaskStreamEvent, { type: T }>
 type MessageEvent = EventOf<'message'>
 type AskedEvent = EventOf<'asked'>
 

@@ -1,4 +1,4 @@
-import type { TaskEvent } from '../../api/contract.ts'
+import type { TaskStreamEvent } from '../../api/contract.ts'
 import type { RouteHandler } from '../../api/http/call.ts'
 import { readableParties } from '../../api/http/permission.ts'
 import { readTree } from '../../audit/store.ts'
@@ -20,7 +20,7 @@ export const traceTask: RouteHandler<'trace'> = async (desk, call) => {
   const branch = await openBranch(store, top)
   const parties = readableParties(team(), call)
   const { limit } = call.query
-  const steps: TaskEvent[] = []
+  const steps: TaskStreamEvent[] = []
   let isMore = false
   for (let after = 0; !isMore; ) {
     const page = await readTree(store, root, { after, limit: PAGE })

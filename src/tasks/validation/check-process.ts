@@ -1,47 +1,47 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { stripVTControlCharacters } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { inheritedEnvironment } from '../../runtimes/environment.ts'
 import { endProcesses, processStartedAt, SESSION_MARK } from '../../runtimes/processes.ts'
-import { createBoundedOutput } from './bounded-output.ts'
 
 export interface CheckOrder {
   /** For the shell. */
   command: string
   cwd: string
   timeoutMs: number
-  /** What the service was started with. */
+  /** The service's own environment. */
   environment: Readonly<NodeJS.ProcessEnv>
-  /** Of everything that it starts, so that nothing of it is left. */
+  /** Marks all processes of the check, so all of them can be ended. */
   mark: string
 }
 
-export interface Ran {
-  /** Null when it did not end by itself. */
+export interface CheckRun {
+  /** Null if the command was stopped. */
   exitCode: number | null
   output: string
-  /** Why it was ended, or could not be run. */
+  /** Why the command was stopped, or could not start. */
   stopped: string | undefined
   ms: number
 }
 
 const HEAD_BYTES = 2000
 const TAIL_BYTES = 4000
-/** Between asking and killing. */
+/** Between SIGTERM and SIGKILL. */
 const GRACE_MS = 1000
 const FLUSH_MS = 1000
 
-/** Runs a command in a group of its own. When it resolves, nothing that it started is left. */
-export async function runProcess(order: CheckOrder, clock: Clock, signal: AbortSignal): Promise<Ran> {
+/** Runs a command in a process group of its own, and resolves when no process of it is left. */
+export async function runCheck(order: CheckOrder, clock: Clock, signal: AbortSignal): Promise<CheckRun> {
   const { command, cwd, timeoutMs, environment, mark } = order
   const began = clock.now()
   const took = () => clock.now() - began
-  if (signal.aborted) return { exitCode: null, output: '', stopped: 'it was broken off', ms: 0 }
+  if (signal.aborted) return { exitCode: null, output: '', stopped: 'it was cancelled', ms: 0 }
   const child = spawn('/bin/sh', ['-c', command], {
     cwd,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A check speaks in nobody's name: no token is among it.
+    // Without any agent's token, because a check acts for no agent.
     env: { ...inheritedEnvironment(environment), TERM: 'dumb', [SESSION_MARK]: mark },
   })
   const output = createBoundedOutput(HEAD_BYTES, TAIL_BYTES)
@@ -68,19 +68,57 @@ export async function runProcess(order: CheckOrder, clock: Clock, signal: AbortS
     endAll().catch(() => resolve(null))
   }
   const cancelTimeout = clock.after(timeoutMs, () => stop(`not done after ${timeoutMs / 1000} s`))
-  const aborted = () => stop('it was broken off')
+  const aborted = () => stop('it was cancelled')
   signal.addEventListener('abort', aborted, { once: true })
   if (signal.aborted) aborted()
   const exitCode = await exited
   cancelTimeout()
   signal.removeEventListener('abort', aborted)
-  // What cannot be ended does not change what the check has found.
+  // A leftover process that cannot be ended doesn't change the result.
   await endAll().catch(() => {})
   await Promise.race([closed, flushed()])
   return { exitCode: stopped === undefined ? exitCode : null, output: output.text(), stopped, ms: took() }
 }
 
-/** Real time: whoever still holds the output open knows no other. */
+/** In real time even under a test clock, because a foreign process may hold the output open. */
 function flushed(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref())
+}
+
+/** Keeps only the beginning and the end of a process's output. */
+function createBoundedOutput(headBytes: number, tailBytes: number) {
+  let head = Buffer.alloc(0)
+  let tail = Buffer.alloc(0)
+  let dropped = 0
+
+  return {
+    push(piece: Buffer) {
+      const room = headBytes - head.length
+      if (room > 0) head = Buffer.concat([head, piece.subarray(0, room)])
+      if (piece.length <= room) return
+      tail = Buffer.concat([tail, piece.subarray(Math.max(0, room))])
+      // Trimming only at twice the size avoids a copy for every piece.
+      if (tail.length <= 2 * tailBytes) return
+      dropped += tail.length - tailBytes
+      tail = tail.subarray(-tailBytes)
+    },
+    text(): string {
+      const surplus = Math.max(0, tail.length - tailBytes)
+      const left = dropped + surplus
+      if (left === 0) return printable(Buffer.concat([head, tail]).toString('utf8'))
+      const end = tail
+        .subarray(surplus)
+        .toString('utf8')
+        .replace(/^\ufffd+/, '')
+      const begin = head.toString('utf8').replace(/\ufffd+$/, '')
+      return `${printable(begin)}\n[… ${left} bytes left out …]\n${printable(end)}`
+    },
+  }
+}
+
+/** Removes control characters, because the text goes to messages, prompts and terminals. */
+function printable(text: string): string {
+  return stripVTControlCharacters(text)
+    .replace(/\r\n?/g, '\n')
+    .replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
 }

@@ -1,41 +1,42 @@
+/** Checks: shell commands that must succeed before a claim counts. Runs use them too. */
 import type { Config } from '../../config/config.ts'
 import type { CheckResult, Findings } from '../task.ts'
-import type { Ran } from './check-process.ts'
+import type { CheckRun } from './check-process.ts'
 
 export interface Check {
   name: string
-  /** For the shell: from orc.yaml, or of a delegator that has the permission. */
+  /** A shell command from orc.yaml, or of a delegator with the permission. */
   command: string
   timeoutMs: number
 }
 
-const DECLARED = 'sh: '
-/** What a command that a delegator declared itself may take. */
+/** Marks a command among check names; no name can contain it. */
+const DECLARED_PREFIX = 'sh: '
 const DECLARED_CHECK_MS = 5 * 60_000
 
-/** A check that is a command itself stands among the names with a mark that no name can have. */
+/** A check that the delegator declared as a command. */
 export function declaredCheck(command: string): string {
-  return `${DECLARED}${command}`
+  return `${DECLARED_PREFIX}${command}`
 }
 
-/** Undefined for the name of a check that orc.yaml does not have any more. */
+/** Undefined if orc.yaml no longer has a check of that name. */
 export function findCheck({ tasks }: Config, check: string): Check | undefined {
-  if (check.startsWith(DECLARED)) {
-    const command = check.slice(DECLARED.length)
+  if (check.startsWith(DECLARED_PREFIX)) {
+    const command = check.slice(DECLARED_PREFIX.length)
     return { name: command, command, timeoutMs: DECLARED_CHECK_MS }
   }
   return Object.hasOwn(tasks.checks, check) ? { name: check, ...tasks.checks[check]! } : undefined
 }
 
-/** How long all of them may take, one after the other. */
+/** The sum of their timeouts, because they run one after the other. */
 export function longestRun(config: Config, checks: readonly string[]): number {
   return checks.reduce((sum, check) => sum + (findCheck(config, check)?.timeoutMs ?? 0), 0)
 }
 
-/** Of a check that passed, as much as shows what it did. */
+/** Characters kept of a passed check's output. */
 const PASSED_OUTPUT = 1000
 
-export function resultOf(name: string, { exitCode, output, stopped, ms }: Ran): CheckResult {
+export function resultOf(name: string, { exitCode, output, stopped, ms }: CheckRun): CheckResult {
   const passed = stopped === undefined && exitCode === 0
   const why = stopped ?? `exit code ${exitCode ?? 'unknown: a signal ended it'}`
   const shown = passed && output.length > PASSED_OUTPUT ? `…${output.slice(-PASSED_OUTPUT)}` : output
@@ -44,8 +45,8 @@ export function resultOf(name: string, { exitCode, output, stopped, ms }: Ran): 
 
 /** For the worker, the judge and people. */
 export function findingsText({ checks, commit, dirty }: Findings): string {
-  const place = commit === undefined ? [] : [`at commit ${commit}${dirty ? ', not all committed' : ''}`]
-  return [...place, ...checks.map(resultText)].join('\n')
+  const version = commit === undefined ? [] : [`at commit ${commit}${dirty ? ', not all committed' : ''}`]
+  return [...version, ...checks.map(resultText)].join('\n')
 }
 
 function resultText({ name, passed, why, output }: CheckResult): string {

@@ -6,13 +6,13 @@ import type { Log } from '../../base/log.ts'
 import type { Team } from '../../commands/team.ts'
 import { endProcesses, readProcesses } from '../../runtimes/processes.ts'
 import type { Store } from '../../store/store.ts'
-import type { Happening } from '../core/event.ts'
+import type { TaskEvent } from '../core/event.ts'
 import { findTask } from '../store/tasks.ts'
 import type { CheckResult, Findings } from '../task.ts'
-import { runProcess } from './check-process.ts'
+import { runCheck } from './check-process.ts'
 import { type Check, findCheck, findingsText, resultOf } from './checks.ts'
 
-export interface CheckingOptions {
+export interface CheckRunnerOptions {
   store: Store
   clock: Clock
   log: Log
@@ -20,7 +20,7 @@ export interface CheckingOptions {
   environment: Readonly<NodeJS.ProcessEnv>
 }
 
-export interface Order {
+export interface ClaimChecks {
   task: string
   claim: number
   checks: readonly string[]
@@ -28,59 +28,59 @@ export interface Order {
 
 const GIT_MS = 10_000
 
-/** Runs the checks of claims in the folders of their workers. */
-export function createChecking({ store, clock, log, team, environment }: CheckingOptions) {
-  // Several suites at once on one machine only make each other late.
+/** Runs the checks of claims in the folders of their workers, one claim per folder at a time. */
+export function createCheckRunner({ store, clock, log, team, environment }: CheckRunnerOptions) {
+  // More test suites in parallel would only slow each other down.
   const limiter = createKeyedLimiter(Math.max(1, Math.floor(availableParallelism() / 2)))
   const prefix = `check-${hash('sha256', team().config.stateFolder).slice(0, 12)}-`
-  let swept: Promise<void> | undefined
+  let leftoversEnded: Promise<void> | undefined
 
-  /** Each run has a mark of its own: the end of one that was broken off does not touch the next. */
+  /** A mark per run, so ending a cancelled run doesn't touch the next one. */
   const newMark = () => `${prefix}${randomBytes(6).toString('hex')}`
 
   const run = (check: Omit<Check, 'name'>, cwd: string, signal: AbortSignal) =>
-    runProcess({ ...check, cwd, environment, mark: newMark() }, clock, signal)
+    runCheck({ ...check, cwd, environment, mark: newMark() }, clock, signal)
 
-  /** A service that was killed leaves its checks running, in the folders that they are now run in again. */
-  async function sweep() {
+  /** Ends checks that a killed service left running, because the same checks will run again in the same folders. */
+  async function endLeftovers() {
     const marks = new Set((await readProcesses()).map(({ mark }) => mark))
     for (const mark of marks) {
       if (mark?.startsWith(prefix)) await endProcesses({ mark })
     }
   }
 
-  /** `begin`: its turn has come; says whether anybody still waits for it. Undefined where nobody does. */
+  /** `begin` is called when the checks leave the queue, and returns whether the claim still waits for them. */
   async function check(
-    { task: id, claim, checks: names }: Order,
+    { task: id, claim, checks: names }: ClaimChecks,
     begin: () => Promise<boolean>,
     signal: AbortSignal,
-  ): Promise<Happening | undefined> {
-    await swept
+  ): Promise<TaskEvent | undefined> {
+    await leftoversEnded
     const task = await findTask(store, id)
     const folder = team().config.agents.find(({ name }) => name === task?.agent)?.folder
     if (folder === undefined) {
-      return { type: 'validation_gave_up', claim, why: 'its worker is not in the team any more' }
+      return { type: 'validation_gave_up', claim, why: 'its worker is no longer in the team' }
     }
     return await limiter.run(folder, async () => {
       if (!(await begin())) return undefined
-      const place = await placeOf(folder, signal)
+      const version = await versionOf(folder, signal)
       const checks: CheckResult[] = []
       for (const name of names) {
         const known = findCheck(team().config, name)
         if (known === undefined) {
-          return { type: 'validation_gave_up', claim, why: `orc.yaml has no check "${name}" any more` }
+          return { type: 'validation_gave_up', claim, why: `orc.yaml no longer has a check "${name}"` }
         }
         checks.push(resultOf(known.name, await run(known, folder, signal)))
         if (!checks.at(-1)!.passed) break
       }
-      const findings: Findings = { checks, ...place }
+      const findings: Findings = { checks, ...version }
       const type = checks.every(({ passed }) => passed) ? 'checks_passed' : 'checks_failed'
       return { type, claim, evidence: findingsText(findings), findings }
     })
   }
 
-  /** What the checks look at, where that is a git repository. */
-  async function placeOf(folder: string, signal: AbortSignal): Promise<Pick<Findings, 'commit' | 'dirty'>> {
+  /** The checked commit, if the folder is a git repository. */
+  async function versionOf(folder: string, signal: AbortSignal): Promise<Pick<Findings, 'commit' | 'dirty'>> {
     const git = (words: string) => ({ command: `git --no-optional-locks ${words}`, timeoutMs: GIT_MS })
     const head = await run(git('rev-parse HEAD'), folder, signal)
     if (head.exitCode !== 0) return {}
@@ -91,11 +91,13 @@ export function createChecking({ store, clock, log, team, environment }: Checkin
 
   return {
     check,
-    /** Before the first check: ends what an earlier process of the service left running. */
+    /** Called before the first check. */
     begin() {
-      swept = sweep().catch((error: unknown) => log.error({ err: error }, 'old checks could not be ended'))
+      leftoversEnded = endLeftovers().catch((error: unknown) =>
+        log.error({ err: error }, 'checks of an earlier start could not be ended'),
+      )
     },
   }
 }
 
-export type Checking = ReturnType<typeof createChecking>
+export type CheckRunner = ReturnType<typeof createCheckRunner>

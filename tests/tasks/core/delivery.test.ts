@@ -58,7 +58,7 @@ describe('the way of a task to its worker', () => {
     const world = begin()
     world.say('task_1', STARTED)
     expect(world.task('task_1')).toMatchObject({ state: 'executing', acknowledgedAt: world.now })
-    expect(world.say('task_1', TAKEN)).toMatchObject({ ok: false, code: 'DUPLICATE' })
+    expect(world.say('task_1', TAKEN)).toMatchObject({ ok: false, refusal: { code: 'DUPLICATE' } })
   })
 
   it('does not retry a worker that cannot be had at all (C7)', () => {
@@ -138,7 +138,7 @@ describe('the deadline of a task', () => {
   it.each([0, -5, 1e9, Number.NaN])('is not moved by %s seconds', (seconds) => {
     const world = atWork()
     const ask = { type: 'extension_requested', by: 'ada', question: 'x', seconds, reason: 'slow' } as const
-    expect(world.say('task_1', ask)).toMatchObject({ ok: false, code: 'OUT_OF_RANGE' })
+    expect(world.say('task_1', ask)).toMatchObject({ ok: false, refusal: { code: 'OUT_OF_RANGE' } })
   })
 
   it('is the end of the last attempt, and a person is told (C7)', () => {
@@ -178,7 +178,10 @@ describe('what may be delegated', () => {
     const world = createWorld({ maxDepth: 2 })
     world.delegate({ agent: 'a' })
     world.delegate({ agent: 'b', under: 'task_1' })
-    expect(world.delegate({ agent: 'c', under: 'task_2' })).toMatchObject({ ok: false, code: 'TOO_DEEP' })
+    expect(world.delegate({ agent: 'c', under: 'task_2' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'TOO_DEEP' },
+    })
     expect(world.task('task_2').delegations).toBe(0)
   })
 
@@ -188,8 +191,8 @@ describe('what may be delegated', () => {
     world.delegate({ agent: 'b', under: 'task_1' })
     world.delegate({ agent: 'c', under: 'task_2' })
     const refused = world.delegate({ agent: 'a', under: 'task_3' })
-    expect(refused).toMatchObject({ ok: false, code: 'CYCLE' })
-    expect(refused).toMatchObject({ message: expect.stringContaining('a → b → c → a') })
+    expect(refused).toMatchObject({ ok: false, refusal: { code: 'CYCLE' } })
+    expect(refused).toMatchObject({ refusal: { message: expect.stringContaining('a → b → c → a') } })
   })
 
   it('is refused to an agent that fails all the time, until its circuit is tried again (ask 12)', () => {
@@ -197,11 +200,11 @@ describe('what may be delegated', () => {
     world.delegate({ agent: 'ada', maxAttempts: 1 })
     world.delegate({ agent: 'ada', maxAttempts: 1 })
     world.pass(30)
-    expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, code: 'CIRCUIT_OPEN' })
+    expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, refusal: { code: 'CIRCUIT_OPEN' } })
     expect(world.delegate({ agent: 'bob' })).toMatchObject({ state: 'pending' })
     world.pass(60)
     expect(world.delegate({ agent: 'ada' })).toMatchObject({ state: 'pending' })
-    expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, code: 'CIRCUIT_OPEN' })
+    expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, refusal: { code: 'CIRCUIT_OPEN' } })
   })
 
   it('waits with a retry until the circuit is tried again, and loses no attempt by that', () => {
@@ -213,7 +216,7 @@ describe('what may be delegated', () => {
     expect(world.task('task_1').attempt).toBe(2)
     expect(world.sends('delegate')).toHaveLength(2)
     const notes = world.effects.filter((effect) => effect.type === 'note').map(({ text }) => text)
-    expect(notes).toContain('ada failed too often of late: attempt 2 waits until it is tried again')
+    expect(notes).toContain('ada failed too often recently: attempt 2 waits until the agent is tried again')
   })
 
   it('does not count the time in which it is held as waiting for the circuit (S2.1)', () => {

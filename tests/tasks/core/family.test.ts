@@ -83,7 +83,10 @@ describe('a parent', () => {
     world.delegate({ agent: 'lead' })
     world.delegate({ agent: 'a', under: 'task_1' })
     world.delegate({ agent: 'b', under: 'task_1' })
-    expect(world.delegate({ agent: 'c', under: 'task_1' })).toMatchObject({ ok: false, code: 'TOO_MANY' })
+    expect(world.delegate({ agent: 'c', under: 'task_1' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'TOO_MANY' },
+    })
     expect(world.tasks.size).toBe(3)
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Happening, HappeningType } from '../../../src/tasks/core/event.ts'
+import type { TaskEvent, TaskEventType } from '../../../src/tasks/core/event.ts'
 import { isLegal } from '../../../src/tasks/core/transitions.ts'
 import { isEnd } from '../../../src/tasks/task.ts'
 import { createWorld, MODEL, REVIEWER } from './world.ts'
@@ -12,7 +12,7 @@ const claim = fc.nat(3)
 const flag = fc.boolean()
 
 /** One entry per kind of event: a new kind does not compile until it is fuzzed. */
-const FIELDS: { [T in HappeningType]: fc.Arbitrary<Omit<Extract<Happening, { type: T }>, 'type'>> } = {
+const FIELDS: { [T in TaskEventType]: fc.Arbitrary<Omit<Extract<TaskEvent, { type: T }>, 'type'>> } = {
   delegated: fc.record({}),
   acknowledged: fc.record({ by }),
   started: fc.record({ by }),
@@ -68,7 +68,7 @@ const FIELDS: { [T in HappeningType]: fc.Arbitrary<Omit<Extract<Happening, { typ
 }
 
 const event = fc.oneof(
-  ...Object.entries(FIELDS).map(([type, fields]) => fields.map((rest) => ({ ...rest, type }) as Happening)),
+  ...Object.entries(FIELDS).map(([type, fields]) => fields.map((rest) => ({ ...rest, type }) as TaskEvent)),
 )
 const ACTS = fc.array(
   fc.record({

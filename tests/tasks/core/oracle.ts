@@ -1,7 +1,7 @@
 /** What must hold after every transaction, worked out independently of the steps. */
 
-import { type Effect, timerOf } from '../../../src/tasks/core/effect.ts'
-import { isInMotion } from '../../../src/tasks/core/tree.ts'
+import { type TaskEffect, timerOf } from '../../../src/tasks/core/effect.ts'
+import { isAwaited } from '../../../src/tasks/core/tree.ts'
 import { isEnd, TASK_TIMERS, type Task } from '../../../src/tasks/task.ts'
 import type { World } from './world.ts'
 
@@ -19,7 +19,7 @@ export function createOracle(world: World) {
   }
   const add = (counts: Map<string, number>, id: string) => counts.set(id, (counts.get(id) ?? 0) + 1)
 
-  function see(effect: Effect) {
+  function see(effect: TaskEffect) {
     if ('task' in effect) touched.add(effect.task)
     if (effect.type === 'wake_parent') add(wakes, effect.task)
     if (effect.type === 'end') add(ends, effect.task)
@@ -34,7 +34,7 @@ export function createOracle(world: World) {
   function isWaitedOn(task: Task): boolean {
     if (task.held !== null || TASK_TIMERS.some((kind) => timerOf(task, kind) !== undefined)) return true
     if (task.questions.some(({ id, to }) => to === 'operator' && world.requests.has(id))) return true
-    return world.childrenOf(task.id).some(isInMotion)
+    return world.childrenOf(task.id).some(isAwaited)
   }
 
   function checkTask(task: Task) {

@@ -36,7 +36,7 @@ describe('a query', () => {
   it('goes to nobody else (C11)', () => {
     const world = begin()
     const refused = world.say('task_2', { ...QUERY, to: 'eve', requiresResponse: true })
-    expect(refused).toMatchObject({ ok: false, code: 'NOT_RELATED' })
+    expect(refused).toMatchObject({ ok: false, refusal: { code: 'NOT_RELATED' } })
   })
 
   it('that nobody answers lets the worker go on without (S2.1)', () => {
@@ -77,7 +77,9 @@ describe('a question to the user', () => {
     const world = begin()
     world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
     const blank = world.say('task_2', { type: 'user_answered', by: 'operator', question: 'q1', answer: ' ' })
-    expect(blank).toMatchObject({ code: 'BLANK_ANSWER', message: expect.stringContaining('From where?') })
+    expect(blank).toMatchObject({
+      refusal: { code: 'BLANK_ANSWER', message: expect.stringContaining('From where?') },
+    })
     expect(world.task('task_2').state).toBe('waiting_user')
   })
 
@@ -104,7 +106,7 @@ describe('an approval', () => {
     expect(world.task('task_2').state).toBe('waiting_approval')
     const decide = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict } as const
     world.say('task_2', decide)
-    expect(world.say('task_2', decide)).toMatchObject({ ok: false, code: 'QUESTION_CLOSED' })
+    expect(world.say('task_2', decide)).toMatchObject({ ok: false, refusal: { code: 'QUESTION_CLOSED' } })
     expect(world.effectsOf('perform')).toMatchObject([{ question: 'req_1', by: 'operator' }])
     expect(world.task('task_2').state).toBe('executing')
   })
@@ -126,7 +128,7 @@ describe('an approval', () => {
     const world = begin()
     world.say('task_2', APPROVAL)
     const decided = { type: 'approval_decided', by, question: 'req_1', verdict: 'approved' } as const
-    expect(world.say('task_2', decided)).toMatchObject({ ok: false, code: 'NOT_A_PERSON' })
+    expect(world.say('task_2', decided)).toMatchObject({ ok: false, refusal: { code: 'NOT_A_PERSON' } })
     expect(world.task('task_2').state).toBe('waiting_approval')
   })
 
@@ -143,7 +145,7 @@ describe('an approval', () => {
     world.say('task_2', APPROVAL)
     world.say('task_2', { type: 'cancelled', by: 'operator', reason: 'no' })
     const late = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict: 'approved' } as const
-    expect(world.say('task_2', late)).toMatchObject({ ok: false, code: 'TASK_ENDED' })
+    expect(world.say('task_2', late)).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
     expect(world.effectsOf('perform')).toHaveLength(0)
   })
 })
@@ -156,7 +158,10 @@ describe('a person', () => {
     expect(world.takeOutside()).toMatchObject([{ type: 'interrupt_agent', agent: 'ada' }])
     expect(world.task('task_2').state).toBe('waiting_user')
     const report = { type: 'reported', report: 'r1', status: 'completed', result: 'Done by hand' } as const
-    expect(world.say('task_2', { ...report, by: 'ada' })).toMatchObject({ ok: false, code: 'NOT_YOURS' })
+    expect(world.say('task_2', { ...report, by: 'ada' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'NOT_YOURS' },
+    })
     world.say('task_2', { ...report, by: 'operator' })
     expect(world.task('task_2')).toMatchObject({ state: 'completed', result: 'Done by hand' })
   })
@@ -175,7 +180,10 @@ describe('a person', () => {
     world.say('task_2', { type: 'held', by: 'operator', reason: 'stop --all' })
     expect(world.task('task_2').state).toBe('blocked')
     world.pass(5000)
-    expect(world.say('task_2', { type: 'deadline_passed' })).toMatchObject({ ok: false, code: 'STALE' })
+    expect(world.say('task_2', { type: 'deadline_passed' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'STALE' },
+    })
     expect(world.task('task_2').state).toBe('blocked')
     world.say('task_2', { type: 'released', by: 'operator' })
     world.pass(199)

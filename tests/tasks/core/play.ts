@@ -1,7 +1,7 @@
 /** A team at its worst, under a simulated clock: forgets, crashes, doubles, reorders, lies; people who come and go. */
 
-import type { Effect, Keyed, OutsideEffect } from '../../../src/tasks/core/effect.ts'
-import type { Happening } from '../../../src/tasks/core/event.ts'
+import type { TaskEffect, TaskOutsideEffect, WithKey } from '../../../src/tasks/core/effect.ts'
+import type { TaskEvent } from '../../../src/tasks/core/event.ts'
 import { isEnd, type Task } from '../../../src/tasks/task.ts'
 import { createOracle } from './oracle.ts'
 import { createWorld, MODEL, REVIEWER } from './world.ts'
@@ -58,13 +58,13 @@ export function play(seed: number, temper: Temper) {
   }
 
   /** One transaction: the event and all that follows in the store. Then, perhaps, a crash. */
-  function say(id: string, event: Happening, alsoStore: () => void = () => {}) {
+  function say(id: string, event: TaskEvent, alsoStore: () => void = () => {}) {
     oracle.touch(id)
     if (world.say(id, event).ok) alsoStore()
     afterCommit()
   }
 
-  function sayLater(seconds: number, id: string, event: Happening) {
+  function sayLater(seconds: number, id: string, event: TaskEvent) {
     const act = () => void say(id, event)
     later(seconds, act)
     if (dice.chance(temper.doubling)) later(seconds * 3, act)
@@ -80,7 +80,7 @@ export function play(seed: number, temper: Temper) {
     for (const effect of world.takeOutside()) carryOut(effect)
   }
 
-  function carryOut(effect: Keyed<OutsideEffect>) {
+  function carryOut(effect: WithKey<TaskOutsideEffect>) {
     if (carried.has(effect.key)) throw new Error(`${effect.key} was carried out twice`)
     carried.add(effect.key)
     const { task: id } = effect
@@ -93,7 +93,7 @@ export function play(seed: number, temper: Temper) {
     } else if (!dice.chance(temper.silence)) {
       const { claim } = effect
       const judged = effect.type === 'run_judge'
-      const results: Happening[] = judged
+      const results: TaskEvent[] = judged
         ? [
             { type: 'judged', by: 'orchestrator', claim, completed: true, reason: 'fine' },
             { type: 'judged', by: 'orchestrator', claim, completed: false, reason: 'half of it' },
@@ -115,7 +115,7 @@ export function play(seed: number, temper: Temper) {
       onRequest(effect.task, effect.question, effect.expiresAt)
   })
 
-  function onMail(effect: Extract<Effect, { type: 'send' | 'wake_parent' }>) {
+  function onMail(effect: Extract<TaskEffect, { type: 'send' | 'wake_parent' }>) {
     if (dice.chance(temper.garbage)) later(60, garbage)
     if (dice.chance(0.02)) later(200, () => stepIn(effect.task))
     if (effect.to === 'operator' || (effect.type === 'send' && !effect.wake)) return
@@ -213,7 +213,7 @@ export function play(seed: number, temper: Temper) {
     sayLater(
       30,
       id,
-      dice.pick<Happening>([
+      dice.pick<TaskEvent>([
         { type: 'query_answered', by, question, answer: dice.chance(0.9) ? 'The cheap one' : '  ' },
         { type: 'query_answered', by, question, answer: 'The cheap one' },
         { type: 'followed_up', by, text: 'Look again' },
@@ -232,7 +232,7 @@ export function play(seed: number, temper: Temper) {
       at: expiresAt!,
       act: () => {
         if (!world.requests.delete(question)) return
-        const expiry: Happening =
+        const expiry: TaskEvent =
           kindOf() === 'approval'
             ? { type: 'approval_decided', by: 'orchestrator', question, verdict: 'expired' }
             : { type: 'question_expired', question }
@@ -253,9 +253,9 @@ export function play(seed: number, temper: Temper) {
         world.requests.delete(question),
       )
     }
-    const event: Happening =
+    const event: TaskEvent =
       kind === 'takeover'
-        ? dice.pick<Happening>([
+        ? dice.pick<TaskEvent>([
             { type: 'reported', by, report: fresh('r'), status: 'completed', result: 'I did it' },
             { type: 'followed_up', by, text: 'You do it' },
           ])
@@ -283,7 +283,7 @@ export function play(seed: number, temper: Temper) {
     const by = dice.pick([...AGENTS, 'orchestrator'].filter((name) => name !== task.delegator))
     const question = dice.pick([...task.questions.map((open) => open.id), ...task.seen, 'q_0', id])
     const claim = dice.below(4)
-    const event = dice.pick<Happening>([
+    const event = dice.pick<TaskEvent>([
       { type: 'approval_decided', by, question, verdict: 'approved' },
       { type: 'approval_decided', by, question, verdict: 'modified' },
       { type: 'question_expired', question: 'q_0' },

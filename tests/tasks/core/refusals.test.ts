@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Happening } from '../../../src/tasks/core/event.ts'
+import type { TaskEvent } from '../../../src/tasks/core/event.ts'
 import { createWorld, type World } from './world.ts'
 
 /** lead has task_1; ada and bob work on task_2 and task_3 for it. */
@@ -17,14 +17,14 @@ function begin() {
 }
 
 /** Refused with that code, and nothing at all is done about it. */
-function expectRefusal(world: World, id: string, event: Happening, code: string) {
+function expectRefusal(world: World, id: string, event: TaskEvent, code: string) {
   const before = { task: world.task(id), effects: world.effects.length }
   const refused = world.say(id, event)
-  expect(refused).toMatchObject({ ok: false, code, message: expect.stringMatching(/./) })
+  expect(refused).toMatchObject({ ok: false, refusal: { code, message: expect.stringMatching(/./) } })
   expect({ task: world.task(id), effects: world.effects.length }).toEqual(before)
 }
 
-const report = (by: string, id = 'r1', status: 'completed' | 'partial' = 'completed'): Happening => ({
+const report = (by: string, id = 'r1', status: 'completed' | 'partial' = 'completed'): TaskEvent => ({
   type: 'reported',
   by,
   report: id,
@@ -33,7 +33,7 @@ const report = (by: string, id = 'r1', status: 'completed' | 'partial' = 'comple
 })
 
 describe('what comes from the wrong one', () => {
-  it.each<[string, Happening, string]>([
+  it.each<[string, TaskEvent, string]>([
     ["a report on another's task", report('bob'), 'NOT_YOURS'],
     ['a report by the parent', report('lead'), 'NOT_YOURS'],
     [
@@ -90,7 +90,7 @@ describe('what comes twice or late', () => {
     const world = begin()
     world.say('task_3', report('bob'))
     expect(world.task('task_3').state).toBe('completed')
-    const late: Happening[] = [
+    const late: TaskEvent[] = [
       report('bob', 'r2'),
       { type: 'followed_up', by: 'lead', text: 'more' },
       { type: 'cancelled', by: 'operator', reason: 'stop' },
@@ -102,7 +102,7 @@ describe('what comes twice or late', () => {
     for (const event of late) expectRefusal(world, 'task_3', event, 'TASK_ENDED')
   })
 
-  it.each<Happening>([
+  it.each<TaskEvent>([
     { type: 'ack_timed_out' },
     { type: 'retry_due' },
     { type: 'deadline_passed' },

@@ -125,7 +125,7 @@ describe('a report of completed', () => {
     world.say('task_2', { type: 'checks_failed', claim: 1, evidence: 'exit 1' })
     report(world, 'completed', 'r2')
     const late = world.say('task_2', { type: 'checks_passed', claim: 1, evidence: 'exit 0' })
-    expect(late).toMatchObject({ ok: false, code: 'STALE' })
+    expect(late).toMatchObject({ ok: false, refusal: { code: 'STALE' } })
     expect(world.task('task_2').state).toBe('executing')
   })
 })

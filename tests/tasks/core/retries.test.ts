@@ -26,7 +26,7 @@ describe('retries', () => {
   it('do not follow on what is unrecoverable (C7)', () => {
     expect(afterFailure({ attempt: 1, maxAttempts: 4, recoverable: false })).toEqual({
       retry: false,
-      why: 'trying again would not help',
+      why: 'retrying would not help',
     })
   })
 })

@@ -53,16 +53,19 @@ describe('an agent that judges', () => {
     expect(world.sends('follow_up')).toMatchObject([{ to: 'ada', text: expect.stringContaining('only two') }])
     report(world, 'Found three, really.')
     expect(reviews(world)).toHaveLength(2)
-    expect(world.say('task_1', judged(1, true))).toMatchObject({ ok: false, code: 'STALE' })
+    expect(world.say('task_1', judged(1, true))).toMatchObject({ ok: false, refusal: { code: 'STALE' } })
     expect(world.task('task_1').state).toBe('executing')
     world.say('task_1', judged(2, true))
     expect(world.task('task_1').state).toBe('completed')
-    expect(world.say('task_1', judged(2, true))).toMatchObject({ ok: false, code: 'TASK_ENDED' })
+    expect(world.say('task_1', judged(2, true))).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
   })
 
   it('is the only one to judge, but for a person: nobody else, not the worker, not the delegator', () => {
     for (const by of ['ada', 'lead', 'bob', 'orchestrator']) {
-      expect(claimed().say('task_1', judged(1, true, by))).toMatchObject({ ok: false, code: 'NOT_YOURS' })
+      expect(claimed().say('task_1', judged(1, true, by))).toMatchObject({
+        ok: false,
+        refusal: { code: 'NOT_YOURS' },
+      })
     }
     const world = claimed()
     expect(world.say('task_1', judged(1, true, 'operator')).ok).toBe(true)
@@ -77,7 +80,7 @@ describe('an agent that judges', () => {
     }
     expect(reviews(world)).toHaveLength(3)
     expect(reviews(world)[1]).toMatchObject({
-      text: expect.stringContaining('still waits for your judgement'),
+      text: expect.stringContaining('still needs your judgement'),
     })
     expect(world.task('task_1').state).toBe('waiting_parent')
     expect(world.task('task_1').evidence.at(-1)).toMatchObject({
@@ -118,10 +121,10 @@ describe('an agent that judges', () => {
   it('has nothing to say any more once a person has taken the task over, or ended it', () => {
     const taken = claimed()
     taken.say('task_1', { type: 'taken_over', by: 'operator' })
-    expect(taken.say('task_1', judged(1, true))).toMatchObject({ ok: false, code: 'STALE' })
+    expect(taken.say('task_1', judged(1, true))).toMatchObject({ ok: false, refusal: { code: 'STALE' } })
     const ended = claimed()
     ended.say('task_1', { type: 'cancelled', by: 'lead', reason: 'not needed' })
-    expect(ended.say('task_1', judged(1, true))).toMatchObject({ ok: false, code: 'TASK_ENDED' })
+    expect(ended.say('task_1', judged(1, true))).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
   })
 
   it('gets excerpts of what is too long for one message (C20)', () => {

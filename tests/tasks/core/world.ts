@@ -1,18 +1,18 @@
-/** The engine's part, in memory: stores what a step changes and carries out its effects, in one go, under a simulated clock. */
+/** The engine's part, in memory: stores the reduced task and carries out its effects under a simulated clock. */
 
 import { type Breaker, CLOSED, recordOutcome } from '../../../src/tasks/core/breaker.ts'
 import {
-  type Effect,
-  type Keyed,
-  type OutsideEffect,
   pendingEffects,
-  type StoreEffect,
+  type TaskEffect,
+  type TaskOutsideEffect,
+  type TaskStoreEffect,
+  type WithKey,
 } from '../../../src/tasks/core/effect.ts'
-import { type Happening, ON_DUE } from '../../../src/tasks/core/event.ts'
+import { ON_DUE, type TaskEvent } from '../../../src/tasks/core/event.ts'
 import { newTask, type TaskDraft } from '../../../src/tasks/core/new-task.ts'
-import { step } from '../../../src/tasks/core/reduce.ts'
+import { type ReducedTask, reduce } from '../../../src/tasks/core/reduce.ts'
+import type { Refused } from '../../../src/tasks/core/refusal.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../../../src/tasks/core/settings.ts'
-import type { Refusal, Stepped } from '../../../src/tasks/core/view.ts'
 import { isEnd, type Judge, type Task, type TaskState, type TaskTimer } from '../../../src/tasks/task.ts'
 
 /** `under`: the delegator's task. */
@@ -22,7 +22,7 @@ export type Delegation = Omit<Partial<TaskDraft>, 'parent'> & { agent: string; u
 export const MODEL: Judge = { kind: 'model', name: 'wise' }
 export const REVIEWER: Judge = { kind: 'agent', name: 'rev' }
 
-type OfType<T extends Effect['type']> = Extract<Effect, { type: T }>
+type OfType<T extends TaskEffect['type']> = Extract<TaskEffect, { type: T }>
 
 export function createWorld(given: Partial<TaskSettings> = {}) {
   const settings: TaskSettings = { ...DEFAULT_TASK_SETTINGS, ...given }
@@ -30,12 +30,12 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
   const timers = new Map<string, { task: string; kind: TaskTimer; at: number }>()
   const requests = new Map<string, { task: string; awaits: boolean; expiresAt: number | null }>()
   const breakers = new Map<string, Breaker>()
-  const effects: Effect[] = []
+  const effects: TaskEffect[] = []
   const keys = new Set<string>()
   const states = new Set<TaskState>()
-  let outside: Keyed<OutsideEffect>[] = []
+  let outside: WithKey<TaskOutsideEffect>[] = []
   let now = 1_000_000
-  let onEffect: (effect: Effect) => void = () => {}
+  let onEffect: (effect: TaskEffect) => void = () => {}
 
   const childrenOf = (id: string) => [...tasks.values()].filter(({ parent }) => parent === id)
 
@@ -53,25 +53,26 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
       children: childrenOf(task.id),
       ancestors: ancestorsOf(task),
       breaker: breakers.get(task.agent) ?? CLOSED,
+      settings,
     }
   }
 
-  function tell(task: Task, event: Happening): Stepped {
-    const stepped = step(viewOf(task), event, settings)
-    if (!stepped.ok) return stepped
-    tasks.set(stepped.task.id, stepped.task)
-    states.add(stepped.task.state)
-    for (const effect of stepped.effects) {
+  function tell(task: Task, event: TaskEvent): ReducedTask {
+    const reduced = reduce(viewOf(task), event)
+    if (!reduced.ok) return reduced
+    tasks.set(reduced.state.id, reduced.state)
+    states.add(reduced.state.state)
+    for (const effect of reduced.effects) {
       if (keys.has(effect.key)) throw new Error(`${effect.key} stands for two effects`)
       keys.add(effect.key)
       effects.push(effect)
       carryOut(effect)
       onEffect(effect)
     }
-    return stepped
+    return reduced
   }
 
-  function carryOut(effect: Keyed<StoreEffect> | Keyed<OutsideEffect>) {
+  function carryOut(effect: WithKey<TaskStoreEffect> | WithKey<TaskOutsideEffect>) {
     switch (effect.type) {
       case 'set_timer':
         timers.set(`${effect.task} ${effect.kind}`, effect)
@@ -91,7 +92,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
         breakers.set(agent, recordOutcome(breaker, outcome, now, settings.breaker))
         break
       }
-      case 'tell':
+      case 'dispatch':
         tell(tasks.get(effect.task)!, effect.event)
         break
       case 'start_agent':
@@ -105,13 +106,13 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
   let count = 0
 
   /** As the engine does it: the parent's consent first, then the child's; both are stored or neither. */
-  function delegate({ agent, delegator, under, ...more }: Delegation): Task | Refusal {
+  function delegate({ agent, delegator, under, ...more }: Delegation): Task | Refused {
     const id = `task_${count + 1}`
     const parent = under === undefined ? undefined : tasks.get(under)!
     const by = delegator ?? parent?.agent ?? 'operator'
     const given = { id, delegator: by, agent, text: `Do ${id}`, createdAt: now, ...more }
     const task = newTask(parent === undefined ? given : { ...given, parent })
-    const admitted = step(viewOf(task), { type: 'delegated' }, settings)
+    const admitted = reduce(viewOf(task), { type: 'delegated' })
     if (!admitted.ok) return admitted
     if (parent !== undefined) {
       const { requiresResponse } = task
@@ -149,12 +150,12 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
     set now(at: number) {
       now = Math.max(now, at)
     },
-    on(listen: (effect: Effect) => void) {
+    on(listen: (effect: TaskEffect) => void) {
       onEffect = listen
     },
     task: (id: string) => tasks.get(id)!,
     /** Says something about a task; returns what became of it. */
-    say: (id: string, event: Happening) => tell(tasks.get(id)!, event),
+    say: (id: string, event: TaskEvent) => tell(tasks.get(id)!, event),
     fireNext,
     /** Lets time pass; timers fire in their order. */
     pass(seconds: number) {
@@ -162,7 +163,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
       while (fireNext(until));
       now = until
     },
-    effectsOf: <T extends Effect['type']>(type: T) =>
+    effectsOf: <T extends TaskEffect['type']>(type: T) =>
       effects.filter((effect): effect is OfType<T> => effect.type === type),
     sends: (kind: string) => effects.filter((effect) => effect.type === 'send' && effect.kind === kind),
     takeOutside() {

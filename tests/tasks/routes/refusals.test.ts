@@ -152,7 +152,7 @@ describe('an answer', () => {
     expectClear(
       await say('Master', 'answer', { in_response_to: question, answer: 'No' }),
       409,
-      'needs no answer',
+      'no longer needs an answer',
     )
   })
 

@@ -92,7 +92,7 @@ describe('a report of completed', () => {
     expect(task.state).toBe('waiting_parent')
     expect(lastChecks(task)).toMatchObject({
       outcome: 'unavailable',
-      text: 'orc.yaml has no check "tests" any more',
+      text: 'orc.yaml no longer has a check "tests"',
     })
   })
 

@@ -268,7 +268,7 @@ describe('an agent that judges', () => {
     await team.ends('Reviewer', 'Looks good.')
     await team.ends('Reviewer', 'Yes, good.')
     expect(team.turns('Reviewer')).toBe(3)
-    expect(team.turn('Reviewer')).toContain('still waits for your judgement')
+    expect(team.turn('Reviewer')).toContain('still needs your judgement')
     await team.ends('Reviewer', 'I said it is good.')
     expect(team.turns('Reviewer')).toBe(3)
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
@@ -315,7 +315,7 @@ describe('an agent that judges', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
     expect(await last()).toMatchObject({
       outcome: 'unavailable',
-      text: 'Reviewer cannot judge it: it is not in the team any more',
+      text: 'Reviewer cannot judge it: it is no longer in the team',
     })
   })
 
@@ -337,7 +337,7 @@ describe('an agent that judges', () => {
     await report('One')
     team = await team.restarted()
     await team.rest('Master', 'Worker', 'Reviewer')
-    expect(team.turn('Reviewer')).toContain('still waits for your judgement')
+    expect(team.turn('Reviewer')).toContain('still needs your judgement')
     expect(await judge(1, true)).toMatchObject({ result: 'task_1 is completed' })
   })
 

@@ -25,7 +25,7 @@ describe('a delegation with a schema for its result (C22)', () => {
   it('tells the worker of it, takes what fits, and keeps that as evidence', async () => {
     await delegated()
     expect(team!.turn('Worker')).toContain(
-      `Report as result nothing but JSON that fits this schema:\n${JSON.stringify(FLIGHT)}`,
+      `As the result, report only JSON that fits this schema:\n${JSON.stringify(FLIGHT)}`,
     )
     await report('{"airline": "AZ", "price": 540}')
     expect(await team!.task('task_1')).toMatchObject({

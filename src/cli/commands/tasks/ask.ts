@@ -1,4 +1,4 @@
-import type { TaskEvent } from '../../../api/contract.ts'
+import type { TaskStreamEvent } from '../../../api/contract.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
 import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
@@ -100,7 +100,7 @@ async function readQuestion(words: readonly string[]): Promise<string> {
   return await readInput()
 }
 
-type AskEnd = Extract<TaskEvent, { type: 'end' }>
+type AskEnd = Extract<TaskStreamEvent, { type: 'end' }>
 
 async function watch({ location, json, option }: Invocation, task: string, leaving: AbortController) {
   const { signal } = leaving
@@ -144,7 +144,7 @@ async function noteHalt(client: Client) {
   if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
 }
 
-async function show(event: TaskEvent, task: string, answering: AnswerPrompt) {
+async function show(event: TaskStreamEvent, task: string, answering: AnswerPrompt) {
   if (event.type === 'asked' && event.awaits && (await answering.ask(event.request_id))) return
   if (event.type === 'verdict') answering.decided(event.request_id)
   const line = progressLine(event, task)

@@ -1,4 +1,4 @@
-import type { AnswerOf, TaskEvent } from '../../../api/contract.ts'
+import type { AnswerOf, TaskStreamEvent } from '../../../api/contract.ts'
 import { OPERATOR } from '../../../base/agent.ts'
 import { brief, saidBrief } from './task-event-text.ts'
 
@@ -27,7 +27,7 @@ const DOTTED: ReadonlySet<string> = new Set([
   'cancelled',
 ])
 
-function lineOf(step: TaskEvent, idOf: (name: string) => string): string | undefined {
+function lineOf(step: TaskStreamEvent, idOf: (name: string) => string): string | undefined {
   const note = (over: string, text: string) => `Note over ${idOf(over)}: ${label(text)}`
   switch (step.type) {
     case 'selected':
@@ -61,7 +61,7 @@ function lineOf(step: TaskEvent, idOf: (name: string) => string): string | undef
 const ENDS: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'skipped', 'blocked'])
 
 /** Ends and new attempts; that somebody waits shows in the messages. */
-export function isTold({ state, attempt, text }: Extract<TaskEvent, { type: 'state' }>): boolean {
+export function isTold({ state, attempt, text }: Extract<TaskStreamEvent, { type: 'state' }>): boolean {
   return ENDS.has(state) || (attempt > 1 && text.includes(', attempt '))
 }
 

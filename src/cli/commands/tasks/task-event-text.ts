@@ -1,4 +1,4 @@
-import type { TaskEvent } from '../../../api/contract.ts'
+import type { TaskStreamEvent } from '../../../api/contract.ts'
 import { OPERATOR } from '../../../base/agent.ts'
 import { counted } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
@@ -12,7 +12,7 @@ export function brief(text: string, length = SHOWN): string {
 }
 
 /** What a person who waits for an answer wants to see of an event, or nothing of it. For standard error. */
-export function progressLine(event: TaskEvent, root: string): string | undefined {
+export function progressLine(event: TaskStreamEvent, root: string): string | undefined {
   const about = event.task_id === root ? '' : paint('dim', `${event.task_id}  `, 'err')
   switch (event.type) {
     case 'selected':
@@ -45,20 +45,20 @@ export function progressLine(event: TaskEvent, root: string): string | undefined
 }
 
 /** For whoever waits for an answer: why nothing moves, and what to do about it. */
-function haltText({ over, text }: TaskEventOf<'halt'>): string {
+function haltText({ over, text }: TaskStreamEventOf<'halt'>): string {
   const words = over ? `${brief(text)}.` : `Everything is halted; \`orc go\` resumes it. ${brief(text)}.`
   return paint('yellow', words, 'err')
 }
 
 /** What was said in a message, without the context that goes along with a delegation. */
-export function saidBrief({ text }: TaskEventOf<'message'>): string {
+export function saidBrief({ text }: TaskStreamEventOf<'message'>): string {
   return brief(text.split('\n\nContext:\n', 1)[0]!)
 }
 
 /** A person's answer is a verdict, and then a message with the same words: one of them tells it. */
-export function createEchoes(): (event: TaskEvent) => boolean {
+export function createEchoes(): (event: TaskStreamEvent) => boolean {
   const verdicts = new Map<string, string>()
-  const placeOf = ({ task_id }: TaskEvent, to: string) => `${task_id} ${to}`
+  const placeOf = ({ task_id }: TaskStreamEvent, to: string) => `${task_id} ${to}`
   return (event) => {
     if (event.type === 'verdict' && event.to !== undefined) verdicts.set(placeOf(event, event.to), event.text)
     if (event.type !== 'message' || event.kind !== 'answer' || event.from !== OPERATOR) return false
@@ -69,9 +69,9 @@ export function createEchoes(): (event: TaskEvent) => boolean {
   }
 }
 
-type TaskEventOf<T extends TaskEvent['type']> = Extract<TaskEvent, { type: T }>
+type TaskStreamEventOf<T extends TaskStreamEvent['type']> = Extract<TaskStreamEvent, { type: T }>
 
-function chosenText({ agent, chosen, why, by, unknown, root_why }: TaskEventOf<'selected'>): string {
+function chosenText({ agent, chosen, why, by, unknown, root_why }: TaskStreamEventOf<'selected'>): string {
   const how = by === 'model' ? 'by the model' : 'by words'
   const lines = [
     ...(root_why === undefined ? [] : [`  ${agent} answers: ${brief(root_why, 200)}`]),
@@ -85,7 +85,10 @@ function chosenText({ agent, chosen, why, by, unknown, root_why }: TaskEventOf<'
 }
 
 /** Only the steps that tell something new: that somebody waits shows in what they wait for. */
-function stateText({ agent, state, attempt, text }: TaskEventOf<'state'>, about: string): string | undefined {
+function stateText(
+  { agent, state, attempt, text }: TaskStreamEventOf<'state'>,
+  about: string,
+): string | undefined {
   const why = brief(text.replace(/^\S+ is \w+(, attempt \d+ of \d+)?(: )?/, ''), 160)
   switch (state) {
     case 'analyzing':
@@ -110,7 +113,7 @@ function stateText({ agent, state, attempt, text }: TaskEventOf<'state'>, about:
 const TOLD: ReadonlySet<string> = new Set(['delegate', 'children_ended', 'failed', 'cancelled'])
 
 /** What goes to the person is the answer itself. */
-function messageText(event: TaskEventOf<'message'>, about: string): string | undefined {
+function messageText(event: TaskStreamEventOf<'message'>, about: string): string | undefined {
   const { kind, from, to } = event
   if (TOLD.has(kind) || to === OPERATOR) return undefined
   if (kind === 'reminder') return `  ${about}${paint('yellow', `${to} is reminded to report`, 'err')}`

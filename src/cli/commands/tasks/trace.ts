@@ -1,4 +1,4 @@
-import type { AnswerOf, TaskEvent } from '../../../api/contract.ts'
+import type { AnswerOf, TaskStreamEvent } from '../../../api/contract.ts'
 import { OPERATOR } from '../../../base/agent.ts'
 import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
@@ -62,7 +62,7 @@ interface TraceRow {
   cells: readonly [way: string, what: string, task: string, text: string]
 }
 
-function rowOf(step: TaskEvent): TraceRow[] | undefined {
+function rowOf(step: TaskStreamEvent): TraceRow[] | undefined {
   const { at, task_id } = step
   const row = (way: string, what: string, text: string): TraceRow[] => [
     { at, cells: [way, what, task_id, text] },
@@ -113,7 +113,7 @@ function deliveryText({
   message_id,
   delivery,
   attempts = 1,
-}: Extract<TaskEvent, { type: 'message' }>): string {
+}: Extract<TaskStreamEvent, { type: 'message' }>): string {
   const how = [
     message_id,
     ...(delivery === undefined || delivery === 'read' ? [] : [delivery]),

@@ -1,7 +1,7 @@
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { TaskEvent } from '../../../../src/api/contract.ts'
+import type { TaskStreamEvent } from '../../../../src/api/contract.ts'
 import { type ModelServer, startModelServer } from '../../../fakes/model-server/model-server.ts'
 import type { ModelRequest, Play } from '../../../fakes/model-server/play.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
@@ -99,7 +99,7 @@ describe('orc ask (S2.9)', () => {
     expect(ran).toMatchObject({ code: 0, out: 'The sum is 5.\n' })
     const again = await team.orc('ask --resume task_1')
     expect(again).toMatchObject({ code: 0, out: 'The sum is 5.\n', err: '' })
-    const whole = (await team.orc('ask --resume task_1 --json')).json() as TaskEvent[]
+    const whole = (await team.orc('ask --resume task_1 --json')).json() as TaskStreamEvent[]
     expect(whole[0]).toMatchObject({ type: 'delegated', task_id: 'task_1' })
     expect(whole.at(-1)).toMatchObject({ type: 'end', state: 'completed', result: 'The sum is 5.' })
     const flow = await team.orc('trace task_1')
@@ -167,7 +167,7 @@ describe('orc ask (S2.9)', () => {
     asking.child.kill('SIGINT')
     const left = await asking.ended
     expect(left).toMatchObject({ code: 130, out: '' })
-    expect(left.err).toContain('The team is being asked all the same')
+    expect(left.err).toContain('The team still got the question')
     const again = await team.orc('ask --idempotency-key left What-is-it?')
     expect(again).toMatchObject({ code: 0, out: 'asked once\n' })
     expect((await team.orc('tasks --all --json')).json()).toHaveLength(1)
@@ -215,7 +215,7 @@ describe('orc ask (S2.9)', () => {
     expect(await asking.ended).toMatchObject({ code: 0, out: 'This.\n' })
     await team.orc('stop --all --reason "a later one"')
     await team.orc('go')
-    const events = (await team.orc('ask --resume task_1 --json')).json() as TaskEvent[]
+    const events = (await team.orc('ask --resume task_1 --json')).json() as TaskStreamEvent[]
     const halts = events.filter((event) => event.type === 'halt')
     expect(halts.map(({ over }) => over)).toEqual([false, true])
     expect((await team.orc('trace task_1')).out).toMatch(/operator +stop +task_1 +.*too fast/)
@@ -263,7 +263,7 @@ describe('orc ask (S2.9)', () => {
   it('prints events as JSON, one a line, and the result in the last', async () => {
     await openModels(adding)
     const ran = await team.orc(['ask', '--json', 'How much is 2 and 3?'])
-    const events = ran.json() as TaskEvent[]
+    const events = ran.json() as TaskStreamEvent[]
     expect(ran).toMatchObject({ code: 0, err: '' })
     expect(events.map(({ type }) => type)).toEqual(
       expect.arrayContaining(['delegated', 'selected', 'state', 'message', 'end']),

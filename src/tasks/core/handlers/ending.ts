@@ -1,16 +1,16 @@
 import { OPERATOR, ORCHESTRATOR } from '../../../base/agent.ts'
 import type { EndState, Task } from '../../task.ts'
-import type { SendKind, StoreEffect } from '../effect.ts'
-import type { View } from '../view.ts'
+import type { SendKind, TaskStoreEffect } from '../effect.ts'
+import type { TaskView } from '../view.ts'
 import { outcomeText } from '../wording.ts'
-import { type Done, done, moved, parentIsOpen } from './outcome.ts'
+import { type Accepted, accept, isParentOpen, moveTo } from './task-changes.ts'
 
-interface Ending {
+interface TaskEnding {
   state: EndState
   reason: string
-  /** Who decided it: the worker by its report, the delegator, a person, or the service. */
+  /** The worker by its report, the delegator, a person, or the service. */
   by: string
-  /** A person is told (C7). */
+  /** Notifies a person (C7). */
   escalate?: boolean
 }
 
@@ -21,11 +21,15 @@ const KIND_OF: Record<EndState, SendKind> = {
   skipped: 'cancelled',
 }
 
-/** The one way out: everyone concerned is told, open questions are withdrawn, descendants follow. */
-export function end(view: View, task: Task, { state, reason, by, escalate = false }: Ending): Done {
+/** Every end goes through here: it notifies worker and delegator, withdraws open questions, and ends descendants. */
+export function end(
+  view: TaskView,
+  task: Task,
+  { state, reason, by, escalate = false }: TaskEnding,
+): Accepted {
   const isInTurn = task.state === 'executing' && task.claim === null && by !== task.agent && !task.takenOver
   const ended: Task = {
-    ...moved(task, state),
+    ...moveTo(task, state),
     endedAt: view.now,
     reason,
     due: null,
@@ -37,40 +41,41 @@ export function end(view: View, task: Task, { state, reason, by, escalate = fals
     interrupts: task.interrupts + (isInTurn ? 1 : 0),
     interrupting: task.interrupting || isInTurn,
   }
-  return done(
+  return accept(
     ended,
     ...withdrawAll(task),
-    ...tellWorker(ended, by),
-    // A person that is asked need not be told as well.
-    ...(escalate && task.delegator === OPERATOR ? [] : tellDelegator(view, ended, by)),
+    ...notifyWorker(ended, by),
+    // The escalation already reaches a person who delegated.
+    ...(escalate && task.delegator === OPERATOR ? [] : notifyDelegator(view, ended, by)),
     ...(escalate ? [escalation(ended)] : []),
     { type: 'end', task: task.id, state, reason },
   )
 }
 
-/** Questions that a person still has before them. An agent's late answer is refused when it comes. */
-export function withdrawAll({ id, questions }: Task): StoreEffect[] {
+/** Withdraws open requests to people. A late answer of an agent is refused when it arrives. */
+export function withdrawAll({ id, questions }: Task): TaskStoreEffect[] {
   return questions
     .filter(({ to }) => to === OPERATOR)
     .map((question) => ({ type: 'withdraw', task: id, question: question.id }))
 }
 
-function tellWorker(task: Task, by: string): StoreEffect[] {
+function notifyWorker(task: Task, by: string): TaskStoreEffect[] {
   if (by === task.agent || task.sent === 0 || task.takenOver) return []
   const text = outcomeText(task)
   return [{ type: 'send', kind: 'cancelled', to: task.agent, task: task.id, text, wake: false }]
 }
 
-/** A parent that waits for others as well reads it when it is woken; a failure it should know at once. */
-function tellDelegator(view: View, task: Task, by: string): StoreEffect[] {
-  const parentDecided = view.parent !== null && !parentIsOpen(view)
-  if (by === task.delegator || (parentDecided && by === ORCHESTRATOR && task.state === 'cancelled')) return []
+/** A failure wakes the delegator. Other results wait until all children of its own task have ended. */
+function notifyDelegator(view: TaskView, task: Task, by: string): TaskStoreEffect[] {
+  const hasParentEnded = view.parent !== null && !isParentOpen(view)
+  if (by === task.delegator || (hasParentEnded && by === ORCHESTRATOR && task.state === 'cancelled'))
+    return []
   const kind = KIND_OF[task.state as EndState]
-  const wake = task.state === 'failed' || !parentIsOpen(view)
+  const wake = task.state === 'failed' || !isParentOpen(view)
   return [{ type: 'send', kind, to: task.delegator, task: task.id, text: outcomeText(task), wake }]
 }
 
-function escalation(task: Task): StoreEffect {
+function escalation(task: Task): TaskStoreEffect {
   return {
     type: 'ask_person',
     kind: 'escalation',

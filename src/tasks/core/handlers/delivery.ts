@@ -1,0 +1,203 @@
+/** Delivery of a task to its worker: sent, acknowledged, started; or timed out, lost and retried. */
+import { ORCHESTRATOR } from '../../../base/agent.ts'
+import type { Task, TaskTimer } from '../../task.ts'
+import { allowedAt, breakerState } from '../breaker.ts'
+import type { TaskStoreEffect } from '../effect.ts'
+import { refuse } from '../refusal.ts'
+import { afterFailure } from '../retries.ts'
+import { findCycle } from '../tree.ts'
+import type { TaskView } from '../view.ts'
+import { delegateText } from '../wording.ts'
+import { end, withdrawAll } from './ending.ts'
+import {
+  type Accepted,
+  accept,
+  moveTo,
+  prepend,
+  sendToWorker,
+  started,
+  type TaskEventHandlers,
+  updateState,
+} from './task-changes.ts'
+
+/** False for a timer whose reason is gone or moved to another time. */
+function isDue({ task, now }: TaskView, kind: TaskTimer): boolean {
+  return task.due?.kind === kind && task.due.at <= now
+}
+
+const stale = (task: Task) => refuse('STALE', `${task.id} no longer waits for that`)
+
+/** Whether the worker has, or should have, something of this task before it: if it exits now, work is lost. */
+function isAtWork(task: Task): boolean {
+  if (task.state === 'pending') return false
+  return task.unread || ((task.state === 'analyzing' || task.state === 'executing') && task.claim === null)
+}
+
+export const deliveryHandlers: Pick<
+  TaskEventHandlers,
+  | 'delegated'
+  | 'acknowledged'
+  | 'started'
+  | 'ack_timed_out'
+  | 'retry_due'
+  | 'deadline_passed'
+  | 'worker_exited'
+  | 'worker_unreachable'
+  | 'interrupted'
+> = {
+  delegated(view) {
+    const { task, ancestors, settings } = view
+    if (task.version > 0) return refuse('DUPLICATE', `${task.id} was already delegated`)
+    if (task.depth > settings.maxDepth) {
+      const message = `Delegations may be ${settings.maxDepth} deep; this would be ${task.depth}. Do it yourself, or report needs_help.`
+      return refuse('TOO_DEEP', message)
+    }
+    const cycle = findCycle(ancestors, task.delegator, task.agent)
+    if (cycle !== undefined) {
+      const message = `${task.agent} would wait for itself: ${cycle.join(' → ')}. Do it yourself, or report needs_help.`
+      return refuse('CYCLE', message)
+    }
+    const until = closedUntil(view)
+    if (until !== undefined) {
+      const seconds = Math.ceil((until - view.now) / 1000)
+      const message = `${task.agent} failed ${view.breaker.failures} times in a row. Try again in ${seconds} s, or ask another.`
+      return refuse('CIRCUIT_OPEN', message)
+    }
+    return sendAttempt(view)
+  },
+
+  acknowledged({ task, now, settings }) {
+    // A receipt of an earlier attempt counts too: the worker has the task, and needs no retry.
+    if (task.state === 'pending') {
+      const at = now + settings.startMs
+      const taken: Task = { ...moveTo(task, 'analyzing'), acknowledgedAt: task.acknowledgedAt ?? now }
+      return accept({ ...taken, unread: false, interrupting: false, due: { kind: 'deadline', at } })
+    }
+    if (!task.unread) return refuse('DUPLICATE', `${task.id} has nothing that waits for a receipt`)
+    return accept({ ...task, unread: false })
+  },
+
+  /** A turn with the task has begun. The task's own timeout starts now. */
+  started(view) {
+    return accept(updateState(view, { ...started(view, view.task), unread: false }))
+  },
+
+  ack_timed_out(view) {
+    if (!isDue(view, 'ack')) return stale(view.task)
+    const why = `${view.task.agent} did not take it within ${view.settings.ackMs / 1000} s`
+    return failAttempt(view, { why })
+  },
+
+  retry_due(view) {
+    if (!isDue(view, 'retry')) return stale(view.task)
+    const at = closedUntil(view)
+    return at === undefined ? sendAttempt(view) : waitForCircuit(view, at)
+  },
+
+  deadline_passed(view) {
+    const { task } = view
+    if (!isDue(view, 'deadline')) return stale(task)
+    // The worker's turn is on another task, and must not be interrupted for this one.
+    if (task.state === 'analyzing') return failAttempt(view, { why: 'it was not begun in time' })
+    return failAttempt(view, { why: 'it was not done in time', interrupt: true })
+  },
+
+  /** An idle worker may be stopped, because its conversation is kept. Only unfinished work is a failure. */
+  worker_exited(view, { why }) {
+    if (!isAtWork(view.task)) return accept(view.task)
+    return failAttempt(view, { why: `${view.task.agent} exited: ${why}` })
+  },
+
+  worker_unreachable(view, { why, recoverable }) {
+    const isSent = view.task.state === 'pending' && view.task.due?.kind === 'ack'
+    if (!isSent && !isAtWork(view.task)) return accept(view.task)
+    return failAttempt(view, { why: `${view.task.agent} cannot be reached: ${why}`, recoverable })
+  },
+
+  interrupted({ task }, { interrupt }) {
+    if (!task.interrupting || task.interrupts !== interrupt) return stale(task)
+    return accept({ ...task, interrupting: false })
+  },
+}
+
+interface LostAttempt {
+  why: string
+  recoverable?: boolean
+  /** The worker still works on it and must stop. */
+  interrupt?: boolean
+}
+
+/**
+ * Schedules another attempt after a pause, or ends the task and escalates to a person (C7). Children stay: ended ones
+ * need no second run, and the others have timers of their own.
+ */
+function failAttempt(view: TaskView, { why, recoverable = true, interrupt = false }: LostAttempt): Accepted {
+  const { task, now } = view
+  const failure: TaskStoreEffect = { type: 'record_outcome', agent: task.agent, outcome: 'failure' }
+  const decision = afterFailure({ ...task, recoverable })
+  const failed: Task = { ...task, failures: [...task.failures, { attempt: task.attempt, at: now, why }] }
+  if (!decision.retry) {
+    const reason = `${why}; ${decision.why}`
+    return prepend(end(view, failed, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true }), failure)
+  }
+  const again: Task = {
+    ...failed,
+    // Not a transition of the table: a retry is a new attempt (C6).
+    state: 'pending',
+    attempt: task.attempt + 1,
+    due: { kind: 'retry', at: now + decision.delayMs },
+    remainingMs: task.timeoutMs,
+    questions: [],
+    claim: null,
+    reminders: 0,
+    unread: false,
+    interrupts: task.interrupts + (interrupt ? 1 : 0),
+    interrupting: task.interrupting || interrupt,
+  }
+  const text = `attempt ${task.attempt} of ${task.maxAttempts} failed: ${why}`
+  return accept(again, failure, ...withdrawAll(task), { type: 'note', task: task.id, text })
+}
+
+/** Clears a pending interrupt of the previous attempt, because it would hit the new one. */
+function sendAttempt(view: TaskView): Accepted {
+  const { now, breaker, settings } = view
+  const task: Task = {
+    ...view.task,
+    interrupting: false,
+    due: { kind: 'ack', at: now + settings.ackMs },
+  }
+  const sent = sendToWorker(task, 'delegate', delegateText(task, view.children))
+  const isTrial = breakerState(breaker, now, settings.breaker) === 'half_open'
+  const trial: TaskStoreEffect[] = isTrial
+    ? [{ type: 'record_outcome', agent: task.agent, outcome: 'trial' }]
+    : []
+  return accept(sent.task, ...trial, sent.effect)
+}
+
+/**
+ * While the circuit is open the task waits without using up an attempt. Trials run one at a time, so a task may wait
+ * behind many others, for `startMs` at most (S2.1).
+ */
+function waitForCircuit(view: TaskView, at: number): Accepted {
+  const { task, settings } = view
+  const { agent } = task
+  const last = task.failures.at(-1)
+  // Not the time of the failure, because a hold or a halt may lie between.
+  const since = task.due?.since ?? view.now
+  if (at - since > settings.startMs) {
+    const minutes = settings.startMs / 60_000
+    const reason = `${agent} failed too often recently, and was not tried again within ${minutes} min; last: ${last?.why}`
+    return end(view, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
+  }
+  const text = `${agent} failed too often recently: attempt ${task.attempt} waits until the agent is tried again`
+  // Once for each attempt, however often it is postponed.
+  const isFirst = task.due?.since === undefined
+  const notes: TaskStoreEffect[] = isFirst ? [{ type: 'note', task: task.id, text }] : []
+  return accept({ ...task, due: { kind: 'retry', at, since } }, ...notes)
+}
+
+/** When the worker's circuit breaker passes the next task, if not now. */
+function closedUntil({ breaker, now, settings }: TaskView): number | undefined {
+  const at = allowedAt(breaker, now, settings.breaker)
+  return at > now ? at : undefined
+}

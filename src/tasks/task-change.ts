@@ -1,0 +1,15 @@
+import type { Tx } from '../store/store.ts'
+import type { TaskEvent } from './core/event.ts'
+import type { TaskRefusal } from './core/refusal.ts'
+import type { Task } from './task.ts'
+
+/** The task after an event, or why it refused the event. */
+export type TaskChange = { ok: true; task: Task } | ({ ok: false } & TaskRefusal)
+
+/** Reports an event to a task. `answerText` replaces the core's text of an answer to the worker. */
+export type TellTask = (
+  tx: Tx,
+  task: string | Task,
+  event: TaskEvent,
+  answerText?: string,
+) => Promise<TaskChange>

@@ -1,0 +1,93 @@
+/** Judges: which model or agent judges a claim, and how a model is asked. Runs use them too. */
+import { z } from 'zod'
+import { AppError } from '../../base/errors.ts'
+import { excerpt } from '../../base/excerpt.ts'
+import type { Config } from '../../config/config.ts'
+import { FENCE_RULE, fence } from '../../llm/fence.ts'
+import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
+import type { Judge } from '../task.ts'
+
+interface KnownJudges {
+  config: Pick<Config, 'models'>
+  /** Finds an agent by its name in any case. */
+  resolve(name: string): string | undefined
+}
+
+/** Finds the judge that a delegation names: a model of orc.yaml, or an agent in any case. */
+export function findJudge({ config, resolve }: KnownJudges, name: string): Judge | AppError {
+  const agent = resolve(name)
+  const isModel = Object.hasOwn(config.models, name)
+  if (agent !== undefined && isModel) {
+    return new AppError('INVALID_COMMAND', `"${agent}" is both a model and an agent`, {
+      hint: 'Rename one of them in orc.yaml.',
+    })
+  }
+  if (agent !== undefined) return { kind: 'agent', name: agent }
+  if (isModel) return { kind: 'model', name }
+  return new AppError('NOT_FOUND', `There is no model or agent "${name.slice(0, 100)}" to judge the task`, {
+    hint: 'Name one of "models" or "agents" in orc.yaml, or omit "judge".',
+  })
+}
+
+export function isSameJudge(one: Judge, other: Judge | undefined): boolean {
+  return one.kind === other?.kind && one.name === other.name
+}
+
+/** Answer of the model (S2.11). */
+export const Judgement = z.object({
+  completed: z.boolean().describe('Whether the report completes the task as it was given.'),
+  reason: z
+    .string()
+    .trim()
+    .min(1)
+    .max(2000)
+    .describe('Why, in one to three sentences, for the agent that did the work.'),
+})
+export type Judgement = z.output<typeof Judgement>
+
+export interface JudgedReport {
+  readonly task: string
+  readonly report: string
+  /** Results of checks, changed files. */
+  readonly evidence?: string
+}
+
+const MAX_QUOTED = { task: 20_000, report: 40_000, evidence: 20_000 }
+
+const SYSTEM = [
+  'Decide whether a report shows that a task was completed. A claim alone proves nothing: compare what the task asked',
+  'for with the report and the evidence. Partial work is not completed work. If the evidence contradicts the report,',
+  'believe the evidence.',
+  FENCE_RULE,
+].join('\n')
+
+function judgePrompt({ task, report, evidence }: JudgedReport): Pick<ObjectCall, 'system' | 'prompt'> {
+  const parts = [
+    'The task as it was given:',
+    fence('task', excerpt(task, MAX_QUOTED.task)),
+    'The report of the agent:',
+    fence('report', excerpt(report, MAX_QUOTED.report)),
+    ...(evidence === undefined || evidence.trim() === ''
+      ? ['There is no evidence besides the report.']
+      : ['The evidence besides the report:', fence('evidence', excerpt(evidence, MAX_QUOTED.evidence))]),
+    'Does the report complete the task?',
+  ]
+  return { system: SYSTEM, prompt: parts.join('\n\n') }
+}
+
+/** Asks a model whether a report completes its task (S2.11). */
+export async function judgeReport(
+  models: Models,
+  model: string,
+  claim: JudgedReport,
+  options: ModelCallOptions = {},
+): Promise<({ ok: true } & Judgement) | ModelFailure> {
+  const answer = await models.generateObject({
+    model,
+    schema: Judgement,
+    purpose: 'judge',
+    ...judgePrompt(claim),
+    ...options,
+  })
+  return answer.ok ? { ok: true, ...answer.value } : answer
+}
