@@ -102,7 +102,7 @@ const about = {
   text: z.string().describe('The same in words'),
 }
 
-/** What happens in a run, one thing at a time. */
+/** An event of a run. */
 export const RunEventSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('begun'), ...about, round: z.number(), agents: z.number() }),
   z.object({
@@ -233,7 +233,7 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}/messages',
     who: 'operator',
     summary: 'Say something to an agent of a run whose plan has messages: it becomes a file in messages/',
-    // A message has a limit of its own; its JSON may be several times as long.
+    // The message itself has a lower limit; its JSON may be several times as long.
     limit: 1024 * 1024,
     body: z.object({
       to: z.string().min(1).max(64),

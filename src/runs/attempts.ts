@@ -24,11 +24,11 @@ export interface AttemptsOptions {
   clock: Clock
   log: Log
   workers: WorkerKinds
-  /** `begin` was for the one attempt; what it wrote for someone who only speaks by commands. */
+  /** Writes the outputs of an agent that reports by a command instead of files. */
   deliver(workspace: string, report: string): Promise<void>
-  /** Ends whatever attempts before that one left running; throws what cannot be ended. */
+  /** Ends the processes that earlier attempts left running. Throws if that fails. */
   endEarlier(run: string, node: string, attempt: number): Promise<void>
-  /** Tells people something that needs no answer. */
+  /** Sends people a notice. */
   inform(driver: Driver, node: string, text: string): void
 }
 
@@ -37,16 +37,16 @@ interface Live {
   look(): void
 }
 
-/** How often what an agent says of its progress is written down. */
+/** Shortest interval between two stored progress reports of an agent. */
 const PROGRESS_MS = 500
 
-/** The attempts that live: their workers, and their status.json. Each is told of until it exited, once. */
+/** Follows the live attempts: their workers and their status.json. Each attempt ends with exactly one `exited` event. */
 export function createAttempts({ clock, log, workers, deliver, endEarlier, inform }: AttemptsOptions) {
   const live = new Map<string, Live>()
   let closed = false
   let isFrozen = false
 
-  /** `isNew`: ordered by this very service, so that no earlier one can have begun it. */
+  /** `isNew`: ordered by this service, so no earlier one can have started it. */
   async function start(driver: Driver, effect: Start, isNew: boolean): Promise<void> {
     const { node, attempt, before } = effect
     if (live.has(keyOf(driver, node, attempt))) return
@@ -68,13 +68,13 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       }
     }
     // An earlier service may have started this attempt and left half of its work; a store restored from a backup may
-    // not even know of a first attempt. Before later ones, `keepAttempt` has put everything aside.
+    // not even know of a first attempt. Before later attempts, `keepAttempt` has moved everything aside.
     const cleared = isNew && attempt > 1 ? undefined : await clearAttempt(order.workspace)
     if (cleared?.ok === false) {
       refuse(`what was left in its outbox cannot be removed: ${cleared.error[0]!.message}`)
       return
     }
-    // All that took its time: it may have been called off meanwhile, and whoever did that tells of its end.
+    // If the attempt was cancelled meanwhile, the cancellation reports its end.
     if (closed || !isOwed(driver.run, effect)) return
     const begin = (port: WorkPort) => workers[order.runner.kind].start(order, port)
     open(driver, order, node, attempt, { from: 'pending', isNew: true }, begin)
@@ -95,7 +95,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     attempt: number,
     from: WorkspaceState,
   ) {
-    // What it was is asked before its status is followed: news of it comes only after it is known to be there.
+    // Buffer what the worker reports until it is known to exist and its status is followed.
 
     const heard: ((port: WorkPort) => void)[] = []
     let port: WorkPort = recorder(heard)
@@ -134,13 +134,13 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
 
     function end(ended: { code: number | null; signal: string | null; lost: boolean; why: string }) {
       if (isOver) return
-      // Its last word comes before its end.
+      // Report its last status before its end.
       watch?.look()
       isOver = true
       status.flush()
       watch?.close()
       live.delete(key)
-      // Nobody writes it any more: what cannot be read now is told with its end.
+      // The process is gone, so an unreadable status.json stays unreadable: report that with the end.
       const isOwed = ended.code === 0 && ended.why === '' && watch?.state() === 'running'
       const read = isOwed ? readStatus(order.workspace) : undefined
       const why = read?.ok === false ? read.error.message : ended.why
@@ -190,7 +190,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     }
   }
 
-  /** One that speaks by commands: its word goes into status.json, so that both ways are one (S4.2). */
+  /** Writes the report of an agent that uses commands into status.json, so that both ways look the same (S4.2). */
   let reporting: Promise<unknown> = Promise.resolve()
   function report(workspace: string, how: 'completed' | 'failed', why: string): Promise<void> {
     const done = reporting.then(async () => {
@@ -213,7 +213,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     else void stopUnknown(driver, node, attempt, finished)
   }
 
-  /** After a restart, of one that was to be stopped before it; or of one that is not, or is just, begun. */
+  /** Stops an attempt that this service has not started: one from before a restart, or one that is just starting. */
   async function stopUnknown(driver: Driver, node: string, attempt: number, finished: boolean) {
     const order = orderOf(driver, node, attempt)
     const said = driver.run.nodes.get(node)!.said
@@ -224,7 +224,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
   }
 
   function lose(driver: Driver, node: string, attempt: number, why: string) {
-    // It may have said its last word before it went.
+    // The last status may have been written before the attempt was lost.
     const read = readStatus(workspaceOf(driver.place, node))
     const { said } = driver.run.nodes.get(node)!
     if (read.ok && read.value.status.state !== 'pending' && read.value.status.state !== said) {
@@ -240,13 +240,13 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     follow,
     stop,
     has: (driver: Driver, node: string, attempt: number) => live.has(keyOf(driver, node, attempt)),
-    /** Before its time is said to be up: it may have spoken just now, or the event was missed. */
+    /** Reads status.json now, before a deadline counts. */
     look(driver: Driver, node: string, attempt: number) {
       live.get(keyOf(driver, node, attempt))?.look()
     },
     showsLife: (driver: Driver, node: string, attempt: number): boolean =>
       live.get(keyOf(driver, node, attempt))?.worker.showsLife?.() ?? false,
-    /** Everything is halted, or goes on. */
+    /** Suspends or resumes all workers, for a halt. */
     freeze(frozen: boolean) {
       isFrozen = frozen
       for (const { worker } of live.values()) worker.freeze(frozen)
@@ -309,7 +309,7 @@ function readState(workspace: string): WorkspaceState | undefined {
   return read.ok ? read.value.status.state : undefined
 }
 
-/** A change of state is told at once; mere progress every now and then, the newest last. */
+/** Reports a change of state at once, and progress at most every `PROGRESS_MS`. */
 function createStatusTeller(driver: Driver, node: string, attempt: number, clock: Clock) {
   let lastState: WorkspaceState | undefined
   let waiting: { status: Status; cancel(): void } | undefined
@@ -350,7 +350,7 @@ function createStatusTeller(driver: Driver, node: string, attempt: number, clock
 function progressOf({ progress }: Status): Progress | null {
   if (progress === undefined) return null
   const { current_step = '', steps_completed = 0, total_steps = 0 } = progress
-  // As it was laid out for it.
+  // The initial content of status.json.
   if (current_step === '' && steps_completed === 0 && total_steps === 0) return null
   return { step: current_step, done: steps_completed, total: total_steps }
 }

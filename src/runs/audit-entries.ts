@@ -6,12 +6,12 @@ import type { Run } from './core/run-state.ts'
 import type { RunReduced } from './core/transition.ts'
 import type { NodeState, Progress, RunNode } from './run.ts'
 
-/** On the way to something that is told: they last a moment, and every agent goes through them. */
+/** Short states that every agent passes: they get no audit entry. */
 const PASSING: ReadonlySet<NodeState> = new Set(['waiting', 'ready', 'preparing'])
 
 const REASON = 2000
 
-/** What the audit, and with it the stream of events, tells of a run. `run` is as it was before the decision. */
+/** Returns the audit entries for an event, which also feed the event stream. `run` is the state before the event. */
 export function entriesOf(
   run: Run,
   event: RunEvent,

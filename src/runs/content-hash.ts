@@ -3,32 +3,31 @@ import type { Outbox } from '../workspaces/outbox.ts'
 import { type Graph, type PlanAgent, topologicalOrder } from './plan.ts'
 import type { OutputFile } from './run.ts'
 
-/** A file in the inbox, by its content. */
 export interface HashedFile {
   readonly path: string
   readonly sha256: string
 }
 
-/** All that an agent's work depends on. */
+/** Everything that an agent's work depends on. */
 export interface Inputs {
   readonly agent: PlanAgent
-  /** Its inputs and the outputs of others, as they lie in the inbox. */
+  /** Files in its inbox: its inputs, and outputs of its dependencies. */
   readonly files: readonly HashedFile[]
-  /** Dependencies that it goes on without. */
+  /** Dependencies without outputs. */
   readonly missing: readonly string[]
 }
 
-/** The same for the same inputs, in whatever order they were found; it decides whether an agent is run again. */
+/** Decides whether an agent runs again. Independent of the order of the files. */
 export function hashInputs({ agent, files, missing }: Inputs): string {
   return digest(['inputs', definitionOf(agent), sortedFiles(files), [...missing].sort()])
 }
 
-/** Of what an agent made: it decides whether those that depend on it are run again. */
+/** Decides whether the dependents of an agent run again. */
 export function hashOutputs(outputs: readonly Pick<OutputFile, 'path' | 'sha256'>[]): string {
   return digest(['outputs', sortedFiles(outputs)])
 }
 
-/** What was asked for. How often it is tried, for how long and what follows on a failure make no other work of it. */
+/** The part of an agent's definition that affects its work. Retries, timeouts and recovery do not. */
 function definitionOf(agent: PlanAgent): unknown {
   const { runner, template, instructions, inputs, outputs, checks, judge, worktree, dependsOn } = agent
   return canonical({
@@ -50,7 +49,7 @@ function sortedFiles(files: readonly HashedFile[]): [string, string][] {
     .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
 }
 
-/** Keys in one order, whatever order they were written in. */
+/** Sorts the keys of objects. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical)
   if (typeof value !== 'object' || value === null) return value
@@ -63,13 +62,13 @@ function digest(value: unknown): string {
 }
 
 export interface Staleness {
-  /** Their own inputs changed: they run. */
+  /** Agents whose own inputs changed. */
   readonly runs: ReadonlySet<string>
-  /** They depend on one that runs: they run if its outputs come out differently. */
+  /** Agents that depend on one that runs: they run if its outputs change. */
   readonly mayRun: ReadonlySet<string>
 }
 
-/** What a resumed run has before it, for people to see beforehand. `changed`: whose own inputs are other than before. */
+/** Predicts which agents a resumed run starts, for people. `changed`: agents whose own inputs changed. */
 export function staleNodes(graph: Graph, changed: ReadonlySet<string>): Staleness {
   const runs = new Set<string>()
   const mayRun = new Set<string>()
@@ -80,7 +79,7 @@ export function staleNodes(graph: Graph, changed: ReadonlySet<string>): Stalenes
   return { runs, mayRun }
 }
 
-/** What an agent has made, as the run knows it. The outbox was collected with its content. */
+/** Outputs of an outbox that was collected with its content. */
 export function madeOutputs({ outputs }: Pick<Outbox, 'outputs'>): OutputFile[] {
   return outputs.map(({ path, size, sha256 }) => ({ path: `outbox/${path}`, bytes: size, sha256: sha256! }))
 }

@@ -18,29 +18,29 @@ import type { RunHead } from './run.ts'
 import { createRunClock } from './run-timers.ts'
 import { type NodeRecord, type RunFacts, updateHead, updateNode, updateRecord } from './store.ts'
 
-/** One run that is going on: what happens to it is told here, and nowhere else is it changed. */
+/** Drives one open run. Every change of the run goes through `tell`. */
 export interface Driver extends RunFacts {
   readonly run: Run
   readonly folder: string
   record(node: string): NodeRecord
-  /** `record`: what is to be kept of the agent's workspace together with it. */
+  /** `record` is stored in the same transaction as the event. */
   tell(event: RunEvent, record?: NodeRecord): void
-  /** For the audit only. */
+  /** Writes an audit entry and changes nothing. */
   note(node: string | null, text: string): void
-  /** Every clock is so much later: a halt is over. */
+  /** Shifts all deadlines, after a halt. */
   postpone(ms: number): void
-  /** Its row in the table of timers was due. */
+  /** Called when the timer row of the run is due. */
   ring(): void
-  /** What keeps it from going on that is no agent's doing, for people: a full disk. */
+  /** Why the run is blocked by something other than an agent, for people: a full disk. */
   readonly trouble: string | undefined
-  /** What is done outside of the store cannot go on, and why; undefined: it can again. */
+  /** Reports that an effect is blocked, with the reason; undefined: no longer. */
   hold(why: string | undefined): void
   readonly isHeld: boolean
-  /** Resolves when all that was told is on disk, or with why it cannot be written for now. */
+  /** Resolves when all events so far are stored, or with the reason why that fails for now. */
   settled(): Promise<AppError | undefined>
-  /** Resolves when all that was told is on disk, however long that takes, or when it is closed. */
+  /** Resolves when all events so far are stored, however long that takes, or when the driver is closed. */
   stored(): Promise<void>
-  /** Nothing is written any more. */
+  /** Writes what is left and stops. */
   close(): Promise<void>
 }
 
@@ -51,21 +51,21 @@ export interface DriverOptions {
   log: Log
   cut: RedactedExcerpt
   requests: RunRequests
-  /** What the clocks of runs go by: during a halt, the moment it began. */
+  /** The time for deadlines: during a halt, the moment when it began. */
   now(): number
-  /** Its time is said to be up: looks at its files, and says whether it shows other signs of life. */
+  /** Called before a deadline counts: reads status.json again, and returns whether the agent shows signs of life. */
   look(driver: Driver, node: string): boolean
-  /** After the commit. */
+  /** Called after the commit. */
   perform(driver: Driver, effect: Keyed<OutsideEffect>): void
-  /** Its trouble is another, or over. */
+  /** Called when `trouble` changes. */
   troubled(driver: Driver): void
-  /** All of it is on disk, and it has ended with its report written. */
+  /** Called when the run has ended and everything, with the report, is stored. */
   ended(driver: Driver): void
 }
 
 type Told = { event: RunEvent; record?: NodeRecord } | { laterMs: number } | { entry: AuditDraft }
 
-/** What is in memory and not on disk yet. */
+/** Changes in memory that are not stored yet. */
 interface Unstored {
   nodes: Set<string>
   records: Map<string, NodeRecord>
@@ -74,13 +74,13 @@ interface Unstored {
   outside: Keyed<OutsideEffect>[]
 }
 
-/** For one decision after the other without letting others have their turn. */
+/** Events reduced in one go before other work gets its turn. */
 const TOGETHER = 200
-/** How long what nobody waits for may wait for company. */
+/** How long changes that nothing waits for may wait for others, to share a transaction. */
 const LAZY_MS = 25
-/** While the disk is full or the store away. */
+/** Retry interval while the disk is full or the store is unavailable. */
 const AGAIN_MS = 1000
-/** How that trouble begins. */
+/** First words of the trouble text for a full disk. */
 export const DISK_FULL = 'the disk is full'
 
 /**
@@ -104,7 +104,7 @@ export function createDriver(
   let closed = false
   let isClosing = false
   let lastNow = 0
-  /** How much was told, is decided, and is on disk. */
+  /** Counts of events that were told, reduced and stored. */
   let tellings = 0
   let decided = 0
   let stored = 0
@@ -131,7 +131,7 @@ export function createDriver(
     if (closed) return
     told.push(news)
     tellings += 1
-    // What happens in the same breath is decided and written together.
+    // Reduce and write together what happens in the same turn of the event loop.
     if (!isDeciding) setImmediate(decideAll)
     isDeciding = true
   }
@@ -148,7 +148,7 @@ export function createDriver(
     else later ??= setTimeout(write, LAZY_MS)
   }
 
-  /** Something waits for it to be on disk. The rest can join what comes next, as each sync holds up all other files. */
+  /** True if something waits for the write. Other changes can join a later one, because each sync delays all other files. */
   function isUrgent(): boolean {
     const { outside, effects } = unstored
     return outside.length + effects.length + waiting.length > 0 || run.head.outcome !== null
@@ -180,7 +180,7 @@ export function createDriver(
     }
     const reduced = reduce(run, event, now())
     if (!reduced.ok) {
-      // Late and doubled news: a process that ended after its run was cancelled, a timer that met a change.
+      // Late or duplicate, such as a process that ended after its run was cancelled.
       log.debug({ run: facts.id, event: event.type, why: reduced.refusal.message }, 'not taken by the run')
       return
     }
@@ -200,7 +200,7 @@ export function createDriver(
       case 'withdraw':
         unstored.effects.push(effect)
         break
-      // Both are entries of the audit already.
+      // Already written as audit entries.
       case 'note':
       case 'run_ended':
         break
@@ -209,7 +209,7 @@ export function createDriver(
     }
   }
 
-  /** What was ordered and is stored by now, unless something has happened meanwhile that makes it needless: it was called off. */
+  /** Performs stored effects, except those that a later event made obsolete. */
   function performOwed(effects: readonly Keyed<OutsideEffect>[]) {
     for (const effect of effects) if (isOwed(run, effect)) options.perform(driver, effect)
   }
@@ -221,14 +221,14 @@ export function createDriver(
     for (const wake of woken) wake()
   }
 
-  /** Until something is on disk, or cannot be written. */
+  /** Resolves after the next write, successful or not. */
   function reaching(all: number): Promise<void> {
     const reached = new Promise<void>((resolve) => waiting.push(resolve))
     if (decided >= all) write()
     return reached
   }
 
-  /** While one transaction is on its way to the disk, the next one gathers. */
+  /** Events that come in during a write go into the next one. */
   async function writeAll() {
     for (let rounds = 0; ; rounds++) {
       const wanted = clock.wanted()
@@ -247,11 +247,11 @@ export function createDriver(
     }
   }
 
-  /** False: it is closed, and nothing more is written. */
+  /** Returns false if the driver was closed before the write succeeded. */
   async function keep(changes: Unstored, head: RunHead, wanted: number | undefined): Promise<boolean> {
     const hasEnded = head.outcome !== null
     if (wanted !== undefined) clock.claim()
-    // As they are now: what is written next may be of the same nodes.
+    // Snapshot: the next transaction may change the same nodes.
     const documents = [...changes.nodes].map((name) => run.nodes.get(name)!)
     for (;;) {
       try {
@@ -271,7 +271,7 @@ export function createDriver(
         setTrouble(() => {
           fault = error instanceof AppError ? error : new AppError('STORE_UNAVAILABLE', reasonOf(error))
         })
-        // Who waits is not let wait until there is room.
+        // Wake callers now instead of when there is space again.
         reach(stored)
         await new Promise<void>((resolve) => options.clock.after(AGAIN_MS, resolve))
       }
@@ -311,7 +311,7 @@ export function createDriver(
     postpone: (laterMs) => push({ laterMs }),
     ring() {
       for (const event of clock.ring(options.now())) {
-        // What it has said by now is told first; a sign of life gives it more time.
+        // Process its latest status first; a sign of life extends the deadline.
         const isAlive =
           (event.type === 'stalled' || event.type === 'timed_out') && options.look(driver, event.node)
         if (isAlive && event.type === 'stalled') {
@@ -320,7 +320,7 @@ export function createDriver(
         }
         push({ event })
       }
-      // Even where nothing was due: the row is gone, and there may be later ones.
+      // The timer row is gone, so write the next one even if nothing was due.
       push({ laterMs: 0 })
     },
     async settled() {
@@ -334,7 +334,7 @@ export function createDriver(
     },
     async close() {
       isClosing = true
-      // What nobody waited for is written all the same.
+      // Write the changes that were still waiting for others.
       while (writing !== undefined || !isNothing(unstored)) {
         write()
         await writing

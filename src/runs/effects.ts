@@ -23,8 +23,8 @@ export interface RunEffectsOptions {
 }
 
 /**
- * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
- * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
+ * Performs effects outside of the store, after the commit that ordered them. A crash loses none: unfinished effects follow
+ * from the stored run, and the next start performs them again. Effects with the same key never run in parallel.
  */
 export function createRunEffects(options: RunEffectsOptions) {
   const { log, attempts, fixing, validate, now, marks, withheldFrom } = options
@@ -33,13 +33,13 @@ export function createRunEffects(options: RunEffectsOptions) {
   const { signal } = ending
   const report = createReporting(options.clock)
   const preparing = { markOf: marks.of, withheldFrom }
-  /** Reports in the making, to be called off. */
+  /** Reports being written, for `cancelReport`. */
   const reports = new Map<Driver, AbortController>()
-  /** Broken off by a halt, and done again after it. */
+  /** A halt aborts validations, and they run again after it. */
   let validating = new AbortController()
   let validatingSignal = AbortSignal.any([signal, validating.signal])
 
-  /** `isNew`: ordered just now, and not by an earlier service. */
+  /** `isNew`: ordered by this service, not by an earlier one. */
   function perform(driver: Driver, effect: Keyed<OutsideEffect>, isNew: boolean) {
     if (signal.aborted || underWay.has(effect.key)) return
     const broken = effect.type === 'validate' ? validatingSignal : signal
@@ -59,7 +59,7 @@ export function createRunEffects(options: RunEffectsOptions) {
     isNew: boolean,
     broken: AbortSignal,
   ): Promise<void> {
-    /** What was broken off says nothing. */
+    /** Aborted effects report nothing. */
     const tell: Driver['tell'] = (event, record) => {
       if (!broken.aborted) driver.tell(event, record)
     }
@@ -100,7 +100,7 @@ export function createRunEffects(options: RunEffectsOptions) {
     }
   }
 
-  /** A fault of ours must not let the run wait for ever. */
+  /** Reports a failure of Orchub itself as an event, so that the run does not wait forever. */
   function giveUp(driver: Driver, effect: Keyed<OutsideEffect>, error: unknown) {
     const why = `Orchub failed at it: ${reasonOf(error)}`
     switch (effect.type) {
@@ -133,18 +133,18 @@ export function createRunEffects(options: RunEffectsOptions) {
 
   return {
     perform,
-    /** A report that waits for room is given up. False: none waits. */
+    /** Gives up a report that waits for disk space. Returns false if none waits. */
     cancelReport(driver: Driver, why: string): boolean {
       if (!driver.isHeld) return false
       const calledOff = reports.get(driver)
       calledOff?.abort(new Error(why))
       return calledOff !== undefined
     },
-    /** Everything is halted: what runs of checks and judges is broken off. */
+    /** Aborts running checks and judges. */
     halt() {
       validating.abort()
     },
-    /** Resolves when what was broken off has ended, so that it can be begun again. */
+    /** Resolves when the aborted validations have ended, so that they can run again. */
     async afterHalt() {
       const left = [...underWay].filter(([key]) => key.includes('/validate/')).map(([, done]) => done)
       await Promise.all(left)

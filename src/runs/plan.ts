@@ -1,12 +1,12 @@
 import type { SettingsProblem } from '../base/settings-problem.ts'
 
-/** What a plan.yaml means, once it is read: a graph of agents that hand files to each other. */
+/** The content of plan.yaml: a graph of agents that hand files to each other. */
 
-/** What becomes of a dependent when the agent it depends on failed or was skipped (C22). */
+/** Fate of a dependent if the agent it depends on failed or was skipped (C22). */
 export const EDGE_POLICIES = ['fail', 'skip', 'proceed'] as const
 export type EdgePolicy = (typeof EDGE_POLICIES)[number]
 
-/** What follows once an agent's retries are used up, or trying again would not help (S4.12). */
+/** Reaction if the retries of an agent are used up, or trying again would not help (S4.12). */
 export const RECOVERIES = ['retry', 'fix', 'skip', 'escalate'] as const
 export type Recovery = (typeof RECOVERIES)[number]
 
@@ -24,10 +24,9 @@ export type WorkspaceTemplate = (typeof WORKSPACE_TEMPLATES)[number]
 /** The folder beside the workspaces in which agents leave messages. */
 export const MESSAGES = 'messages'
 
-/** What one agent may say to another there. */
 export const MESSAGE_TYPES = ['data_ready', 'question', 'answer', 'update'] as const
 
-/** What does an agent's work. `files`: someone outside, known by status.json and nothing else. */
+/** Does the work of an agent. `files`: someone outside, who is visible only through status.json. */
 export type Runner =
   | { readonly kind: 'command'; readonly command: string }
   /** A member of the team in orc.yaml. */
@@ -54,9 +53,9 @@ export interface PlanInstructions {
 }
 
 export interface InputFile {
-  /** As written; relative to the plan. */
+  /** As written: relative to the plan. */
   readonly path: string
-  /** Where it goes, from the workspace: `inbox/…`. */
+  /** Target, relative to the workspace: `inbox/…`. */
   readonly to: string
   readonly description: string
 }
@@ -69,9 +68,9 @@ export interface PlanCheck {
 
 export interface Dependency {
   readonly agent: string
-  /** Globs from the other's workspace, `outbox/…`. None: it is only waited for. */
+  /** Globs relative to the other workspace, `outbox/…`. Empty: only wait for the agent. */
   readonly outputs: readonly string[]
-  /** A folder in this one's workspace: `inbox/…`. */
+  /** A folder, relative to the own workspace: `inbox/…`. */
   readonly copyTo: string
   readonly onFailure: EdgePolicy
 }
@@ -82,26 +81,26 @@ export interface PlanAgent {
   readonly template: WorkspaceTemplate
   readonly instructions: PlanInstructions
   readonly inputs: readonly InputFile[]
-  /** Deliverables it is held to, as globs `outbox/…`. None: any one besides summary.md (S4.7). */
+  /** Required deliverables, as globs `outbox/…`. Empty: any one besides summary.md (S4.7). */
   readonly outputs: readonly string[]
   readonly checks: readonly PlanCheck[]
-  /** A model or an agent of orc.yaml. `default`: as that says. */
+  /** A model or an agent from orc.yaml. `default`: the judge set in orc.yaml. */
   readonly judge: 'default' | 'off' | { readonly name: string }
   readonly retries: number
-  /** Of one attempt. */
+  /** For one attempt. */
   readonly timeoutMs: number
-  /** Without a sign of life. Null: not watched for. */
+  /** Longest time without a sign of life. Null: unlimited. */
   readonly stallMs: number | null
   readonly worktree: boolean
   readonly onError: Recovery
-  /** One of the plan's fixers, or a member of the team; null: a person. */
+  /** A fixer of the plan or a member of the team; null: a person. */
   readonly fixer: string | null
   /** How often its inputs may be fixed before a person is asked. */
   readonly maxFixes: number
   readonly dependsOn: readonly Dependency[]
 }
 
-/** Changes the inputs of an agent that failed, so that it can be tried again. */
+/** Corrects the inputs of an agent that failed, before the next attempt. */
 export interface Fixer {
   readonly name: string
   readonly runner: Runner
@@ -112,11 +111,11 @@ export interface Fixer {
 export interface Plan {
   readonly name: string
   readonly goal: string
-  /** How many agents live at once. */
+  /** How many agents run at once. */
   readonly concurrency: number
-  /** Of the whole run. Null: as long as it takes. */
+  /** For the whole run. Null: unlimited. */
   readonly timeoutMs: number | null
-  /** How long a person has to decide on an agent that failed. Null: as long as it takes. */
+  /** How long a person has to decide on an agent that failed. Null: unlimited. */
   readonly askMs: number | null
   /** Whether its agents have a folder for messages to each other (S4.16). */
   readonly messages: boolean
@@ -143,15 +142,15 @@ export interface Edge {
 export interface Graph {
   readonly plan: Plan
   readonly agents: ReadonlyMap<string, PlanAgent>
-  /** What an agent waits for. */
+  /** Edges to the agents that an agent waits for. */
   readonly needs: ReadonlyMap<string, readonly Edge[]>
-  /** What waits for an agent. */
+  /** Edges to the agents that wait for an agent. */
   readonly feeds: ReadonlyMap<string, readonly Edge[]>
 }
 
 const STRICTER: Record<EdgePolicy, number> = { fail: 2, skip: 1, proceed: 0 }
 
-/** One edge for each pair, however many entries ask for outputs of the other; the strictest of their policies holds. */
+/** Makes one edge for each pair of agents, with the strictest policy of all its entries in `depends_on`. */
 export function graphOf(plan: Plan): Graph {
   const agents = new Map(plan.agents.map((agent) => [agent.name, agent]))
   const needs = new Map<string, Edge[]>()
@@ -159,7 +158,7 @@ export function graphOf(plan: Plan): Graph {
   for (const { name, dependsOn } of plan.agents) {
     const edges = new Map<string, Edge>()
     for (const { agent, onFailure } of dependsOn) {
-      // Both are refused with their place; a graph is drawn and walked all the same.
+      // Validation reports both; the graph can still be drawn.
       if (!agents.has(agent) || agent === name) continue
       const before = edges.get(agent)
       if (before === undefined || STRICTER[onFailure] > STRICTER[before.onFailure]) {
@@ -172,7 +171,7 @@ export function graphOf(plan: Plan): Graph {
   return { plan, agents, needs, feeds }
 }
 
-/** Agents whose dependencies all come before them; those in a circle, and behind one, are left out. */
+/** Orders agents after their dependencies. Leaves out agents in a cycle and those that depend on one. */
 export function topologicalOrder({ needs, feeds }: Pick<Graph, 'needs' | 'feeds'>): string[] {
   const missing = new Map<string, number>()
   const order: string[] = []
@@ -180,7 +179,7 @@ export function topologicalOrder({ needs, feeds }: Pick<Graph, 'needs' | 'feeds'
     missing.set(name, edges.length)
     if (edges.length === 0) order.push(name)
   }
-  // The list grows while it is read.
+  // The list grows during the loop.
   for (const name of order) {
     for (const { to } of feeds.get(name)!) {
       const left = missing.get(to)! - 1
@@ -191,14 +190,14 @@ export function topologicalOrder({ needs, feeds }: Pick<Graph, 'needs' | 'feeds'
   return order
 }
 
-/** Circles, each as the names on it in the order of waiting; at least one for each knot. */
+/** Finds cycles, each as the names of its agents in the order of waiting; at least one for each group of cycles. */
 export function findCycles(graph: Graph): string[][] {
   const ordered = new Set(topologicalOrder(graph))
   const seen = new Set<string>()
   const cycles: string[][] = []
   for (const start of graph.needs.keys()) {
     if (ordered.has(start) || seen.has(start)) continue
-    // Each of those left waits for another one left: the walk ends in a circle, or where an earlier one has been.
+    // Each remaining agent waits for another one, so the walk ends in a cycle or where an earlier walk passed.
     const walk = new Map<string, number>()
     let name = start
     while (!seen.has(name)) {
@@ -212,7 +211,7 @@ export function findCycles(graph: Graph): string[][] {
   return cycles
 }
 
-/** What can run at once, step by step: each agent stands in the first step in which all it waits for has ended. */
+/** Groups agents into steps that can run in parallel: each agent is in the first step after all its dependencies. */
 export function stepsOf(graph: Graph): string[][] {
   const depth = depths(graph)
   const steps: string[][] = []
@@ -223,7 +222,7 @@ export function stepsOf(graph: Graph): string[][] {
   return steps
 }
 
-/** How many agents must end, one after the other, before this one can begin. */
+/** Length of the longest chain of dependencies before each agent. */
 export function depths(graph: Graph): Map<string, number> {
   const depth = new Map<string, number>()
   for (const name of topologicalOrder(graph)) {
@@ -234,7 +233,7 @@ export function depths(graph: Graph): Map<string, number> {
   return depth
 }
 
-/** The chain that took, or takes, longest: it says what to shorten. */
+/** The most expensive chain of dependencies: shortening it shortens the run. */
 export function criticalPath(graph: Graph, cost: (name: string) => number): string[] {
   const best = new Map<string, { total: number; before: string | null }>()
   let last: string | null = null

@@ -34,19 +34,19 @@ export interface Prepared {
   readonly record?: NodeRecord
 }
 
-/** Written from the plan, so that what the plan says of them counts and not their text. */
+/** Orchub writes these files from the plan, which is hashed itself. */
 const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
 
-/** What another look, or another try, may find otherwise. */
+/** Problems that may be gone at the next try. */
 const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'read_only', 'torn'])
 
 export interface PreparingOptions {
   markOf: RunMarks['of']
-  /** What of the user's folders no agent is given. */
+  /** Files below the user's folders that no agent may get. */
   withheldFrom(driver: Driver): readonly Withheld[]
 }
 
-/** Makes the workspace if it is not there, and fills its inbox: the user's files, the outputs of others, the corrections. */
+/** Makes the workspace if it is missing, and fills its inbox with the user's files, outputs of dependencies and corrections. */
 export async function prepareNode(
   driver: Driver,
   effect: Prepare,
@@ -56,7 +56,7 @@ export async function prepareNode(
   const { node, preparation, sources, missing, checkKept } = effect
   const agent = driver.run.graph.agents.get(node)!
   const workspace = workspaceOf(driver.place, node)
-  /** A worktree that was made is known from now on, whatever became of the rest. */
+  /** `record` keeps a worktree that was made before the failure. */
   const failed = (problems: readonly WorkspaceProblem[], record: NodeRecord = {}): Prepared => {
     const why = problems.map(({ message }) => message).join('; ')
     const recoverable = problems.every(({ code }) => PASSING.has(code))
@@ -64,7 +64,7 @@ export async function prepareNode(
   }
   const made = await makeWorkspace(driver, agent, workspace, markOf)
   if (!made.ok) return failed(made.error)
-  // Others can put something there, too: it counts only once somebody has said that it is put right.
+  // Other agents can write to `_fixed`, so it counts only after a person or fixer reported a correction.
   const { corrected } = driver.run.nodes.get(node)!
   const corrections = corrected ? correctionsOf(driver.place, node) : undefined
   const prepared = await prepareInbox({
@@ -96,7 +96,7 @@ export async function prepareNode(
   }
 }
 
-/** For the instructions: what it is to do, in one line. */
+/** Title of the instructions. */
 function titleOf({ name, instructions: { objective } }: PlanAgent): string {
   const line = objective.split('\n')[0]!.trim()
   return line === '' ? name : line.length <= 100 ? line : `${line.slice(0, 99)}…`
@@ -140,7 +140,7 @@ export function manifestIn({ inbox }: NodeRecord): Manifest | undefined {
   return inbox === undefined ? undefined : (JSON.parse(inbox) as Manifest)
 }
 
-/** The validated outputs of another agent, as an inbox takes them over. */
+/** Validated outputs of another agent, for an inbox. */
 export function outputsFrom(
   driver: Driver,
   { agent, outputs, copyTo }: Pick<Dependency, 'agent' | 'outputs' | 'copyTo'>,
@@ -158,7 +158,7 @@ async function keptHash(workspace: string, signal: AbortSignal): Promise<string 
   return collected.ok ? hashOutputs(madeOutputs(collected.value)) : null
 }
 
-/** What no agent is given of a folder that it gets as an input: it may be the folder that all of this lies in. */
+/** Files of the service that no agent may get, even if an input folder contains them. */
 export function withheldFrom(
   { folder, place }: Pick<Driver, 'folder' | 'place'>,
   { stateFolder, store }: Pick<Config, 'stateFolder' | 'store'>,
@@ -166,7 +166,7 @@ export function withheldFrom(
   const secret = (what: string) => (path: string) => ({ path, what, isSecret: true })
   const ofStore = store.engine === 'sqlite' ? ['', '-wal', '-shm'].map((end) => `${store.file}${end}`) : []
   return [
-    // A plan that lies in it itself, as that of the demo, has its inputs there.
+    // A plan inside the state folder, like that of the demo, has its inputs there.
     ...(isWithin(realpathSync(folder), stateFolder)
       ? ['operator.token', 'agents']
           .map((name) => join(stateFolder, name))

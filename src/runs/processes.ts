@@ -4,18 +4,18 @@ import type { Log } from '../base/log.ts'
 import { endProcesses, HAS_MARKS, type ProcessFacts, readProcesses } from '../runtimes/processes.ts'
 import type { Driver } from './driver.ts'
 
-/** How everything that an attempt starts is told from all other processes, by this service and by the next one. */
+/** Marks in the environment of processes, by which this service and the next one recognize the processes of an attempt. */
 
 export interface RunMarks {
-  /** `what`: `attempt 3` or `fix 1`; nothing: how all marks of the agent begin. */
+  /** `what`: `attempt 3` or `fix 1`. Empty: the prefix of all marks of the agent. */
   of(run: string, node: string, what: string): string
-  /** How all marks of a run begin. */
+  /** Prefix of all marks of a run. */
   ofRun(run: string): string
-  /** The processes of this service's runs, by their marks. Without /proc there are no marks to see. */
+  /** Finds the processes of this service's runs by their marks. Without /proc it finds none. */
   find(): Promise<Map<string, ProcessFacts[]>>
 }
 
-/** Two services on one machine know their own by the state folder. */
+/** The state folder is part of the marks, to tell two services on one machine apart. */
 export function createRunMarks(stateFolder: string): RunMarks {
   const prefix = `run-${hash('sha256', spelt(stateFolder)).slice(0, 12)}/`
   return {
@@ -24,7 +24,7 @@ export function createRunMarks(stateFolder: string): RunMarks {
     async find() {
       const found = new Map<string, ProcessFacts[]>()
       for (const one of await readProcesses()) {
-        // A service that an agent started bears its mark itself.
+        // A service that an agent started bears the mark of the agent.
         if (one.isZombie || one.pid === process.pid || !one.mark?.startsWith(prefix)) continue
         const same = found.get(one.mark)
         if (same === undefined) found.set(one.mark, [one])
@@ -35,7 +35,6 @@ export function createRunMarks(stateFolder: string): RunMarks {
   }
 }
 
-/** However it is named: a link may lead to it. */
 function spelt(folder: string): string {
   try {
     return realpathSync(folder)
@@ -44,7 +43,7 @@ function spelt(folder: string): string {
   }
 }
 
-/** Whatever of a run left its group and its parents still bears its mark. */
+/** Ends all processes of a run by their marks, even if they left its process groups. */
 export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<void> {
   try {
     for (const mark of (await marks.find()).keys()) {
@@ -56,8 +55,8 @@ export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<
 }
 
 /**
- * What earlier attempts of an agent, their checks and fixers left running, in whatever group: it would work beside the next
- * attempt, in the same folder. Throws what cannot be ended.
+ * Ends processes that earlier attempts of an agent, their checks and fixers left running, because they would interfere with
+ * the next attempt in the same folder. Throws if that fails.
  */
 export async function endEarlier(run: string, node: string, attempt: number, marks: RunMarks): Promise<void> {
   if (!HAS_MARKS) return
@@ -67,7 +66,7 @@ export async function endEarlier(run: string, node: string, attempt: number, mar
   await Promise.all(earlier.map((mark) => endProcesses({ mark })))
 }
 
-/** Checks of an earlier service, and what ended runs left. */
+/** Ends checks of an earlier service, and leftover processes of runs that have ended. */
 export async function endUnwanted(
   found: Iterable<string>,
   drivers: Iterable<Driver>,
@@ -90,8 +89,8 @@ export async function endUnwanted(
 }
 
 /**
- * What of a run still lives, by agent, for those who look without its service: a command outlives one that was killed.
- * Where there is no /proc, nothing can be seen of it.
+ * Finds the live processes of a run by agent, without its service: a command survives a service that was killed.
+ * Without /proc it finds none.
  */
 export async function findRunProcesses(stateFolder: string, run: string): Promise<Map<string, number[]>> {
   const found = new Map<string, number[]>()

@@ -12,26 +12,26 @@ import { DECISIONS, type PersonDecision } from './run.ts'
 import { correctionsIn, workspaceOf } from './run-folder.ts'
 import type { RunFacts } from './store.ts'
 
-/** Which question of which agent of which run a request to people carries. */
+/** Identifies the question of a run that a human request is about. */
 export interface AskedByRun {
   run: string
   node: string
   ask: number
 }
 
-/** For a request without a clock; the date is for the reader. */
+/** Shown as the expiry of a request that has none. */
 const NO_EXPIRY_MS = 365 * 24 * 3600_000
-/** A run in which everything fails has one story to tell, not a thousand: the rest is in its report. */
+/** Notices for each run; the report lists all failures. */
 const NOTICES = 10
 
 type Ask = Extract<StoreEffect, { type: 'ask_person' }>
 type Withdraw = Extract<StoreEffect, { type: 'withdraw' }>
 
-/** What runs ask people (S4.12, C9). */
+/** Human requests of runs (S4.12, C9). */
 export function createRunRequests(cut: RedactedExcerpt) {
   const notices = new Map<string, number>()
 
-  /** Whether it is one of the first few of its run. */
+  /** True for the first notices of a run. */
   function isHeard(run: string): boolean {
     const count = (notices.get(run) ?? 0) + 1
     notices.set(run, count)
@@ -41,7 +41,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
   return {
     async ask(tx: Tx, { id: run, place }: Pick<RunFacts, 'id' | 'place'>, effect: Ask): Promise<void> {
       const { node, ask, text, awaits, expiresAt } = effect
-      // Of a commit that was stored although its answer was lost: asked once is enough.
+      // The commit may be a retry of one that was stored although its response was lost.
       if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
       if (!awaits && !isHeard(run)) return
       const form: RequestForm = awaits ? { choices: DECISIONS } : {}
@@ -74,7 +74,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
       await closeUnanswered(tx, row, { why: cut(row.question, 1000), data })
     },
 
-    /** The request that a question of a node became. */
+    /** Finds the request for a question. */
     find: findAsked,
   }
 }
@@ -88,7 +88,7 @@ export type RunRequests = ReturnType<typeof createRunRequests>
 const HOW =
   'retry: try it again. fixed: its inputs were put right; try again with them. skip: go on without it. fail: it has failed'
 
-/** Whoever reads it has the run before them nowhere else. */
+/** The reader may see only this text, so it explains the choices and names the folders. */
 function howTo(place: string, node: string): string {
   const where = `Inputs are put right where the plan has them from, or in ${correctionsIn(place, node)}`
   return `${HOW}. ${where}, by their places in the inbox. Its workspace: ${workspaceOf(place, node)}`

@@ -15,11 +15,10 @@ export interface ReviewingOptions {
 }
 
 export interface Review {
-  /** Run, agent and attempt: the same work is given to a reviewer once. */
+  /** Run, agent and attempt: a reviewer gets the same work only once. */
   readonly key: string
   readonly reviewer: string
   readonly workspace: string
-  /** What was asked for, and what is said to be there. */
   readonly instructions: string
   readonly report: string
   readonly evidence: string
@@ -28,7 +27,7 @@ export interface Review {
 
 export type Judged = Pick<RunEvidence, 'outcome' | 'text'>
 
-/** Has a member of the team judge the work of an agent, by a task of its own. */
+/** Lets a member of the team judge the work of an agent, as a task. */
 export function createReviewing({ store, clock, tasks }: ReviewingOptions) {
   const away = (text: string): Judged => ({ outcome: 'unavailable', text })
 
@@ -62,7 +61,7 @@ export function createReviewing({ store, clock, tasks }: ReviewingOptions) {
       const found = await findTask(store, task)
       if (found === undefined) return resolve(away(`${task} is gone`))
       if (isEnd(found.state)) return resolve(verdictOf(found, reviewer))
-      // What it cannot do, the run decides on, and not a person that it would ask.
+      // The reviewer gave up. The run decides what follows, so do not leave the question to a person.
       const failure = found.failures.at(-1)
       if (failure === undefined || !found.questions.some(({ kind }) => kind === 'help')) return
       resolve(away(`${reviewer} could not judge it: ${failure.why}`))
@@ -80,7 +79,7 @@ export function createReviewing({ store, clock, tasks }: ReviewingOptions) {
       resolve(away(`${reviewer} did not judge it in time`))
       cancel('it was not judged in time').catch(reject)
     })
-    // Broken off: the task goes on, and is found again by its key.
+    // After an abort the task continues, and its key finds it again.
     const broken = () => resolve(away('it was broken off'))
     signal.addEventListener('abort', broken, { once: true })
     try {

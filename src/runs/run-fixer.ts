@@ -31,7 +31,7 @@ export interface FixingOptions {
 
 type Done = { ok: true } | { ok: false; why: string }
 
-/** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
+/** Fix and retry (S4.12): a fixer gets the error report and the inputs, and corrects them. */
 export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
@@ -53,7 +53,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
     if (found === undefined) {
       const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
       if (!made.ok) return done(false, textOf(made.error))
-      // Called off while its inbox was filled.
+      // Cancelled while its inbox was filled.
       if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
     }
     const worked = await (found ??
@@ -121,7 +121,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
         return clock.after(timeLeft, () => stop('the fixer was not done in time'))
       }
       let cancel = startClock()
-      // The service ends: what the fixer does is found again, or begun again. Nothing of it is told.
+      // The next service finds the fixer or starts it again, so report nothing.
       const aborted = () => {
         finish()
         done({ ok: false, why: 'the service ended' })
@@ -142,7 +142,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
         reported(how, why) {
           last = how
           said = why
-          // What it says of its work may be lost; what counts is what it put into outbox/inputs/.
+          // Only outbox/inputs/ counts, so a failure to write the report is ignored.
           if (how === 'completed') delivered = deliver(order.workspace, why).catch(() => {})
           void delivered.then(() => worker?.stop(true))
         },
@@ -160,7 +160,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
       const { freeze: hold, ...rest } = worker
       const freeze = (frozen: boolean) => {
         hold(frozen)
-        // In a halt its clock stands still as well.
+        // A halt also stops the deadline.
         cancel()
         if (frozen) timeLeft -= clock.now() - since
         else cancel = startClock()
@@ -190,7 +190,6 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
 
 export type Fixing = ReturnType<typeof createFixing>
 
-/** One of the plan's, or a member of the team. */
 function fixerOf({ run }: Driver, name: string): Fixer {
   const known = run.graph.plan.fixers.find((one) => one.name === name)
   if (known !== undefined) return known
@@ -246,7 +245,7 @@ async function prepare(
   const made = await createWorkspace({ path: workspace, name: fixer.name, template: 'generic', objective })
   if (!made.ok) return made
   const failed = await collectOutbox(workspaceOf(place, node), { signal })
-  // However large it is: what nobody reads into memory can be handed on all the same.
+  // Checked by name, because a report that is too large to read can still be copied.
   const hasReport = failed.ok && failed.value.outputs.some(({ path }) => path === ERROR_REPORT)
   const sources = agent.dependsOn.filter(({ agent: from, outputs }) => {
     const { state, result } = run.nodes.get(from)!
@@ -274,7 +273,7 @@ async function prepare(
           : ['Place the corrected files in `outbox/inputs/`'],
     },
     withheld: () => withheldFrom(driver),
-    // The corrections of earlier fixes stand in place of what they corrected.
+    // Corrections of earlier fixes replace the originals.
     inputs: [
       ...(earlier === undefined ? [] : [{ ...earlier, to: 'inbox/corrected_before' }]),
       ...agent.inputs.map(({ path, to }) => ({ path: resolve(folder, path), to: below(to) })),

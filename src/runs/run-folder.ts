@@ -3,14 +3,14 @@ import { basename, dirname, join } from 'node:path'
 import { type FilePart, makeFolderIn, readFilePart } from '../workspaces/workspaces.ts'
 import { MESSAGES } from './plan.ts'
 
-/** Where things are in the folder of a run. No agent's name begins with `_` or holds a dot, so that nothing of ours meets theirs. */
+/** The layout of a run's folder. Names of agents never begin with `_` or contain a dot, so they cannot collide with Orchub's files. */
 
-/** Tried before it is taken for a fault. */
+/** Names tried before giving up. */
 const MOST_PLACES = 10_000
 
 /**
- * Makes the folder of a new run beside its plan: `runs/run_1`, and `runs/run_1.2` where another service, or one whose state is
- * gone, has left a run of that name. What lies there is not ours, and no agent may take it for its own.
+ * Makes the folder of a new run beside its plan: `runs/run_1`, or `runs/run_1.2` if another service, or one whose state is
+ * gone, has left a run of that name. Agents must not mistake files of that run for their own.
  */
 export function claimPlace(folder: string, id: string): string {
   makeRuns(join(folder, 'runs'))
@@ -26,16 +26,16 @@ export function claimPlace(folder: string, id: string): string {
   throw new Error(`${join(folder, 'runs')} has no place left for ${id}`)
 }
 
-/** Of a run that was not to be. */
+/** Removes the folder of a run that was not stored. */
 export function releasePlace(place: string): void {
   try {
     rmdirSync(place)
   } catch {
-    // What somebody has put into it stays.
+    // The folder is not empty.
   }
 }
 
-/** By itself first: with `recursive`, a file system that is read-only is told as a folder that is not there. */
+/** Tries without `recursive` first, with which Node reports a read-only file system as a missing folder. */
 function makeRuns(runs: string): void {
   try {
     mkdirSync(runs)
@@ -51,33 +51,33 @@ export function workspaceOf(place: string, agent: string): string {
   return join(place, agent)
 }
 
-/** What an attempt printed. */
+/** Output of an attempt. */
 export function logOf(place: string, agent: string, attempt: number): string {
   return join(place, '_logs', `${agent}.${attempt}.log`)
 }
 
-/** How the command of an attempt ended. */
+/** Exit code of an attempt's command. */
 export function exitOf(place: string, agent: string, attempt: number): string {
   return join(place, '_logs', `${agent}.${attempt}.exit`)
 }
 
-/** Where inputs that were put right are, by their places in the inbox. */
+/** Holds the corrected inputs of each agent, by their places in the inbox. */
 export const FIXED = '_fixed'
 
 export function correctionsIn(place: string, agent: string): string {
   return join(place, FIXED, agent)
 }
 
-/** Those of an agent, undefined where there are none: one may also be put right where the plan has it from. */
+/** Corrected inputs of an agent. Undefined if there are none: a person may also correct the files that the plan names. */
 export function correctionsOf(place: string, agent: string): { path: string; within: string } | undefined {
   const path = correctionsIn(place, agent)
-  // A link that leads nowhere is there, too, and is refused.
+  // lstat also finds a broken link, which is refused later.
   return lstatSync(path, { throwIfNoEntry: false }) === undefined ? undefined : { path, within: place }
 }
 
 const FIXES = '_fixes'
 
-/** Where a fixer works. */
+/** Workspace of a fixer. */
 export function fixOf(place: string, agent: string, fix: number): string {
   return join(place, FIXES, `${agent}.${fix}`)
 }
@@ -87,7 +87,7 @@ export function makeFixes(place: string): void {
   makeFolderIn(place, FIXES)
 }
 
-/** The queue that the agents of a run share (S4.16). A plan that has one has no agent of that name. */
+/** The message queue of a run (S4.16). A plan with a queue has no agent of that name. */
 export function messagesOf(place: string): string {
   return join(place, MESSAGES)
 }
@@ -110,7 +110,7 @@ export function readRunLog(
   return readFilePart(logOf(place, agent, attempt), most, 'end')
 }
 
-/** Tells how much an attempt has printed, whenever it prints more. Until the returned function is called, or a fault. */
+/** Reports the size of an attempt's log whenever it grows. Returns a function that stops it. */
 export function watchRunLog(
   place: string,
   agent: string,
@@ -125,7 +125,7 @@ export function watchRunLog(
     last = bytes
   }
   return quietly(() => {
-    // The folder: the file may not be there yet.
+    // Watch the folder, because the file may not exist yet.
     const watcher = watch(dirname(path), (_, name) => {
       if (name !== null && name !== basename(path)) return
       try {
@@ -149,7 +149,7 @@ export function watchRunLog(
   })
 }
 
-/** It may be gone, or no folder any more: then there is nothing to show. */
+/** Returns undefined on any error: the folder may be gone. */
 function quietly<T>(read: () => T | undefined): T | undefined {
   try {
     return read()

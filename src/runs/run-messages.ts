@@ -21,7 +21,7 @@ export interface RunMailOptions {
   log: Log
   mailboxes: Mailboxes
   cut: RedactedExcerpt
-  /** The member or program that works as this agent right now; undefined for those who only know files. */
+  /** The member or program that works as this agent now; undefined for agents that use only files. */
   nameOf(driver: Driver, node: string): string | undefined
 }
 
@@ -31,16 +31,16 @@ export interface Letter {
   readonly content: unknown
 }
 
-/** While the disk is full or the store away. */
+/** Retry interval while the disk is full or the store is unavailable. */
 const AGAIN_MS = 1000
 
 /**
- * The queue of a run, messages/ (S4.16). What agents put there is recorded once, by its file's name and content, and given to those
- * who have a mailbox; who only knows files finds it there. What people say to an agent of the run becomes such a file.
+ * The message queue of a run, messages/ (S4.16). Records each message of an agent once, by file name and content, and forwards it
+ * to recipients with a mailbox; others find the file. Messages from people become files as well.
  */
 export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: RunMailOptions) {
   const queues = new Map<string, QueueWatch>()
-  /** One after the other, in the order of their numbers. */
+  /** Serializes messages in the order of their numbers. */
   let taking: Promise<void> = Promise.resolve()
   const ending = new AbortController()
 
@@ -48,7 +48,7 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
     taking = taking.then(() => keep(driver, message))
   }
 
-  /** Until the store takes it, or the service ends; the next one finds the file again. */
+  /** Retries until the store accepts it or the service ends; the next service finds the file again. */
   async function keep(driver: Driver, message: ReceivedMessage): Promise<void> {
     for (;;) {
       try {
@@ -74,9 +74,9 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
 
   async function receive(tx: Tx, driver: Driver, message: ReceivedMessage): Promise<void> {
     const { from, to, type, file, number, sha256 } = message
-    // Ours are told of when they are sent; whoever else writes in our name is not believed.
+    // `send` records the operator's own messages; an agent may forge one.
     if (from === OPERATOR) return
-    // Whoever read a message may remove it, and then another one may come under its name.
+    // Readers may remove a message, and another one may then reuse its name.
     const key = `${driver.id}/messages/${file}`
     const known = (await findReceipt(tx, ORCHESTRATOR, key))?.digest
     if (known === sha256 || known === WITHOUT_DIGEST) return
@@ -92,17 +92,17 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
     await give(tx, driver, message)
   }
 
-  /** The highest number that was ever given or seen: messages may be removed, and theirs are not given again (C23). */
+  /** Stores the highest number ever used, because messages may be removed and their numbers must stay unique (C23). */
   async function raiseNumber(tx: Tx, driver: Driver, number: number): Promise<number> {
     const key = `${driver.id}/messages`
     const highest = Number((await findReceipt(tx, ORCHESTRATOR, key))?.receipt ?? 0)
-    // Whoever takes one of the last there are does not use up all before it.
+    // A forged high number must not use up all numbers before it.
     if (number <= highest || number > highest + MOST_SKIPPED) return highest
     replaceReceipt(tx, ORCHESTRATOR, key, { digest: 'number', receipt: String(number) })
     return number
   }
 
-  /** Kept before a file has it: not even a crash in between gives it twice. */
+  /** Stores the number before a file uses it, so that a crash in between does not give it twice. */
   function nextNumber(driver: Driver, highestThere: number): Promise<number> {
     return store.write(async (tx) => {
       const number = (await raiseNumber(tx, driver, highestThere)) + 1
@@ -111,7 +111,7 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
     })
   }
 
-  /** To the mailbox of the one that has it, with how to answer. */
+  /** Forwards a message to the recipient's mailbox, if there is one, and says how to answer. */
   async function give(tx: Tx, driver: Driver, { from, to, type, content }: Letter & { from: string }) {
     const mailbox = to === OPERATOR ? OPERATOR : nameOf(driver, to)
     if (mailbox === undefined) return
@@ -126,7 +126,7 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
   }
 
   return {
-    /** From the begin of a run, and again after a restart. */
+    /** Starts watching the queue of a run. */
     follow(driver: Driver) {
       if (!driver.run.graph.plan.messages || queues.has(driver.id)) return
       const folder = messagesOf(driver.place)
@@ -143,7 +143,7 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
         driver.note(null, 'messages/ cannot be followed')
       }
     },
-    /** A person, to an agent of the run. Gives the name of its file. */
+    /** Sends a message from a person. Returns the name of its file. */
     async send(driver: Driver, letter: Letter, by: string): Promise<string> {
       const { graph } = driver.run
       if (!graph.plan.messages) {
@@ -178,7 +178,7 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
       })
       return file
     },
-    /** The run has ended: what is there by now is still taken. */
+    /** Takes the last messages of a run that has ended, and stops watching. */
     end(run: string) {
       queues.get(run)?.look()
       queues.get(run)?.close()
@@ -201,15 +201,15 @@ const REFUSALS: Partial<Record<ProblemCode, ErrorCode>> = {
   read_only: 'CONFLICT',
 }
 
-/** Of numbers. */
+/** Largest gap between two numbers. */
 const MOST_SKIPPED = 10_000
 
-/** As earlier versions noted what was told. */
+/** Digest that earlier versions stored for a message. */
 const WITHOUT_DIGEST = 'run'
 
 export type RunMail = ReturnType<typeof createRunMail>
 
-/** Another try may find it well again. */
+/** Errors that may be gone at the next try. */
 function isOfStore(error: unknown): boolean {
   return error instanceof AppError && (error.code === 'STORE_FULL' || error.code === 'STORE_UNAVAILABLE')
 }

@@ -4,13 +4,13 @@ import type { Run } from './core/run-state.ts'
 import type { NodeTimer } from './run.ts'
 
 /**
- * The clocks of one run. Each stands in its node's own row; the table of timers has one row for the run, for the earliest
- * of them or sooner. A clock that is stopped leaves the row alone: a thousand agents that are done long before their
- * time cost nothing.
+ * Timers of one run. The due times are stored with the nodes; the timer table has one row for the run, for the earliest
+ * of them or sooner. Clearing a timer does not touch the row, so a thousand agents that end long before their deadlines
+ * cost nothing.
  */
 export function createRunClock() {
   const due = new Map<string, { at: number; tell: RunEvent }>()
-  /** What the row says; undefined: there is none. */
+  /** Due time of the row; undefined: there is none. */
   let armed: number | undefined
   let soonest = Number.POSITIVE_INFINITY
 
@@ -29,7 +29,7 @@ export function createRunClock() {
       if (effect.type === 'set_timer') set(effect.node, effect.kind, effect.at)
       else if (effect.type === 'clear_timer') set(effect.node, effect.kind, undefined)
     },
-    /** From what is stored, in place of all that was known. */
+    /** Replaces all timers by those of the stored run. */
     load({ head, nodes }: Run) {
       due.clear()
       armed = undefined
@@ -38,21 +38,21 @@ export function createRunClock() {
         for (const [kind, at] of Object.entries(timersOf(node))) set(node.name, kind as NodeTimer, at)
       }
     },
-    /** What is due; the row that said so is gone. */
+    /** Returns the events of all due timers. Called after the row was deleted. */
     ring(now: number): RunEvent[] {
       armed = undefined
       return [...due.values()].filter(({ at }) => at <= now).map(({ tell }) => tell)
     },
-    /** To when the row has to be set, where it is not early enough. All clocks are looked at only when there is no row. */
+    /** Returns the time to which the row must be moved, if it is not early enough. Scans all timers only if there is no row. */
     wanted(): number | undefined {
       const earliest = armed === undefined ? earliestOf(due.values()) : soonest
       return Number.isFinite(earliest) && (armed === undefined || earliest < armed) ? earliest : undefined
     },
-    /** What was wanted is about to be written: from now on only what is set meanwhile counts. */
+    /** Called before the row is written: only timers set from now on count for the next move. */
     claim() {
       soonest = Number.POSITIVE_INFINITY
     },
-    /** It is on disk. */
+    /** Called when the row is stored. */
     arm(at: number) {
       armed = at
     },

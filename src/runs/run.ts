@@ -1,6 +1,6 @@
-/** A plan being carried out, as it is stored: one head, and one node for each agent. Times are milliseconds since the epoch. */
+/** A run as it is stored: one head, and one node for each agent. Times are milliseconds since the epoch. */
 
-/** `preparing`: inputs are being copied. `retrying`: waits for its pause, or for the end of the attempt before. */
+/** `preparing`: inputs are being copied. `retrying`: waits for the backoff, or for the end of the last attempt. */
 export const NODE_STATES = [
   'waiting',
   'ready',
@@ -17,18 +17,18 @@ export const NODE_STATES = [
 ] as const
 export type NodeState = (typeof NODE_STATES)[number]
 
-/** Nothing leaves these within one round. */
+/** Final within one round. */
 export const SETTLED_STATES = ['completed', 'failed', 'skipped', 'cancelled'] as const
 export type SettledState = (typeof SETTLED_STATES)[number]
 
 export const RUN_OUTCOMES = ['completed', 'partial', 'failed', 'cancelled'] as const
-/** `partial`: nobody failed, and someone was skipped. */
+/** `partial`: no agent failed, but some were skipped. */
 export type RunOutcome = (typeof RUN_OUTCOMES)[number]
 
 export const NODE_TIMERS = ['deadline', 'stall', 'retry', 'ask'] as const
 export type NodeTimer = (typeof NODE_TIMERS)[number]
 
-/** What a person may decide about an agent that failed (S4.12). `fixed`: they changed its inputs; it is tried again. */
+/** A person's choices for an agent that failed (S4.12). `fixed`: its inputs were corrected, so try again. */
 export const DECISIONS = ['retry', 'fixed', 'skip', 'fail'] as const
 export type PersonDecision = (typeof DECISIONS)[number]
 
@@ -36,7 +36,7 @@ export type PersonDecision = (typeof DECISIONS)[number]
 export interface Progress {
   readonly step: string
   readonly done: number
-  /** 0 where it is not known. */
+  /** 0: unknown. */
   readonly total: number
 }
 
@@ -50,12 +50,12 @@ export interface AttemptError {
 export interface Spent {
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Null: no price is known. */
+  /** Null: the price is unknown. */
   readonly cost: number | null
 }
 
 export interface OutputFile {
-  /** From the workspace: `outbox/…`. */
+  /** Relative to the workspace: `outbox/…`. */
   readonly path: string
   readonly bytes: number
   readonly sha256: string
@@ -73,9 +73,9 @@ export interface RunEvidence {
 export interface Attempt {
   readonly number: number
   readonly orderedAt: number
-  /** Null: it never began. */
+  /** Null: it never started. */
   readonly startedAt: number | null
-  /** When it was known how it went; its process may have lived on. */
+  /** When its outcome was known; its process may have run longer. */
   readonly endedAt: number | null
   readonly outcome: 'running' | 'claimed' | 'completed' | 'failed' | 'lost' | 'cancelled'
   readonly why: string
@@ -84,13 +84,13 @@ export interface Attempt {
   readonly spent: Spent | null
 }
 
-/** What a completed agent made, and from what. */
+/** The outputs of a completed agent, and the hash of the inputs that they were made from. */
 export interface Result {
   readonly attempt: number
   readonly inputsHash: string
   readonly outputsHash: string
   readonly outputs: readonly OutputFile[]
-  /** Its summary.md, or the beginning of it. */
+  /** The beginning of summary.md. */
   readonly summary: string
 }
 
@@ -99,27 +99,27 @@ export interface RunNode {
   readonly state: NodeState
   /** Dependencies that are not settled yet. */
   readonly waitingFor: number
-  /** Its place in the line of those that are ready. */
+  /** Position in the queue of ready nodes. */
   readonly queued: number | null
-  /** Preparations ordered so far, in all rounds; with the attempts, fixes and asks they make the keys of effects. */
+  /** Number of preparations in all rounds. These counters are part of the keys of effects. */
   readonly preparations: number
   readonly attempt: number
   readonly fixes: number
   readonly asks: number
-  /** Attempts since it was last given a fresh start: how many retries are left. */
+  /** Attempts since its last fresh start, for counting retries. */
   readonly tries: number
   /** Fixes in this round. */
   readonly fixed: number
-  /** A person or a fixer has put its inputs right: what is in `_fixed` counts from then on, in later rounds as well. */
+  /** A person or a fixer corrected its inputs: from then on, and in later rounds, files in `_fixed` replace the originals. */
   readonly corrected: boolean
-  /** Attempts that ended with the machine, not by the agent's fault. */
+  /** Attempts that were lost with the machine or the service. */
   readonly losses: number
-  /** A process of the last attempt may live. */
+  /** A process of the last attempt may still run. */
   readonly alive: boolean
   readonly fixerAlive: boolean
   /** The last attempt has begun. */
   readonly started: boolean
-  /** What status.json of the last attempt said last. */
+  /** The last state in status.json of the last attempt. */
   readonly said: 'pending' | 'running'
   readonly due: { readonly kind: Exclude<NodeTimer, 'stall'>; readonly at: number } | null
   readonly stallAt: number | null
@@ -127,13 +127,13 @@ export interface RunNode {
   readonly inputsHash: string | null
   /** Completed without being run: an earlier round had done it from the same inputs. */
   readonly cached: boolean
-  /** Of an earlier round; gone as soon as a new attempt overwrites it. */
+  /** Result of an earlier round; cleared when a new attempt overwrites it. */
   readonly kept: Result | null
   readonly result: Result | null
   readonly attempts: readonly Attempt[]
-  /** Why it is as it is, for people. */
+  /** Explains the state to people. */
   readonly reason: string
-  /** The dependency because of which it failed or was skipped. */
+  /** The dependency that made it fail or be skipped. */
   readonly because: string | null
   readonly readyAt: number | null
   readonly settledAt: number | null
@@ -143,12 +143,12 @@ export interface RunHead {
   readonly id: string
   /** Grows when a run is resumed. */
   readonly round: number
-  /** Grows with every accepted happening; part of the keys of effects. */
+  /** Grows with every accepted event; part of the keys of effects. */
   readonly version: number
-  /** False: nobody is there to be asked; what would be asked fails instead. */
+  /** False: no person can be asked, so the agent fails instead of asking. */
   readonly attended: boolean
   readonly createdAt: number
-  /** Of this round. */
+  /** In this round. */
   readonly begunAt: number | null
   readonly deadlineAt: number | null
   readonly endedAt: number | null
@@ -161,13 +161,13 @@ export interface RunHead {
   } | null
   /** The report of this round is not written yet. */
   readonly reportOwed: boolean
-  /** Why there is none of this round, where that could not be helped. */
+  /** Why the report of this round could not be written. */
   readonly reportFault?: string
-  /** Whose outputs are not in `_outputs` as they were validated, and why. */
+  /** Agents whose outputs in `_outputs` differ from the validated ones or are missing, with the reason. */
   readonly unconsolidated?: Readonly<Record<string, string>>
-  /** Last place given in the line of those that are ready. */
+  /** Last position given in the queue of ready nodes. */
   readonly lastQueued: number
-  /** Nodes that are not settled, that hold a slot, that have a living process; and the settled by state. */
+  /** Counts: unsettled nodes, occupied slots, nodes with a process, and settled nodes by state. */
   readonly open: number
   readonly slots: number
   readonly alive: number

@@ -34,7 +34,7 @@ import { type MemberTasks, openWorkers } from './workers/workers.ts'
 
 export type { ResumeOrder, RunOrder, SeenRun }
 
-/** Plans being carried out: `src/runs` decides, and what it says is stored and done. */
+/** All runs of one service: starts, resumes, cancels and shows them, and performs what their core decides. */
 export interface Runs {
   start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }>
   resume(
@@ -43,28 +43,28 @@ export interface Runs {
     by: string,
   ): Promise<{ run_id: string; round: number; resumed: boolean }>
   cancel(id: string, by: string, reason: string): Promise<{ run_id: string; cancelled: boolean }>
-  /** Undefined: there is none of that name. */
+  /** Returns undefined for an unknown id. */
   see(id: string): Promise<SeenRun | undefined>
   list(which: 'open' | 'all', limit: number): Promise<SeenRun[]>
   /** The request that asks people about an agent. */
   requestOf(run: string, node: string, ask: number): Promise<HumanRequestRow | undefined>
-  /** A person says something to an agent of a run that has messages/ (S4.16). */
+  /** Sends a message from a person to an agent of a run with messages/ (S4.16). */
   send(id: string, letter: Letter, by: string): Promise<{ run_id: string; file: string }>
-  /** The runs that something keeps from going on which is no agent's doing, and what: a full disk. */
+  /** Runs that are blocked by something other than an agent, such as a full disk, with the reason. */
   troubles(): readonly { run: string; text: string; isFull: boolean }[]
-  /** Tells when that changes; undefined: it goes on again. The returned function ends it. */
+  /** Reports changes of `troubles`; undefined means that the run continues. Returns a function that stops listening. */
   onTrouble(listener: (run: string, text: string | undefined) => void): () => void
-  /** What keeps an agent at work from going on, where that can be seen: a program that does not come up, a question. */
+  /** Why a running agent is blocked, if that is visible: its program does not start, or it asks a question. */
   heldUp(run: SeenRun, node: string): string | undefined
   /** A person's word on a request of a run. Throws what cannot be done. */
   decided(tx: Tx, row: HumanRequestRow, answer: string, by: string): string
   halt(): void
   goOn(haltedMs: number): void
-  /** Reads what was going on: before the team's agents are looked at. */
+  /** Loads the open runs. Call it before the agents of the team start. */
   open(): Promise<void>
-  /** The service can be reached: what was going on goes on. */
+  /** Continues the open runs. Call it once the service can be reached. */
   begin(): Promise<void>
-  /** `leave`: processes that can outlive the service go on, and are found again. */
+  /** `leave`: processes that can outlive the service keep running, and the next service finds them. */
   close(how: 'leave' | 'end'): Promise<void>
 }
 
@@ -78,11 +78,11 @@ export interface RunsOptions {
   team(): Team
   models: Models | undefined
   meter: Meter
-  /** What commands and checks find around them. */
+  /** Environment variables for commands and checks. */
   environment: Readonly<NodeJS.ProcessEnv>
   tasks: MemberTasks
   guests: GuestBook
-  /** They check the settings of the programs that a plan starts. */
+  /** Each runtime checks the settings of the programs that a plan starts in it. */
   runtimes: readonly Runtime[]
   mailboxes: Mailboxes
   sessions(): Sessions
@@ -91,7 +91,7 @@ export interface RunsOptions {
 export function createRuns(options: RunsOptions): Runs {
   const { store, timers, clock, log, haltState, team } = options
   const drivers = new Map<string, Driver>()
-  /** What ended runs left is being ended. */
+  /** Sweeps that end the leftover processes of runs that have ended. */
   const sweeps = new Set<Promise<void>>()
   const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
   const requests = createRunRequests(cut)
@@ -144,7 +144,7 @@ export function createRuns(options: RunsOptions): Runs {
       return attempts.showsLife(driver, node, attempt)
     },
     perform(driver, effect) {
-      // Before that, `begin` sees to all of it; in a halt, the end of it does.
+      // Before the start `begin` performs all pending effects, and during a halt the end of the halt does.
       if (begun && !closed && !isHalted()) effects.perform(driver, effect, true)
     },
     troubled({ id, trouble }) {
@@ -178,7 +178,7 @@ export function createRuns(options: RunsOptions): Runs {
   async function see(id: string): Promise<SeenRun | undefined> {
     const driver = drivers.get(id)
     if (driver !== undefined && (await driver.settled()) === undefined) return driver
-    // What cannot be stored for now is told to nobody: it would be lost with the service.
+    // Show only stored state: anything else would be lost with the service.
     const kept = await seeStoredRun(store, id)
     return driver === undefined || kept === undefined ? kept : { ...kept, trouble: driver.trouble }
   }
@@ -189,7 +189,7 @@ export function createRuns(options: RunsOptions): Runs {
     throw noSuchRun(id)
   }
 
-  /** An answer that came in while the run was not told of it: the service was killed in between. */
+  /** Applies answers that were stored before the service was killed, but never reached the run. */
   async function heedAnswers(driver: Driver) {
     for (const { name, state, asks } of driver.run.nodes.values()) {
       if (state !== 'asking') continue
@@ -235,7 +235,7 @@ export function createRuns(options: RunsOptions): Runs {
       const { outcome, cancelled } = driver.run.head
       const isNew = outcome === null && cancelled === null
       if (isNew) driver.tell({ type: 'cancelled', by, reason })
-      // All that is left of one that is over is the report, which may wait for room.
+      // A run that has ended may still wait for disk space to write its report.
       const isGivenUp = outcome !== null && effects.cancelReport(driver, `cancelled by ${by}: ${reason}`)
       const fault = await driver.settled()
       if (fault === undefined) return { run_id: id, cancelled: isNew || isGivenUp }
@@ -253,7 +253,7 @@ export function createRuns(options: RunsOptions): Runs {
       return seen.filter((one) => one !== undefined)
     },
     async requestOf(run, node, ask) {
-      // Who has seen that it asks finds what it asks.
+      // Wait for the write, so that a caller who saw the question also finds the request.
       await drivers.get(run)?.settled()
       return await requests.find(store, { run, node, ask })
     },
@@ -310,7 +310,7 @@ export function createRuns(options: RunsOptions): Runs {
         attempts.freeze(false)
         fixing.freeze(false)
         for (const driver of drivers.values()) {
-          // What is done already is told by then, so that it is not owed any more, and what is owed is on disk.
+          // Once everything is stored, effects that finished during the halt are no longer pending.
           void driver.stored().then(() => {
             if (isHalted() || closed) return
             for (const effect of pendingEffects(driver.run)) effects.perform(driver, effect, false)
@@ -340,7 +340,7 @@ export function createRuns(options: RunsOptions): Runs {
       for (const driver of drivers.values()) {
         mail.follow(driver)
         const { head } = driver.run
-        // Of what is stored, before anything new is ordered; what comes of it is told after the return.
+        // Take the stored effects before new ones are added; their events follow the one that reports the restart.
         const owed = isHalted() ? [] : pendingEffects(driver.run)
         if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
         for (const effect of owed) effects.perform(driver, effect, false)

@@ -21,7 +21,7 @@ export interface RunOrder {
   /** The text of plan.yaml. */
   readonly plan: string
   readonly folder: string
-  /** What its file is called, for what is said of mistakes in it; it may have none. */
+  /** Name of the file, for messages about mistakes in it. */
   readonly file?: string
   readonly name?: string
   readonly concurrency?: number
@@ -32,13 +32,13 @@ export interface OrdersOptions extends PlanSurroundings {
   now(): number
   drivers: Map<string, Driver>
   drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver
-  /** Throws where there is none. */
+  /** Throws for an unknown id. */
   mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
-  /** It was never stored, and does not go on. */
+  /** Drops a run that was not stored. */
   abandon(driver: Driver): void
 }
 
-/** Runs as people order them: stored first, and driven then. */
+/** Starts and resumes runs: stores them first, and drives them then. */
 export function createOrders(options: OrdersOptions) {
   const { store, now, drivers, drive, abandon, mustSee } = options
 
@@ -46,7 +46,7 @@ export function createOrders(options: OrdersOptions) {
     const { folder } = order
     const digest = hash('sha256', JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]))
     const plan = readOrderedPlan(order.plan, folder, order, options)
-    /** By the ids of runs: a transaction may be tried again. */
+    /** Folders by run id, because a transaction may be retried. */
     const claimed = new Map<string, string>()
     let started: { facts: RunFacts; run: Run } | undefined
     const ordered = store.write(async (tx) => {
@@ -124,13 +124,13 @@ export function createOrders(options: OrdersOptions) {
     }
     const records =
       seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
-    // Of two at once, the second finds it going on: nothing is awaited between this look and the driver.
+    // The second of two concurrent calls finds a driver here: nothing is awaited before `drive`.
     const begun = drivers.get(id)
     if (begun !== undefined) return comeBack(begun, order)
     const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
     try {
       await store.write(async (tx) => {
-        // Another may have begun this round since it was read, and ended it.
+        // Another call may have started and ended this round since the run was read.
         if ((await readRunHead(tx, id))?.round !== run.head.round) {
           throw new AppError('CONFLICT', `${id} was taken up by another in this moment`, {
             hint: `orc run show ${id}`,
@@ -154,7 +154,7 @@ export function createOrders(options: OrdersOptions) {
     return { run_id: id, round: next.head.round, resumed: true }
   }
 
-  /** What cannot be had of it any more is refused, never left out without a word. */
+  /** Refuses options that can no longer apply, instead of ignoring them. */
   function comeBack(seen: SeenRun, order: ResumeOrder) {
     const { id, folder, run } = seen
     const { plan } = run.graph
@@ -193,23 +193,23 @@ export interface ResumeOrder {
   readonly file?: string
   readonly concurrency?: number
   readonly fresh?: boolean
-  /** The round that is meant. Once it is there, however far, no other is begun. */
+  /** The requested round. If it has already begun, no other one is started. */
   readonly round?: number
 }
 
-/** It has not ended, or its report is not written yet. */
+/** True until the run has ended and its report is written. */
 export function isOpen({ head }: Run): boolean {
   return head.outcome === null || head.reportOwed
 }
 
-/** Why a round that is there already cannot be as it is ordered now; undefined: it is. `asked`: the plan of the order. */
+/** Returns why an existing round cannot change as requested; undefined: nothing would change. `asked`: the requested plan. */
 export function cannotChange(
   { id, folder, run }: SeenRun,
   order: ResumeOrder,
   asked: Plan | undefined,
 ): AppError | undefined {
   const { plan } = run.graph
-  // What its plan said of that is not known any more: it may have been ordered otherwise then, too.
+  // The stored plan holds the concurrency of the earlier request, not that of its file.
   const { concurrency = plan.concurrency } = order
   const changes = [
     ...(asked === undefined || isSamePlan(asked, plan) ? [] : ['another plan']),
@@ -228,7 +228,7 @@ export function cannotChange(
       })
 }
 
-/** As they are stored; how many at once is compared by itself. */
+/** Compares plans as they are stored, without the concurrency. */
 function isSamePlan(one: Plan, other: Plan): boolean {
   const stored = (plan: Plan): unknown => JSON.parse(JSON.stringify({ ...plan, concurrency: 0 }))
   return isDeepStrictEqual(stored(one), stored(other))
@@ -236,11 +236,11 @@ function isSamePlan(one: Plan, other: Plan): boolean {
 
 export interface PlanSurroundings {
   team(): Team
-  /** They check the settings of the programs that a plan starts. */
+  /** Each runtime checks the settings of the programs that a plan starts in it. */
   runtimes: readonly Runtime[]
 }
 
-/** The plan as this service can carry it out; throws all that is wrong with it, naming the places. */
+/** Reads a plan and checks it against this service. Throws all mistakes with their positions. */
 export function readOrderedPlan(
   text: string,
   folder: string,

@@ -3,17 +3,17 @@ import type { Reader, Tx } from '../store/store.ts'
 import type { Plan } from './plan.ts'
 import type { RunHead, RunNode } from './run.ts'
 
-/** What a run is besides what happens in it. */
+/** Facts of a run that never change within a round. */
 export interface RunFacts {
   readonly id: string
-  /** What the paths of the plan are relative to. */
+  /** The paths of the plan are relative to it. */
   readonly folder: string
-  /** The folder of its workspaces, outputs and reports. */
+  /** Folder of the workspaces, outputs and reports. */
   readonly place: string
   readonly by: string
 }
 
-/** What is kept of an agent's workspace, where the agent could change it. JSON, as its reader knows it. */
+/** Facts about an agent's workspace, stored where the agent cannot change them. As JSON. */
 export interface NodeRecord {
   readonly inbox?: string
   readonly worktree?: string
@@ -69,12 +69,12 @@ export async function insertRun(
       openOf(head),
     ],
   )
-  // In a table of its own: it may be large, and the head is written again with each step.
+  // A separate table, because the plan may be large and the head is rewritten with each event.
   await tx.run('INSERT INTO run_plans (run, plan) VALUES (?, ?)', [key, JSON.stringify(plan)])
   for (const node of nodes) await updateNode(tx, key, node)
 }
 
-/** Another round: the plan and who is in it may be others. */
+/** Stores a new round, with a plan and agents that may differ. */
 export async function replaceRun(
   tx: Tx,
   { id, folder, plan, head }: Pick<KeptRun, 'id' | 'folder' | 'plan' | 'head'>,
@@ -108,7 +108,7 @@ export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<vo
   )
 }
 
-/** What is not named stays as it was. */
+/** Updates the given fields only. */
 export async function updateRecord(tx: Tx, key: number, name: string, record: NodeRecord): Promise<void> {
   const { inbox, worktree, task } = record
   if (inbox !== undefined) {
@@ -134,7 +134,7 @@ export async function findRun(reader: Reader, id: string): Promise<KeptRun | und
   return row === undefined ? undefined : toRun(row)
 }
 
-/** Without the plan, which may be large. */
+/** Reads the head without the plan, which may be large. */
 export async function readRunHead(reader: Reader, id: string): Promise<RunHead | undefined> {
   const row = await reader.get<{ head: string }>('SELECT head FROM runs WHERE id = ?', [
     parseId('run', id) ?? 0,
@@ -157,7 +157,7 @@ export async function readNodes(reader: Reader, id: string): Promise<KeptNode[]>
   }))
 }
 
-/** Which daemon drives it: the audit of a run is in that one's chain. */
+/** The daemon that drives the run: its chain holds the audit of the run. */
 export async function daemonOfRun(reader: Reader, id: string): Promise<string | undefined> {
   const row = await reader.get<{ daemon: string }>('SELECT daemon FROM runs WHERE id = ?', [
     parseId('run', id) ?? 0,
@@ -165,7 +165,7 @@ export async function daemonOfRun(reader: Reader, id: string): Promise<string | 
   return row?.daemon
 }
 
-/** Those that this daemon drives, in the order in which they were started. */
+/** Open runs of this daemon, oldest first. */
 export async function openRunIds(reader: Reader, daemon: string): Promise<string[]> {
   const rows = await reader.all<{ id: number }>(
     'SELECT id FROM runs WHERE daemon = ? AND is_open = 1 ORDER BY id',
@@ -174,7 +174,7 @@ export async function openRunIds(reader: Reader, daemon: string): Promise<string
   return rows.map(({ id }) => formatId('run', id))
 }
 
-/** The newest so many, oldest first. `open`: it has not ended, or its report is not written yet. */
+/** The newest `limit` runs, oldest first. `open`: only those that have not ended or have no report yet. */
 export async function runIds(reader: Reader, which: 'open' | 'all', limit: number): Promise<string[]> {
   const where = which === 'open' ? 'WHERE is_open = 1' : ''
   const rows = await reader.all<{ id: number }>(`SELECT id FROM runs ${where} ORDER BY id DESC LIMIT ?`, [
@@ -198,7 +198,7 @@ function stateOf({ outcome }: RunHead): string {
   return outcome ?? 'running'
 }
 
-/** It has not ended, or its report is not written yet. */
+/** True until the run has ended and its report is written. */
 function openOf({ outcome, reportOwed }: RunHead): number {
   return outcome === null || reportOwed ? 1 : 0
 }
@@ -209,7 +209,7 @@ function keyOf(id: string): number {
 
 const NONE = Object.freeze([])
 
-/** What most nodes have nothing of. */
+/** Defaults that are not stored. */
 const EMPTY = Object.freeze({
   waitingFor: 0,
   queued: null,
@@ -241,7 +241,7 @@ const EMPTY = Object.freeze({
 
 const KEYS = Object.keys(EMPTY) as (keyof typeof EMPTY)[]
 
-/** A node as its row keeps it: what is empty is left out, so that a field that a newer version brings has its empty value. */
+/** Leaves out empty fields, so that a field added by a newer version gets its default. */
 export function writeNode(node: RunNode): string {
   const kept: Record<string, unknown> = { name: node.name, state: node.state }
   for (const key of KEYS) {

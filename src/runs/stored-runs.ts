@@ -5,10 +5,10 @@ import { loadRun, type Run } from './core/run-state.ts'
 import { type AskedByRun, findAsked } from './requests.ts'
 import { findRun, type NodeRecord, type RunFacts, readNodes, runIds } from './store.ts'
 
-/** One run as it is now, for those who look. */
+/** A run for display. */
 export interface SeenRun extends RunFacts {
   readonly run: Run
-  /** What keeps it from going on that is no agent's doing: a full disk. */
+  /** Why it is blocked by something other than an agent: a full disk. */
   readonly trouble?: string | undefined
   record(node: string): NodeRecord
 }
@@ -17,7 +17,7 @@ export interface StoredRun extends SeenRun {
   readonly records: Map<string, NodeRecord>
 }
 
-/** A run as it is stored, whether or not a service drives it. */
+/** Reads a run from the store, whether or not a service drives it. */
 export async function seeStoredRun(reader: Reader, id: string): Promise<StoredRun | undefined> {
   const kept = await findRun(reader, id)
   if (kept === undefined) return undefined

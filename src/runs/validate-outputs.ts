@@ -34,7 +34,7 @@ export interface ValidatingOptions {
   meter: Pick<Meter, 'ownCall'>
   marks: RunMarks
   environment: Readonly<NodeJS.ProcessEnv>
-  /** Of an agent of the team. */
+  /** Review by an agent of the team. */
   review: Reviewing
 }
 
@@ -42,9 +42,9 @@ const SUMMARY_CHARACTERS = 8000
 const PROBLEMS_SHOWN = 5
 const JUDGE_MS = { model: 5 * 60_000, agent: 30 * 60_000 }
 
-/** C22: schema, required outputs, checks, judge; what one finds wrong, the next need not look at. */
+/** Validates in the order of C22: schema, required outputs, checks, judge. The first failure ends it. */
 export function createValidating(options: ValidatingOptions) {
-  // Several suites at once on one machine only make each other late.
+  // Test suites that run in parallel only slow each other down.
   const limiter = createKeyedLimiter(Math.max(1, Math.floor(availableParallelism() / 2)))
 
   return async function validate(driver: Driver, effect: Validate, signal: AbortSignal): Promise<RunEvent> {
@@ -97,7 +97,7 @@ export function createValidating(options: ValidatingOptions) {
     ) {
       return refused()
     }
-    // Checks may have written something; what counts is what is there now.
+    // Checks may have changed the outbox, so collect it again.
     const last = checks.length === 0 ? first : await look(workspace, agent, true, signal)
     if (!last.ok) {
       found('outputs', 'failed', `after the checks: ${last.why}`)
@@ -182,7 +182,7 @@ export type Validating = ReturnType<typeof createValidating>
 
 type Claim = Pick<Review, 'key' | 'workspace' | 'report' | 'evidence'>
 
-/** Undefined: none is wanted. */
+/** Undefined: no judge. */
 function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined {
   if (judge === 'off') return undefined
   return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
@@ -198,7 +198,7 @@ async function look(
 ): Promise<Looked> {
   const collected = await collectOutbox(workspace, {
     ...{ content, signal },
-    // Found before any check is run.
+    // Find oversized outputs before any check runs.
     sizeCounts: true,
   })
   if (!collected.ok) return { ok: false, why: textOf(collected.error) }
@@ -208,13 +208,12 @@ async function look(
   return { ok: true, outbox }
 }
 
-/** One that never touched it has left it whole. */
 function statusFault(workspace: string): string | undefined {
   const read = readStatus(workspace)
   return read.ok ? undefined : read.error.message
 }
 
-/** C21: the inbox is what it was, or the work is not from these inputs. */
+/** C21: work counts only if the inbox is unchanged. */
 async function whatChanged(
   workspace: string,
   manifest: ReturnType<typeof manifestIn>,

@@ -13,7 +13,7 @@ export interface FolderWatch {
 
 export interface FolderWatchOptions {
   readonly folder: string
-  /** For messages. */
+  /** Name for messages. */
   readonly shown: string
   /** The name of what has changed, the folder's own among them; null where the system does not say. */
   heard(name: string | null): void

@@ -28,7 +28,7 @@ export interface Added {
 export interface OutputsWanted {
   /** The folder of the agent that made them. */
   readonly workspace: string
-  /** For messages. */
+  /** Name for messages. */
   readonly agent: string
   /** Patterns, with or without `outbox/` in front. */
   readonly outputs: readonly string[]

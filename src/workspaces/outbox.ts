@@ -397,7 +397,7 @@ export async function copyFiles(
   return leftOut
 }
 
-/** One that speaks by commands may have no hands for files: what it reports is its summary, and its result where it has no other. */
+/** Writes the report of an agent that uses commands: as its summary, and as its result if it has no other. */
 export async function deliverReport(workspace: string, report: string): Promise<void> {
   const collected = await collectOutbox(workspace)
   if (!collected.ok) return

@@ -3,7 +3,7 @@ import type { WorkspaceTemplate } from '../runs/plan.ts'
 export interface Skill {
   readonly name: string
   readonly template: WorkspaceTemplate
-  /** Its purpose; the task itself is in the instructions. */
+  /** Purpose of the agent; the task itself is in the instructions. */
   readonly objective: string
   readonly hasWorktree?: boolean
   /** The folder of the message queue as the agent reaches it, where there is one (S4.16). */

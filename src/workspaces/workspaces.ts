@@ -45,7 +45,7 @@ export interface WorkspaceWanted {
   readonly path: string
   readonly name: string
   readonly template: WorkspaceTemplate
-  /** What it is there for. */
+  /** Purpose of the agent. */
   readonly objective: string
   readonly hasWorktree?: boolean
   readonly messages?: string
@@ -67,7 +67,7 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Workspac
     makeDraft(draft)
     const root = openDirectory(draft, { shown: '' })
     try {
-      // Nobody knows the draft yet, so that nothing in it has to appear at once.
+      // The draft is still hidden, so files in it need not appear atomically.
       writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
       for (const folder of ['inbox', 'outbox', 'workspace']) mkdirSync(root.at(folder), 0o755)
       firstStatus(root)
@@ -86,7 +86,7 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Workspac
 export function renewSkill(wanted: WorkspaceWanted): Promise<WorkspaceResult<void>> {
   return attempt('SKILL.md', () => {
     const text = formatSkill(wanted)
-    // It is about to be prepared for another attempt, whatever the one before has made of it.
+    // The previous attempt may have removed the owner's permissions.
     allowOwner(wanted.path)
     const root = openDirectory(wanted.path, { shown: '' })
     try {
@@ -180,8 +180,9 @@ export async function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult
 export function replaceFiles(
   folder: string,
   files: Readonly<Record<string, string>>,
+  shown: string = folder,
 ): Promise<WorkspaceResult<void>> {
-  return attempt(folder, () => {
+  return attempt(shown, () => {
     mkdirSync(folder, { recursive: true })
     const directory = openDirectory(folder)
     try {

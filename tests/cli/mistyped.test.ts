@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -110,25 +110,35 @@ describe('a read-only file system', () => {
     }
   })
 
-  it.runIf(canBind)('is named with the folder that orc workspace dissolve cannot remove', async () => {
-    await team.orc('workspace create me')
-    const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', 'me']
-    const { status, stderr } = spawnSync('unshare', [...BIND, team.folder, ...orc], { encoding: 'utf8' })
-    expect(stderr).toContain(`${join(team.folder, 'me')} cannot be written: the file system is read-only`)
-    expect(status).toBe(1)
-  })
+  it.runIf(canBind)(
+    'is named when orc workspace dissolve cannot write its report, and nothing is removed',
+    async () => {
+      await team.orc('workspace create me')
+      const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', 'me']
+      const { status, stderr } = spawnSync('unshare', [...BIND, team.folder, ...orc], { encoding: 'utf8' })
+      expect(stderr).toContain(
+        `${join(team.folder, 'me')}.report.md cannot be written: the file system is read-only`,
+      )
+      expect(stderr).toContain('Nothing was removed')
+      expect(status).toBe(1)
+    },
+  )
 
-  it.runIf(canMount)('in a workspace is named where it is when it cannot be removed', async () => {
-    await team.orc('workspace create me')
-    const inside = join(team.folder, 'me/mounted')
-    mkdirSync(inside)
-    const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', join(team.folder, 'me')]
-    const { stderr } = spawnSync('unshare', [...MOUNT, inside, ...orc], { encoding: 'utf8' })
-    expect(stderr).toContain(`${inside} cannot be removed: something is mounted there`)
-    expect(stderr).toContain('Nothing was removed')
-    expect(readdirSync(team.folder).filter((name) => name.startsWith('me'))).toEqual(['me'])
-    expect(readdirSync(join(team.folder, 'me'))).toContain('SKILL.md')
-  })
+  it.runIf(canMount)(
+    'in a workspace is named when it cannot be removed, with the folder that holds the rest',
+    async () => {
+      await team.orc('workspace create me')
+      const inside = join(team.folder, 'me/mounted')
+      mkdirSync(inside)
+      const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', join(team.folder, 'me')]
+      const { stderr } = spawnSync('unshare', [...MOUNT, inside, ...orc], { encoding: 'utf8' })
+      expect(stderr).toMatch(
+        /\.me\.\w+ still holds a part of me: .*\/mounted cannot be removed: something is mounted there/,
+      )
+      expect(stderr).toContain('Fix the cause, then delete what is left yourself.')
+      expect(existsSync(join(team.folder, 'me.report.md'))).toBe(true)
+    },
+  )
 
   it.runIf(canBind)('is named by whatever needs a state folder, however deep', () => {
     const alone = mkdtempSync(join(tmpdir(), 'orchub-read-only-'))

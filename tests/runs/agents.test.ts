@@ -312,7 +312,7 @@ agents:
   expect(notes).toEqual([expect.stringMatching(/astray: .* 1 commits on a detached HEAD: \w{12} loose$/)])
   expect(seen.run.nodes.get('link')!.reason).toContain('worktree is a symbolic link')
   expect(existsSync(team.place(id, 'link', 'outbox', 'git'))).toBe(false)
-  expect(seen.run.nodes.get('gone')!.reason).toContain('worktree is gone: the agent deleted it')
+  expect(seen.run.nodes.get('gone')!.reason).toContain('worktree is gone: the agent deleted or moved it')
 })
 
 it('goes on with a worktree that was made before its inputs were there', async () => {

@@ -11,11 +11,11 @@ export interface FoundFolder {
   /** Absolute, without links. */
   path: string
   agents: { name: string; workspace: string }[]
-  /** The folder is one workspace itself, not a folder of some. */
+  /** True if the folder is itself a workspace. */
   isOne: boolean
 }
 
-/** A workspace, or all those in a folder such as that of a run. */
+/** Finds the workspace at a path, or all workspaces in it. */
 export function findWorkspaces(named: string): FoundFolder {
   const path = realpathSync(resolve(named))
   if (isWorkspace(path)) return { path, agents: [{ name: basename(path), workspace: path }], isOne: true }

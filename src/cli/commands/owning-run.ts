@@ -8,20 +8,20 @@ import { reachRuns } from '../connection/stored-runs.ts'
 import type { TeamLocation } from '../connection/team-location.ts'
 import type { RunShown } from './runs/run-state.ts'
 
-/** What is known of the run that a workspace belongs to, besides what is in its files. */
+/** The run that a workspace belongs to, as its service or store knows it. */
 export interface OwningRun {
   id: string
-  /** Its folder, without links. */
+  /** Folder without links. */
   folder: string
-  /** Undefined where neither its service nor its store would tell. */
+  /** Undefined if neither its service nor its store answers. */
   shown?: RunShown
-  /** A service drives it, and can be asked to stop it. */
+  /** A service drives it and can stop it. */
   isDriven: boolean
-  /** What of it lives, by agent, even where its service was killed. */
+  /** Live processes by agent, even if its service was killed. */
   processes: ReadonlyMap<string, readonly number[]>
 }
 
-/** Undefined: it is no run's. What the run knows counts more than a status.json, which a command need not touch (S4.2). */
+/** Undefined: not part of a run. The run knows more than status.json, which a command need not update (S4.2). */
 export async function findOwningRun(location: TeamLocation, path: string): Promise<OwningRun | undefined> {
   const folder = folderOfRun(path)
   const [id] = /^run_\d+/.exec(basename(folder ?? '')) ?? []
@@ -29,7 +29,7 @@ export async function findOwningRun(location: TeamLocation, path: string): Promi
   let owning: OwningRun | undefined
   for (const team of teamsFor(location, folder)) {
     const found = await askForRun(team, id)
-    // One of the same name in another folder: the state of this one is gone, or it is another team's.
+    // A run of the same name in another folder is a different run.
     if (found !== undefined && !isSameFolder(found.shown.place, folder)) continue
     const { stateFolder } = team
     const processes = stateFolder === undefined ? new Map() : await findRunProcesses(stateFolder, id)
@@ -44,7 +44,7 @@ function folderOfRun(path: string): string | undefined {
   return path === dirname(path) ? undefined : folderOfRun(dirname(path))
 }
 
-/** The team that is meant here, and the one around the folder, whose run it is if it is not the first one's. */
+/** The team for this command, and the one around the folder if that is another. */
 function teamsFor(location: TeamLocation, folder: string): TeamLocation[] {
   const meant = locationForPlan(location, folder)
   const around = searchUpwards(folder)
@@ -63,7 +63,7 @@ async function askForRun(location: TeamLocation, id: string) {
       async (stored) => ({ shown: await stored.show(id), isDriven: false }),
     )
   } catch (error) {
-    // Files can be looked at by those whom no service and no store would answer.
+    // The files can be shown without a service or store.
     if (error instanceof AppError || (error as { code?: unknown }).code !== undefined) return undefined
     throw error
   }

@@ -1,11 +1,11 @@
-/** From the inputs to the validated result. */
+/** Events of an attempt, from the copied inputs to the validated result. */
 
 import type { Attempt, RunNode } from '../run.ts'
 import { fail } from './recovery-events.ts'
 import { endAttempt, withAttempt } from './run-state.ts'
 import { type Handlers, type RunRefusal, refuse, type Transition } from './transition.ts'
 
-/** A machine that goes down with the agent again and again is the agent's fault in the end. */
+/** Lost attempts that do not count as failures. After that, the agent itself may bring the machine down. */
 const FREE_LOSSES = 3
 
 function stale(name: string, what: string): RunRefusal {
@@ -30,7 +30,7 @@ function start(transition: Transition, node: RunNode, inputsHash: string): void 
     ...node,
     state: 'running',
     inputsHash,
-    // Its outbox is about to be put aside.
+    // The next attempt moves its outbox aside.
     kept: null,
     attempt: attempt.number,
     tries: node.tries + 1,
@@ -56,7 +56,7 @@ function awake(transition: Transition, node: RunNode): RunNode {
   return stallMs === null ? node : { ...node, stallAt: transition.now + stallMs }
 }
 
-/** It says that it is done. That counts once it is validated (C22). */
+/** The agent reports completion, which counts after validation (C22). */
 function claim(transition: Transition, node: RunNode): void {
   transition.write({
     ...withAttempt(node, { outcome: 'claimed' }),
@@ -66,7 +66,7 @@ function claim(transition: Transition, node: RunNode): void {
   })
 }
 
-/** It went with the machine: not its fault, so it is no failed attempt. */
+/** The attempt was lost with the machine or the service, so it does not count as failed. */
 function lose(transition: Transition, node: RunNode, why: string): void {
   if (node.losses >= FREE_LOSSES) {
     fail(transition, node, { why, recoverable: true })
@@ -160,7 +160,7 @@ export const working: Pick<
     return undefined
   },
 
-  /** What an attempt has spent so far, in all; it may come late. */
+  /** Total spending of an attempt so far; it may come after the end. */
   metered(transition, { node: name, attempt, spent }) {
     const node = transition.read(name)
     if (!node.attempts.some(({ number }) => number === attempt)) return stale(name, `attempt ${attempt}`)
@@ -177,7 +177,7 @@ export const working: Pick<
     else if (node.state !== 'running') transition.write(node)
     else if (lost) lose(transition, node, why)
     else if (code !== 0) fail(transition, node, { why: why || howItEnded(code, signal), recoverable: true })
-    // A plain command need not know status.json: its exit code speaks for it. Who has begun to use it must end with it.
+    // The exit code counts for a plain command that never used status.json. An agent that used it must also end with it.
     else if (node.said === 'pending') claim(transition, begun(transition, node))
     else {
       const unsaid = 'it ended without saying that it was done'

@@ -2,38 +2,38 @@ import type { Dependency } from '../plan.ts'
 import type { NodeTimer, RunNode, RunOutcome } from '../run.ts'
 import type { Run } from './run-state.ts'
 
-/** Carried out in the transaction that stores the run: what the database can do. */
+/** Effects that are part of the transaction that stores the run. */
 export type StoreEffect =
-  /** Of the run itself where there is no node. */
+  /** A null node stands for the run itself. */
   | { type: 'set_timer'; node: string | null; kind: NodeTimer | 'run'; at: number }
   | { type: 'clear_timer'; node: string | null; kind: NodeTimer | 'run' }
   /** `awaits` false: a notice (C7). Otherwise the verdict comes back with this number. */
   | { type: 'ask_person'; node: string; ask: number; text: string; awaits: boolean; expiresAt: number | null }
-  /** The question is moot. */
+  /** Withdraws a question that is obsolete. */
   | { type: 'withdraw'; node: string; ask: number }
-  /** For the audit. */
+  /** Adds an audit entry. */
   | { type: 'note'; node: string | null; text: string }
   | { type: 'run_ended'; outcome: RunOutcome }
 
-/** An attempt that came before, for whoever tries next. */
+/** The previous attempt, for the next one. */
 export interface Before {
   attempt: number
   why: string
 }
 
-/** Outputs to be copied: of which attempt, which, and where to. */
+/** Outputs of a dependency to copy. */
 export interface Source extends Pick<Dependency, 'agent' | 'outputs' | 'copyTo'> {
   outputsHash: string
 }
 
 /**
- * Carried out after the commit; what of it is not done yet can be told from the stored run (`pendingEffects`). Each is
- * answered by a happening, and safe to repeat under its key.
+ * Effects that are performed after the commit. Unfinished ones follow from the stored run (`pendingEffects`). Each leads
+ * to an event, and is safe to repeat under its key.
  */
 export type OutsideEffect =
   /**
-   * Copy inputs and the outputs of dependencies into the inbox, and say the hash of it all. `missing`: dependencies
-   * without outputs. `checkKept`: an earlier result stands; its outbox is only looked at. Answer: inputs_copied, copy_failed.
+   * Copy inputs and outputs of dependencies into the inbox, and hash them. `missing`: dependencies without outputs.
+   * `checkKept`: hash the outbox of an earlier result. Events: inputs_copied, copy_failed.
    */
   | {
       type: 'prepare'
@@ -43,30 +43,30 @@ export type OutsideEffect =
       missing: readonly string[]
       checkKept: boolean
     }
-  /** Put aside what the attempt before left (error_report.md, partial/), and start. Answer: started, exited. */
+  /** Move the results of the previous attempt aside (error_report.md, partial/), and start. Events: started, exited. */
   | { type: 'start_attempt'; node: string; attempt: number; before: Before | null }
-  /** See to it that status.json and the process are followed. Answer: status, active, exited. */
+  /** Follow status.json and the process. Events: status, active, exited. */
   | { type: 'follow_attempt'; node: string; attempt: number }
-  /** `finished`: it said so, and may end by itself. Answer: exited. */
+  /** `finished`: it reported completion, and may exit by itself. Event: exited. */
   | { type: 'stop_attempt'; node: string; attempt: number; finished: boolean }
-  /** In the order of C22. Answer: validated. */
+  /** Validate in the order of C22. Event: validated. */
   | { type: 'validate'; node: string; attempt: number }
-  /** Give the error report and the inputs to the fixer. Answer: fixer_done. */
+  /** Give the error report and the inputs to the fixer. Event: fixer_done. */
   | { type: 'fix'; node: string; fix: number; fixer: string; before: Before }
   | { type: 'stop_fix'; node: string; fix: number }
-  /** Consolidate outputs and write the report. Answer: report_written, report_failed. */
+  /** Consolidate outputs and write the report. Events: report_written, report_failed. */
   | { type: 'write_report'; round: number }
 
-/** The same key never stands for two effects. */
+/** Keys are unique. */
 export type Keyed<E> = E & { key: string }
 export type Effect = Keyed<StoreEffect> | Keyed<OutsideEffect>
 
-/** Reads nodes as they will be once the decision is stored. */
+/** Reads nodes with the changes of the current transition. */
 export type ReadNode = (name: string) => RunNode
 
 /**
- * What the world outside still owes the run, told from stored state alone: nothing is lost between the commit and the
- * deed, and no second list has to be kept. After a restart the engine carries out all of it again.
+ * Derives the unfinished effects from stored state alone, so a crash between a commit and its effects loses none and no
+ * second list is needed. After a restart the engine performs all of them again.
  */
 export function pendingEffects(run: Run): Keyed<OutsideEffect>[] {
   const read: ReadNode = (name) => run.nodes.get(name)!
@@ -76,7 +76,7 @@ export function pendingEffects(run: Run): Keyed<OutsideEffect>[] {
   return [...ofNodes, { type: 'write_report', key: `${id}/report/${round}`, round }]
 }
 
-/** Whether the run still waits for it. */
+/** True while the run waits for the effect. */
 export function isOwed(run: Run, effect: Keyed<OutsideEffect>): boolean {
   if (effect.type === 'write_report') return run.head.reportOwed
   const pending = pendingOf(run, run.nodes.get(effect.node)!, (name) => run.nodes.get(name)!)
@@ -142,7 +142,7 @@ function beforeOf({ attempts }: RunNode, attempt: number): Before | null {
   return before === undefined ? null : { attempt: before.number, why: before.why }
 }
 
-/** The timers a node needs, told from its state. */
+/** Derives the timers of a node from its state. */
 export function timersOf({ due, stallAt }: RunNode): Partial<Record<NodeTimer, number>> {
   return { ...(due === null ? {} : { [due.kind]: due.at }), ...(stallAt === null ? {} : { stall: stallAt }) }
 }

@@ -21,16 +21,16 @@ interface OfAttempt extends OfNode {
  */
 export type RunEvent =
   | { type: 'begun' }
-  /** The service is back. To be told before any timer that is due. */
+  /** The service is back. Comes before the events of due timers. */
   | { type: 'restarted' }
   | { type: 'run_timed_out' }
   | { type: 'cancelled'; by: string; reason: string }
-  /** `unconsolidated`: whose outputs are not beside it, and why. */
+  /** `unconsolidated`: agents whose outputs are not in `_outputs`, with the reason. */
   | { type: 'report_written'; round: number; unconsolidated?: Readonly<Record<string, string>> }
-  /** It will not be: the run has ended all the same. */
+  /** The report was given up; the run has ended without it. */
   | { type: 'report_failed'; round: number; why: string }
-  // The way to an attempt
-  /** `outputsHash`: of what its outbox holds now, where an earlier result is kept. */
+  // Preparing and starting
+  /** `outputsHash`: hash of its current outbox, if an earlier result is kept. */
   | ({
       type: 'inputs_copied'
       preparation: number
@@ -39,7 +39,7 @@ export type RunEvent =
     } & OfNode)
   | ({ type: 'copy_failed'; preparation: number; why: string; recoverable: boolean } & OfNode)
   | ({ type: 'started' } & OfAttempt)
-  // What is seen of it
+  // Progress and end
   | ({
       type: 'status'
       state: 'pending' | 'running' | 'completed' | 'failed'
@@ -50,8 +50,8 @@ export type RunEvent =
   | ({ type: 'active' } & OfAttempt)
   | ({ type: 'metered'; spent: Spent } & OfAttempt)
   /**
-   * Every attempt ends with it, if only because it was stopped or could not be started. The last status.json is told
-   * before. `lost`: it went with the machine or the service, by no fault of its own.
+   * The last event of every attempt, even if it was stopped or could not start. The last status comes before it.
+   * `lost`: it ended with the machine or the service.
    */
   | ({ type: 'exited'; code: number | null; signal: string | null; lost: boolean; why: string } & OfAttempt)
   | ({ type: 'stalled' } & OfNode)
@@ -63,7 +63,7 @@ export type RunEvent =
       outputs: readonly OutputFile[]
       outputsHash: string
       summary: string
-      /** Of a failed one: whether trying again could help. */
+      /** False: trying again would not help. */
       recoverable: boolean
     } & OfAttempt)
   // Recovery (S4.12)
@@ -75,7 +75,7 @@ export type RunEvent =
 export type RunEventType = RunEvent['type']
 export type RunEventOf<T extends RunEventType> = Extract<RunEvent, { type: T }>
 
-/** What the run is told when a timer of that kind is due. */
+/** The event for each kind of timer. */
 export const ON_DUE: Record<NodeTimer, (node: string) => RunEvent> = {
   deadline: (node) => ({ type: 'timed_out', node }),
   stall: (node) => ({ type: 'stalled', node }),

@@ -1,4 +1,4 @@
-/** What follows on a failure: retry, fix and retry, skip, escalate (S4.12, C7). */
+/** Recovery from failures: retry, fix and retry, skip, escalate (S4.12, C7). */
 import { pauseAfter } from '../../base/backoff.ts'
 import type { AttemptError, RunEvidence, RunNode } from '../run.ts'
 import { endAttempt } from './run-state.ts'
@@ -11,7 +11,7 @@ export interface Failure {
   evidence?: readonly RunEvidence[]
 }
 
-/** An attempt, or the way to it, failed. Whatever of it still lives is stopped. */
+/** Handles a failed attempt or preparation. Its processes are stopped. */
 export function fail(
   transition: Transition,
   failed: RunNode,
@@ -44,7 +44,6 @@ function count(tries: number): string {
   return tries === 1 ? 'its only attempt' : `${tries} attempts`
 }
 
-/** Retries are used up, or of no use. */
 function giveUp(transition: Transition, node: RunNode, reason: string): void {
   const { onError, fixer, maxFixes } = transition.agent(node.name)
   const canFix = fixer !== null && node.fixed < maxFixes
@@ -59,7 +58,7 @@ function fix(transition: Transition, node: RunNode, reason: string): void {
   transition.write({ ...node, state: 'fixing', reason, fixes: fixes + 1, fixed: fixed + 1, fixerAlive: true })
 }
 
-/** C7: then a person is told. */
+/** Fails the node and notifies a person (C7). */
 function failForGood(transition: Transition, node: RunNode, reason: string): void {
   const asks = node.asks + 1
   const text = `${node.name} failed: ${reason}`
@@ -81,7 +80,7 @@ function ask(transition: Transition, node: RunNode, reason: string): void {
   transition.add({ type: 'ask_person', node: node.name, ask: asks, text, awaits: true, expiresAt })
 }
 
-/** A fresh start: all retries are there again. */
+/** Starts again with all retries. */
 function again(transition: Transition, node: RunNode): void {
   transition.enqueue({ ...node, tries: 0, losses: 0 })
 }

@@ -6,9 +6,9 @@ import { type RunRefusal, refuse } from './transition.ts'
 export type Resumption = Omit<RunOptions, 'id'>
 
 /**
- * Another round of a run that ended, with the plan as it is now. Who completed is not run again if its inputs come out
- * the same: each is prepared in its turn, and the hash decides. `begun` sets it going. One that has not ended needs
- * nothing of this: it goes on from `pendingEffects`.
+ * Begins another round of a run that ended, with the current plan. A completed agent does not run again if its inputs are
+ * the same: each agent is prepared, and the hash decides. The `begun` event starts the round. A run that has not ended
+ * continues from `pendingEffects` instead.
  */
 export function resumeRun(
   run: Run,
@@ -33,7 +33,7 @@ export function resumeRun(
   return { ok: true, value: fresh }
 }
 
-/** The counters go on, so that no key of an effect ever stands for two. */
+/** Keeps the counters, so that keys of effects stay unique. */
 function carried(before: RunNode): Partial<RunNode> {
   const { preparations, attempt, fixes, asks, corrected, attempts } = before
   return { preparations, attempt, fixes, asks, corrected, attempts, kept: before.result ?? before.kept }

@@ -1,10 +1,10 @@
-/** What happens to the run as a whole. The only steps that look at every node. */
+/** Events of the run as a whole: the only ones that visit every node. */
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { isSettled, type RunNode } from '../run.ts'
 import { endAttempt } from './run-state.ts'
 import { type Handlers, refuse, type Transition } from './transition.ts'
 
-/** After a restart an attempt has so much time at least: what it said meanwhile, and how it ended, is known by then. */
+/** Shortest time left for an attempt after a restart, to find out what it reported and how it ended. */
 const FOUND_WITHIN_MS = 10_000
 
 function cancel(transition: Transition, by: string, reason: string, timedOut: boolean): void {
@@ -34,7 +34,7 @@ export const wholeRun: Pick<
     return undefined
   },
 
-  /** Nobody watched for a while, so that silence means nothing. */
+  /** No service watched for a while, so silence does not count. */
   restarted(transition) {
     for (const { name, stallMs } of transition.run.graph.plan.agents) {
       const node = transition.read(name)

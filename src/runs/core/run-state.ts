@@ -2,14 +2,14 @@ import { type Graph, graphOf, type Plan } from '../plan.ts'
 import { type Attempt, isSettled, type RunHead, type RunNode, type RunOutcome } from '../run.ts'
 
 /**
- * A run in memory. What is stored is the plan, the head and the nodes; the rest follows from them. Only `commit` changes
- * it, with what `reduce` decided, once that is stored.
+ * A run in memory. The plan, the head and the nodes are stored; the rest is derived from them. Only `commit` changes it,
+ * with the result of `reduce`.
  */
 export interface Run {
   head: RunHead
   readonly graph: Graph
   readonly nodes: Map<string, RunNode>
-  /** Those that are ready, in the order of the line. */
+  /** Ready nodes with their positions, in order. */
   readonly line: Map<string, number>
 }
 
@@ -17,11 +17,11 @@ export interface RunOptions {
   readonly id: string
   readonly plan: Plan
   readonly now: number
-  /** Whether a person can be asked. */
+  /** True if a person can be asked. */
   readonly attended?: boolean
 }
 
-/** A new run, in which nothing happened yet; `begun` sets it going. */
+/** Makes a new run; the `begun` event starts it. */
 export function createRun({ id, plan, now, attended = true }: RunOptions): Run {
   const graph = graphOf(plan)
   const nodes = plan.agents.map(({ name }) => newNode(name, graph.needs.get(name)!.length))
@@ -85,14 +85,14 @@ export interface StoredRun {
   readonly nodes: readonly RunNode[]
 }
 
-/** A run as it was stored. */
+/** Rebuilds a run from its stored parts. */
 export function loadRun({ plan, head, nodes }: StoredRun): Run {
   const queued = nodes.filter((node) => node.queued !== null).toSorted((a, b) => a.queued! - b.queued!)
   const stored = new Map(nodes.map((node) => [node.name, node]))
   return {
     head,
     graph: graphOf(plan),
-    // As people know it from the plan, in whatever order it was kept.
+    // In the order of the plan.
     nodes: new Map(plan.agents.map(({ name }) => [name, stored.get(name)!])),
     line: new Map(queued.map(({ name, queued }) => [name, queued!])),
   }
@@ -102,7 +102,7 @@ export function storedRun({ graph, head, nodes }: Run): StoredRun {
   return { plan: graph.plan, head, nodes: [...nodes.values()] }
 }
 
-/** What counts against the plan's concurrency: whoever works, and whoever still lives. */
+/** Nodes at work or with a process count against the concurrency of the plan. */
 export function holdsSlot({ state, alive, fixerAlive }: RunNode): boolean {
   return alive || fixerAlive || state === 'preparing' || state === 'validating'
 }
@@ -111,14 +111,14 @@ export function isOpen({ state }: RunNode): boolean {
   return !isSettled(state)
 }
 
-/** How a run ended. One that ran out of time failed; what it cancelled does not make that a person's wish. */
+/** A run that timed out has failed, although its nodes are cancelled. */
 export function outcomeOf({ settled, cancelled }: Pick<RunHead, 'settled' | 'cancelled'>): RunOutcome {
   if (cancelled !== null && settled.cancelled > 0) return cancelled.timedOut ? 'failed' : 'cancelled'
   if (settled.failed > 0) return 'failed'
   return settled.skipped > 0 ? 'partial' : 'completed'
 }
 
-/** The last attempt, changed. */
+/** Changes the last attempt. */
 export function withAttempt(node: RunNode, changes: Partial<Attempt>): RunNode {
   const last = node.attempts.at(-1)
   return last === undefined
@@ -126,7 +126,7 @@ export function withAttempt(node: RunNode, changes: Partial<Attempt>): RunNode {
     : { ...node, attempts: [...node.attempts.slice(0, -1), { ...last, ...changes }] }
 }
 
-/** How the last attempt went; nothing where it is known already, or none was begun. */
+/** Ends the last attempt, if it is still open. */
 export function endAttempt(
   node: RunNode,
   now: number,

@@ -16,11 +16,11 @@ import { holdsSlot, isOpen, outcomeOf, type Run } from './run-state.ts'
 export interface Settlement {
   state: SettledState
   reason: string
-  /** The dependency that is to blame. */
+  /** The dependency that caused it. */
   because?: string
 }
 
-/** One decision in the making: what it has changed so far lies over the run, which stays untouched. */
+/** Collects the changes that one event makes, on top of a run that stays unchanged. */
 export interface Transition {
   readonly run: Run
   readonly now: number
@@ -30,9 +30,9 @@ export interface Transition {
   write(node: RunNode): void
   writeHead(changes: Partial<RunHead>): void
   add(effect: StoreEffect): void
-  /** Into the line of those that may be prepared. One whose last attempt still lives waits for its end first. */
+  /** Queues a node for preparation. If its last attempt still has a process, it waits for the end of that. */
   enqueue(node: RunNode): void
-  /** Ends a node, and decides on those that waited for it. */
+  /** Settles a node, and decides on its dependents. */
   settle(node: RunNode, settlement: Settlement): void
   conclude(): RunReduced
 }
@@ -74,7 +74,7 @@ export function beginTransition(run: Run, now: number): Transition {
   function settle(first: RunNode, settlement: Settlement): void {
     write(first)
     const todo: Todo[] = [[first.name, settlement]]
-    // The list grows while it is read; recursion would not survive a chain of ten thousand.
+    // The list grows during the loop; recursion would overflow the stack for a chain of ten thousand.
     for (const [name, { state, reason, because = null }] of todo) {
       const node = read(name)
       if (isSettled(node.state)) continue
@@ -85,7 +85,7 @@ export function beginTransition(run: Run, now: number): Transition {
         if (isSettled(dependent.state)) continue
         const closer = { ...dependent, waitingFor: dependent.waitingFor - 1 }
         write(closer)
-        // Nothing outweighs `fail`, so that need not wait for the others: the end is the same in whatever order they end.
+        // `fail` outweighs all other policies, so it need not wait for the other dependencies.
         if (state !== 'completed' && onFailure === 'fail') todo.push([to, blame('failed', name, state)])
         else if (closer.waitingFor === 0) decideOn(closer, todo)
       }
@@ -108,7 +108,7 @@ export function beginTransition(run: Run, now: number): Transition {
       ])
   }
 
-  /** Everything that can run does, up to the plan's concurrency; first come, first served. */
+  /** Prepares queued nodes up to the concurrency of the plan, first come first served. */
   function fill(): void {
     const { concurrency } = run.graph.plan
     for (const names of [run.line.keys(), fresh]) {
@@ -158,7 +158,7 @@ export function beginTransition(run: Run, now: number): Transition {
     ]
   }
 
-  /** Timers and what is done outside follow from the node before and after: no step can forget one. */
+  /** Timers and effects are derived from the node before and after the event, so no handler can forget one. */
   function timerEffects(node: RunNode): StoreEffect[] {
     const was = timersOf(run.nodes.get(node.name)!)
     const is = timersOf(node)
@@ -217,7 +217,7 @@ function blame(state: 'failed' | 'skipped', because: string, as: string): Settle
   return { state, because, reason: `${because} ${ENDED_AS[as]}` }
 }
 
-/** Why something said about a run is not accepted; each transport has an answer to the code on the right. */
+/** Reasons to refuse an event, with the error code for the sender. */
 export const REFUSALS = {
   RUN_ENDED: 'CONFLICT',
   RUN_RUNS: 'CONFLICT',
@@ -260,7 +260,7 @@ export function commit(run: Run, { head, nodes }: RunChange): void {
   for (const node of queued.sort((a, b) => a.queued! - b.queued!)) run.line.set(node.name, node.queued!)
 }
 
-/** Writes into the transition what an event changes, or refuses it. */
+/** Applies an event to the transition, or refuses it. */
 export type Handler<T extends RunEventType> = (
   transition: Transition,
   event: RunEventOf<T>,

@@ -1,14 +1,14 @@
 import { type EdgePolicy, type Graph, stepsOf, topologicalOrder } from '../plan.ts'
 import type { NodeState } from '../run.ts'
 
-/** A plan's graph for a terminal. Every agent once, every line short, whatever the size. */
+/** Draws the graph of a plan for a terminal or for Mermaid. */
 
 export interface DrawingOptions {
-  /** Without box characters. */
+  /** Draws without box characters. */
   readonly ascii?: boolean
-  /** Columns of the terminal. */
+  /** Width of the terminal in columns. */
   readonly width?: number
-  /** Said behind the name: a state, a runner. */
+  /** Text after the name: a state, a runner. */
   readonly note?: (name: string) => string
 }
 
@@ -26,9 +26,9 @@ const ASCII: typeof UNICODE = {
 const OTHERS_SHOWN = 3
 
 /**
- * A tree: each agent stands below the dependency that comes last, the others are named behind it. The largest part of
- * what follows goes on in the same column and only the rest branches off, so that no line is indented more than log₂ of
- * the number of agents.
+ * Draws a tree: each agent is below its last dependency, and its other dependencies are listed after its name. The largest
+ * subtree continues in the same column and only the others branch off, so no line is indented more than log₂ of the number
+ * of agents.
  */
 export function drawGraph(
   graph: Graph,
@@ -53,7 +53,7 @@ export function drawGraph(
       .join('  ')
   }
 
-  /** One column: a chain of agents, with what branches off from each. */
+  /** Draws one column: a chain of agents with their branches. */
   const drawColumn = (start: string, indent: string, lead: string) => {
     let opening = lead
     for (let name: string | undefined = start, isFirst = true; name !== undefined; isFirst = false) {
@@ -71,14 +71,14 @@ export function drawGraph(
   return lines.join('\n')
 }
 
-/** What becomes of the dependent if that fails; mostly it fails too. */
+/** Names the policy of an edge unless it is the default. */
 function inBrackets(policy: EdgePolicy): string {
   return policy === 'fail' ? '' : ` (or ${policy})`
 }
 
 interface Forest {
   roots: string[]
-  /** The largest first; the others in the order of the plan. */
+  /** The largest subtree first, the others in the order of the plan. */
   followers: Map<string, string[]>
   main: Map<string, string>
 }
@@ -112,7 +112,7 @@ function forest(graph: Graph): Forest {
   return { roots: order.filter((name) => !main.has(name)), followers, main }
 }
 
-/** What runs at once, step by step. */
+/** Lists the steps that run in parallel. */
 export function drawSteps(graph: Graph, { width = 100 }: Pick<DrawingOptions, 'width'> = {}): string {
   const steps = stepsOf(graph)
   const gutter = String(steps.length).length + 2
@@ -135,18 +135,18 @@ function wrapped(names: readonly string[], width: number): string[] {
   return lines
 }
 
-/** Names and notes may come from elsewhere: they must neither steer nor fill a terminal. */
+/** Removes control characters from names and notes, which may come from others, and clips the line. */
 function cut(line: string, width: number, mark: string): string {
   const plain = line.replace(/[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, ' ').trimEnd()
   return plain.length > width ? plain.slice(0, Math.max(0, width - 1)) + mark : plain
 }
 
-/** What Mermaid draws without being told otherwise. */
+/** Mermaid's default limit. */
 export const MAX_EDGES = 500
 
 const ARROWS: Record<EdgePolicy, string> = { fail: '-->', skip: '-- skip -->', proceed: '-. proceed .->' }
 
-/** Green, red, grey, blue: an end, or something going on. States that wait have no colour. */
+/** Waiting states have no colour. */
 const COLOURS: Partial<Record<NodeState, string>> = {
   completed: 'fill:#d8f0dc,stroke:#2e7d43',
   failed: 'fill:#f8d7d7,stroke:#b3261e',
@@ -156,7 +156,7 @@ const COLOURS: Partial<Record<NodeState, string>> = {
   validating: 'fill:#d7e6f8,stroke:#1e5fb3',
 }
 
-/** A flowchart in the words of Mermaid. Agents get numbers for ids, so that no name can be taken for syntax. */
+/** Writes a Mermaid flowchart. Agents get numbers as ids, so that no name is read as syntax. */
 export function mermaidOf(graph: Graph, state?: (name: string) => NodeState): string {
   const ids = new Map([...graph.agents.keys()].map((name, index) => [name, `n${index}`]))
   const nodes = [...ids].map(([name, id]) => {
@@ -173,7 +173,7 @@ export function mermaidOf(graph: Graph, state?: (name: string) => NodeState): st
   return [...note, 'flowchart TD', ...nodes, ...edges, ...classes, ''].join('\n')
 }
 
-/** Everything but letters, digits and harmless marks by number, as Mermaid reads it. */
+/** Escapes everything but letters, digits and harmless punctuation by code point. */
 function escapeLabel(text: string): string {
   return [...text.slice(0, 200)]
     .map((letter) => (/[\p{L}\p{N} _.,:()/-]/u.test(letter) ? letter : `#${letter.codePointAt(0)};`))

@@ -14,12 +14,12 @@ import type { AgentInput, PlanInput } from './schema.ts'
 export interface ProposedPlan {
   /** The text of plan.yaml. */
   readonly plan: string
-  /** What would keep it from being run. */
+  /** Mistakes that keep it from running. */
   readonly problems: readonly Problem[]
   readonly model: string
 }
 
-/** Has a model propose plans. They are shown and edited; nothing is started by it. */
+/** Lets a model propose a plan, for people to edit. Starts nothing. */
 export interface Planner {
   propose(goal: string, model: string | undefined): Promise<ProposedPlan>
 }
@@ -57,7 +57,7 @@ export function createPlanner({ models, meter, team }: PlannerOptions): Planner 
         const plan = planText(inputOf(answer.proposal, goal))
         const read = readPlan(plan, { team: known })
         const problems = read.ok ? [] : read.problems
-        // Once more with what is wrong with it, and then a person has a look.
+        // Let the model correct its mistakes once; after that a person does.
         if (problems.length === 0 || before !== undefined) return { plan, problems, model }
         before = {
           plan,
@@ -143,7 +143,7 @@ function noMoney(): AppError {
 const text = z.string().max(4000)
 const lines = z.array(text).max(20)
 
-/** A plan as a model proposes it: lists and not records, which every provider can be held to. */
+/** A proposed plan. Uses lists instead of records, because every provider can enforce those. */
 export const Proposal = z.object({
   name: z.string().min(1).max(100).describe('What the plan is called, in a few words.'),
   agents: z
@@ -191,9 +191,9 @@ export type Proposal = z.output<typeof Proposal>
 
 export interface PlannerQuestion {
   readonly goal: string
-  /** Who there is, one a line. */
+  /** Available agents, models and programs, one a line. */
   readonly available: readonly string[]
-  /** An earlier proposal, and what is wrong with it. */
+  /** The earlier proposal and its mistakes. */
   readonly before?: { readonly plan: string; readonly problems: readonly string[] }
 }
 

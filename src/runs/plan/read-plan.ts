@@ -17,9 +17,9 @@ const MAX_BYTES = 8 * 1024 * 1024
 const MAX_VALUES = 1_000_000
 
 export interface PlanOptions {
-  /** Where the plan itself has no name: that of its file. */
+  /** Name of a plan that has none itself: that of its file. */
   readonly name?: string
-  /** Who and which models there are in orc.yaml. Without it, these names are not checked. */
+  /** Agents and models of orc.yaml. Without it, their names are not checked. */
   readonly team?: PlanTeam
 }
 
@@ -29,7 +29,7 @@ export type ReadPlan =
 
 const words = { ...describeBy(planJsonSchema, SMALLEST), wellMeant }
 
-/** Reads plan.yaml from text, or from bytes that should be text. Never throws for what is in it. */
+/** Reads plan.yaml from text or bytes. Returns mistakes as values. */
 export function readPlan(source: string | Uint8Array, options: PlanOptions = {}): ReadPlan {
   if (source.length > MAX_BYTES)
     return refuse('The file is too large', `At most ${MAX_BYTES / 1024 ** 2} MiB.`)
@@ -41,7 +41,7 @@ export function readPlan(source: string | Uint8Array, options: PlanOptions = {})
   return finish(value, locate, options)
 }
 
-/** The same, for plans that come from a program or a model. */
+/** Checks a plan that comes from a program or a model. */
 export function checkPlan(input: unknown, options: PlanOptions = {}): ReadPlan {
   const problems: Problem[] = []
   const locate: Locate = () => ({ line: 0, column: 0 })
@@ -49,7 +49,7 @@ export function checkPlan(input: unknown, options: PlanOptions = {}): ReadPlan {
   return problems.length > 0 ? { ok: false, problems } : finish(value, locate, options)
 }
 
-/** The same, for programs that embed Orchub. Throws CONFIG_INVALID with all the problems. */
+/** Checks a plan for programs that embed Orchub. Throws CONFIG_INVALID with all mistakes. */
 export function definePlan(input: PlanInput, options: PlanOptions = {}): Plan {
   const result = checkPlan(input, options)
   if (result.ok) return result.plan
@@ -69,7 +69,7 @@ function finish(value: unknown, locate: Locate, { name = 'plan', team = {} }: Pl
   return problems.length > 0 ? { ok: false, problems: sorted(problems) } : { ok: true, plan }
 }
 
-/** Words that other tools use for these things. */
+/** Keys that other tools use. */
 const ELSEWHERE: Record<string, string> = {
   needs: 'depends_on',
   dependencies: 'depends_on',
@@ -104,11 +104,11 @@ function sorted(problems: readonly Problem[]): Problem[] {
   return problems.toSorted((a, b) => a.line - b.line || a.column - b.column)
 }
 
-/** inbox/dependencies.json (S4.13), written from a plan, and a plan read back from a set of them. */
+// inbox/dependencies.json (S4.13): written from a plan, and read back into a plan.
 
 const MANIFEST_BYTES = 1024 * 1024
 
-/** Keys that are not ours are left alone: others may have written it. */
+/** Unknown keys are ignored, because others may have written the file. */
 const ManifestSchema = z.looseObject({
   depends_on: z
     .array(
@@ -128,7 +128,7 @@ export type Manifest = z.output<typeof ManifestSchema>
 export function manifestOf({ dependsOn }: PlanAgent): Manifest {
   return {
     depends_on: dependsOn
-      // Whom it only waits for is in wait_for, which has no place for a policy.
+      // Agents without outputs are in wait_for, which cannot hold a policy.
       .filter(({ outputs, onFailure }) => outputs.length > 0 || onFailure !== 'fail')
       .map(({ agent, outputs, copyTo, onFailure }) => ({
         agent,
@@ -146,9 +146,9 @@ export function manifestText(agent: PlanAgent): string {
 
 export interface FoundWorkspace {
   readonly name: string
-  /** The text of its inbox/dependencies.json; null where there is none. */
+  /** Text of inbox/dependencies.json; null if there is none. */
   readonly manifest: string | null
-  /** What else is known of it, such as its instructions. */
+  /** Other settings, such as its instructions. */
   readonly definition?: Omit<AgentInput, 'depends_on'>
 }
 
@@ -156,7 +156,7 @@ export type FoundPlan =
   | { readonly ok: true; readonly input: PlanInput }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
-/** The plan that existing workspaces amount to. It is as checked as any plan.yaml: not yet. */
+/** Derives a plan from existing workspaces. The result is not checked yet. */
 export function planFromManifests(workspaces: readonly FoundWorkspace[]): FoundPlan {
   const problems: Problem[] = []
   const agents: [string, AgentInput][] = []
@@ -191,7 +191,7 @@ export function readManifest(text: string): ReadManifest {
   return { ok: false, why: `${issue.path.join('.') || 'the whole'}: ${issue.message}` }
 }
 
-/** Whom it only waits for gives nothing (`outputs: []`). */
+/** Agents that are only in wait_for get `outputs: []`. */
 function dependenciesOf({ depends_on = [], wait_for = [] }: Manifest): NonNullable<AgentInput['depends_on']> {
   const giving = depends_on.map(({ agent, outputs, copy_to, on_failure }) => ({
     agent,
@@ -204,7 +204,7 @@ function dependenciesOf({ depends_on = [], wait_for = [] }: Manifest): NonNullab
   return [...giving, ...waiting.map((agent) => ({ agent, outputs: [] }))]
 }
 
-/** A plan as a person would write it, for editing. */
+/** Writes a plan as YAML, for people to edit. */
 export function planText(input: PlanInput): string {
   const { name, goal, concurrency, timeout, ask_timeout, messages, agents, fixers } = input
   const ordered = { name, goal, concurrency, timeout, ask_timeout, messages, agents, fixers }

@@ -5,7 +5,7 @@ import type { Path, Report } from '../../yaml/problem.ts'
 import type { Dependency, InputFile, Plan, PlanAgent, PlanCheck, PlanInstructions, Runner } from '../plan.ts'
 import { type AgentInput, DEFAULTS, type PlanInput, type RunnerInput } from './schema.ts'
 
-/** What was written, with all that was left out filled in. What is wrong in itself is reported here. */
+/** Fills in the defaults, and reports mistakes that concern a single entry. */
 export function resolvePlan(input: PlanInput, name: string, report: Report): Plan {
   const fixers = Object.entries(input.fixers ?? {})
   return {
@@ -138,7 +138,6 @@ function dependencyOf(written: DependencyInput, path: Path, report: Report): Dep
 
 const WAYS = ['command', 'agent', 'program', 'model'] as const
 
-/** What does the work: one of four, or someone outside. */
 export function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
   const named = WAYS.filter((way) => input[way] !== undefined)
   const [way, second] = named
@@ -172,15 +171,14 @@ export function resolveRunner(input: RunnerInput, path: Path, report: Report): R
   }
 }
 
-/** Paths inside a workspace, as a plan writes them. */
 export type ParsedPlace = { ok: true; path: string } | { ok: false; why: string; hint: string }
 
-/** The orchestrator's own files in an inbox (S4.5, S4.13, C21). */
+/** Orchub's own files in an inbox (S4.5, S4.13, C21). */
 const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
 
 const INBOX_HINT = 'It must be inside the inbox, such as inbox/source_data/.'
 
-/** A file or folder in the inbox: one that is named, without `..` and wildcards. */
+/** Parses the path of a file or folder in the inbox, without `..` and wildcards. */
 export function parseInboxPlace(text: string): ParsedPlace {
   const path = text.replace(/^\.\//, '').replace(/\/$/, '')
   const parsed = parseGlob(path)
@@ -198,7 +196,7 @@ export type ParsedOutput = { ok: true; path: string; glob: Glob } | { ok: false;
 
 const OUTPUT_HINT = 'Globs of files in the outbox: outbox/report.md, outbox/data/*.csv, outbox/**.'
 
-/** A glob of files in the outbox; `outbox/` may be left out. */
+/** Parses a glob of files in the outbox; `outbox/` may be left out. */
 export function parseOutput(text: string): ParsedOutput {
   const written = text.replace(/^\.\//, '')
   const root = written.split('/')[0]!
@@ -213,10 +211,10 @@ export function parseOutput(text: string): ParsedOutput {
     : { ok: false, why: parsed.error, hint: OUTPUT_HINT }
 }
 
-/** All that an agent hands on. What it left behind in failing is not among it (S4.11). */
+/** All outputs, without the remains of a failure (S4.11). */
 export const ALL_OUTPUTS = 'outbox/**'
 
-/** What an agent may make without declaring it (S4.7, S4.8). */
+/** Outputs that an agent may make without declaring them (S4.7, S4.8). */
 export const UNDECLARED: ReadonlySet<string> = new Set(
   ['summary.md', 'changelog.md', 'issues.md', 'metadata.json'].map((file) => `outbox/${file}`),
 )

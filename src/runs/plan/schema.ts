@@ -4,7 +4,7 @@ import { DURATION } from '../../base/durations.ts'
 import { PROGRAMS } from '../../base/program-names.ts'
 import { EDGE_POLICIES, RECOVERIES, WORKSPACE_TEMPLATES } from '../plan.ts'
 
-/** For hints. */
+/** A minimal plan, for hints. */
 export const SMALLEST =
   'agents: { hello: { command: "echo hello > outbox/hello.txt; echo done > outbox/summary.md" } }'
 
@@ -17,7 +17,7 @@ export const DEFAULTS = {
   maxFixes: 1,
 } as const
 
-/** Text that ends up in prompts, terminals and logs: control characters have no business in it. */
+/** Text for prompts, terminals and logs must not contain control characters. */
 const oneLine = (most: number) =>
   z
     .string()
@@ -198,7 +198,7 @@ const FixerSchema = z
   })
   .describe('One fixer: it gets the error report and the inputs, and puts corrected inputs into its outbox.')
 
-/** What plan.yaml may say. Meaning across keys (is there a cycle?) is checked when it is resolved. */
+/** The keys of plan.yaml. `validate.ts` checks what depends on several keys, such as cycles. */
 export const PlanSchema = z
   .strictObject({
     name: oneLine(200).optional().describe('What the plan is called. Default: the name of its file.'),
@@ -240,7 +240,7 @@ export type AgentInput = PlanInput['agents'][string]
 export type FixerInput = NonNullable<PlanInput['fixers']>[string]
 export type RunnerInput = Pick<AgentInput, 'command' | 'agent' | 'program' | 'runtime' | 'model' | 'with'>
 
-/** For editors. Draft 7 is what the YAML plugins of editors know best. */
+/** For editors. Their YAML plugins support draft 7 best. */
 export function planJsonSchema(): Record<string, unknown> {
   return z.toJSONSchema(PlanSchema, { target: 'draft-7', io: 'input' })
 }

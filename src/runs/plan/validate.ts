@@ -14,10 +14,10 @@ import {
 } from '../plan.ts'
 import { ALL_OUTPUTS, UNDECLARED } from './resolve.ts'
 
-/** A suggestion costs a look at every name. */
+/** Most suggestions for unknown names: each one compares all names. */
 const SUGGESTIONS = 10
 
-/** What only shows when all agents are looked at. Each problem names its place; nothing starts while there is one. */
+/** Reports mistakes that concern several entries. */
 export function validatePlan(plan: Plan, team: PlanTeam, report: Report): void {
   checkNames(plan, report)
   checkDependencies(plan, report)
@@ -111,13 +111,12 @@ function checkFixers(plan: Plan, { agents: members }: PlanTeam, report: Report):
     if (onError !== 'fix') report(path, '"fixer" goes with "on_error: fix"', 'Add that, or remove it.', 'key')
     if (fixers.has(fixer) || members?.includes(fixer)) continue
     const hint = 'Name one of "fixers".'
-    // Without orc.yaml at hand, it may be a member of the team.
+    // Without orc.yaml, it may be a member of the team.
     if (members !== undefined)
       report(path, `There is no fixer "${fixer}"`, didYouMean(fixer, [...fixers, ...members], hint))
   }
 }
 
-/** What `with` of a model may hold. */
 const MODEL_SETTINGS: ReadonlySet<string> = new Set(['prompt'])
 
 function checkTeam(plan: Plan, { agents, models, checkProgram }: PlanTeam, report: Report): void {
@@ -153,7 +152,7 @@ function checkTeam(plan: Plan, { agents, models, checkProgram }: PlanTeam, repor
   }
 }
 
-/** Outputs that nobody makes, as far as it can be known: of an agent that declares none, anything may come. */
+/** Reports outputs that no agent makes. An agent that declares none may make any. */
 export function checkOutputs({ agents }: Plan, report: Report): void {
   const producers = new Map(agents.map((agent) => [agent.name, agent]))
   const globs = rememberGlobs()
@@ -181,12 +180,12 @@ function mayMake(producer: PlanAgent, output: string, globs: (text: string) => G
   )
 }
 
-/** To name a folder is to name all that is in it, and what is named may be one. */
+/** A literal path may name a folder, which stands for everything in it. */
 function withAllInIt(glob: Glob): Glob {
   return glob.isLiteral ? { ...glob, alternatives: glob.alternatives.map((names) => [...names, null]) } : glob
 }
 
-/** Two files cannot have one place. Only what is sure to collide is refused here; the copying looks at the rest. */
+/** Reports certain collisions in the inbox; copying finds the others. */
 function checkCollisions(
   name: string,
   dependsOn: readonly Dependency[],
@@ -196,7 +195,7 @@ function checkCollisions(
   const taken = new Map<string, string>()
   for (const [index, { agent, outputs, copyTo }] of dependsOn.entries()) {
     for (const output of outputs) {
-      // All of an outbox has at least a summary.md (S4.7).
+      // Every outbox has a summary.md (S4.7).
       const file = output === ALL_OUTPUTS ? 'outbox/summary.md' : output
       if (!globs(file).isLiteral) continue
       const place = `${copyTo}/${file.slice('outbox/'.length)}`
@@ -217,7 +216,7 @@ function rememberGlobs(): (text: string) => Glob {
     const remembered = known.get(text)
     if (remembered !== undefined) return remembered
     const parsed = parseGlob(text)
-    // What was not a glob was reported and replaced when the plan was resolved.
+    // resolvePlan has replaced invalid globs.
     if (!parsed.ok) throw new Error(`Not a glob: ${text}`)
     known.set(text, parsed.value)
     return parsed.value

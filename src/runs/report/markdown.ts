@@ -84,7 +84,7 @@ function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1)
 }
 
-/** One line in which nothing means anything to Markdown. */
+/** Escapes text as one line of Markdown. */
 function inline(text: string): string {
   const line = shortened(visible(text).replace(/\s+/g, ' ').trim(), 1000)
   return line.replace(/[\\`*_{}[\]<>#|~&!]/g, '\\$&')

@@ -14,9 +14,9 @@ export interface AgentReport {
   readonly to: number | null
   /** In attempts of this round, validation included. */
   readonly workedMs: number
-  /** Of this round. */
+  /** In this round. */
   readonly attempts: readonly Attempt[]
-  /** Of all rounds. */
+  /** In all rounds. */
   readonly attemptsInAll: number
   readonly spent: Spent
   readonly summary: string
@@ -25,7 +25,7 @@ export interface AgentReport {
   readonly unconsolidated: string
 }
 
-/** What a run came to, for the reports and for programs. */
+/** The result of a run, for the reports and for programs. */
 export interface RunReport {
   readonly id: string
   readonly name: string
@@ -48,7 +48,7 @@ export function reportOf(run: Run, now: number): RunReport {
   const { head, graph } = run
   const begunAt = head.begunAt ?? head.createdAt
   const agents = graph.plan.agents.map(({ name }) => agentReport(run, name, begunAt, now))
-  // Pauses between attempts hold up those who wait as much as work does.
+  // Pauses between attempts delay dependents as well.
   const took = new Map(agents.map(({ name, from, to }) => [name, (to ?? 0) - (from ?? 0)]))
   return {
     id: head.id,
@@ -90,12 +90,12 @@ function agentReport({ head, nodes, graph }: Run, name: string, begunAt: number,
   }
 }
 
-/** By own names only: an agent may be called like what every object has. */
+/** Own properties only: an agent may be called `constructor`. */
 function unconsolidatedIn({ unconsolidated = {} }: Run['head'], name: string): string {
   return Object.hasOwn(unconsolidated, name) ? unconsolidated[name]! : ''
 }
 
-/** A price that is not known for one is left out of the sum; with none known, neither is the sum. */
+/** Skips unknown costs; the sum is null if all are unknown. */
 function sumOf(all: readonly Spent[]): Spent {
   return all.reduce(
     (sum, { inputTokens, outputTokens, cost }) => ({

@@ -7,7 +7,7 @@ export const OUTCOME_TEXT: Record<RunOutcome, string> = {
   cancelled: 'The run was cancelled.',
 }
 
-/** What agents wrote may hold anything. Control characters and those that turn the direction of text are shown as �. */
+/** Replaces control and text-direction characters in text of agents by �. */
 export function visible(text: string): string {
   return text
     .replace(/\r\n?/g, '\n')
@@ -26,7 +26,7 @@ const ENTITIES: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** For text and for quoted attributes. */
+/** Escapes text for elements and quoted attributes. */
 export function escapeHtml(text: string): string {
   return visible(text).replace(/[&<>"']/g, (letter) => ENTITIES[letter]!)
 }

@@ -10,21 +10,21 @@ import { markdownReport } from './markdown.ts'
 import { reportOf as reportOfRun } from './report.ts'
 
 interface Fault {
-  /** Another try may find room. */
+  /** The disk is full: worth another try. */
   readonly isFull: boolean
   readonly text: string
 }
 
-/** Whose outputs are not in `_outputs` as they were validated, and why. */
+/** Agents whose outputs in `_outputs` differ from the validated ones or are missing, with the reason. */
 export type Unconsolidated = Readonly<Record<string, string>>
 
-/** While the disk is full. */
+/** Retry interval while the disk is full. */
 const AGAIN_MS = 1000
 const FULL = `${DISK_FULL}: its outputs and its report wait for room`
 
-/** Consolidates the outputs of all completed agents and writes the report in both forms. A crash only repeats it. */
+/** Copies the outputs of all completed agents to `_outputs`, and writes the report as Markdown and HTML. Idempotent. */
 export function createReporting(clock: Clock) {
-  /** Undefined: the outputs are in `_outputs`, or there are none. */
+  /** Undefined: copied, or there are no outputs. */
   async function collect(
     driver: Driver,
     name: string,
@@ -45,7 +45,7 @@ export function createReporting(clock: Clock) {
     return { isFull: true, text: message }
   }
 
-  /** `other`: gets what is not as it was validated. */
+  /** Adds paths that differ from the validated outputs to `other`. */
   async function copyFromOutbox(
     driver: Driver,
     name: string,
@@ -84,7 +84,7 @@ export function createReporting(clock: Clock) {
     return copied
   }
 
-  /** What another try may do is tried again, until it is done or called off: meanwhile people are told. */
+  /** Retries while the disk is full, and reports that to people. */
   async function untilItFits(
     driver: Driver,
     signal: AbortSignal,
@@ -102,7 +102,7 @@ export function createReporting(clock: Clock) {
     }
   }
 
-  /** Throws if there is no report in the end. */
+  /** Throws if the report cannot be written. */
   return async function writeReport(
     driver: Driver,
     now: number,
@@ -151,11 +151,14 @@ async function writeFiles(
   references: readonly object[],
   files: Readonly<Record<string, string>>,
 ): Promise<Fault | undefined> {
+  const shown = 'the report'
   const text = `${JSON.stringify({ references }, null, 2)}\n`
   // Cannot collide with the folder of an agent: names of agents have no dot.
   const listed =
-    references.length === 0 ? undefined : await replaceFiles(outputsOf(place), { 'references.json': text })
-  const written = listed?.ok === false ? listed : await replaceFiles(place, files)
+    references.length === 0
+      ? undefined
+      : await replaceFiles(outputsOf(place), { 'references.json': text }, shown)
+  const written = listed?.ok === false ? listed : await replaceFiles(place, files, shown)
   if (written.ok) return undefined
   const { code, message } = written.error[0]!
   return { isFull: code === 'disk_full', text: message }

@@ -9,7 +9,7 @@ import type { RunHead } from '../run.ts'
 import { readRunHead } from '../store.ts'
 import { namedRun } from './runs.ts'
 
-/** What happens in a run, to its end: when its report is written, so that whoever waits finds all in place. */
+/** Streams the events of a run until its report is written. */
 export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
   const { store, runs, clock } = desk.engine
   const { id } = await namedRun(desk, call)
@@ -27,7 +27,7 @@ export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
       }
       return text
     },
-    // While the disk is full nothing can be stored, and so nothing else would be heard.
+    // A full disk allows no stored events, so send a notice.
     notices(say) {
       const tell = (text: string) =>
         say((position) => {
@@ -63,7 +63,7 @@ interface Data
   run_id?: string
 }
 
-/** What an audit entry about a run says to its readers. The entry's data was written by the engine. */
+/** Converts an audit entry about a run into an event. The engine wrote its data. */
 export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunEvent {
   const data = (said ?? {}) as Data
   const about = { seq, at, run_id: data.run_id!, text }
@@ -109,12 +109,12 @@ export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunE
   }
 }
 
-/** What is told of it besides what is stored. */
+/** An event that is not stored. */
 export function noticeOfRun(id: string, text: string, seq: number, now: number): EventOf<'note'> {
   return { type: 'note', seq, at: new Date(now).toISOString(), run_id: id, text: `${id}: ${text}` }
 }
 
-/** The last word on a round of a run. */
+/** The last event of a round. */
 export function endOfRun({ id, outcome, round, endedAt }: RunHead, seq: number): EventOf<'end'> {
   const at = new Date(endedAt!).toISOString()
   return { type: 'end', seq, at, run_id: id, text: `${id} ended: ${outcome}`, outcome: outcome!, round }

@@ -9,7 +9,7 @@ import type { RunNode } from '../run.ts'
 import { readRunLog, watchRunLog, workspaceOf } from '../run-folder.ts'
 import { namedRun } from './runs.ts'
 
-/** As much as a page shows at once; the file itself is in the workspace. */
+/** Limit for one response; the whole file is in the workspace. */
 const MOST_BYTES = 256 * 1024
 
 export const showRunLog: RouteHandler<'runLog'> = async (desk, call) => {
@@ -18,7 +18,7 @@ export const showRunLog: RouteHandler<'runLog'> = async (desk, call) => {
   return shown(desk, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} printed nothing`)
 }
 
-/** A program may print line by line, faster than anybody reads. */
+/** Shortest interval between two events: a program may print line by line. */
 const CALM_MS = 200
 
 export const streamRunLog: RouteHandler<'runLogEvents'> = async (desk, call) => {
@@ -45,7 +45,7 @@ export const streamRunLog: RouteHandler<'runLogEvents'> = async (desk, call) => 
   stream.signal.addEventListener('abort', () => wake(), { once: true })
   let told = -1
   try {
-    // Whoever reads connects again after a fault, and is told then how it stands.
+    // After a fault the client reconnects and gets the current size.
     while (!stream.signal.aborted && !isBroken && isInTeam(desk, call)) {
       if (printed !== told) stream.send(formatEvent('printed', printed, JSON.stringify({ bytes: printed })))
       told = printed

@@ -14,7 +14,7 @@ const SUMMARY = 2000
 export function wireRun({ id, folder, place, by, run, trouble }: SeenRun, now: number): WireRun {
   const { head, graph, nodes } = run
   const { outcome, begunAt, endedAt, cancelled, reportOwed, reportFault } = head
-  // It ends once its outputs and its report are there.
+  // A run has ended once its outputs and its report are written.
   const hasEnded = outcome !== null && !reportOwed
   return {
     id,
@@ -46,13 +46,13 @@ function countsOf(nodes: Iterable<RunNode>): Partial<Record<NodeState, number>> 
 }
 
 export interface Circumstances {
-  /** What people are asked about it. */
+  /** The human request about it. */
   requestId?: string
-  /** What keeps it from going on. */
+  /** Why it is blocked. */
   heldUp?: string
 }
 
-/** All of it. What is around its agents is looked up by whoever can. */
+/** A run with all its agents. */
 export async function wireWholeRun(
   seen: SeenRun,
   now: number,
@@ -72,7 +72,6 @@ export async function wireWholeRun(
   }
 }
 
-/** One agent of it. */
 function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstances): WireNode {
   const { run, place } = seen
   const { requestId } = around
@@ -112,7 +111,6 @@ function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstanc
   }
 }
 
-/** The first thing one asks of an agent that stands still. */
 function waitsFor(
   { run }: SeenRun,
   { name, state, due }: RunNode,

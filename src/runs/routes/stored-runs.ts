@@ -14,14 +14,14 @@ import { wireRun, wireWholeRun } from './run-view.ts'
 export interface StoredRuns {
   list(query: QueryOf<'runs'>): Promise<AnswerOf<'runs'>>
   show(id: string): Promise<AnswerOf<'run'>>
-  /** What happened in its last round, or after that number; and its end, if it has ended and is reported on. */
+  /** Events of the last round, or after a sequence number, with its end if the report is written. */
   events(id: string, after?: number): Promise<RunEvent[]>
   report(id: string, format: 'markdown' | 'html'): Promise<string>
 }
 
 const ALL = 2 ** 31 - 1
 
-/** The answers of the service on runs, read off a store that no service has: nothing in it is changed. */
+/** Answers like the service, from a store that no service uses. Reads only. */
 export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
   async function named(id: string) {
     const seen = await seeStoredRun(reader, id)

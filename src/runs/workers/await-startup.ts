@@ -11,12 +11,12 @@ export interface StartupsOptions {
   isHalted(): boolean
 }
 
-/** A program that shows nothing of itself for so long waits for a person: may it trust the folder, who are you? */
+/** A program that takes longer may wait for a person, for example to log in or to trust the folder. */
 const SLOW_MS = 30_000
 const SCREEN_LINES = 30
 const GONE: ReadonlySet<SessionState> = new Set(['exited', 'error'])
 
-/** Waits for programs that are started for a run, from their start until they can take a task. */
+/** Waits until programs that were started for a run can take a task. */
 export function createStartups({ store, clock, sessions, isHalted }: StartupsOptions) {
   const waiting = new Map<string, (session: SessionState, evidence: string) => void>()
   const stopListening = store.onCommit((entries: readonly AuditEntry[]) => {
@@ -28,7 +28,7 @@ export function createStartups({ store, clock, sessions, isHalted }: StartupsOpt
     }
   })
 
-  /** Why it never will; undefined: it is up. `slow` is told once, with what its screen shows. */
+  /** Returns why the program will not be ready; undefined: it is. Calls `slow` once, with its screen. */
   async function ready(
     agent: string,
     slow: (screen: string) => void,
@@ -42,7 +42,7 @@ export function createStartups({ store, clock, sessions, isHalted }: StartupsOpt
         .catch(() => undefined)
         .then((screen) => waiting.has(agent) && slow(screen?.trim() ?? ''))
     })
-    // Before it is started, what is heard may be of an earlier one.
+    // Events before the start may belong to an earlier session.
     let isStarted = false
     let last = 'it could not be started'
     const never = () => resolve(`its program did not come up: ${last}`)

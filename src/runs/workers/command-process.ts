@@ -21,7 +21,7 @@ export interface CommandOrder {
   readonly command: string
   readonly cwd: string
   readonly mark: string
-  /** What it prints. */
+  /** Gets its output. */
   readonly logFile: string
   /** How it ended: see WRAPPER. */
   readonly exitFile: string

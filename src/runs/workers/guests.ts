@@ -2,16 +2,16 @@ import { hash } from 'node:crypto'
 import type { AgentConfig, Config } from '../../config/config.ts'
 import type { WorkOrder } from './worker.ts'
 
-/** Agent programs that are started for one piece of work of a run: members of the team for as long as it takes. */
+/** Agent programs that are started for one attempt or fix, and are members of the team during that time. */
 export interface Guests {
-  /** Gives its name in the team. */
+  /** Returns its name in the team. */
   invite(order: WorkOrder): Promise<string>
   dismiss(order: WorkOrder): Promise<void>
   isInvited(order: WorkOrder): boolean
 }
 
 export interface GuestsOptions {
-  /** Who is in the team has changed. */
+  /** Called when the members of the team change. */
   changed(): Promise<void>
   stop(agent: string): Promise<void>
 }
@@ -20,7 +20,7 @@ const LONGEST_NAME = 64
 
 export function createGuests({ changed, stop }: GuestsOptions) {
   const guests = new Map<string, AgentConfig>()
-  /** On their way out. */
+  /** Programs that are stopping. */
   const leaving = new Map<string, Promise<void>>()
 
   async function letGo(name: string): Promise<void> {
@@ -50,11 +50,11 @@ export function createGuests({ changed, stop }: GuestsOptions) {
       await gone
     },
     isInvited: (order: WorkOrder): boolean => order.runner.kind === 'program' && guests.has(guestName(order)),
-    /** Before the team is first made: those that were at work when the service ended. */
+    /** Adds a program of an earlier service, before the team is first made. */
     expect(order: WorkOrder) {
       guests.set(guestName(order), configOf(guestName(order), order))
     },
-    /** orc.yaml with the guests among the agents. */
+    /** Adds the guests to the agents of orc.yaml. */
     among: (config: Config): Config =>
       guests.size === 0 ? config : { ...config, agents: [...config.agents, ...guests.values()] },
   }
@@ -75,7 +75,7 @@ function configOf(name: string, { runner, workspace, node, run }: WorkOrder): Ag
   return {
     name,
     role: `${node} of ${run}`,
-    // It does its work in files, and has nobody to write to.
+    // Guests work with files and send no messages.
     send: [],
     receive: [],
     permissions: {},

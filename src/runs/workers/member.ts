@@ -15,7 +15,6 @@ import type { Startups } from './await-startup.ts'
 import { type Guests, guestName } from './guests.ts'
 import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
-/** The part of the tasks that is needed to give one. */
 export type MemberTasks = Pick<Tasks, 'delegate' | 'tell'>
 
 export interface MemberWorkersOptions {
@@ -29,16 +28,16 @@ export interface MemberWorkersOptions {
   sessions(): Pick<Sessions, 'session'>
 }
 
-/** In a turn, or held up in one by a question to a person: both have clocks of their own. */
+/** In a turn, or waiting for a person in one. Both states have their own timeouts. */
 const AT_WORK: ReadonlySet<SessionState> = new Set(['busy', 'waiting_input'])
 
 export interface MemberWorkers extends WorkerKind {
-  /** Who does it, by the name in the team; undefined for what no member does. */
+  /** The member that does the work; undefined for other runners. */
   nameOf(order: WorkOrder): string | undefined
   close(): void
 }
 
-/** Members of the team, and programs started for the run: each gets a task, and speaks by REPORT or by its files. */
+/** Members of the team and programs started for the run. Each gets a task, and reports by REPORT or by its files. */
 export function createMemberWorkers(options: MemberWorkersOptions): MemberWorkers {
   const { store, log, team, tasks, guests } = options
   const followed = new Map<string, () => void>()
@@ -50,7 +49,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     }
   })
 
-  /** Of several services, or after a crash, the same work is given once. */
+  /** Idempotency key: the same work is delegated once, even after a crash. */
   const keyOf = ({ run, node, what }: WorkOrder) => `${run}/${node}/${what}`
 
   async function give(
@@ -62,7 +61,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     const agent = isGuest ? await guests.invite(order) : nameOf(order)
     if (agent === undefined) return { why: 'there is no such member of the team any more' }
     if (signal.aborted) return { why: 'it was stopped' }
-    // It is given its task once it can take one: how long a program takes to start, and whom it asks, is no fault of the work.
+    // Delegate once the program is ready, so that its startup does not count as work.
     const why = isGuest
       ? await options.startups.ready(agent, (screen) => port.slow(agent, screen), signal)
       : undefined
@@ -79,7 +78,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
         checks: [],
         judge: null,
         timeoutMs: order.timeoutMs,
-        // The run itself tries again, with what was left put aside.
+        // The run itself retries, after it has moved the results aside.
         maxAttempts: 1,
       })
       if (!given.ok) return { why: given.message }
@@ -112,7 +111,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       if (task !== undefined) followed.delete(task)
       const tell = () => port.ended({ code, signal: null, lost: false, why })
       if (order.runner.kind !== 'program') return tell()
-      // It has ended when its program has.
+      // The work has ended when its program has.
       void guests
         .dismiss(order)
         .catch((error: unknown) =>
@@ -134,8 +133,8 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
         port.started()
       } else port.active()
       if (!isEnd(found.state)) {
-        // A task that failed for good asks people for help; here the run knows what follows. Help that it asks for by itself
-        // is another matter.
+        // A task that failed for good asks people for help, but here the run decides what follows. Help that the agent itself
+        // asks for is not affected.
         const failure = found.failures.at(-1)
         const isFailed = failure !== undefined && found.questions.some(({ kind }) => kind === 'help')
         if (gaveUp !== undefined || !isFailed) return
@@ -146,7 +145,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       await meter(found)
       const isDone = found.state === 'completed'
       const why = gaveUp ?? found.reason ?? found.result ?? ''
-      // What we ended ourselves says nothing about its work.
+      // A task that Orchub ended says nothing about the work.
       if (stopWith === undefined) {
         port.reported(isDone ? 'completed' : 'failed', isDone ? (found.result ?? why) : why)
       }
@@ -197,7 +196,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
         const state = name === undefined ? undefined : options.sessions().session(name)?.state
         return state !== undefined && AT_WORK.has(state)
       },
-      // Its session is halted like all others.
+      // The halt suspends its session.
       freeze() {},
       async close() {
         isClosed = true
@@ -212,7 +211,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     async find(order, port) {
       const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
       if (earlier !== undefined) return workerOf(order, port, async () => earlier.receipt)
-      // Its program was started, and was not up yet: it still waits for its task.
+      // The program was started but not ready yet, so it has no task.
       return guests.isInvited(order)
         ? workerOf(order, port, (signal) => give(order, port, signal))
         : undefined

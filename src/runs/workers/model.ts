@@ -18,7 +18,7 @@ export interface ModelWorkersOptions {
   meter: Pick<Meter, 'ownCall'>
 }
 
-/** A model with the instructions and the inputs, and nothing else: what it answers is written into the outbox for it. */
+/** Sends the instructions and inputs to a model, and writes its answer into the outbox. */
 export function createModelWorkers({ log, team, models, meter }: ModelWorkersOptions): WorkerKind {
   async function work(order: WorkOrder, port: WorkPort, signal: AbortSignal): Promise<string | undefined> {
     const { runner, workspace } = order
@@ -73,7 +73,7 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
             return error instanceof Error ? error.message : String(error)
           })
           .then((why) => {
-            // Broken off by a halt: it is asked again when all goes on.
+            // Aborted by a halt: the call is repeated after it.
             if (why !== undefined && signal.aborted && !isStopped) return
             end(why === undefined ? 0 : 1, why ?? '')
           })
@@ -86,7 +86,7 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
           if (finished || isOver) return
           isStopped = true
           stopping.abort()
-          // Nobody is at work who could say so.
+          // No call is running that could report the end.
           if (frozen) end(1, 'it was stopped')
         },
         freeze(isHalted) {
@@ -122,7 +122,7 @@ function sumOf(all: readonly Spending[], priceOf: (one: Spending) => number | un
   }
 }
 
-/** What a model without hands makes: the orchestrator writes it down for it (S4.7). */
+/** The answer of a model without tools: Orchub writes it into the outbox (S4.7). */
 export const FileWork = z.object({
   summary: z.string().trim().min(1).max(20_000).describe('What was done, in a few sentences: summary.md.'),
   files: z

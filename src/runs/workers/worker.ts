@@ -1,7 +1,7 @@
 import type { Runner } from '../plan.ts'
 import type { Spent } from '../run.ts'
 
-/** One attempt of an agent, or one fix: who works in which folder. */
+/** Order for one attempt of an agent, or for one fix. */
 export interface WorkOrder {
   readonly run: string
   readonly node: string
@@ -21,21 +21,21 @@ export interface WorkOrder {
 export interface WorkEnd {
   readonly code: number | null
   readonly signal: string | null
-  /** It ended while no service was watching, and left no exit code. */
+  /** Ended while no service was watching, without an exit code. */
   readonly lost: boolean
   /** The end of what it printed, if that may explain a failure; or why it could not be run. */
   readonly why: string
 }
 
-/** What a worker reports. `ended` comes exactly once, and last. */
+/** Receives the reports of a worker. `ended` comes exactly once, and last. */
 export interface WorkPort {
   started(): void
   /** A sign of life. */
   active(): void
   metered(spent: Spent): void
-  /** Its program was started but does not become ready: a person may have to look at it. */
+  /** The program was started but does not become ready: a person may have to look at it. */
   slow(agent: string, screen: string): void
-  /** It reported by a command instead of status.json. */
+  /** The agent reported by a command instead of status.json. */
   reported(how: 'completed' | 'failed', why: string): void
   /** The task that a member of the team got for this work. */
   delegated(task: string): void
@@ -53,7 +53,7 @@ export interface Worker {
   close(how: 'leave' | 'end'): Promise<void>
 }
 
-/** One kind of worker: commands, members of the team, models, people outside. */
+/** A kind of worker: commands, members of the team, models, people outside. */
 export interface WorkerKind {
   start(order: WorkOrder, port: WorkPort): Worker
   /** Finds what an earlier service started for the same work; undefined: it started nothing. */

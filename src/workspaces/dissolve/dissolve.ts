@@ -32,7 +32,7 @@ export interface DissolvedAgent extends AgentFolder {
   readonly worktree?: FoundWorktree | undefined
   /** Worktrees that could not be checked, each with the reason. */
   readonly unseenWorktrees?: readonly WorkspaceProblem[]
-  /** Its state, if the caller knows better than its status.json. */
+  /** State from a source that knows more than status.json. */
   readonly state?: string
   readonly isRunning: boolean
 }

@@ -114,7 +114,9 @@ function irremovable(error: unknown, shown: string): unknown {
   const code = errnoOf(error)
   if (code === undefined) return error
   if (DISK_ERRORS.has(code)) return new ProblemError(problemOf(error, shown))
-  return new ProblemError(problem('irremovable', shown, `cannot be removed (${code})`))
+  const why =
+    code === 'EBUSY' ? 'cannot be removed: something is mounted there' : `cannot be removed (${code})`
+  return new ProblemError(problem('irremovable', shown, why))
 }
 
 /** Removes a folder with anything that an agent has put there, but nothing that a link leads to. */

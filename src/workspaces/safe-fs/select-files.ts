@@ -19,8 +19,8 @@ export interface Found {
 export interface Selection {
   readonly files: readonly Found[]
   /**
-   * What the patterns mean but is no file to be taken: each with why. The first hundred of them. Where a pattern means no
-   * file, what is on its way comes first.
+   * Matching entries that cannot be taken, each with the reason; at most a hundred. If a pattern matches no file, entries on
+   * its way come first.
    */
   readonly leftOut: readonly WorkspaceProblem[]
   /** Patterns that mean no file. */

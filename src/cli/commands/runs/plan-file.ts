@@ -8,19 +8,19 @@ import { isTeamOfNobody } from '../../connection/plan-team.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
 
 export interface PlanFile {
-  /** As it was named. */
+  /** As typed. */
   file: string
   text: string
-  /** What its paths are relative to. */
+  /** The paths of the plan are relative to this folder. */
   folder: string
-  /** What it is called, unless it says so itself. */
+  /** Name for a plan that has none itself. */
   name: string
   plan: Plan
-  /** Inputs that are not there yet. Something may still make them, so that this is no mistake. */
+  /** Inputs that do not exist yet. Not a mistake, because they may still be made. */
   missing: string[]
 }
 
-/** Reads and checks plan.yaml. Mistakes are told with their places before anything starts. */
+/** Reads and checks plan.yaml, so that a plan with mistakes starts no service. */
 export async function readPlanFile(file: string, location: TeamLocation): Promise<PlanFile> {
   const path = resolve(file)
   const bytes = readFileSync(path)
@@ -43,7 +43,7 @@ export async function readPlanFile(file: string, location: TeamLocation): Promis
   return { file, text: bytes.toString(), folder, name, plan: read.plan, missing }
 }
 
-/** All runtimes are loaded for it, so only where there is a program. */
+/** Loads all runtimes, so it does that only if the plan may contain a program. */
 async function programsIn(plan: Buffer): Promise<Pick<PlanTeam, 'checkProgram'>> {
   if (!plan.includes('program')) return {}
   const { checkProgram } = await import('../../../main.ts')
@@ -52,10 +52,10 @@ async function programsIn(plan: Buffer): Promise<Pick<PlanTeam, 'checkProgram'>>
   }
 }
 
-/** Who and which models there are, where orc.yaml can be read. Its own mistakes are for the service to tell. */
+/** Agents and models of orc.yaml, if it can be read. The service reports mistakes in it. */
 async function teamAt(location: TeamLocation): Promise<PlanTeam | undefined> {
   const { configFile } = location
-  // Known before its file is made, so that a mistake is told here and by the name of the plan's file.
+  // The file may not exist yet, but such a team has neither agents nor models.
   if (isTeamOfNobody(location)) return { agents: [], models: [] }
   if (configFile === undefined || !existsSync(configFile)) return undefined
   const { readConfig } = await import('../../../config/config.ts')

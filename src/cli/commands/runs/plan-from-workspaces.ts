@@ -10,7 +10,7 @@ import {
 import type { Problem } from '../../../yaml/problem.ts'
 import { findWorkspaces, refused } from '../find-workspaces.ts'
 
-/** The plan that the workspaces of a folder amount to (S4.13): who waits for whom and gets what, and what each is told. */
+/** Derives a plan from the workspaces in a folder (S4.13): dependencies, outputs and instructions. */
 export async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
   const { path, agents } = findWorkspaces(folder)
   const found: FoundWorkspace[] = []
@@ -40,7 +40,7 @@ async function readWorkspace(name: string, workspace: string): Promise<Workspace
   return { ok: true, value: { name, manifest: read.value.dependencies, ...definition } }
 }
 
-/** Without what is written anew: the inputs by the plan, and what is expected of everyone. */
+/** Leaves out what Orchub adds itself: the inputs, and what is expected of every agent. */
 function asWritten({
   task,
   instructions,

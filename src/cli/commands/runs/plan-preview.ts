@@ -5,7 +5,7 @@ import { counted } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson, printRaw } from '../../output/print.ts'
 import type { PlanFile } from './plan-file.ts'
 
-/** What a plan would do: its order and its graph. */
+/** Shows the order and the graph of a plan. */
 export function showPlan(
   { plan, missing }: PlanFile,
   how: { json: boolean; mermaid: boolean; concurrency?: number },

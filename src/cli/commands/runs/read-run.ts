@@ -3,10 +3,10 @@ import { reachRuns } from '../../connection/stored-runs.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
 import type { RunShown } from './run-state.ts'
 
-/** A service that ends gathers what it has begun first. */
+/** A stopping service finishes its reports first. */
 const ENDING_MS = 10_000
 
-/** Not by the line from before: the service may have come back at another address, or ended with another's run. */
+/** Opens a new connection each time: the service may have restarted at another address, or ended. */
 export function lookAtRun(location: TeamLocation, id: string): Promise<{ run: RunShown; isServed: boolean }> {
   return reachRuns<{ run: RunShown; isServed: boolean }>(
     location,
@@ -16,7 +16,7 @@ export function lookAtRun(location: TeamLocation, id: string): Promise<{ run: Ru
   )
 }
 
-/** It has not ended, or its report is not written yet. */
+/** True until the run has ended and its report is written. */
 export function isOpen({ state, report, report_fault }: RunShown): boolean {
   return state === 'running' || (report === undefined && report_fault === undefined)
 }
@@ -24,12 +24,12 @@ export function isOpen({ state, report, report_fault }: RunShown): boolean {
 const REPORT_MS = 10_000
 const LOOK_AGAIN_MS = 25
 
-/** The outputs are gathered and the report is written after the end; a service that ends with the run must be let. */
+/** Waits for the outputs and the report, which are written after the run has ended. */
 export async function untilReported(location: TeamLocation, id: string): Promise<RunShown> {
   const deadline = Date.now() + REPORT_MS
   for (;;) {
     const { run, isServed } = await lookAtRun(location, id)
-    // Without a service nobody goes on with it.
+    // Without a service, no report will be written.
     if (!isOpen(run) || !isServed || Date.now() > deadline) return run
     await wait(LOOK_AGAIN_MS)
   }

@@ -7,15 +7,15 @@ import type { TeamLocation } from '../../connection/team-location.ts'
 import { isOpen, lookAtRun, untilReported } from './read-run.ts'
 import type { RunShown } from './run-state.ts'
 
-/** The run that is to go on, as it is when that is typed. */
+/** The run to continue, as it was when the command was typed. */
 export interface RunBefore {
   id: string
   at: number
-  /** Undefined: only a service can tell. */
+  /** Undefined: only a service knows. */
   run: RunShown | undefined
 }
 
-/** Before a service is started, which takes up an open run by itself and may have ended it when it is asked. */
+/** Call it before a service is started: that continues an open run by itself, and may end it soon. */
 export async function seenBefore(location: TeamLocation, id: string): Promise<RunBefore> {
   const at = Date.now()
   const { configFile } = location
@@ -30,7 +30,7 @@ export async function seenBefore(location: TeamLocation, id: string): Promise<Ru
   return { id, at, run: seen?.run }
 }
 
-/** Comes back to a run, or takes up one that has ended; tells which. */
+/** Rejoins an open run or starts another round of an ended one. Returns a sentence that says which. */
 export async function resumeRun(
   client: Client,
   location: TeamLocation,
@@ -48,17 +48,17 @@ export async function resumeRun(
 }
 
 /**
- * That which was open when it was typed, else the next. Where a service took it up before it was seen, the run itself
- * says when it ended.
+ * The round that was open when the command was typed, or else the next. If a service continued the run before it was seen,
+ * the run itself says when it ended.
  */
 async function meantRound(location: TeamLocation, seen: RunShown, typedAt: number): Promise<number> {
   if (!isOpen(seen)) return hasEndedSince(seen, typedAt) ? seen.round : seen.round + 1
-  // Whoever has cancelled it does not mean to come back to that.
+  // A cancelled round is not worth rejoining.
   if (seen.cancelled === undefined) return seen.round
   return isOpen(await untilReported(location, seen.id)) ? seen.round : seen.round + 1
 }
 
-/** By one clock only: that of a service elsewhere may be another, and such a one is not started by us. */
+/** Compares times of this machine only: a service elsewhere has another clock, and `orc run` does not start it. */
 function hasEndedSince({ ended_at }: RunShown, at: number): boolean {
   return !process.env.ORC_URL && ended_at !== undefined && Date.parse(ended_at) >= at
 }

@@ -6,7 +6,7 @@ export type RunShown = AnswerOf<'run'>
 export type NodeShown = RunShown['nodes'][number]
 export type RunLine = AnswerOf<'runs'>['runs'][number]
 
-/** How each state looks, and in which order they are worth a line where not all have one. */
+/** Mark and style of each state; a lower rank is shown first if there is not enough room. */
 export const LOOKS: Record<NodeState, { mark: string; style: Style | undefined; rank: number }> = {
   asking: { mark: '?', style: 'magenta', rank: 0 },
   running: { mark: '▸', style: 'cyan', rank: 1 },
@@ -30,7 +30,7 @@ export const OUTCOME_STYLE = {
   running: 'cyan',
 } as const satisfies Record<RunLine['state'], Style>
 
-/** What `orc run` exits with. */
+/** Exit codes of `orc run`. */
 export const RUN_EXIT_CODE: Record<RunOutcome, number> = {
   completed: 0,
   failed: 9,

@@ -9,7 +9,7 @@ import { detailOf } from './run-view.ts'
 
 const LONGEST = 200
 
-/** One thing that happened, in one line for a pipe. Undefined for what tells nothing new. */
+/** Formats an event as one line for a pipe. Undefined if it says nothing new. */
 export function eventLine(event: RunEvent): string | undefined {
   const text = wordsOf(event)
   return text === undefined ? undefined : `${event.at.slice(11, 19)} ${text}`
@@ -20,7 +20,7 @@ function wordsOf(event: RunEvent): string | undefined {
     case 'node': {
       const { node, state, attempt, cached, reason = '' } = event
       const again = attempt > 1 && state === 'running' ? `, attempt ${attempt}` : ''
-      // Why it is tried again is told by the note that comes with it.
+      // A note with the reason comes with it.
       const why = reason === '' || state === 'retrying' ? '' : `: ${brief(reason)}`
       return `${node} ${cached ? 'completed as before' : state}${again}${why}`
     }
@@ -45,7 +45,7 @@ function brief(text: string): string {
   return clip(plainLine(text), LONGEST)
 }
 
-/** All there is to know of a run at a glance. */
+/** A table of all agents of a run. */
 export function runSummary(run: RunShown): string {
   const rows = run.nodes.map((node) => [
     `${LOOKS[node.state].mark} ${node.name}`,
@@ -58,7 +58,7 @@ export function runSummary(run: RunShown): string {
   return [runTitle(run), ...troubleLines(run), agents].join('\n')
 }
 
-/** What a look at a run must not overlook. */
+/** Lines about problems of the run itself. */
 export function troubleLines({ trouble, report_fault }: RunShown): string[] {
   const lines = [
     ...(trouble === undefined ? [] : [trouble]),
@@ -75,7 +75,7 @@ export function runTitle({ id, name, state, gathering, nodes, elapsed_ms }: RunS
   return `${paint('bold', plainLine(name))} ${how}: ${far}`
 }
 
-/** Where everything of a run is. */
+/** Lists the folders and files of a run. */
 export function placeLines(run: RunShown, files: { outputs?: string; reports: readonly string[] }): string {
   const rows = [
     ['workspaces', shown(run.place)],
@@ -85,7 +85,7 @@ export function placeLines(run: RunShown, files: { outputs?: string; reports: re
   return table(rows, '  ')
 }
 
-/** Short where it is near. */
+/** Relative for nearby paths. */
 function shown(path: string): string {
   const near = relative(process.cwd(), path)
   return plainLine(near === '' ? '.' : near.startsWith('../../') ? path : near)

@@ -9,11 +9,11 @@ export interface Screen {
   /** Columns and rows of the terminal. */
   width: number
   height: number
-  /** How long ago the run was looked at: the clocks of those at work go on meanwhile. */
+  /** Age of the data: times of running agents are advanced by it. */
   sinceMs: number
 }
 
-/** Below this there is no room for times. */
+/** Narrower screens show no times. */
 const NARROW = 60
 const LONGEST_NAME = 28
 const SHORTEST_NAME = 12
@@ -21,13 +21,13 @@ const STATE_WIDTH = 10
 const TIME_WIDTH = 10
 const BAR_WIDTH = 10
 
-/** A run as it is now, one line for each agent; what does not fit is counted. No line is wider than the screen. */
+/** Shows each agent in one line, and counts those that do not fit. No line is wider than the screen. */
 export function runView(run: RunShown, screen: Screen): string {
   const head = headLine(run, screen)
   const room = Math.max(1, screen.height - (run.trouble === undefined ? 2 : 3))
   const nodes =
     run.nodes.length <= room ? run.nodes : run.nodes.toSorted(byRank).slice(0, Math.max(1, room - 1))
-  // On a narrow screen what an agent does is worth more than the end of its name.
+  // On a narrow screen, what an agent does matters more than the end of its name.
   const most = Math.min(LONGEST_NAME, Math.max(SHORTEST_NAME, Math.floor(screen.width / 4)))
   const nameWidth = Math.min(most, Math.max(...nodes.map(({ name }) => name.length)))
   const trouble = run.trouble === undefined ? [] : [paint('red', clip(plainLine(run.trouble), screen.width))]
@@ -77,7 +77,7 @@ function timeOf({ state, started_at, elapsed_ms }: NodeShown, sinceMs: number): 
   return isSettled(state) ? formatDuration(elapsed_ms) : runningTime(elapsed_ms + sinceMs)
 }
 
-/** What a look at it should tell: how far it is, what it waits for, or why it is as it is. */
+/** The progress of an agent, what it waits for, or the reason for its state. */
 export function detailOf(node: NodeShown): string {
   const { state, step = '', progress, tries, max_tries, waits_for, reason = '' } = node
   const again = tries > 1 && !isSettled(state) ? `attempt ${tries} of ${max_tries}` : ''
@@ -120,7 +120,7 @@ function restLine(run: RunShown, shown: readonly NodeShown[], { width }: Screen)
   return paint('dim', clip(`… and ${run.nodes.length - shown.length} more: ${counts}`, width))
 }
 
-/** A clock that runs has no parts of a second: they would only flicker. */
+/** Whole seconds only, because fractions would flicker. */
 function runningTime(ms: number): string {
   const seconds = Math.floor(ms / 1000)
   return seconds < 10 ? `${seconds} s` : formatDuration(seconds * 1000)

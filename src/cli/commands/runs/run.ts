@@ -99,7 +99,7 @@ function concurrencyOf({ option }: Invocation): { concurrency?: number } {
   throw usage(`--concurrency: "${text}" is not a number of agents`, 'From 1 to 10000.')
 }
 
-/** A service that is killed just then may have stored it: under one key, and for one round, it is not done twice. */
+/** Retries with the same key and round, because a service that was killed may have stored the run. */
 async function begin(
   service: KeptService,
   plan: PlanFile | undefined,
@@ -171,7 +171,7 @@ async function follow(
     const { startAgain } = service
     const { outcome } = await watchRun({ location, id, json, footer, signal, startAgain })
     const run = await untilReported(location, id).catch((error: unknown) => {
-      // How it ended is known, also where nobody is left to tell more of it.
+      // The outcome is known even if no service is left to report details.
       if (!isUnreachable(error)) throw error
     })
     if (!json && run !== undefined) showEnd(run)
@@ -189,11 +189,11 @@ async function follow(
 function showEnd(run: RunShown): void {
   const there = (name: string) => (existsSync(join(run.place, name)) ? join(run.place, name) : undefined)
   const outputs = there('_outputs')
-  // One of an earlier round may lie there.
+  // A report of an earlier round may exist.
   const reports =
     run.report === undefined ? [] : ['report.md', 'report.html'].flatMap((name) => there(name) ?? [])
   const places = placeLines(run, { ...(outputs === undefined ? {} : { outputs }), reports })
-  // On a terminal each agent stands above already, unless there are too many.
+  // The live view above already shows all agents, unless there are too many.
   const isShown = canRedraw() && run.nodes.length < screenSize().height - 2
   const summary = isShown ? [runTitle(run), ...troubleLines(run)].join('\n') : runSummary(run)
   print(`\n${summary}\n${places}`)

@@ -20,8 +20,8 @@ export interface ServiceForRun {
 }
 
 /**
- * The running service, or one in the background: a run must outlive the terminal that started it, so that it is never
- * in this process.
+ * Returns the running service, or starts one in the background: a run must outlive the terminal that started it, so it
+ * never runs in this process.
  */
 export async function serviceForRun(invocation: Invocation): Promise<ServiceForRun> {
   await makeTeamOfNobody(invocation.location)
@@ -47,18 +47,18 @@ async function openAnswering({ location }: Invocation): Promise<Client | undefin
     await client?.health()
     return client
   } catch (error) {
-    // Whoever named a service means that one.
+    // ORC_URL names a service, so do not start another one.
     if (process.env.ORC_URL !== undefined) throw error
     return undefined
   }
 }
 
-/** What is killed again and again is not to be fought. */
+/** Gives up after this many restarts, because something keeps killing the service. */
 const MOST_RESTARTS = 3
 
 /**
- * The service of a run that is watched. One that `orc run` started has nobody else who would start it again after it
- * was killed; one that somebody runs or has stopped is left to them.
+ * The service of a watched run. If `orc run` started it, nothing else would restart it after it was killed; any other
+ * service is left alone.
  */
 export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: () => string) {
   let service = first
@@ -76,7 +76,7 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
       try {
         service = await serviceForRun(invocation)
       } catch (error) {
-        // It may have been killed while it started, which counts like any other time.
+        // Being killed during startup counts like any other time.
         if (!isUnreachable(error) || restarts === MOST_RESTARTS) throw error
       }
       return true
@@ -86,7 +86,7 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
 
 export type KeptService = ReturnType<typeof keepServiceForRun>
 
-/** Its number may still be there, as a zombie or as another process: but whoever serves has the store. */
+/** The pid may belong to a zombie or another process, so check whether something holds the store. */
 async function wasKilled(location: TeamLocation): Promise<boolean> {
   const noted = noteOfRuns(location)
   if (noted === undefined || !noted.isAlive) return noted !== undefined
@@ -100,7 +100,7 @@ async function wasKilled(location: TeamLocation): Promise<boolean> {
 /** Longer than any agent takes to end. */
 const PATIENCE_MS = 60_000
 
-/** Nothing is left running that nobody asked for; other runs that began meanwhile are not taken down with it. */
+/** Stops a service that was started for this run, unless other runs are open. */
 export async function endServiceOfRun({ ours }: ServiceForRun, location: TeamLocation): Promise<void> {
   const client = ours === undefined ? undefined : await openClientIfRunning(location)
   const state = await client?.state().catch(() => undefined)
@@ -110,7 +110,7 @@ export async function endServiceOfRun({ ours }: ServiceForRun, location: TeamLoc
     if (runs.length > 0) return
     await client.stop('end')
   } catch (error) {
-    // It has ended with its last run by itself, or at the word of another who watched.
+    // The service ended by itself after its last run, or another `orc run` stopped it.
     if (!isUnreachable(error)) throw error
   }
   const deadline = Date.now() + PATIENCE_MS

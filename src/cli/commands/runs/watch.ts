@@ -14,16 +14,16 @@ export interface WatchOptions {
   location: TeamLocation
   id: string
   json: boolean
-  /** Said below the live view: how to leave, and how to come back. */
+  /** Shown below the live view. */
   footer: string
   signal: AbortSignal
-  /** Starts the service again where that is ours to do; false: it is not. */
+  /** Restarts the service if `orc run` started it. Returns false otherwise. */
   startAgain(): Promise<boolean>
 }
 
 export type RunEnd = Extract<RunEvent, { type: 'end' }>
 
-/** Shows what happens in a run until it ends, over restarts of the service. */
+/** Shows a run until it ends, across restarts of the service. */
 export async function watchRun(watched: WatchOptions): Promise<RunEnd> {
   const { location, id, json, footer, signal } = watched
   let last: number | undefined
@@ -49,7 +49,7 @@ export async function watchRun(watched: WatchOptions): Promise<RunEnd> {
     throw new AppError('SERVICE_UNREACHABLE', 'The service ended the stream')
   }
 
-  /** The run may have been brought to its end by a service that is gone again: nobody else would tell. */
+  /** Reads the end of the run from the store, because the service that ended it may be gone. */
   async function whileAway(): Promise<Instead<RunEnd>> {
     const stored = await readEnd(location, id, last)
     if (stored === undefined) return (await watched.startAgain()) ? 'again' : 'wait'
@@ -63,13 +63,13 @@ export async function watchRun(watched: WatchOptions): Promise<RunEnd> {
   return await throughRestarts(location, signal, watch, whileAway)
 }
 
-/** A run that has ended, in the store of no service, and what was not told of it. */
+/** Reads a run that has ended, and its missed events, from a store that no service uses. */
 async function readEnd(location: TeamLocation, id: string, after: number | undefined) {
   const read = await reachRuns(
     location,
     async () => undefined,
     async (runs) => ({ run: await runs.show(id), missed: await runs.events(id, after) }),
-    // Whatever keeps it from being read, what is left is to wait.
+    // If it cannot be read, keep waiting.
   ).catch(() => undefined)
   const end = read?.missed.at(-1)
   return read !== undefined && end?.type === 'end' ? { ...read, end } : undefined
@@ -80,9 +80,9 @@ function showLine(event: RunEvent) {
   if (line !== undefined) print(line)
 }
 
-/** No faster than an eye can see: what happens meanwhile is shown together. */
+/** Shortest interval between two redraws. */
 const REST_MS = 100
-/** The clocks go on although nothing happens. */
+/** Redraws the elapsed times. */
 const TICK_MS = 1000
 
 function openRunView(client: Client, id: string, footer: string) {
@@ -110,7 +110,7 @@ function openRunView(client: Client, id: string, footer: string) {
   async function lookWhileStale() {
     while (isStale && !isClosed) {
       isStale = false
-      // A service that is going away ends the stream of events, and that is told.
+      // A stopping service ends the event stream, which is handled there.
       await look().catch(() => {})
       await new Promise((resolve) => setTimeout(resolve, REST_MS))
     }
@@ -127,7 +127,7 @@ function openRunView(client: Client, id: string, footer: string) {
   changed()
   return {
     changed,
-    /** As it is in the end. */
+    /** Draws the final state. */
     async last() {
       await looking
       await look()

@@ -41,7 +41,7 @@ interface Followed {
   signal: AbortSignal
 }
 
-/** No faster than an eye can see: what happens meanwhile is shown together. */
+/** Shortest interval between two redraws. */
 const REST_MS = 100
 
 /** The place in the log is taken before the first look, so that nothing between the two is missed. */

@@ -53,7 +53,7 @@ export const verb: Verb = {
   },
 }
 
-/** Nothing is changed in any workspace, whatever links lead there; but one around all of it is the caller's own. */
+/** Refuses targets inside a workspace, also through links, except in a workspace that encloses the source itself. */
 function refuseInside({ path, agents }: FoundFolder, to: string): void {
   for (const { name } of agents) {
     const target = resolve(to, name)
@@ -68,7 +68,7 @@ function refuseInside({ path, agents }: FoundFolder, to: string): void {
   }
 }
 
-/** Even if its agent has removed its status.json. */
+/** True even if the agent removed its status.json. */
 function isInUse(folder: string): boolean {
   return ['inbox', 'outbox'].every((part) => existsSync(join(folder, part)))
 }
@@ -77,13 +77,12 @@ function withFoldersAbove(path: string): string[] {
   return path === dirname(path) ? [path] : [path, ...withFoldersAbove(dirname(path))]
 }
 
-/** Where something would be that need not be there yet. */
+/** Resolves links in a path that need not exist yet. */
 function realPlace(path: string): string {
   if (existsSync(path)) return realpathSync(path)
   return path === dirname(path) ? path : join(realPlace(dirname(path)), basename(path))
 }
 
-/** Nothing stays of it, so that it can be done again. */
 function notCopied(problems: readonly WorkspaceProblem[], to: string): AppError {
   const isAtTarget = problems[0]!.path.startsWith(to)
   return refused(

@@ -64,7 +64,7 @@ interface NewWorkspace {
   inputs: readonly string[]
 }
 
-/** A folder that is given may hold both. */
+/** An input folder may contain both. */
 function withheldFrom({ stateFolder }: TeamLocation, workspace: string): Withheld[] {
   const state = 'is the state folder of the service, which holds its tokens'
   return [
@@ -73,7 +73,7 @@ function withheldFrom({ stateFolder }: TeamLocation, workspace: string): Withhel
   ]
 }
 
-/** Where the inbox cannot be filled, the folder goes again: whole or not at all. */
+/** Removes the workspace again if its inbox cannot be filled. */
 async function fill(
   workspace: string,
   { name, objective, context, inputs }: NewWorkspace,

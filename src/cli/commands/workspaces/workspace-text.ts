@@ -7,12 +7,12 @@ import { indent } from '../../output/message-text.ts'
 import { paint, plain, plainLine } from '../../output/print.ts'
 import { bar } from '../../output/progress.ts'
 
-/** Every workspace in one line. */
+/** Lists workspaces, one line each. */
 export function workspacesText(agents: readonly AgentRecord[]): string {
   return table(agents.map((agent) => [agent.name, agent.state, madeText(agent), progressText(agent)]))
 }
 
-/** One workspace with all that is in it. */
+/** Shows one workspace in full. */
 export function workspaceText(agent: AgentRecord): string {
   const { name, status, outbox, attempts } = agent
   const lines = [`${paint('bold', name)}  ${agent.state}  ${progressText(agent)}`.trimEnd()]
@@ -56,7 +56,7 @@ function progressText({ state, status }: AgentRecord): string {
     .join(' ')
 }
 
-/** What is missing, what was left out and what could not be read. */
+/** Missing, left-out and unreadable files. */
 export function noteLines(agent: AgentRecord): string[] {
   return problemsOf(agent).map(
     ({ message }) => `  ${paint('yellow', 'note:')} ${agent.name}/${plainLine(message)}`,
@@ -68,7 +68,7 @@ export function problemsOf({ state, outbox, problems }: AgentRecord): readonly W
   return [...problems, ...missing, ...(outbox?.leftOut ?? [])]
 }
 
-/** For programs. */
+/** Facts for --json. */
 export function workspaceFacts(agent: AgentRecord, workspace: string) {
   const { name, state, status, outbox, attempts, unmerged } = agent
   return {

@@ -48,7 +48,7 @@ describe('orc plan', () => {
     expect(written).toMatchObject({ code: 0, out: '' })
     expect(readFileSync(file, 'utf8')).toBe(shown.out)
     expect((await team.orc('run plan.yaml --dry-run')).out).toContain('1. finder\n2. writer')
-    expect((await team.orc('runs')).err).toContain('There are no runs')
+    expect((await team.orc('runs')).err).toContain('No runs yet')
     writeFileSync(file, 'mine')
     expect((await team.orc('plan again --out plan.yaml')).code).toBe(1)
     expect(readFileSync(file, 'utf8')).toBe('mine')
