@@ -3,19 +3,19 @@ import { holdsTurn } from './message-ids.ts'
 
 export interface PromptAwaiter {
   /** Resolves when the program shows the turn as a prompt. Never rejects. */
-  expect(turn: Turn): { readonly arrival: Promise<DeliveryResult>; cancel(): void }
+  expect(turn: Turn): { readonly result: Promise<DeliveryResult>; cancel(): void }
   /** The program shows a prompt. */
   prompted(prompt: string, evidence: string): void
 }
 
 /** Turns given to a program, until it shows them. */
 export function createPromptAwaiter(): PromptAwaiter {
-  const waiting = new Map<Turn, (arrival: DeliveryResult) => void>()
+  const waiting = new Map<Turn, (result: DeliveryResult) => void>()
   return {
     expect(turn) {
       const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
       waiting.set(turn, resolve)
-      return { arrival: promise, cancel: () => void waiting.delete(turn) }
+      return { result: promise, cancel: () => void waiting.delete(turn) }
     },
     prompted(prompt, evidence) {
       for (const [turn, resolve] of waiting) {

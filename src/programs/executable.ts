@@ -20,14 +20,15 @@ export async function findExecutable(query: ExecutableQuery): Promise<string> {
   for (const candidate of candidates(query)) if (await isExecutable(candidate)) return candidate
   const { command, program } = query
   const missing = `no ${command}${command.includes('/') ? '' : ' on PATH'}`
-  const message = program === undefined ? `There is ${missing}` : `${program} is not there: ${missing}`
+  const message = program === undefined ? `Not found: ${missing}` : `${program} isn't installed (${missing})`
   throw new AppError('PROGRAM_MISSING', message, { hint: hintFor(query), data: { command } })
 }
 
 function hintFor({ command, install }: ExecutableQuery): string {
-  if (/\s/.test(command)) return 'Under `with:`, `command:` is one word; its arguments are a list, `args:`.'
+  if (/\s/.test(command))
+    return 'Under `with:`, `command:` is the executable only; list its arguments under `args:`.'
   const by = install === undefined ? '' : ` with \`${install}\``
-  return `Install it${by}, or name its executable with \`command:\` under \`with:\`.`
+  return `Install it${by}, or set \`command:\` under \`with:\` to its executable.`
 }
 
 function candidates({ command, cwd, path }: ExecutableQuery): string[] {

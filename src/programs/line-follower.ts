@@ -80,8 +80,7 @@ export function followLines(options: FollowOptions): LineFollower {
   const events = watchFile({
     file,
     changed: () => void look(),
-    failed: (error) =>
-      log.warn({ file, err: error }, 'a file cannot be watched, so that news of it come late'),
+    failed: (error) => log.warn({ file, err: error }, 'cannot watch a file; its changes are noticed late'),
   })
   void look()
 
@@ -95,7 +94,7 @@ export function followLines(options: FollowOptions): LineFollower {
         retryMs = FIRST_RETRY_MS
       } catch (error) {
         if (closed) return
-        log.warn({ file, offset, err: error }, 'a line was not taken or not read; it will be tried again')
+        log.warn({ file, offset, err: error }, 'a line could not be read or processed; it will be retried')
         splitter.clear()
         clearTimeout(retry)
         retry = setTimeout(() => void look(), retryMs).unref()
@@ -156,7 +155,7 @@ export function followLines(options: FollowOptions): LineFollower {
   async function handOn(line: SplitLine) {
     const { text, bytes } = line
     const end = offset + bytes
-    if (text === undefined) log.warn({ file, offset, bytes }, 'a line is over the limit and was skipped')
+    if (text === undefined) log.warn({ file, offset, bytes }, 'skipped a line over the size limit')
     else await onLine(text, { offset, end })
     offset = end
     mark = () => markOf(bytes, line.head)

@@ -20,7 +20,7 @@ export async function locateIn(
   return locationsOf(ids, found, elsewhere)
 }
 
-const NOWHERE: MessageLocation = { at: 'unknown', evidence: 'it was not looked for' }
+const NOWHERE: MessageLocation = { at: 'unknown', evidence: 'it was not searched for' }
 
 /** Each message's location: found by id, or the common location of the others. */
 export function locationsOf(
@@ -40,13 +40,13 @@ export function locationsOf(
  */
 export async function lookInPane(
   pane: Pick<Pane, 'hasReadInput' | 'submitPending' | 'screen'>,
-  manner: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>,
+  options: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>,
 ): Promise<MessageLocation> {
   if (!(await pane.hasReadInput()))
-    return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
-  if (await pane.submitPending(manner))
-    return { at: 'unknown', evidence: 'something of ours stood unsent in its input box, and was entered' }
-  if (manner.inputBox(await pane.screen()) !== 'empty')
+    return { at: 'unknown', evidence: 'it has not read all of its terminal input yet' }
+  if (await pane.submitPending(options))
+    return { at: 'unknown', evidence: 'its input box held our pending text, which was submitted' }
+  if (options.inputBox(await pane.screen()) !== 'empty')
     return { at: 'unknown', evidence: 'its input box is not empty' }
-  return { at: 'absent', evidence: 'it is idle, and neither its record nor its input box holds it' }
+  return { at: 'absent', evidence: 'it is idle, and neither its record nor its input box contains it' }
 }

@@ -2,7 +2,7 @@ import type { AgentText, SessionPort } from '../runtimes/runtime.ts'
 import type { FilePosition, FollowerLog } from './line-follower.ts'
 
 interface OpenUtterances {
-  say(utterance: AgentText): void
+  say(agentText: AgentText): void
   /** Before the oldest unanswered utterance; undefined if all are answered. */
   position(): FilePosition | undefined
 }
@@ -29,16 +29,17 @@ export function createOpenUtterances({
 }: OpenUtterancesOptions): OpenUtterances {
   const open = new Set<{ before: FilePosition | undefined }>()
   return {
-    say(utterance) {
+    say(agentText) {
       const one = { before: place() }
       open.add(one)
-      said(utterance).then(
+      said(agentText).then(
         () => {
           open.delete(one)
           onAnswered()
         },
         // The position stays before it: after a restart it is repeated, and its key makes it act once.
-        (error: unknown) => log.warn({ err: error, key: utterance.key }, 'what the agent said was not taken'),
+        (error: unknown) =>
+          log.warn({ err: error, key: agentText.key }, "the agent's text could not be processed"),
       )
     },
     position: () => open.values().next().value?.before,

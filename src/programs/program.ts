@@ -15,9 +15,9 @@ export interface AgentProgram {
    * Writes the files it needs and returns the command to run. Throws an AppError if the program is not
    * installed.
    */
-  launch(order: ProgramLaunchOptions): Promise<Launch>
+  launch(options: ProgramLaunchOptions): Promise<Launch>
   /** Follows the program in that pane: just launched, or found running after a restart of the service. */
-  follow(order: FollowOptions, pane: Pane, port: SessionPort): Promise<ProgramSession>
+  follow(request: FollowOptions, pane: Pane, port: SessionPort): Promise<ProgramSession>
 }
 
 export interface ProgramLaunchOptions
@@ -82,14 +82,14 @@ export interface Pane {
    * Pastes the text and presses Enter once the guard allows it. Resolves with `queued` if that did not happen
    * within `patienceMs`, else with `evidence`, or with `uncertain` after `evidenceMs`.
    */
-  paste(turn: Turn, manner: PasteOptions): Promise<DeliveryResult>
+  paste(turn: Turn, pasteOptions: PasteOptions): Promise<DeliveryResult>
   /** Whether it has read all its input; until then the screen may be outdated. */
   hasReadInput(): Promise<boolean>
   /**
    * Presses Enter for our pending text if the program is idle and still shows it. Returns whether it did, now
    * or so recently that the program may not have reported it yet.
    */
-  submitPending(manner: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
+  submitPending(options: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
   /** These messages are in the conversation, so text in the input box is not ours. */
   markAccepted(ids: readonly string[]): void
   /**

@@ -23,7 +23,7 @@ export function createStateSaver(
     port.saveState(current()).then(
       () => true,
       (error: unknown) => {
-        log.warn({ err: error }, 'a place could not be kept')
+        log.warn({ err: error }, 'a position could not be saved')
         return false
       },
     )

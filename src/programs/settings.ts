@@ -6,8 +6,8 @@ import type { ProgramLaunchOptions } from './program.ts'
 /** Settings under `with:` that all programs share. */
 export const sharedSettings = (command: string) => ({
   command: z.string().min(1).default(command).describe('The executable: a name on PATH, or a path.'),
-  args: z.array(z.string()).default([]).describe('More arguments for it.'),
-  env: z.record(z.string(), z.string()).default({}).describe('More environment variables for it.'),
+  args: z.array(z.string()).default([]).describe('Additional arguments.'),
+  env: z.record(z.string(), z.string()).default({}).describe('Additional environment variables.'),
 })
 
 interface InstalledProgram {
@@ -28,8 +28,8 @@ export function executableOf(
 
 /** If a conversation's record was deleted, the program would silently start another one. */
 export function conversationGone(agent: string, conversation: string, record: string): AppError {
-  return new AppError('NOT_FOUND', `${agent}'s conversation ${conversation} cannot be taken up again`, {
-    hint: `${record} is gone. Reset the agent to begin a new conversation.`,
+  return new AppError('NOT_FOUND', `${agent}'s conversation ${conversation} cannot be resumed`, {
+    hint: `${record} no longer exists. Reset the agent to start a new conversation.`,
     data: { conversation, record },
   })
 }

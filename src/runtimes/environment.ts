@@ -44,17 +44,19 @@ const STRIPPED = [
 /** With these set, Gemini assumes a CI build, finds no input and exits; an agent has its own terminal. */
 const CI_VARIABLE = /^(?:CI|CONTINUOUS_INTEGRATION)$|^CI_/
 
-export function environmentOf(order: EnvironmentOptions): Record<string, string> {
-  mustBeVariables(order.extra)
-  const { url, token } = order.credentials
-  const passed = Object.entries(inheritedEnvironment(order.from)).filter(([name]) => !CI_VARIABLE.test(name))
+export function environmentOf(options: EnvironmentOptions): Record<string, string> {
+  mustBeVariables(options.extra)
+  const { url, token } = options.credentials
+  const passed = Object.entries(inheritedEnvironment(options.from)).filter(
+    ([name]) => !CI_VARIABLE.test(name),
+  )
   return {
     ...Object.fromEntries(passed),
-    TERM: order.term,
-    ...order.extra,
+    TERM: options.term,
+    ...options.extra,
     // Last, so that no setting can give an agent another agent's identity.
-    ...{ ORC_URL: url, ORC_TOKEN: token, ORC_AGENT: order.agent, ORC_BIN: order.bin },
-    [SESSION_MARK]: order.mark,
+    ...{ ORC_URL: url, ORC_TOKEN: token, ORC_AGENT: options.agent, ORC_BIN: options.bin },
+    [SESSION_MARK]: options.mark,
   }
 }
 

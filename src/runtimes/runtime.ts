@@ -19,7 +19,7 @@ export interface Runtime {
    * Ends what an earlier session left running, identified by its saved state, because the agent was removed
    * or is run differently now.
    */
-  discard?(kept: unknown): Promise<void>
+  discard?(savedState: unknown): Promise<void>
   /** Releases the runtime's own resources. Agents that can outlive the service keep running. */
   close?(): Promise<void>
 }
@@ -41,7 +41,7 @@ export interface AgentStart extends AgentSettings {
   /** Private folder of this agent, created on first use; its content survives restarts. */
   readonly folder: string
   /**
-   * State saved by an earlier session of this agent (`SessionPort.keep`); undefined for a new conversation.
+   * State saved by an earlier session of this agent (`SessionPort.saveState`); undefined for a new conversation.
    */
   readonly savedState: unknown
   /** Marks the agent's commands wherever other text on the screen could be mistaken for them. */
@@ -66,7 +66,7 @@ export interface AgentStart extends AgentSettings {
 
 export interface CommandResult {
   readonly receipt: Receipt
-  /** Messages delivered by the receipt; report them with `arrived` once the agent has them. */
+  /** Messages delivered by the receipt; report them with `onEvidence` once the agent has them. */
   readonly handedOut: readonly string[]
 }
 
@@ -82,7 +82,7 @@ export interface SessionPort {
    * The agent's own text, and nothing else (C4). Resolves when every command in it was executed and answered,
    * so that its transcript offset may be saved; the same key acts once (C25).
    */
-  onText(utterance: AgentText): Promise<void>
+  onText(agentText: AgentText): Promise<void>
   /** A state change, with its evidence. */
   onStateChange(state: SessionState, evidence: string): void
   /**
@@ -102,10 +102,10 @@ export interface SessionPort {
    */
   onEvidence(ids: readonly string[], state: 'submitted' | 'read' | 'queued', evidence: string): void
   /**
-   * The program asks a person for permission. Resolves with the verdict, or with undefined when `gone`
+   * The program asks a person for permission. Resolves with the verdict, or with undefined when `signal`
    * aborts.
    */
-  askPermission(question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
+  askPermission(question: PermissionQuestion, signal: AbortSignal): Promise<PermissionVerdict | undefined>
   /** Context size and tokens spent. */
   onUsage(usage: Usage): void
   /**
@@ -200,10 +200,10 @@ export interface Session {
   /** Its output is read from a file and may therefore appear shortly after its turn ended. */
   readonly hasDelayedOutput?: boolean
   /**
-   * Submits text as the agent's next turn. Called only while it is idle, one at a time. If `gone` aborts
+   * Submits text as the agent's next turn. Called only while it is idle, one at a time. If `signal` aborts
    * before anything was written, the result is `queued`; a write in progress is finished.
    */
-  deliver(turn: Turn, gone?: AbortSignal): Promise<DeliveryResult>
+  deliver(turn: Turn, signal?: AbortSignal): Promise<DeliveryResult>
   /**
    * Locates messages of earlier attempts, in order, with one lookup for all, to decide whether they may be
    * sent again (C25). Submits our own pending input.
@@ -219,7 +219,7 @@ export interface Session {
   /** Ends the current turn for something urgent (C2). `stopped` requires evidence. */
   interrupt(): Promise<{ stopped: boolean; evidence: string }>
   /** Handles a hook call of the program. The result goes back to the program as JSON. */
-  hook?(event: unknown, gone: AbortSignal): Promise<unknown>
+  hook?(event: unknown, signal: AbortSignal): Promise<unknown>
   /** The program has listed our MCP tools: its model can call them from now on. */
   onToolsListed?(): void
   /** Sets the label that people see at the agent's terminal. */

@@ -178,7 +178,7 @@ describe('following a file of lines', () => {
     appendFileSync(file, `${'x'.repeat(200_000)}\n${'y'.repeat(1000)}\nz\n`)
     await settled()
     expect(lines).toEqual(['a', 'y'.repeat(1000), 'z'])
-    expect(warnings).toEqual(['a line is over the limit and was skipped'])
+    expect(warnings).toEqual(['skipped a line over the size limit'])
   })
 
   it('reads a line of many megabytes that is written in small pieces', async () => {

@@ -244,7 +244,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     await endProcessesOf(home.env.HOME)
     await port.until(() => session.state === 'exited')
     const again = await start(port.kept)
-    expect(again.port.states.at(-1)?.evidence).toContain('was taken up again')
+    expect(again.port.states.at(-1)?.evidence).toContain('resumed conversation')
     expect((await again.session.locate(['msg_1']))[0]?.at).toBe('submitted')
     expect((await again.session.locate(['msg_2']))[0]?.at).toBe('absent')
     await again.session.deliver(message('msg_2', 'And now this.'))

@@ -109,9 +109,9 @@ export function createSpeech(options: ScreenOutputOptions): ScreenOutput {
       closePlaceWhenDone(saying)
     },
     repeat(from, to, bytes) {
-      const utterance = startUtterance()
-      utterance.text.push(bytes)
-      sayNext(saying, { from, to, words: wordsOf(utterance, patterns), isDone: false })
+      const agentText = startUtterance()
+      agentText.text.push(bytes)
+      sayNext(saying, { from, to, words: wordsOf(agentText, patterns), isDone: false })
     },
   }
 }

@@ -9,7 +9,7 @@ export interface EvidenceWatch {
   /** The program shows that it works, or its prompt again. */
   state(seen: 'busy' | 'idle'): void
   /** Ends the watch, whatever comes later. */
-  give(arrival: DeliveryResult): void
+  give(result: DeliveryResult): void
 }
 
 const FRAME = /\[ORCHUB MESSAGE \S+\]/
@@ -44,9 +44,9 @@ export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
   let isEchoed = false
   let isGiven = false
 
-  function give(arrival: DeliveryResult) {
+  function give(result: DeliveryResult) {
     isGiven = true
-    resolve(arrival)
+    resolve(result)
   }
 
   return {

@@ -19,23 +19,23 @@ export function createAnyProgram(): AgentProgram {
     name: 'any',
     resumes: false,
     check: checkAny,
-    async launch(order) {
-      const settings = AnySettings.parse(order.settings)
-      await mkdir(order.folder, { recursive: true, mode: 0o700 })
+    async launch(options) {
+      const settings = AnySettings.parse(options.settings)
+      await mkdir(options.folder, { recursive: true, mode: 0o700 })
       const stale = [
-        join(order.folder, LOG_FILE),
-        join(order.folder, PROMPT_FILE),
-        positionFile(order.folder),
+        join(options.folder, LOG_FILE),
+        join(options.folder, PROMPT_FILE),
+        positionFile(options.folder),
       ]
       await Promise.all(stale.map((path) => rm(path, { force: true })))
       if (settings.prompt === 'paste') {
-        await writeFile(join(order.folder, PROMPT_FILE), order.prompt, { mode: 0o600 })
+        await writeFile(join(options.folder, PROMPT_FILE), options.prompt, { mode: 0o600 })
       }
       return {
-        argv: await argvOf(settings, order),
+        argv: await argvOf(settings, options),
         env: {
           // For programs that write their commands themselves, such as scripts.
-          ORC_NONCE: order.nonce,
+          ORC_NONCE: options.nonce,
           ...(settings.model === undefined ? {} : { ORC_MODEL: settings.model }),
           ...settings.env,
         },
@@ -43,8 +43,14 @@ export function createAnyProgram(): AgentProgram {
         isLogged: true,
       }
     },
-    follow: (order, pane, port) =>
-      followAny(order, AnyKept.parse(order.savedState).run, AnySettings.parse(order.settings), pane, port),
+    follow: (request, pane, port) =>
+      followAny(
+        request,
+        AnyKept.parse(request.savedState).run,
+        AnySettings.parse(request.settings),
+        pane,
+        port,
+      ),
   }
 }
 

@@ -57,13 +57,13 @@ interface FollowedAgent {
 }
 
 export async function followAny(
-  order: FollowOptions,
+  options: FollowOptions,
   run: string,
   settings: AnySettings,
   pane: Pane,
   port: SessionPort,
 ): Promise<ProgramSession> {
-  const { folder, isReattached: isFound } = order
+  const { folder, isReattached: isFound } = options
   const { bracketed_paste, enter_after_ms, evidence_ms, patience_ms, interrupt } = settings
   const patterns = compilePatterns(settings.patterns)
   const named = (turn: Turn) => ({ ...turn, text: withoutMentions(turn.text, settings.mentions) })
@@ -79,7 +79,7 @@ export async function followAny(
     ...{ folder, path, run, patterns, port, offset: place.offset, begun: from },
     released: place.released,
     isBracketed: () => agent.isBracketed,
-    onFailure: (error) => become(agent, 'error', `what it said could not be carried out: ${String(error)}`),
+    onFailure: (error) => become(agent, 'error', `its output could not be processed: ${String(error)}`),
   })
   const reader = openLogReader({
     path,
@@ -93,7 +93,7 @@ export async function followAny(
   })
   const session: FollowedAgent['session'] = {
     state: 'initializing',
-    deliver: (turn, gone) => give(agent, named(turn), gone),
+    deliver: (turn, signal) => give(agent, named(turn), signal),
     locate: (ids) => locate(agent, ids),
     // It has no channel for notices: it sees them with its next turn.
     async notice() {},
@@ -178,7 +178,7 @@ function look(agent: FollowedAgent) {
   if (agent.isPrompting) {
     if (seen === 'idle' || isFoundWithDraft(agent)) void givePrompt(agent)
   } else if (seen !== undefined) become(agent, seen, `the pane shows its ${seen} pattern`)
-  else if (isFoundWithDraft(agent)) become(agent, 'idle', 'something stands behind its prompt')
+  else if (isFoundWithDraft(agent)) become(agent, 'idle', 'its input line is not empty')
   else if (agent.session.state !== 'initializing' && !(agent.session.state === 'idle' && isDraft(agent)))
     become(agent, 'busy', 'the pane shows no prompt')
 }
@@ -252,25 +252,25 @@ function stateForPaste(agent: FollowedAgent): SessionState {
   return isOver(agent) ? agent.session.state : (stateShown(agent) ?? 'idle')
 }
 
-async function give(agent: FollowedAgent, turn: Turn, gone?: AbortSignal): Promise<DeliveryResult> {
+async function give(agent: FollowedAgent, turn: Turn, signal?: AbortSignal): Promise<DeliveryResult> {
   const { patterns, pane, enterAfterMs, evidenceMs, patienceMs } = agent
   const watching = watchEvidence(turn, patterns)
   agent.watch = watching
-  const arrival = await pane.paste(turn, {
+  const result = await pane.paste(turn, {
     state: () => stateForPaste(agent),
     inputBox: patterns.inputBox,
     isPlain: true,
     isBracketed: () => agent.isBracketed || !agent.needsBracketed,
     evidence: watching.evidence,
-    ...{ enterAfterMs, evidenceMs, patienceMs, signal: gone },
+    ...{ enterAfterMs, evidenceMs, patienceMs, signal },
   })
   if (agent.watch === watching) agent.watch = undefined
-  if (arrival.state !== 'submitted') return arrival
+  if (result.state !== 'submitted') return result
   // A quick program is done before we are.
   if (agent.answeredAlready === watching)
-    return { ...arrival, state: 'read', evidence: `${arrival.evidence}, and its prompt` }
+    return { ...result, state: 'read', evidence: `${result.evidence}, and its prompt` }
   agent.unanswered = turn.ids
-  return arrival
+  return result
 }
 
 // ── where something is ───────────────────────────────────────────────────────────────────────────
@@ -280,7 +280,7 @@ async function locate(agent: FollowedAgent, ids: readonly string[]): ReturnType<
   const elsewhere = await lookFor(agent, ids, found).catch(
     (error: unknown): MessageLocation => ({
       at: 'unknown',
-      evidence: `its log or its pane cannot be read: ${reasonOf(error)}`,
+      evidence: `cannot read its log or its pane: ${reasonOf(error)}`,
     }),
   )
   return locationsOf(ids, found, elsewhere)
@@ -300,15 +300,19 @@ async function lookFor(
   const isByPattern = [...expected.values()].every((pattern) => pattern !== undefined)
   if (isByPattern && ids.length > 0) {
     const shown = await findInLog(path, speech.released(), expected as Map<string, RegExp>)
-    for (const id of shown) found.set(id, 'the pane has shown that it took it')
+    for (const id of shown) found.set(id, 'the pane showed that it accepted the message')
   }
   if (!isByPattern && seen.at === 'absent')
     return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
   if (seen.at !== 'absent') return seen
-  if (agent.session.state !== 'idle') return { at: 'unknown', evidence: 'the pane has not shown it yet' }
+  if (agent.session.state !== 'idle')
+    return { at: 'unknown', evidence: 'the pane has not shown the message yet' }
   if (speech.released() > 0)
-    return { at: 'unknown', evidence: 'what the pane has shown is only kept in part, and not in that' }
-  return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }
+    return { at: 'unknown', evidence: "the message is not in the part of the pane's log that is kept" }
+  return {
+    at: 'absent',
+    evidence: 'its prompt is empty, and the pane never showed that it accepted the message',
+  }
 }
 
 /**

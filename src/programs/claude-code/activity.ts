@@ -100,7 +100,8 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
     news += 1
     if (status === 'idle') return await returnToPrompt()
     isAtPrompt = false
-    if (status === 'waiting') return become('waiting_input', `it waits: ${waitingFor ?? 'a dialog is open'}`)
+    if (status === 'waiting')
+      return become('waiting_input', `it is waiting: ${waitingFor ?? 'a dialog is open'}`)
     // The dialog was answered in the pane.
     if (state === 'waiting_input') dialogs.settleAll()
     if (status === 'busy') become('busy', 'its status file says busy')
@@ -182,7 +183,7 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
       if (!hasStatus) isAtPrompt = true
       const known = news
       backAtPrompt = setTimeout(() => {
-        if (news === known && !isAtPrompt) become('busy', 'it goes on though its turn had ended')
+        if (news === known && !isAtPrompt) become('busy', 'it continued after its turn had ended')
       }, BACK_AT_PROMPT_MS)
     },
     noteEnd(how) {

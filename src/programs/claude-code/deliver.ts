@@ -30,28 +30,28 @@ const PROMPT_WITHIN_MS = 2000
  */
 export function openDelivery(
   options: ClaudeDeliverOptions,
-): (turn: Turn | undefined, gone?: AbortSignal) => Promise<DeliveryResult> {
+): (turn: Turn | undefined, signal?: AbortSignal) => Promise<DeliveryResult> {
   const { activity, expectations, withdrawals, pane } = options
   /** One at a time: a withdrawn turn may be delivered again at any time. */
   let deliveries: Promise<unknown> = Promise.resolve()
 
-  async function give(turn: Turn | undefined, gone: AbortSignal | undefined): Promise<DeliveryResult> {
-    if (turn === undefined) return { state: 'queued', evidence: 'there is nothing to give' }
+  async function give(turn: Turn | undefined, signal: AbortSignal | undefined): Promise<DeliveryResult> {
+    if (turn === undefined) return { state: 'queued', evidence: 'there is nothing to deliver' }
     if (activity.state !== 'idle') return { state: 'queued', evidence: `the program is ${activity.state}` }
-    const answered = await answerTurnEnd(turn, gone)
+    const answered = await answerTurnEnd(turn, signal)
     if (answered !== undefined) return answered
-    const { arrival, cancel } = expectations.expect(turn)
+    const { result, cancel } = expectations.expect(turn)
     try {
       await activity.comesToPrompt(PROMPT_WITHIN_MS)
       return await pane.paste(turn, {
         state: () => (activity.state === 'idle' && !activity.isAtPrompt ? 'busy' : activity.state),
         inputBox: readInputBox,
         enterAfterMs: enterDelayOf(activity.version),
-        evidence: arrival,
+        evidence: result,
         evidenceMs: EVIDENCE_MS,
         lagMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
-        signal: gone,
+        signal,
       })
     } finally {
       cancel()
@@ -61,16 +61,16 @@ export function openDelivery(
   /** With as much of the turn as fits. Undefined if nothing was given. */
   async function answerTurnEnd(
     turn: Turn,
-    gone: AbortSignal | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<DeliveryResult | undefined> {
     const end = options.turnEnd()
-    if (end === undefined || gone?.aborted) return undefined
+    if (end === undefined || signal?.aborted) return undefined
     const part = leadingPart(turn, LONGEST_ANSWER)
     // A snapshot takes its time on a busy machine.
     end.keep()
     try {
       const isInTheWay = readInputBox(await pane.screen()) === 'draft'
-      if (!isInTheWay || gone?.aborted || part === undefined) return undefined
+      if (!isInTheWay || signal?.aborted || part === undefined) return undefined
       // A withdrawn turn is delivered whole, or it would be unknown which part is still due.
       if (part !== turn && withdrawals.turns.length > 0) return undefined
       return await answerWith(end, turn, part)
@@ -80,22 +80,22 @@ export function openDelivery(
   }
 
   async function answerWith(end: OpenTurnEnd, turn: Turn, part: Turn): Promise<DeliveryResult | undefined> {
-    const { arrival, cancel } = expectations.expect(part)
+    const { result: delivered, cancel } = expectations.expect(part)
     try {
       if (!end.take(part.text)) return undefined
-      activity.turnBegan('a turn was given as the answer of its Stop hook')
-      const outcome = await inTime(arrival)
+      activity.turnBegan('the answer to its Stop hook delivered a turn')
+      const outcome = await inTime(delivered)
       return part === turn ? outcome : { ...outcome, ids: part.ids }
     } finally {
       cancel()
     }
   }
 
-  return (turn, gone) => {
+  return (turn, signal) => {
     const delivery = deliveries.then(async () => {
       await options.emptyBox()
       const joined = withdrawals.joinedWith(turn)
-      return await give(joined && { ...joined, text: withoutFiles(joined.text) }, gone)
+      return await give(joined && { ...joined, text: withoutFiles(joined.text) }, signal)
     })
     deliveries = delivery.catch(() => {})
     return delivery
@@ -116,12 +116,12 @@ function withoutFiles(text: string): string {
   return withoutMentions(text, 'alone').replace(PICTURE, '$1\t')
 }
 
-async function inTime(arrival: Promise<DeliveryResult>): Promise<DeliveryResult> {
-  const evidence = 'its Stop hook was answered with it, but its transcript does not show it'
+async function inTime(result: Promise<DeliveryResult>): Promise<DeliveryResult> {
+  const evidence = 'the answer to its Stop hook contained it, but its transcript does not show it'
   const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
   const timer = setTimeout(() => resolve({ state: 'uncertain', evidence }), EVIDENCE_MS)
   try {
-    return await Promise.race([arrival, promise])
+    return await Promise.race([result, promise])
   } finally {
     clearTimeout(timer)
   }

@@ -9,7 +9,7 @@ type ClaudePermissionRequest = ClaudeHookEventOf<'PermissionRequest'>
 export interface Dialogs {
   readonly isOpen: boolean
   /** The hook's response: the person's verdict, or undefined if the dialog was answered in the pane. */
-  ask(request: ClaudePermissionRequest, gone: AbortSignal): Promise<object | undefined>
+  ask(request: ClaudePermissionRequest, signal: AbortSignal): Promise<object | undefined>
   /** The tool ran or was denied, so its dialog is closed. */
   settle(toolUseId: string): void
   /** No dialog can be open any more. */
@@ -52,12 +52,12 @@ export function createDialogs(port: SessionPort): Dialogs {
     get isOpen() {
       return open.size > 0
     },
-    async ask(request, gone) {
+    async ask(request, caller) {
       const dialog: OpenDialog = { request, closing: new AbortController(), toolUseId: undefined }
       bind(dialog)
       open.add(dialog)
       try {
-        const signal = AbortSignal.any([gone, dialog.closing.signal])
+        const signal = AbortSignal.any([caller, dialog.closing.signal])
         const { tool_name: tool, tool_input: input } = request
         const verdict = await port.askPermission(
           { key: dialog.toolUseId ?? keyOf(request), tool, input },
@@ -88,6 +88,6 @@ export function createDialogs(port: SessionPort): Dialogs {
 function answerOf(allow: boolean, comment: string | undefined) {
   const decision = allow
     ? { behavior: 'allow' }
-    : { behavior: 'deny', message: comment ?? 'A person refused this.' }
+    : { behavior: 'deny', message: comment ?? 'A person denied this.' }
   return { hookSpecificOutput: { hookEventName: 'PermissionRequest', decision } }
 }

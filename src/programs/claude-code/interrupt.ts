@@ -47,7 +47,7 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
         while (!activity.isAtPrompt && isAwaited()) await sleep(LOOK_EVERY_MS)
       }
       if (!activity.isAtPrompt)
-        return { stopped: false, evidence: `it is ${activity.state} in spite of Escape` }
+        return { stopped: false, evidence: `it is still ${activity.state} after Escape` }
       // Put back by the Escape into an empty box: a prompt is not put back over a draft.
       if (withdrawals.turns.length > held) {
         if (await keep()) await clearBox(pane)

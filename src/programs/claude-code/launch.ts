@@ -36,12 +36,12 @@ const HTTP_HOOKS: Readonly<Record<string, number>> = {
  * Writes the program's files into the agent's folder. The user's own settings, hooks and servers stay in
  * force.
  */
-export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch> {
-  const settings = ClaudeCodeSettings.parse(order.settings ?? {})
-  const executable = await executableOf(settings, order, INSTALLED)
-  const resumed = conversationOf(order)
+export async function prepareLaunch(options: ProgramLaunchOptions): Promise<Launch> {
+  const settings = ClaudeCodeSettings.parse(options.settings ?? {})
+  const executable = await executableOf(settings, options, INSTALLED)
+  const resumed = conversationOf(options)
   const sessionId = randomUUID()
-  const kept: ClaudeSavedState = resumed ?? {
+  const savedState: ClaudeSavedState = resumed ?? {
     sessionId,
     begun: sessionId,
     configFolder: configFolderOf(settings),
@@ -49,15 +49,17 @@ export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch
     earlier: [],
     withdrawn: [],
   }
-  const file = (name: string) => join(order.folder, name)
-  await mkdir(order.folder, { recursive: true, mode: 0o700 })
-  await writeFile(file(ROLE_FILE), order.prompt)
-  await writeFile(file(SETTINGS_FILE), `${JSON.stringify(settingsOf(order.url), null, 2)}\n`)
-  await writeFile(file(MCP_FILE), `${JSON.stringify(serversOf(order.url), null, 2)}\n`)
+  const file = (name: string) => join(options.folder, name)
+  await mkdir(options.folder, { recursive: true, mode: 0o700 })
+  await writeFile(file(ROLE_FILE), options.prompt)
+  await writeFile(file(SETTINGS_FILE), `${JSON.stringify(settingsOf(options.url), null, 2)}\n`)
+  await writeFile(file(MCP_FILE), `${JSON.stringify(serversOf(options.url), null, 2)}\n`)
   return {
     argv: [
       executable,
-      ...(resumed === undefined ? ['--session-id', kept.sessionId] : ['--resume', kept.sessionId]),
+      ...(resumed === undefined
+        ? ['--session-id', savedState.sessionId]
+        : ['--resume', savedState.sessionId]),
       ...['--permission-mode', settings.permission_mode],
       ...(settings.model === undefined ? [] : ['--model', settings.model]),
       // Part of every request's system prompt, so that the role survives a compaction and a resume.
@@ -72,17 +74,17 @@ export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch
       CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
       ...settings.env,
     },
-    savedState: kept,
+    savedState,
   }
 }
 
 /** The conversation to resume, if any: the program stores none before its first prompt. */
 function conversationOf({ name, resume }: ProgramLaunchOptions): ClaudeSavedState | undefined {
-  const kept = ClaudeSavedState.safeParse(resume).data
-  if (kept?.transcript === undefined) return undefined
-  if (existsSync(kept.transcript)) return { ...kept, statusFile: undefined }
-  if (kept.position === undefined) return undefined
-  throw conversationGone(name, kept.sessionId, kept.transcript)
+  const savedState = ClaudeSavedState.safeParse(resume).data
+  if (savedState?.transcript === undefined) return undefined
+  if (existsSync(savedState.transcript)) return { ...savedState, statusFile: undefined }
+  if (savedState.position === undefined) return undefined
+  throw conversationGone(name, savedState.sessionId, savedState.transcript)
 }
 
 function configFolderOf({ env }: ClaudeCodeSettings): string {

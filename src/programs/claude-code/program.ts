@@ -15,6 +15,6 @@ export function createClaudeCode({ log }: ClaudeCodeOptions): AgentProgram {
     resumes: true,
     check: checkSettings,
     launch: prepareLaunch,
-    follow: (order, pane, port) => followSession(order, pane, port, log),
+    follow: (options, pane, port) => followSession(options, pane, port, log),
   }
 }

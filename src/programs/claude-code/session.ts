@@ -28,7 +28,7 @@ const TRANSCRIPT_LAG_MS = 1000
 const MAX_HOOK_TURNS = 7
 const PROMPT_WITHIN_MS = 2000
 const EARLIER_TRANSCRIPTS = 20
-const TAKEN_BACK: MessageLocation = { at: 'absent', evidence: 'it was taken back before the model saw it' }
+const TAKEN_BACK: MessageLocation = { at: 'absent', evidence: 'it was withdrawn before the model saw it' }
 
 /**
  * One Claude Code in a pane: combines its hooks, its transcript and its status file. The states are those of
@@ -36,12 +36,12 @@ const TAKEN_BACK: MessageLocation = { at: 'absent', evidence: 'it was taken back
  * conversation changes) and `hookTurns` (consecutive turns started by Stop hooks, below MAX_HOOK_TURNS).
  */
 export async function followSession(
-  order: FollowOptions,
+  options: FollowOptions,
   pane: Pane,
   port: SessionPort,
   log: FollowerLog,
 ): Promise<ProgramSession> {
-  let kept = ClaudeSavedState.parse(order.savedState)
+  let savedState = ClaudeSavedState.parse(options.savedState)
   let turnEnd: OpenTurnEnd | undefined
   /** Consecutive turns started by responses to Stop hooks. */
   let hookTurns = 0
@@ -49,22 +49,27 @@ export async function followSession(
   let statusFile: StatusFile | undefined
   let closed = false
   /** Whether we have written into its input box. */
-  let mayHoldOurs = order.isReattached
+  let mayHoldOurs = options.isReattached
 
-  const keeping = createStateSaver(port, log, () => {
-    const position = transcript?.position() ?? kept.position
+  const saved = createStateSaver(port, log, () => {
+    const position = transcript?.position() ?? savedState.position
     const withdrawn = withdrawals.turns.map((turn) => ({ ...turn, ids: [...turn.ids] }))
-    kept = { ...kept, ...(position && { position }), withdrawn, unrecorded: withdrawals.unrecorded }
-    return kept
+    savedState = {
+      ...savedState,
+      ...(position && { position }),
+      withdrawn,
+      unrecorded: withdrawals.unrecorded,
+    }
+    return savedState
   })
   const notices = createHookNotices()
   const dialogs = createDialogs(port)
   const expectations = createPromptAwaiter()
   // The input box of a newly started program is empty.
-  const unrecorded = order.isReattached ? kept.unrecorded : undefined
-  const withdrawals = createWithdrawals(kept.withdrawn, keeping.soon, unrecorded)
+  const unrecorded = options.isReattached ? savedState.unrecorded : undefined
+  const withdrawals = createWithdrawals(savedState.withdrawn, saved.soon, unrecorded)
   const activity = followActivity({
-    found: order.isReattached,
+    found: options.isReattached,
     dialogs,
     changed(state, evidence) {
       if (!closed) port.onStateChange(state, evidence)
@@ -82,7 +87,7 @@ export async function followSession(
         give: () => give(undefined),
       }),
   })
-  const interrupt = createInterrupt({ pane, activity, withdrawals, keep: keeping.now })
+  const interrupt = createInterrupt({ pane, activity, withdrawals, keep: saved.now })
   const give = openDelivery({
     ...{ activity, expectations, withdrawals, pane },
     turnEnd: () => turnEnd,
@@ -92,23 +97,31 @@ export async function followSession(
   async function openTranscript(file: string) {
     if (transcript?.file === file || closed) return
     const before = transcript
-    if (kept.transcript !== file) {
-      const earlier = kept.transcript === undefined ? kept.earlier : [...kept.earlier, kept.transcript]
-      kept = { ...kept, transcript: file, position: undefined, earlier: earlier.slice(-EARLIER_TRANSCRIPTS) }
+    if (savedState.transcript !== file) {
+      const earlier =
+        savedState.transcript === undefined
+          ? savedState.earlier
+          : [...savedState.earlier, savedState.transcript]
+      savedState = {
+        ...savedState,
+        transcript: file,
+        position: undefined,
+        earlier: earlier.slice(-EARLIER_TRANSCRIPTS),
+      }
     }
     transcript = followTranscript({
       file,
-      from: kept.position,
-      since: kept.sessionId === kept.begun ? 0 : kept.since,
+      from: savedState.position,
+      since: savedState.sessionId === savedState.begun ? 0 : savedState.since,
       port,
       log,
-      model: () => kept.model,
-      onProgress: keeping.soon,
+      model: () => savedState.model,
+      onProgress: saved.soon,
       onRecord: heedRecord,
       isTakenBack: withdrawals.claims,
       onTakenBack: withdrawals.add,
     })
-    keeping.soon()
+    saved.soon()
     before?.release()
     await before?.close()
   }
@@ -136,36 +149,36 @@ export async function followSession(
   }
 
   function openStatus(file: string) {
-    if (kept.statusFile === file && statusFile !== undefined) return
+    if (savedState.statusFile === file && statusFile !== undefined) return
     statusFile?.close()
-    kept = { ...kept, statusFile: file }
+    savedState = { ...savedState, statusFile: file }
     statusFile = followStatus({ file, log, onStatus: (status) => void activity.heed(status) })
   }
 
-  async function hook(received: unknown, gone: AbortSignal): Promise<unknown> {
+  async function hook(received: unknown, signal: AbortSignal): Promise<unknown> {
     const parsed = ClaudeHookEvent.safeParse(received)
     if (!parsed.success || closed) return {}
     const event = parsed.data
     if (event.agent_id === undefined) await meet(event)
     switch (event.hook_event_name) {
       case 'SessionStart':
-        if (event.model !== undefined) kept = { ...kept, model: event.model }
+        if (event.model !== undefined) savedState = { ...savedState, model: event.model }
         activity.started()
         return {}
       case 'UserPromptSubmit':
         activity.turnBegan('a prompt was submitted')
         mayHoldOurs = true
         withdrawals.submitted(event.prompt)
-        prompted(event.prompt, 'its UserPromptSubmit hook showed the prompt')
+        prompted(event.prompt, 'its UserPromptSubmit hook reported the prompt')
         return {}
       case 'PermissionRequest':
-        return await askPermission(event, gone)
+        return await askPermission(event, signal)
       case 'PostToolUse':
       case 'PostToolUseFailure':
         dialogs.settle(event.tool_use_id)
         return event.agent_id === undefined ? notices.answerTo(event.hook_event_name) : {}
       case 'Stop':
-        return await endTurn(event, gone)
+        return await endTurn(event, signal)
       case 'StopFailure':
         transcript?.release()
         noteEnd(`the turn failed: ${event.last_assistant_message ?? event.error}`)
@@ -179,35 +192,35 @@ export async function followSession(
   /** Every hook names its conversation, which may have changed (clear, fork). */
   async function meet(event: ClaudeHookEvent) {
     const { session_id, transcript_path } = event
-    kept = { ...kept, sessionId: session_id }
+    savedState = { ...savedState, sessionId: session_id }
     if (event.hook_event_name === 'SessionStart' && event.source === 'clear')
-      kept = { ...kept, begun: session_id }
+      savedState = { ...savedState, begun: session_id }
     if (transcript_path !== undefined) await openTranscript(transcript_path)
     if (activity.hasStatus) return
-    const found = await findStatusFile(join(kept.configFolder, 'sessions'), session_id)
+    const found = await findStatusFile(join(savedState.configFolder, 'sessions'), session_id)
     if (found !== undefined) openStatus(found)
   }
 
-  async function askPermission(event: ClaudeHookEventOf<'PermissionRequest'>, gone: AbortSignal) {
-    activity.dialogOpened(`it asks whether it may use ${event.tool_name}`)
+  async function askPermission(event: ClaudeHookEventOf<'PermissionRequest'>, signal: AbortSignal) {
+    activity.dialogOpened(`it asks for permission to use ${event.tool_name}`)
     await transcript?.settled()
-    const answer = await dialogs.ask(event, gone)
+    const answer = await dialogs.ask(event, signal)
     if (answer === undefined) return {}
     activity.dialogAnswered('its question was answered')
     return answer
   }
 
-  async function endTurn(event: ClaudeHookEventOf<'Stop'>, gone: AbortSignal) {
+  async function endTurn(event: ClaudeHookEventOf<'Stop'>, signal: AbortSignal) {
     dialogs.settleAll()
     hookTurns = event.stop_hook_active ? hookTurns + 1 : 0
     await transcript?.reaches(event.last_assistant_message, TRANSCRIPT_LAG_MS)
     // The announced messages are delivered now, or wait at its prompt.
     notices.clear()
     noteEnd('its turn ended')
-    if (gone.aborted || closed || hookTurns >= MAX_HOOK_TURNS) return {}
-    const hold = holdTurnEnd(HOLD_MS, gone)
+    if (signal.aborted || closed || hookTurns >= MAX_HOOK_TURNS) return {}
+    const hold = holdTurnEnd(HOLD_MS, signal)
     turnEnd = hold.end
-    activity.turnEnded('its turn ended, and its Stop hook waits for an answer')
+    activity.turnEnded('its turn ended, and its Stop hook is waiting for an answer')
     const answer = await hold.answer
     turnEnd = undefined
     if (answer === undefined) activity.turnLeft()
@@ -223,11 +236,11 @@ export async function followSession(
   async function search(ids: readonly string[], withdrawn: ReadonlySet<string>) {
     const missing = new Set(ids.filter((id) => !withdrawn.has(id)))
     const found = new Map<string, string>()
-    for (const file of [...kept.earlier, kept.transcript]) {
+    for (const file of [...savedState.earlier, savedState.transcript]) {
       if (file === undefined || missing.size === 0) continue
       for (const [id, record] of await searchTranscript(file, missing)) {
         missing.delete(id)
-        found.set(id, `record ${record} of the transcript holds it`)
+        found.set(id, `record ${record} of the transcript contains it`)
       }
     }
     return found
@@ -239,9 +252,9 @@ export async function followSession(
     return await lookInPane(pane, { state: () => activity.state, inputBox: readInputBox, lagMs: EVIDENCE_MS })
   }
 
-  if (kept.transcript !== undefined) await openTranscript(kept.transcript)
-  openStatus(kept.statusFile ?? join(kept.configFolder, 'sessions', `${pane.pid}.json`))
-  await port.saveState(kept)
+  if (savedState.transcript !== undefined) await openTranscript(savedState.transcript)
+  openStatus(savedState.statusFile ?? join(savedState.configFolder, 'sessions', `${pane.pid}.json`))
+  await port.saveState(savedState)
 
   return {
     get state() {
@@ -271,7 +284,7 @@ export async function followSession(
       dialogs.settleAll()
       statusFile?.close()
       await transcript?.close()
-      await keeping.close()
+      await saved.close()
       closed = true
     },
   }

@@ -27,17 +27,17 @@ export const ClaudeCodeSettings = z.strictObject({
   permission_mode: z
     .enum(PERMISSION_MODES)
     .default('default')
-    .describe('What it may do without asking; what it asks reaches people as a request.'),
+    .describe('What it may do without asking; its permission requests go to people.'),
 })
 export type ClaudeCodeSettings = z.output<typeof ClaudeCodeSettings>
 
 export function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = ClaudeCodeSettings.safeParse(settings ?? {})
   if (!parsed.success)
-    return problemsIn(parsed.error, 'claude-code takes command, args, env, model and permission_mode.')
+    return problemsIn(parsed.error, 'claude-code accepts: command, args, env, model, permission_mode.')
   return parsed.data.args.flatMap((arg, index) =>
     OURS.includes(arg.split('=', 1)[0]!)
-      ? [{ path: ['args', index], message: `${arg} is set by Orchub`, hint: 'Leave it out.' }]
+      ? [{ path: ['args', index], message: `Orchub sets ${arg}`, hint: 'Remove it.' }]
       : [],
   )
 }

@@ -46,7 +46,7 @@ export function followStatus({ file, onStatus, log }: StatusFileOptions): Status
       events.attach()
       tell()
     },
-    failed: (error) => log.warn({ file, err: error }, 'the state of an agent cannot be watched'),
+    failed: (error) => log.warn({ file, err: error }, 'cannot watch the status file of an agent'),
   })
   events.attach()
   tell()

@@ -61,7 +61,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
   const firstWords = orderFirstAnswer({
     isAtBeginning: (options.from?.offset ?? 0) === 0,
     hear: hearLine,
-    onAnsweredBefore: () => answered('the first answer of the transcript, which came before it, answers it'),
+    onAnsweredBefore: () => answered('the first response in the transcript, recorded before it, answers it'),
   })
 
   function hearLine(line: string) {
@@ -146,7 +146,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
       firstWords.take(line)
     },
     onReset(reason) {
-      options.log.warn({ file, reason }, 'the transcript is read from its beginning again')
+      options.log.warn({ file, reason }, 'reading the transcript from its beginning again')
       lines = 0
       firstWords.restart()
     },

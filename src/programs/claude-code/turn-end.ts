@@ -21,22 +21,22 @@ interface TurnEndHold {
 }
 
 /** Holds the hook's response for a moment, for waiting messages. */
-export function holdTurnEnd(holdMs: number, gone: AbortSignal): TurnEndHold {
+export function holdTurnEnd(holdMs: number, signal: AbortSignal): TurnEndHold {
   const { promise, resolve } = Promise.withResolvers<object | undefined>()
-  let isOpen = !gone.aborted
+  let isOpen = !signal.aborted
   const timer = setTimeout(() => close(), holdMs)
 
   function settle(answer: object | undefined) {
     if (!isOpen) return
     isOpen = false
     clearTimeout(timer)
-    gone.removeEventListener('abort', close)
+    signal.removeEventListener('abort', close)
     resolve(answer)
   }
   const close = () => settle(undefined)
 
-  gone.addEventListener('abort', close)
-  if (gone.aborted) resolve(undefined)
+  signal.addEventListener('abort', close)
+  if (signal.aborted) resolve(undefined)
   return {
     end: {
       get isOpen() {

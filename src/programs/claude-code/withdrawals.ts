@@ -66,11 +66,11 @@ const KNOWN_WITHIN_MS = 4000
 const LOOK_EVERY_MS = 50
 
 export function createWithdrawals(
-  kept: readonly Withdrawn[],
+  savedState: readonly Withdrawn[],
   changed: () => void,
   keptUnrecorded?: string,
 ): Withdrawals {
-  let turns: Withdrawn[] = [...kept]
+  let turns: Withdrawn[] = [...savedState]
   let timer: NodeJS.Timeout | undefined
   let unrecorded = keptUnrecorded
 

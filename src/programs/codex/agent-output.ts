@@ -28,7 +28,7 @@ export function createSpeech({ said, keepUpTo, warn }: CodexOutputOptions): Code
     while (open[0]?.isDone) last = open.shift()!.item
     if (last === undefined) return
     keepUpTo(last).catch((error: unknown) =>
-      warn({ err: error }, 'the place in the conversation was not kept'),
+      warn({ err: error }, 'could not save the position in the conversation'),
     )
   }
 
@@ -39,7 +39,7 @@ export function createSpeech({ said, keepUpTo, warn }: CodexOutputOptions): Code
       said({ text, channel: 'api', key }).then(
         () => finish(place),
         // Not saved: after a restart it is repeated, and its key makes it act once.
-        (error: unknown) => warn({ err: error, item }, 'what the agent said was not taken'),
+        (error: unknown) => warn({ err: error, item }, "the agent's text could not be processed"),
       )
     },
   }

@@ -126,9 +126,9 @@ interface ApprovalsOptions {
 export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions): Approvals {
   const open = new Map<RequestId, AbortController>()
 
-  async function decide(id: RequestId, dialog: CodexDialog, gone: AbortController) {
-    const verdict = await ask(dialog.question, gone.signal)
-    if (verdict === undefined || gone.signal.aborted) return
+  async function decide(id: RequestId, dialog: CodexDialog, controller: AbortController) {
+    const verdict = await ask(dialog.question, controller.signal)
+    if (verdict === undefined || controller.signal.aborted) return
     open.delete(id)
     reply(id, verdict.allow ? dialog.yes : dialog.no)
     if (!verdict.allow) remark(verdict)
@@ -144,13 +144,13 @@ export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions):
       const dialog = DIALOGS[method]?.(params, item)
       // A new connection is told of open dialogs again.
       if (dialog === undefined || open.has(id)) return
-      const gone = new AbortController()
-      open.set(id, gone)
-      decide(id, dialog, gone).catch((error: unknown) => {
+      const controller = new AbortController()
+      open.set(id, controller)
+      decide(id, dialog, controller).catch((error: unknown) => {
         open.delete(id)
         warn(
           { err: error, key: dialog.question.key },
-          'a permission dialog was left to the person at the pane',
+          'a permission dialog could not be handled; a person must answer it in the pane',
         )
       })
     },

@@ -27,7 +27,7 @@ export interface Arrivals {
 }
 
 export function createArrivals(arrived: SessionPort['onEvidence']): Arrivals {
-  const expected = new Map<string, (arrival: DeliveryResult) => void>()
+  const expected = new Map<string, (result: DeliveryResult) => void>()
   /** Messages the model is working on, by turn. */
   const unanswered = new Map<string, string[]>()
 

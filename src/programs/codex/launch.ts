@@ -22,28 +22,28 @@ export interface LaunchSurroundings {
 
 /** Writes the pane's script into the agent's folder; the user's own files stay unchanged. */
 export async function prepareLaunch(
-  order: ProgramLaunchOptions,
+  options: ProgramLaunchOptions,
   surroundings: LaunchSurroundings,
 ): Promise<Launch> {
   const { now, environment } = surroundings
-  const settings = CodexSettings.parse(order.settings ?? {})
-  const executable = await executableOf(settings, order, INSTALLED, environment.PATH)
-  const resumed = CodexSavedState.safeParse(order.resume).data
+  const settings = CodexSettings.parse(options.settings ?? {})
+  const executable = await executableOf(settings, options, INSTALLED, environment.PATH)
+  const resumed = CodexSavedState.safeParse(options.resume).data
   const thread = resumed?.threads.at(-1)
-  if (thread !== undefined) assertStillThere(thread, order.name)
+  if (thread !== undefined) assertStillThere(thread, options.name)
 
-  const socket = join(order.folder, SOCKET)
-  await mkdir(order.folder, { recursive: true, mode: 0o700 })
+  const socket = join(options.folder, SOCKET)
+  await mkdir(options.folder, { recursive: true, mode: 0o700 })
   // Left by an earlier start: the script waits for a new socket.
-  for (const old of [socket, join(order.folder, LOG)]) await rm(old, { force: true })
-  const script = join(order.folder, SCRIPT)
-  const server = ['app-server', '--listen', `unix://${socket}`, ...serverOptions(order, settings)]
+  for (const old of [socket, join(options.folder, LOG)]) await rm(old, { force: true })
+  const script = join(options.folder, SCRIPT)
+  const server = ['app-server', '--listen', `unix://${socket}`, ...serverOptions(options, settings)]
   const tui = [
     ...(thread === undefined ? [] : ['resume', thread.id]),
-    ...['--remote', `unix://${socket}`, '--cd', order.cwd],
+    ...['--remote', `unix://${socket}`, '--cd', options.cwd],
     ...tuiOptions(settings),
   ]
-  await writeFile(script, renderScript({ executable, server, tui, socket, log: join(order.folder, LOG) }), {
+  await writeFile(script, renderScript({ executable, server, tui, socket, log: join(options.folder, LOG) }), {
     mode: 0o700,
   })
   return {
@@ -63,7 +63,7 @@ function assertStillThere({ id, rollout }: CodexSavedThread, agent: string): voi
   const places = [rollout, `${rollout}.zst`, join(home, 'archived_sessions', basename(rollout))]
   if (places.some((place) => existsSync(place))) return
   throw new AppError('NOT_FOUND', `Codex has no conversation ${id} for ${agent}`, {
-    hint: `${rollout} was deleted. Reset the agent to begin a new conversation.`,
+    hint: `${rollout} was deleted. Reset the agent to start a new conversation.`,
     data: { conversation: id, rollout },
   })
 }
@@ -72,15 +72,15 @@ function assertStillThere({ id, rollout }: CodexSavedThread, agent: string): voi
  * The server owns the conversation's configuration. Developer instructions are repeated to the model after a
  * resume and a compaction, so that the role survives both.
  */
-function serverOptions(order: ProgramLaunchOptions, settings: CodexSettings): string[] {
+function serverOptions(request: ProgramLaunchOptions, settings: CodexSettings): string[] {
   const options = {
-    developer_instructions: toml(order.prompt),
-    'mcp_servers.orc.url': toml(`${order.url}/mcp`),
+    developer_instructions: toml(request.prompt),
+    'mcp_servers.orc.url': toml(`${request.url}/mcp`),
     'mcp_servers.orc.bearer_token_env_var': toml('ORC_TOKEN'),
     // The team's rules, not a dialog per message, decide what an agent may ask of the team.
     'mcp_servers.orc.default_tools_approval_mode': toml('approve'),
     // As a table: a dotted path would be split at the dots of the folder's name.
-    ...(settings.trust_folder ? { projects: `{${toml(order.cwd)}={trust_level="trusted"}}` } : {}),
+    ...(settings.trust_folder ? { projects: `{${toml(request.cwd)}={trust_level="trusted"}}` } : {}),
   }
   const ours = Object.entries(options).flatMap(([key, value]) => ['-c', `${key}=${value}`])
   return [...configArguments(settings.args), ...ours]
@@ -134,7 +134,7 @@ interface WrapperScript {
 function renderScript({ executable, server, tui, socket, log }: WrapperScript): string {
   const command = (args: readonly string[]) => [executable, ...args].map(shellWord).join(' ')
   return `#!/bin/sh
-# Written anew at each start of this agent.
+# Rewritten at each start of this agent.
 socket=${shellWord(socket)}
 log=${shellWord(log)}
 trap : HUP INT QUIT TERM

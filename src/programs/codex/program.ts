@@ -27,27 +27,24 @@ export function createCodex({ log, now = Date.now, environment = process.env }: 
     name: 'codex',
     resumes: true,
     check: checkSettings,
-    launch: (order) => prepareLaunch(order, { now, environment }),
-    async follow(order, pane, port) {
-      const kept = CodexSavedState.parse(order.savedState)
+    launch: (options) => prepareLaunch(options, { now, environment }),
+    async follow(request, pane, port) {
+      const savedState = CodexSavedState.parse(request.savedState)
       const warn = (fields: Record<string, unknown>, text: string) =>
-        log.warn({ agent: order.name, ...fields }, text)
-      const { session, ready } = openSession({ kept, port, pane, now, warn })
+        log.warn({ agent: request.name, ...fields }, text)
+      const { session, ready } = openSession({ savedState, port, pane, now, warn })
       // A program found running may be stopped or hang; don't wait for it.
-      if (order.isReattached) return session
+      if (request.isReattached) return session
       const began = await Promise.race([
         ready.then(() => 'ready' as const),
-        watchStart(pane, ready, order.signal),
+        watchStart(pane, ready, request.signal),
       ])
       if (began === 'called off' || began === 'ended') {
         await session.close('leave')
-        throw began === 'ended' ? await failure(order, kept) : order.signal!.reason
+        throw began === 'ended' ? await failure(request, savedState) : request.signal!.reason
       }
       if (began === 'late')
-        port.onStateChange(
-          'initializing',
-          'Codex has opened no conversation yet: see what it asks in its pane',
-        )
+        port.onStateChange('initializing', 'Codex has not opened a conversation yet; look at its pane')
       return session
     },
   }
@@ -56,7 +53,7 @@ export function createCodex({ log, now = Date.now, environment = process.env }: 
 async function watchStart(
   pane: Pane,
   ready: Promise<void>,
-  gone: AbortSignal | undefined,
+  signal: AbortSignal | undefined,
 ): Promise<'ended' | 'late' | 'called off'> {
   let isReady = false
   void ready.then(() => {
@@ -64,26 +61,26 @@ async function watchStart(
   })
   for (let waited = 0; waited < START_MS && !isReady; waited += LOOK_MS) {
     await sleep(LOOK_MS)
-    if (gone?.aborted) return 'called off'
+    if (signal?.aborted) return 'called off'
     if (!isRunning(pane.pid)) return 'ended'
   }
   return 'late'
 }
 
-async function failure(order: FollowOptions, kept: CodexSavedState): Promise<AppError> {
-  const words = await lastWords(join(order.folder, LOG))
-  const wanted = kept.threads.at(-1)?.id
+async function failure(options: FollowOptions, savedState: CodexSavedState): Promise<AppError> {
+  const words = await lastWords(join(options.folder, LOG))
+  const wanted = savedState.threads.at(-1)?.id
   if (
     wanted !== undefined &&
     words.some((line) => line.includes(`No saved session found with ID ${wanted}`))
   ) {
-    return new AppError('NOT_FOUND', `Codex has no conversation ${wanted} for ${order.name}`, {
-      hint: 'It was deleted, or belongs to another user. Reset the agent to begin a new conversation.',
+    return new AppError('NOT_FOUND', `Codex has no conversation ${wanted} for ${options.name}`, {
+      hint: 'It was deleted or belongs to another user. Reset the agent to start a new conversation.',
       data: { conversation: wanted },
     })
   }
-  return new AppError('PROGRAM_FAILED', `Codex ended at its start for ${order.name}`, {
-    hint: `Its last words: ${words.slice(-6).join(' ') || 'none'}`,
+  return new AppError('PROGRAM_FAILED', `Codex exited while starting for ${options.name}`, {
+    hint: `Its last output: ${words.slice(-6).join(' ') || 'none'}`,
     data: { log: words },
   })
 }

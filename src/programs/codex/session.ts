@@ -30,7 +30,7 @@ const INTERRUPT_MS = 10_000
 const SETTLE_MS = 1500
 
 interface CodexSessionOptions {
-  readonly kept: CodexSavedState
+  readonly savedState: CodexSavedState
   readonly port: SessionPort
   readonly pane?: Pick<Pane, 'watchOrphans'>
   now(): number
@@ -44,8 +44,8 @@ interface OpenSession {
 }
 
 /** Follows the conversation through the app-server, which reports every turn, whoever started it. */
-export function openSession({ kept: found, port, pane, now, warn }: CodexSessionOptions): OpenSession {
-  let kept = found
+export function openSession({ savedState: found, port, pane, now, warn }: CodexSessionOptions): OpenSession {
+  let saved = found
   let state: SessionState = 'initializing'
   let server: AppServer | undefined
   let settled: Promise<unknown> = Promise.resolve()
@@ -55,7 +55,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
   const arrivals = createArrivals(port.onEvidence)
   const speech = createSpeech({
     said: port.onText,
-    keepUpTo: (saidUpTo) => keep({ ...kept, saidUpTo }),
+    keepUpTo: (saidUpTo) => keep({ ...saved, saidUpTo }),
     warn,
   })
   const approvals = createApprovals({
@@ -63,13 +63,15 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
     reply: (id, result) => server?.reply(id, result),
     remark({ comment }) {
       if (comment)
-        notice(comment).catch((error: unknown) => warn({ err: error }, 'a remark did not reach Codex'))
+        notice(comment).catch((error: unknown) =>
+          warn({ err: error }, 'a comment could not be sent to Codex'),
+        )
     },
     warn,
   })
   const threads = followThreads({
-    get kept() {
-      return kept
+    get savedState() {
+      return saved
     },
     keep,
     become,
@@ -82,7 +84,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
   })
 
   function keep(value: CodexSavedState): Promise<void> {
-    kept = value
+    saved = value
     return port.saveState(value)
   }
 
@@ -96,8 +98,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
     if (!(method in NOTICES)) return
     const name = method as keyof CodexNotifications
     const parsed = NOTICES[name].safeParse(params)
-    if (!parsed.success)
-      return warn({ method, err: parsed.error }, 'a notification of Codex is not understood')
+    if (!parsed.success) return warn({ method, err: parsed.error }, 'Codex sent an unexpected notification')
     if (name === 'serverRequest/resolved') {
       approvals.resolved((parsed.data as CodexNotifications['serverRequest/resolved']).requestId)
     } else threads.notified(name, parsed.data as never)
@@ -106,9 +107,9 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
   async function stayConnected() {
     while (!isOver) {
       try {
-        server = await openAppServer(kept.socket, {
+        server = await openAppServer(saved.socket, {
           notified,
-          strange: (error) => warn({ err: error }, 'a message of Codex is not understood'),
+          strange: (error) => warn({ err: error }, 'Codex sent an unexpected message'),
           asked(id, method, params) {
             const itemId = z.object({ itemId: z.string() }).safeParse(params).data?.itemId
             approvals.asked(id, method, params, itemId === undefined ? undefined : turns.item(itemId))
@@ -119,7 +120,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
         threads.connected(server)
         const reason = await server.closed
         if (isOver) return
-        become('unknown', `the connection to the app-server of Codex broke: ${reason}`)
+        become('unknown', `lost the connection to Codex's app-server: ${reason}`)
       } catch {
         // Not started yet, or shutting down: the pane tells whether the program lives.
       }
@@ -130,8 +131,8 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
     }
   }
 
-  async function deliver(text: string, gone: AbortSignal | undefined): Promise<DeliveryResult> {
-    if (gone?.aborted) return cancelledResult(gone)
+  async function deliver(text: string, signal: AbortSignal | undefined): Promise<DeliveryResult> {
+    if (signal?.aborted) return cancelledResult(signal)
     const thread = threads.current
     if (server === undefined || thread === undefined || state !== 'idle')
       return { state: 'queued', evidence: `Codex is ${state}` }
@@ -147,7 +148,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
       const first = await Promise.race([expected.taken, late, server.closed.then(() => 'lost' as const)])
       if (typeof first === 'object') return first
       const evidence = `Codex accepted the turn, but ${
-        first === 'late' ? `had no record of it after ${EVIDENCE_MS / 1000} s` : 'the connection broke'
+        first === 'late' ? `did not record it within ${EVIDENCE_MS / 1000} s` : 'the connection was lost'
       }`
       return { state: 'uncertain', evidence }
     } catch (error) {
@@ -179,7 +180,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
     const turnId = turns.active
     if (on === undefined || threadId === undefined) return { stopped: false, evidence: `Codex is ${state}` }
     if (turnId === undefined)
-      return { stopped: state === 'idle', evidence: `Codex is ${state}, with no turn to stop` }
+      return { stopped: state === 'idle', evidence: `Codex is ${state} and has no turn to stop` }
     const ended = turns.untilEnded(turnId)
     const terminals = turns.terminalsOf(turnId)
     const endStrays = await pane?.watchOrphans?.()
@@ -216,20 +217,21 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
       return { at: 'unknown', evidence: `Codex: ${(error as Error).message}` }
     }
     // The running turn may be the message's own, which is not recorded yet.
-    if (state !== 'idle') return { at: 'unknown', evidence: `it is not recorded, but Codex is ${state}` }
-    const count = kept.threads.length
+    if (state !== 'idle')
+      return { at: 'unknown', evidence: `there is no record of it, but Codex is ${state}` }
+    const count = saved.threads.length
     return {
       at: 'absent',
-      evidence: count === 0 ? 'Codex had no turn yet' : `it stands in none of the agent's ${count} threads`,
+      evidence: count === 0 ? 'Codex had no turn yet' : `it is in none of the agent's ${count} threads`,
     }
   }
 
   async function find(on: AppServer, ids: readonly string[], found: Map<string, string>): Promise<void> {
-    for (const thread of kept.threads.toReversed()) {
+    for (const thread of saved.threads.toReversed()) {
       const missing = new Set(ids.filter((id) => !found.has(id)))
       if (missing.size === 0) return
       for (const [id, item] of await findMessages(on, thread.id, missing))
-        found.set(id, `it stands in user message ${item} of thread ${thread.id}`)
+        found.set(id, `it is user message ${item} of thread ${thread.id}`)
     }
   }
 
@@ -238,8 +240,8 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
     server?.close()
     if (how === 'leave') return
     approvals.dropAll()
-    const target = await realpath(kept.socket).catch(() => undefined)
-    for (const path of [kept.socket, target]) if (path) await rm(path, { force: true })
+    const target = await realpath(saved.socket).catch(() => undefined)
+    for (const path of [saved.socket, target]) if (path) await rm(path, { force: true })
   }
 
   void stayConnected()
@@ -249,7 +251,7 @@ export function openSession({ kept: found, port, pane, now, warn }: CodexSession
       get state() {
         return state
       },
-      deliver: ({ text }, gone) => deliver(text, gone),
+      deliver: ({ text }, signal) => deliver(text, signal),
       locate,
       notice,
       interrupt,

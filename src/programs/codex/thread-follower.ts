@@ -39,8 +39,8 @@ interface ThreadFollower {
 }
 
 interface ThreadFollowerOptions {
-  readonly kept: CodexSavedState
-  keep(kept: CodexSavedState): Promise<void>
+  readonly savedState: CodexSavedState
+  keep(savedState: CodexSavedState): Promise<void>
   become(state: SessionState, evidence: string): void
   readonly turns: Turns
   readonly arrivals: Arrivals
@@ -81,20 +81,20 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   }
 
   function enqueue(step: () => void | Promise<void>) {
-    inOrder = inOrder.then(step).catch(failed('a record of Codex could not be handled'))
+    inOrder = inOrder.then(step).catch(failed('a record from Codex could not be processed'))
   }
 
   async function search(on: AppServer) {
     while (server === on) {
-      const thread = await chooseThread(on, options.kept)
+      const thread = await chooseThread(on, options.savedState)
       if (thread !== undefined) return adopt(thread)
       await sleep(LOOK_MS)
     }
   }
 
   function adopt(thread: Thread) {
-    const known = options.kept.threads.find(({ id }) => id === thread.id)
-    const since = isOfThisLaunch(thread, options.kept) ? thread.createdAt * 1000 : options.now()
+    const known = options.savedState.threads.find(({ id }) => id === thread.id)
+    const since = isOfThisLaunch(thread, options.savedState) ? thread.createdAt * 1000 : options.now()
     current = known ?? { id: thread.id, since }
     isListening = false
     lastError = ''
@@ -109,7 +109,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     isAttaching = true
     while (isAttachWanted && !isListening && server !== undefined && current !== undefined) {
       isAttachWanted = false
-      await listen(server, current).catch(failed('the thread of Codex cannot be listened to'))
+      await listen(server, current).catch(failed("cannot subscribe to Codex's thread"))
     }
     isAttaching = false
   }
@@ -139,15 +139,15 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   }
 
   async function catchUp(on: AppServer, thread: CodexSavedThread, { path }: Thread) {
-    const isKept = options.kept.threads.at(-1)?.id === thread.id
-    const place = isKept ? options.kept.saidUpTo : undefined
+    const isKept = options.savedState.threads.at(-1)?.id === thread.id
+    const place = isKept ? options.savedState.saidUpTo : undefined
     const entries = await readSince(on, thread.id, { place, time: thread.since })
     const rollout = path ?? thread.rollout
-    const others = options.kept.threads.filter(({ id }) => id !== thread.id)
+    const others = options.savedState.threads.filter(({ id }) => id !== thread.id)
     const threads = [...others, { ...thread, ...(rollout ? { rollout } : {}) }]
     await options
-      .keep({ ...options.kept, threads, saidUpTo: place })
-      .catch(failed('the conversation of Codex was not kept'))
+      .keep({ ...options.savedState, threads, saidUpTo: place })
+      .catch(failed("could not save Codex's conversation"))
     const page = await on.request('thread/turns/list', { threadId: thread.id, limit: 1 }, TurnPage)
     for (const entry of entries) handle(thread.id, entry)
     const last = page.data[0]
@@ -261,7 +261,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
 
   function switchLater(threadId: string) {
     if (server === undefined) return
-    switchTo(server, threadId).catch(failed('another thread of Codex cannot be read'))
+    switchTo(server, threadId).catch(failed('cannot read another thread of Codex'))
   }
 
   return {
@@ -271,7 +271,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     found,
     connected(on) {
       server = on
-      search(on).catch(failed('the thread of Codex cannot be looked for'))
+      search(on).catch(failed("cannot search for Codex's thread"))
     },
     disconnected() {
       server = undefined
@@ -306,16 +306,16 @@ async function readThread(server: AppServer, threadId: string): Promise<Thread> 
 }
 
 /** The server's clock counts whole seconds. */
-function isOfThisLaunch(thread: Thread, kept: CodexSavedState): boolean {
-  return (thread.createdAt + 1) * 1000 > kept.launchedAt
+function isOfThisLaunch(thread: Thread, savedState: CodexSavedState): boolean {
+  return (thread.createdAt + 1) * 1000 > savedState.launchedAt
 }
 
 /**
  * The conversation in the pane: the saved one, or a newer one that a person began there since. Undefined
  * while none is open, as during a question that Codex asks at its start.
  */
-async function chooseThread(server: AppServer, kept: CodexSavedState): Promise<Thread | undefined> {
-  const wanted = kept.threads.at(-1)?.id
+async function chooseThread(server: AppServer, savedState: CodexSavedState): Promise<Thread | undefined> {
+  const wanted = savedState.threads.at(-1)?.id
   const { data } = await server.request('thread/loaded/list', {}, ThreadList)
   const loaded = await Promise.all(data.map((id) => readThread(server, id).catch(() => undefined)))
   return (
@@ -324,7 +324,7 @@ async function chooseThread(server: AppServer, kept: CodexSavedState): Promise<T
       // It is listed before it is ready, without a notification when it is.
       .filter((thread) => thread.status.type !== 'notLoaded')
       .filter(isOfThePane)
-      .filter((thread) => thread.id === wanted || isOfThisLaunch(thread, kept))
+      .filter((thread) => thread.id === wanted || isOfThisLaunch(thread, savedState))
       .sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
       .at(-1)
   )

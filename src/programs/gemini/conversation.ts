@@ -9,7 +9,7 @@ import { followTranscript, type GeminiTranscript, searchTranscripts } from './tr
 const REMEMBERED = 8
 
 interface ConversationOptions {
-  readonly kept: GeminiSavedState
+  readonly savedState: GeminiSavedState
   readonly port: SessionPort
   readonly log: FollowerLog
   onRecord(record: GeminiRecord): void
@@ -19,37 +19,39 @@ interface ConversationOptions {
 /** The program's current conversation: follows its transcript, and saves the position. */
 export function followConversation(options: ConversationOptions) {
   const { port, log, onRecord, onForgotten } = options
-  let kept = options.kept
+  let savedState = options.savedState
   let transcript: GeminiTranscript | undefined
   let closed = false
-  const keeping = createStateSaver(port, log, () => {
-    const position = transcript?.position() ?? kept.position
-    const unread = [...(transcript?.unread ?? kept.unread)]
-    kept = { ...kept, ...(position && { position }), unread }
-    return kept
+  const saved = createStateSaver(port, log, () => {
+    const position = transcript?.position() ?? savedState.position
+    const unread = [...(transcript?.unread ?? savedState.unread)]
+    savedState = { ...savedState, ...(position && { position }), unread }
+    return savedState
   })
 
   function open(file: string) {
     if (transcript?.file === file || closed) return
-    const isKnown = kept.transcript === file
-    const earlier = [...kept.earlier, kept.transcript].filter((one) => one !== undefined && one !== file)
-    kept = {
-      ...kept,
+    const isKnown = savedState.transcript === file
+    const earlier = [...savedState.earlier, savedState.transcript].filter(
+      (one) => one !== undefined && one !== file,
+    )
+    savedState = {
+      ...savedState,
       transcript: file,
-      position: isKnown ? kept.position : undefined,
-      unread: isKnown ? kept.unread : [],
+      position: isKnown ? savedState.position : undefined,
+      unread: isKnown ? savedState.unread : [],
       earlier: [...new Set(earlier as string[])].slice(-REMEMBERED),
     }
     void transcript?.close()
-    const { since, position: from, unread } = kept
+    const { since, position: from, unread } = savedState
     transcript = followTranscript({
       ...{ file, from, unread, since, port, log },
-      ...{ onRecord, onForgotten, onProgress: keeping.soon },
+      ...{ onRecord, onForgotten, onProgress: saved.soon },
     })
-    keeping.soon()
+    saved.soon()
   }
 
-  if (kept.transcript !== undefined) open(kept.transcript)
+  if (savedState.transcript !== undefined) open(savedState.transcript)
 
   return {
     /** Every hook names the conversation; a person may have begun or opened another one in the pane. */
@@ -57,29 +59,29 @@ export function followConversation(options: ConversationOptions) {
       if (event.hook_event_name === 'SessionEnd') return
       // The transcript it names at that point is not the one it will use.
       if (event.hook_event_name === 'SessionStart' && event.source === 'resume') return
-      if (event.session_id !== kept.sessionId) {
+      if (event.session_id !== savedState.sessionId) {
         const isNew = event.hook_event_name === 'SessionStart' && event.source === 'clear'
         const since = isNew ? 0 : Date.now()
-        kept = { ...kept, sessionId: event.session_id, since, isPrompted: false }
+        savedState = { ...savedState, sessionId: event.session_id, since, isPrompted: false }
       }
       open(event.transcript_path)
     },
     /** From now on there is a conversation to resume. */
     prompted() {
-      if (kept.isPrompted) return
-      kept = { ...kept, isPrompted: true }
-      keeping.soon()
+      if (savedState.isPrompted) return
+      savedState = { ...savedState, isPrompted: true }
+      saved.soon()
     },
     settled: async () => transcript?.settled(),
     /** The records that showed messages to the model, in this conversation or an earlier one. */
     async search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
       await transcript?.settled()
-      const files = [...kept.earlier, kept.transcript].filter((file) => file !== undefined)
+      const files = [...savedState.earlier, savedState.transcript].filter((file) => file !== undefined)
       return await searchTranscripts(files, ids)
     },
     async close() {
       await transcript?.close()
-      await keeping.close()
+      await saved.close()
       closed = true
     },
   }

@@ -49,16 +49,16 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
       key: `dialog-${createHash('sha256').update(what).digest('base64url').slice(0, 16)}`,
       tool: toolOf(request),
       input: inputOf(request),
-      reason: `${why}${request.message}. A no ends the agent's turn.`,
+      reason: `${why}${request.message}. Denying it ends the agent's turn.`,
     }
     const verdict = await port.askPermission(question, closing.signal)
     if (verdict === undefined) return
     const failure = await answer(dialog, verdict).catch(reasonOf)
     if (failure === undefined || !open.includes(dialog)) return
-    warn(`a verdict was not given: ${failure}`)
+    warn(`a verdict could not be entered: ${failure}`)
     await ask(
       dialog,
-      `Your verdict was not given: ${failure}. Answer in the agent's terminal, or here again. `,
+      `Your verdict could not be entered: ${failure}. Answer again here, or in the agent's terminal. `,
     )
   }
 
@@ -74,12 +74,11 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
       const seen = open.filter(({ request }) => shows(screen, request))
       if (seen.length !== 1 || seen[0] !== dialog) continue
       await pane.press([allow ? '1' : 'Escape'])
-      if (!allow)
-        refused(`A person said no to this: ${gistOf(dialog.request)}${comment ? `\n${comment}` : ''}`)
+      if (!allow) refused(`A person denied this: ${gistOf(dialog.request)}${comment ? `\n${comment}` : ''}`)
       return undefined
     }
-    if (open.length > 1) return 'another dialog of the agent is open as well, and stands before it'
-    return 'the dialog is not on the screen as it is known, or not in full'
+    if (open.length > 1) return 'another dialog of the agent is open in front of it'
+    return 'the screen does not show the dialog as expected, or not in full'
   }
 
   return {
@@ -89,7 +88,7 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
     ask(request: GeminiPermissionRequest) {
       const dialog = { request, closing: new AbortController() }
       open = [...open, dialog]
-      ask(dialog).catch((error: unknown) => warn(`nobody could be asked: ${reasonOf(error)}`))
+      ask(dialog).catch((error: unknown) => warn(`people could not be asked: ${reasonOf(error)}`))
     },
     /** A tool runs or has run, so its dialog is closed. */
     used(use: GeminiToolUse) {

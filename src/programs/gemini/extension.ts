@@ -38,7 +38,7 @@ function manifestOf(url: string) {
   return {
     name: NAME,
     version: '1.0.0',
-    description: 'The team this agent works in.',
+    description: "The agent's team.",
     contextFileName: ROLE_FILE,
     mcpServers: { orc: { httpUrl: `${url}/mcp`, headers: { Authorization: 'Bearer $ORC_TOKEN' } } },
   }

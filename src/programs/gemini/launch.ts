@@ -12,11 +12,11 @@ import { GeminiSettings } from './settings.ts'
 const INSTALLED = { program: 'Gemini CLI', install: 'npm install --global @google/gemini-cli' }
 
 /** Writes the program's files into the agent's folder. The user's own files are linked, not changed. */
-export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch> {
-  const settings = GeminiSettings.parse(order.settings ?? {})
-  const executable = await executableOf(settings, order, INSTALLED)
-  const resumed = conversationOf(order)
-  const kept: GeminiSavedState = resumed ?? {
+export async function prepareLaunch(options: ProgramLaunchOptions): Promise<Launch> {
+  const settings = GeminiSettings.parse(options.settings ?? {})
+  const executable = await executableOf(settings, options, INSTALLED)
+  const resumed = conversationOf(options)
+  const savedState: GeminiSavedState = resumed ?? {
     sessionId: randomUUID(),
     // All of its transcript is this agent's, whatever the clock says.
     since: 0,
@@ -24,27 +24,29 @@ export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch
     unread: [],
     isPrompted: false,
   }
-  const home = join(order.folder, 'gemini-home')
+  const home = join(options.folder, 'gemini-home')
   await mirrorHome(join(homeOf(settings), '.gemini'), join(home, '.gemini'))
-  await writeExtension(join(home, '.gemini'), { url: order.url, role: order.prompt })
+  await writeExtension(join(home, '.gemini'), { url: options.url, role: options.prompt })
   return {
     argv: [
       executable,
-      ...(resumed === undefined ? ['--session-id', kept.sessionId] : ['--resume', kept.sessionId]),
+      ...(resumed === undefined
+        ? ['--session-id', savedState.sessionId]
+        : ['--resume', savedState.sessionId]),
       ...(settings.model === undefined ? [] : ['--model', settings.model]),
       ...settings.args,
     ],
     env: { ...settings.env, GEMINI_CLI_HOME: home },
-    savedState: kept,
+    savedState,
   }
 }
 
 /** The conversation to resume, if any: none exists before its first prompt. */
 function conversationOf({ name, resume }: ProgramLaunchOptions): GeminiSavedState | undefined {
-  const kept = GeminiSavedState.safeParse(resume).data
-  if (kept?.transcript === undefined || !kept.isPrompted) return undefined
-  if (existsSync(kept.transcript)) return kept
-  throw conversationGone(name, kept.sessionId, kept.transcript)
+  const savedState = GeminiSavedState.safeParse(resume).data
+  if (savedState?.transcript === undefined || !savedState.isPrompted) return undefined
+  if (existsSync(savedState.transcript)) return savedState
+  throw conversationGone(name, savedState.sessionId, savedState.transcript)
 }
 
 function homeOf({ env }: GeminiSettings): string {

@@ -15,6 +15,6 @@ export function createGemini({ log }: GeminiOptions): AgentProgram {
     resumes: true,
     check: checkSettings,
     launch: prepareLaunch,
-    follow: async (order, pane, port) => openSession(order, pane, port, log),
+    follow: async (options, pane, port) => openSession(options, pane, port, log),
   }
 }

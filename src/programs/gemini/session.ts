@@ -27,22 +27,22 @@ const STOP_MS = 5_000
  * guarded paste.
  */
 export function openSession(
-  order: FollowOptions,
+  options: FollowOptions,
   pane: Pane,
   port: SessionPort,
   log: FollowerLog,
 ): ProgramSession {
-  const state = createState(order.isReattached ? 'unknown' : 'initializing', (next, evidence) =>
+  const state = createState(options.isReattached ? 'unknown' : 'initializing', (next, evidence) =>
     port.onStateChange(next, evidence),
   )
-  const kept = GeminiSavedState.parse(order.savedState)
+  const savedState = GeminiSavedState.parse(options.savedState)
   const expectations = createPromptAwaiter()
   const notices = createHookNotices()
   const dialogs = createDialogs({
     port,
     pane,
     refused: notices.add,
-    warn: (text) => log.warn({ agent: order.name }, text),
+    warn: (text) => log.warn({ agent: options.name }, text),
   })
   /** It aborted its own answer: the turn ends with a dialog, not with its prompt. */
   let isInLoop = false
@@ -50,8 +50,13 @@ export function openSession(
   let isCancelled = false
   let isInterrupting = false
   let closed = false
-  const beginning = watchBeginning({ pane, state, isFound: order.isReattached, isResumed: kept.isPrompted })
-  const conversation = followConversation({ kept, port, log, onRecord, onForgotten })
+  const beginning = watchBeginning({
+    pane,
+    state,
+    isFound: options.isReattached,
+    isResumed: savedState.isPrompted,
+  })
+  const conversation = followConversation({ savedState, port, log, onRecord, onForgotten })
 
   // ── what it does ───────────────────────────────────────────────────────────────────────────────
 
@@ -76,13 +81,12 @@ export function openSession(
       case 'Notification':
         if (isCancelled) return {}
         dialogs.ask(event)
-        state.become('waiting_input', `it asks for leave: ${event.message}`)
+        state.become('waiting_input', `it asks for permission: ${event.message}`)
         return {}
       case 'AfterAgent':
         // The turn's text comes before its end.
         await conversation.settled()
-        if (isInLoop)
-          state.become('waiting_input', 'it takes its answer for a loop, and asks a person in a dialog')
+        if (isInLoop) state.become('waiting_input', 'it suspects a loop and asks a person in a dialog')
         else endTurn('its turn ended')
         return {}
       case 'SessionEnd':
@@ -107,11 +111,11 @@ export function openSession(
         return beginning.loaded()
       case 'retried':
         isInLoop = false
-        return state.become('busy', 'its dialog about a loop was answered')
+        return state.become('busy', 'a person answered its loop dialog')
       case 'cancelled':
       case 'halted':
         isCancelled = true
-        return endTurn(`record ${record.id} of its transcript says that the request was ${record.kind}`)
+        return endTurn(`record ${record.id} of its transcript reports that the request was ${record.kind}`)
     }
   }
 
@@ -121,11 +125,11 @@ export function openSession(
   function onForgotten(ids: readonly string[]) {
     if (closed) return
     const by = isInterrupting ? 'the interrupt' : 'a person’s Escape'
-    port.onEvidence(ids, 'queued', `${by} took it out of the conversation before it was answered`)
+    port.onEvidence(ids, 'queued', `${by} removed it from the conversation before it was answered`)
   }
 
   function beginTurn({ prompt }: GeminiHookEventOf<'BeforeAgent'>) {
-    const evidence = 'its BeforeAgent hook showed the prompt'
+    const evidence = 'its BeforeAgent hook reported the prompt'
     isInLoop = false
     isCancelled = false
     state.become('busy', evidence)
@@ -148,19 +152,19 @@ export function openSession(
 
   // ── ways in ────────────────────────────────────────────────────────────────────────────────────
 
-  async function deliver(turn: Turn, gone?: AbortSignal): Promise<DeliveryResult> {
+  async function deliver(turn: Turn, signal?: AbortSignal): Promise<DeliveryResult> {
     if (state.now !== 'idle') return { state: 'queued', evidence: `Gemini is ${state.now}` }
-    const { arrival, cancel } = expectations.expect(turn)
+    const { result, cancel } = expectations.expect(turn)
     try {
       return await pane.paste(turn, {
         state: () => state.now,
         inputBox: readInputBox,
         enterAfterMs: enterAfterMs(turn.text),
-        evidence: arrival,
+        evidence: result,
         evidenceMs: EVIDENCE_MS,
         lagMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
-        signal: gone,
+        signal,
       })
     } finally {
       cancel()
@@ -196,7 +200,7 @@ export function openSession(
       return state.now
     },
     hasDelayedOutput: true,
-    deliver: (turn, gone) => deliver({ ...turn, text: withoutMentions(turn.text, 'anywhere') }, gone),
+    deliver: (turn, signal) => deliver({ ...turn, text: withoutMentions(turn.text, 'anywhere') }, signal),
     locate,
     interrupt,
     hook,

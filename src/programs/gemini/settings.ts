@@ -4,7 +4,7 @@ import { sharedSettings } from '../settings.ts'
 
 export const GeminiSettings = z.strictObject({
   ...sharedSettings('gemini'),
-  model: z.string().min(1).optional().describe('The model, instead of the one in its own settings.'),
+  model: z.string().min(1).optional().describe('Overrides the model in its own settings.'),
 })
 export type GeminiSettings = z.output<typeof GeminiSettings>
 
@@ -13,13 +13,13 @@ const NAMES_EXTENSIONS = /^(?:-e|--extensions)(?:=|$)/
 
 export function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = GeminiSettings.safeParse(settings ?? {})
-  if (!parsed.success) return problemsIn(parsed.error, 'Gemini takes command, args, env and model.')
+  if (!parsed.success) return problemsIn(parsed.error, 'Gemini accepts: command, args, env, model.')
   return parsed.data.args.flatMap((argument, index) =>
     NAMES_EXTENSIONS.test(argument)
       ? [
           {
             path: ['args', index],
-            message: 'would leave out the extension that Orchub works by',
+            message: 'would disable the extension that Orchub needs',
             hint: 'Disable single extensions with `gemini extensions disable NAME` instead.',
           },
         ]

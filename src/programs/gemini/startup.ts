@@ -49,7 +49,10 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
 
   function isLate() {
     if (!hasStarted && state.now === 'initializing')
-      state.become('error', 'none of its hooks has called: are hooks or extensions off in its settings?')
+      state.become(
+        'error',
+        'none of its hooks was called; check whether its settings disable hooks or extensions',
+      )
   }
 
   /**
@@ -66,7 +69,7 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
       if (isIdle && (state.now === 'unknown' || idleLooks === IDLE_LOOKS))
         state.become('idle', 'its input box is there, and nothing runs')
       else if (screen !== undefined && isWorking(screen))
-        state.become('busy', 'it works, as its screen shows')
+        state.become('busy', 'its screen shows that it is working')
       await sleep(LOOK_AGAIN_MS)
     }
   }

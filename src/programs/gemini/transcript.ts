@@ -77,7 +77,7 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
 
   function searchForThem(): Promise<ReadonlyMap<string, string>> {
     return searchTranscripts([file], unread).catch((error: unknown) => {
-      log.warn({ file, err: error }, 'the transcript cannot be searched for what was given again')
+      log.warn({ file, err: error }, 'cannot search the transcript for messages that were delivered again')
       return new Map<string, string>()
     })
   }
@@ -106,7 +106,7 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
       if (record !== undefined) await hear(record)
       options.onProgress()
     },
-    onReset: (reason) => log.warn({ file, reason }, 'the transcript is read from its beginning again'),
+    onReset: (reason) => log.warn({ file, reason }, 'reading the transcript from its beginning again'),
   })
   void follower.settled().then(() => {
     isCaughtUp = true

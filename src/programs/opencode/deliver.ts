@@ -36,8 +36,8 @@ export function createWayIn(
   /** Sent, and neither answered nor given up. */
   let unanswered = 0
 
-  async function deliver(turn: Turn, gone?: AbortSignal): Promise<DeliveryResult> {
-    if (gone?.aborted) return cancelledResult(gone)
+  async function deliver(turn: Turn, signal?: AbortSignal): Promise<DeliveryResult> {
+    if (signal?.aborted) return cancelledResult(signal)
     const conversation = conversations.present
     if (activity.state !== 'idle' || conversation === undefined)
       return { state: 'queued', evidence: `opencode is ${activity.state}` }
@@ -49,7 +49,7 @@ export function createWayIn(
         (error: unknown) => error,
       )
       if (failure instanceof ServerError && failure.kind !== 'lost')
-        return { state: 'queued', evidence: `opencode did not take it: ${failure.message}` }
+        return { state: 'queued', evidence: `opencode rejected it: ${failure.message}` }
       const messageId =
         (await within(EVIDENCE_MS, expectation.found)) ??
         (await findTurn(turn, expectation.isNews).catch(() => undefined))
@@ -102,10 +102,11 @@ export function createWayIn(
     } catch (error) {
       return { at: 'unknown', evidence: `opencode does not answer: ${(error as Error).message}` }
     }
-    if (options.settled() !== settled) return { at: 'unknown', evidence: 'the connection to opencode broke' }
+    if (options.settled() !== settled) return { at: 'unknown', evidence: 'lost the connection to opencode' }
     if (!CONNECTED.has(activity.state)) return { at: 'unknown', evidence: `opencode is ${activity.state}` }
-    if (unanswered > 0) return { at: 'unknown', evidence: 'opencode has not answered yet whether it took it' }
-    return { at: 'absent', evidence: 'it is in none of the conversations of this agent' }
+    if (unanswered > 0)
+      return { at: 'unknown', evidence: 'opencode has not confirmed yet that it accepted the message' }
+    return { at: 'absent', evidence: "it is in none of this agent's conversations" }
   }
 
   return {
@@ -125,7 +126,7 @@ export function createWayIn(
       try {
         await server.abort(conversation.id)
       } catch (error) {
-        return { stopped: false, evidence: `opencode did not take the abort: ${(error as Error).message}` }
+        return { stopped: false, evidence: `opencode rejected the abort: ${(error as Error).message}` }
       }
       const stopped = await activity.idleWithin(STOP_MS)
       return { stopped, evidence: `opencode was ${activity.state} after the abort` }

@@ -7,7 +7,7 @@ const RETRY_MS = 500
 
 interface OpenCodeDialog {
   readonly conversation: string
-  readonly gone: AbortController
+  readonly controller: AbortController
   /** Closes it when the turn that asked has ended. */
   dismiss(): Promise<unknown>
 }
@@ -26,15 +26,15 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
 
   function add(
     id: string,
-    dialog: Omit<OpenCodeDialog, 'gone'>,
+    dialog: Omit<OpenCodeDialog, 'controller'>,
     question: PermissionQuestion,
     answer: OpenCodeDialogAnswer,
   ) {
     if (open.has(id)) return
-    const gone = new AbortController()
-    open.set(id, { ...dialog, gone })
-    changed(open.size, `it asks for leave: ${question.tool} (${id})`)
-    void port.askPermission(question, gone.signal).then(async (verdict) => {
+    const controller = new AbortController()
+    open.set(id, { ...dialog, controller })
+    changed(open.size, `it asks for permission: ${question.tool} (${id})`)
+    void port.askPermission(question, controller.signal).then(async (verdict) => {
       if (verdict !== undefined) await persist(id, () => answer(verdict))
     })
   }
@@ -46,7 +46,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
         await act()
         return
       } catch (error) {
-        if (error instanceof ServerError && error.status === 404) return remove(id, `${id} is gone`)
+        if (error instanceof ServerError && error.status === 404) return remove(id, `${id} no longer exists`)
         await sleep(RETRY_MS)
       }
     }
@@ -56,7 +56,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
     const dialog = open.get(id)
     if (dialog === undefined) return
     open.delete(id)
-    dialog.gone.abort()
+    dialog.controller.abort()
     changed(open.size, evidence)
   }
 
@@ -68,11 +68,11 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
         key: id,
         tool: permission,
         input: { ...metadata, patterns },
-        ...(isSubagent(sessionID) ? { reason: 'A subagent of its own asks.' } : {}),
+        ...(isSubagent(sessionID) ? { reason: 'One of its subagents asks.' } : {}),
       }
       add(id, { conversation: sessionID, dismiss: () => reject() }, question, ({ allow, comment }) =>
         // Without a message, opencode ends the turn and the agent never learns of the refusal.
-        allow ? server.replyPermission(id, 'once') : reject(comment ?? 'A person said no.'),
+        allow ? server.replyPermission(id, 'once') : reject(comment ?? 'A person denied it.'),
       )
     },
     question(request: QuestionRequest) {
@@ -81,7 +81,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
         key: id,
         tool: 'question',
         input: { questions },
-        reason: 'The comment of an approval is the answer; a rejection dismisses the question.',
+        reason: 'Approve with the answer as comment; rejecting dismisses the question.',
       }
       const dismiss = () => server.rejectQuestion(id)
       add(id, { conversation: sessionID, dismiss }, question, ({ allow, comment }) =>

@@ -28,7 +28,7 @@ export function followEvents(server: OpenCodeServer, handlers: StreamHandlers): 
     while (!closing.signal.aborted) {
       try {
         await followOnce(() => (retryMs = FIRST_RETRY_MS))
-        if (!closing.signal.aborted) handlers.lost('opencode closed its stream of events')
+        if (!closing.signal.aborted) handlers.lost('opencode closed its event stream')
       } catch (error) {
         if (closing.signal.aborted) return
         handlers.lost(error instanceof Error ? error.message : String(error))
@@ -40,7 +40,8 @@ export function followEvents(server: OpenCodeServer, handlers: StreamHandlers): 
 
   async function followOnce(greeted: () => void) {
     const silent = new AbortController()
-    const patience = (ms: number) => setTimeout(() => silent.abort(new Error('opencode fell silent')), ms)
+    const patience = (ms: number) =>
+      setTimeout(() => silent.abort(new Error('opencode sent no heartbeat in time')), ms)
     let watchdog = patience(GREETING_MS)
     try {
       const body = await server.events(AbortSignal.any([closing.signal, silent.signal]))

@@ -15,17 +15,17 @@ export const USERNAME = 'orchub'
 const INSTALLED = { program: 'opencode', install: 'npm install --global opencode-ai' }
 
 /** Writes the role and the server's password into the agent's folder; the user's own files stay unchanged. */
-export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch> {
-  const settings = OpencodeSettings.parse(order.settings ?? {})
-  const executable = await executableOf(settings, order, INSTALLED)
-  const resumed = OpenCodeSavedState.safeParse(order.resume).data
+export async function prepareLaunch(options: ProgramLaunchOptions): Promise<Launch> {
+  const settings = OpencodeSettings.parse(options.settings ?? {})
+  const executable = await executableOf(settings, options, INSTALLED)
+  const resumed = OpenCodeSavedState.safeParse(options.resume).data
   const conversation = resumed?.conversations.at(-1)?.id
   const port = await findFreePort()
   const password = randomBytes(24).toString('base64url')
-  const roleFile = join(order.folder, ROLE_FILE)
-  await mkdir(order.folder, { recursive: true, mode: 0o700 })
-  await writeFile(roleFile, order.prompt)
-  await writeFile(join(order.folder, PASSWORD_FILE), password, { mode: 0o600 })
+  const roleFile = join(options.folder, ROLE_FILE)
+  await mkdir(options.folder, { recursive: true, mode: 0o700 })
+  await writeFile(roleFile, options.prompt)
+  await writeFile(join(options.folder, PASSWORD_FILE), password, { mode: 0o600 })
   return {
     argv: [
       executable,
@@ -35,7 +35,7 @@ export async function prepareLaunch(order: ProgramLaunchOptions): Promise<Launch
     ],
     env: {
       ...settings.env,
-      OPENCODE_CONFIG_CONTENT: JSON.stringify(configOf(settings, order.url, roleFile)),
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(configOf(settings, options.url, roleFile)),
       OPENCODE_SERVER_USERNAME: USERNAME,
       OPENCODE_SERVER_PASSWORD: password,
     },

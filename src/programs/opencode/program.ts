@@ -12,7 +12,7 @@ import { viewOf } from './terminal-view.ts'
 /** It compiles plugins and reads its database first; several agents may start at once. */
 const START_MS = 120_000
 const LOOK_MS = 100
-const LOST_CONVERSATION = 'If it was deleted, reset the agent to begin a new one.'
+const LOST_CONVERSATION = 'If it was deleted, reset the agent to start a new one.'
 
 interface OpencodeOptions {
   readonly log: { warn(fields: Record<string, unknown>, text: string): void }
@@ -25,20 +25,20 @@ export function createOpencode({ log }: OpencodeOptions): AgentProgram {
     resumes: true,
     check: checkSettings,
     launch: prepareLaunch,
-    async follow(order, pane, port) {
-      const kept = OpenCodeSavedState.parse(order.savedState)
-      const password = await readPassword(order.folder)
-      const server = connectServer({ port: kept.port, username: USERNAME, password })
+    async follow(options, pane, port) {
+      const savedState = OpenCodeSavedState.parse(options.savedState)
+      const password = await readPassword(options.folder)
+      const server = connectServer({ port: savedState.port, username: USERNAME, password })
       // A program found running may be stopped or hang; don't wait for it.
-      if (!order.isReattached) await untilReady(server, pane, order, kept)
+      if (!options.isReattached) await untilReady(server, pane, options, savedState)
       return openSession({
-        name: order.name,
-        found: order.isReattached,
-        kept,
+        name: options.name,
+        found: options.isReattached,
+        savedState,
         server,
         port,
         view: async () => viewOf(await pane.screen()),
-        warn: (fields, text) => log.warn({ agent: order.name, ...fields }, text),
+        warn: (fields, text) => log.warn({ agent: options.name, ...fields }, text),
       })
     },
   }
@@ -47,14 +47,14 @@ export function createOpencode({ log }: OpencodeOptions): AgentProgram {
 async function untilReady(
   server: OpenCodeServer,
   pane: Pane,
-  order: FollowOptions,
-  kept: OpenCodeSavedState,
+  options: FollowOptions,
+  savedState: OpenCodeSavedState,
 ): Promise<void> {
-  const wanted = kept.conversations.at(-1)?.id
+  const wanted = savedState.conversations.at(-1)?.id
   const until = Date.now() + START_MS
   let last: unknown
   while (isRunning(pane.pid) && Date.now() < until) {
-    order.signal?.throwIfAborted()
+    options.signal?.throwIfAborted()
     try {
       await server.ready()
       if (wanted !== undefined) await server.conversation(wanted)
@@ -65,9 +65,9 @@ async function untilReady(
       await sleep(LOOK_MS)
     }
   }
-  order.signal?.throwIfAborted()
+  options.signal?.throwIfAborted()
   if (wanted !== undefined && last instanceof ServerError && last.status === 404) {
-    throw new AppError('NOT_FOUND', `opencode has no conversation ${wanted} for ${order.name}`, {
+    throw new AppError('NOT_FOUND', `opencode has no conversation ${wanted} for ${options.name}`, {
       hint: LOST_CONVERSATION,
       data: { conversation: wanted },
     })
@@ -75,15 +75,15 @@ async function untilReady(
   // Usually its server ends before it could report it: an unknown conversation ends it, without a message on
   // the screen.
   if (wanted !== undefined && !isRunning(pane.pid)) {
-    throw new AppError('RUNTIME_FAILED', `opencode ended when it was to take up the conversation ${wanted}`, {
-      hint: `\`opencode --session ${wanted}\` in ${order.cwd} says why. ${LOST_CONVERSATION}`,
+    throw new AppError('RUNTIME_FAILED', `opencode exited instead of resuming the conversation ${wanted}`, {
+      hint: `Run \`opencode --session ${wanted}\` in ${options.cwd} to see why. ${LOST_CONVERSATION}`,
       data: { conversation: wanted },
       cause: last,
     })
   }
-  throw new AppError('RUNTIME_FAILED', `opencode did not start for ${order.name}`, {
-    hint: `\`opencode --port ${kept.port}\` in ${order.cwd} says why.`,
-    data: { port: kept.port, alive: isRunning(pane.pid) },
+  throw new AppError('RUNTIME_FAILED', `opencode did not start for ${options.name}`, {
+    hint: `Run \`opencode --port ${savedState.port}\` in ${options.cwd} to see why.`,
+    data: { port: savedState.port, alive: isRunning(pane.pid) },
     cause: last,
   })
 }

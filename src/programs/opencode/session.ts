@@ -23,7 +23,7 @@ const SET_BACK_MS = 1000
 interface OpenCodeSessionOptions {
   readonly name: string
   readonly found: boolean
-  readonly kept: OpenCodeSavedState
+  readonly savedState: OpenCodeSavedState
   readonly server: OpenCodeServer
   readonly port: SessionPort
   /** The terminal view in the pane. */
@@ -35,12 +35,12 @@ interface OpenCodeSessionOptions {
 
 /** One agent in opencode, followed and controlled by its HTTP API while people see it in the pane. */
 export function openSession(options: OpenCodeSessionOptions): ProgramSession {
-  const { kept, server, port, bootedAt = () => Date.now() - uptime() * 1000 } = options
+  const { savedState, server, port, bootedAt = () => Date.now() - uptime() * 1000 } = options
   const activity = createActivity({
     found: options.found,
     changed: (state, evidence) => port.onStateChange(state, evidence),
   })
-  const conversations = createConversations(server, kept.conversations)
+  const conversations = createConversations(server, savedState.conversations)
   const { isSubagent } = conversations
   const messages = createMessages()
   const prompts = createPrompts(port)
@@ -48,8 +48,8 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
   const spend = createSpending(port, server)
   let isClosed = false
   let settled: Promise<unknown> = Promise.resolve()
-  let saidUpTo = kept.saidUpTo
-  let clock = kept.bootedAt ?? bootedAt()
+  let saidUpTo = savedState.saidUpTo
+  let clock = savedState.bootedAt ?? bootedAt()
   /** The answer that grew last while we listened. */
   let latest: string | undefined
   const speech = createSpeech(port, async (messageId) => {
@@ -61,7 +61,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
 
   const keep = () =>
     port.saveState({
-      port: kept.port,
+      port: savedState.port,
       conversations: [...conversations.all],
       ...(saidUpTo === undefined ? {} : { saidUpTo, bootedAt: clock }),
     } satisfies OpenCodeSavedState)
@@ -75,7 +75,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
     },
     event: take,
     lost: (reason) => activity.connection('lost', `its server does not answer: ${reason}`),
-    strange: (error) => options.warn({ err: error }, 'opencode told something in a way that is not known'),
+    strange: (error) => options.warn({ err: error }, 'opencode sent an unexpected event'),
   })
 
   async function begin() {
@@ -144,7 +144,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
         const message = messages.takePart(event.properties.part)
         // Its turn begins now; the event follows shortly.
         if (message !== undefined && learn(message))
-          activity.status(message.info.sessionID, true, `it has ${message.info.id} to answer`)
+          activity.status(message.info.sessionID, true, `it has yet to answer ${message.info.id}`)
         return
       }
       case 'permission.asked':
@@ -173,7 +173,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
     messages.breakOff(sessionID, error)
     const isBusy = ((await server.statuses())[sessionID]?.type ?? 'idle') !== 'idle'
     const reason = [error.name, error.data?.message].filter(Boolean).join(': ')
-    activity.status(sessionID, isBusy, `the turn broke off: ${reason}`)
+    activity.status(sessionID, isBusy, `the turn failed: ${reason}`)
   }
 
   /**

@@ -30,10 +30,10 @@ export interface AgentProcess {
   end(graceMs: number): Promise<void>
 }
 
-export function startProcess(order: ProcessOrder): AgentProcess {
-  const child = spawn(order.file, order.args, {
-    cwd: order.cwd,
-    env: { ...order.env },
+export function startProcess(options: ProcessOrder): AgentProcess {
+  const child = spawn(options.file, options.args, {
+    cwd: options.cwd,
+    env: { ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
     // Own process group: a Ctrl-C meant for the service must not reach it, and its children end with it.
     detached: true,
@@ -67,7 +67,7 @@ export function startProcess(order: ProcessOrder): AgentProcess {
       // Long after the exit, its pid may belong to another process.
       if (isCleared) return
       child.stdin.end()
-      await endProcesses({ mark: order.mark, leader: await leaderOf(child) }, graceMs)
+      await endProcesses({ mark: options.mark, leader: await leaderOf(child) }, graceMs)
       isCleared = hasEnded(child)
     },
   }

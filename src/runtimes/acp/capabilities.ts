@@ -47,7 +47,7 @@ export async function greet(agent: ClientContext, version: string): Promise<Capa
   })
   const greeting = Greeting.parse(answer)
   if (greeting.protocolVersion !== PROTOCOL_VERSION) {
-    throw new Error(`it speaks version ${greeting.protocolVersion} of ACP, not ${PROTOCOL_VERSION}`)
+    throw new Error(`it speaks ACP version ${greeting.protocolVersion}; Orchub needs ${PROTOCOL_VERSION}`)
   }
   const { agentInfo, agentCapabilities: can, _meta } = greeting
   return {

@@ -24,30 +24,31 @@ interface ConnectionOrder {
   onGarbage(what: string): void
   /** While pending, nothing more is read from the agent. */
   hold(): Promise<void> | undefined
-  ask(request: RequestPermissionRequest, id: string, gone: AbortSignal): Promise<RequestPermissionResponse>
+  ask(request: RequestPermissionRequest, id: string, signal: AbortSignal): Promise<RequestPermissionResponse>
 }
 
 /** Our side of the protocol: we only answer permission requests. */
-export function connect(order: ConnectionOrder): ClientConnection {
+export function connect(options: ConnectionOrder): ClientConnection {
   let garbage = 0
   return client({ name: 'orchub' })
     .onRequest(methods.client.session.requestPermission, ({ params, requestId, signal }) =>
-      order.ask(params, String(requestId), signal),
+      options.ask(params, String(requestId), signal),
     )
     .connect(
       openMessageStream({
-        stdin: order.process.stdin,
-        stdout: order.process.stdout,
-        lineBytes: order.lineBytes,
-        onUpdate: order.onUpdate,
+        stdin: options.process.stdin,
+        stdout: options.process.stdout,
+        lineBytes: options.lineBytes,
+        onUpdate: options.onUpdate,
         onWritten(message) {
-          if ('method' in message && message.method === methods.agent.session.prompt) order.onPromptWritten()
+          if ('method' in message && message.method === methods.agent.session.prompt)
+            options.onPromptWritten()
         },
         onGarbage(what) {
           garbage += 1
-          if (garbage <= GARBAGE_TOLD) order.onGarbage(what.slice(0, GARBAGE_SHOWN))
+          if (garbage <= GARBAGE_TOLD) options.onGarbage(what.slice(0, GARBAGE_SHOWN))
         },
-        hold: order.hold,
+        hold: options.hold,
       }),
     )
 }

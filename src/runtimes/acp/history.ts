@@ -43,7 +43,7 @@ export function createHistory(before: 'nothing' | 'something'): History {
     settle(ids, isTaken) {
       for (const id of ids) {
         doubtful.delete(id)
-        if (isTaken) remember(id, 'the agent took it in this session')
+        if (isTaken) remember(id, 'the agent accepted it in this session')
       }
     },
     replay(text) {
@@ -59,9 +59,9 @@ export function createHistory(before: 'nothing' | 'something'): History {
       const evidence = taken.get(id)
       if (evidence !== undefined) return { at: 'submitted', evidence }
       if (doubtful.has(id))
-        return { at: 'unknown', evidence: 'it was written, and the agent gave no sign of it' }
+        return { at: 'unknown', evidence: 'it was written, but the agent gave no evidence of it' }
       if (knowsAll) return { at: 'absent', evidence: `${source} it was not written since` }
-      return { at: 'unknown', evidence: 'the agent does not show what it was given before this session' }
+      return { at: 'unknown', evidence: 'the agent does not show messages from before this session' }
     },
   }
 }

@@ -24,8 +24,8 @@ interface MessageStreamOrder {
  * with errors, and passes updates out of step with responses. An agent may be broken or hostile: no state
  * here grows with its input, and only well-formed, expected messages pass.
  */
-export function openMessageStream(order: MessageStreamOrder): Stream {
-  const lines = readLines(order.stdout as AsyncIterable<Buffer>, order.lineBytes)
+export function openMessageStream(options: MessageStreamOrder): Stream {
+  const lines = readLines(options.stdout as AsyncIterable<Buffer>, options.lineBytes)
   const asked = new Set<unknown>()
   const open = new Set<unknown>()
   let isAfterResponse = false
@@ -36,19 +36,19 @@ export function openMessageStream(order: MessageStreamOrder): Stream {
     if (line.text.trim() === '') return undefined
     const message = parse(line.text)
     if (message === undefined) {
-      order.onGarbage(line.text)
+      options.onGarbage(line.text)
     } else if (!('method' in message)) {
       if (asked.delete(message.id)) {
         isAfterResponse = true
         return message as AnyMessage
       }
-      order.onGarbage(`a response to nothing we asked: ${line.text}`)
+      options.onGarbage(`a response without a request: ${line.text}`)
     } else if ('id' in message) {
       open.add(message.id)
-      if (open.size > OPEN_REQUESTS) throw new Error('it asks and asks without taking the answers')
+      if (open.size > OPEN_REQUESTS) throw new Error('it sends requests without reading the responses')
       return message as AnyMessage
     } else if (message.method === 'session/update') {
-      order.onUpdate(message.params)
+      options.onUpdate(message.params)
     } else if (message.method === '$/cancel_request') {
       return message as AnyMessage
     }
@@ -58,9 +58,9 @@ export function openMessageStream(order: MessageStreamOrder): Stream {
   function dropHuge(head: string): undefined {
     // An update is dispensable; a lost request or response would leave both sides waiting forever.
     if (!/"method"\s*:\s*"session\/update"/.test(head)) {
-      throw new Error(`it sent a message of more than ${order.lineBytes} bytes`)
+      throw new Error(`it sent a message of more than ${options.lineBytes} bytes`)
     }
-    order.onGarbage(`an update of more than ${order.lineBytes} bytes: ${head}`)
+    options.onGarbage(`an update of more than ${options.lineBytes} bytes: ${head}`)
     return undefined
   }
 
@@ -72,14 +72,14 @@ export function openMessageStream(order: MessageStreamOrder): Stream {
             // Effects of a response come before messages the agent sent after it.
             if (isAfterResponse) await nextTick()
             isAfterResponse = false
-            await order.hold()
+            await options.hold()
             const next = await lines.next()
             if (next.done === true) return controller.close()
             const message = take(next.value)
             if (message !== undefined) return controller.enqueue(message)
           }
         },
-        cancel: () => void order.stdout.destroy(),
+        cancel: () => void options.stdout.destroy(),
       },
       { highWaterMark: 0 },
     ),
@@ -88,9 +88,9 @@ export function openMessageStream(order: MessageStreamOrder): Stream {
         if ('method' in message && 'id' in message) asked.add(message.id)
         else if ('id' in message) open.delete(message.id)
         return new Promise((resolve, reject) => {
-          order.stdin.write(`${JSON.stringify(message)}\n`, (error) => {
+          options.stdin.write(`${JSON.stringify(message)}\n`, (error) => {
             if (error) return reject(error)
-            order.onWritten(message)
+            options.onWritten(message)
             resolve()
           })
         })

@@ -22,26 +22,23 @@ interface OpeningOrder {
 
 /** From a fresh connection to a session that accepts turns. */
 export async function openSession(
-  order: OpeningOrder,
+  options: OpeningOrder,
 ): Promise<{ capabilities: Capabilities; conversation: AcpConversation }> {
-  const { connection, agent, within } = order
-  const capabilities = await within(greet(connection, order.version), 'initialize')
+  const { connection, agent, within } = options
+  const capabilities = await within(greet(connection, options.version), 'initialize')
   const conversation = await openConversation({
     agent: connection,
     capabilities,
     cwd: agent.cwd,
     prompt: agent.prompt,
-    sessionId: order.sessionId,
-    beforeLoading: order.beforeLoading,
-    tools: toolsFor({ ...order, capabilities }),
+    sessionId: options.sessionId,
+    beforeLoading: options.beforeLoading,
+    tools: toolsFor({ ...options, capabilities }),
     within,
   })
-  for (const choice of choicesOf(order)) {
+  for (const choice of choicesOf(options)) {
     const { sessionId, opened } = conversation
-    await within(
-      setSessionOption(connection, sessionId, opened, choice),
-      `the choice of a ${choice.category}`,
-    )
+    await within(setSessionOption(connection, sessionId, opened, choice), `setting the ${choice.category}`)
   }
   return { capabilities, conversation }
 }
@@ -86,12 +83,12 @@ const NewSession = z.looseObject({ sessionId: z.string().min(1) })
  * Resumes the saved conversation, or starts a new one. Loading comes first, since its replay is the only
  * evidence of what the agent received before. Failing to resume is not fatal, but reported.
  */
-async function openConversation(order: ConversationOrder): Promise<AcpConversation> {
-  const { agent, capabilities, sessionId, within } = order
+async function openConversation(options: ConversationOrder): Promise<AcpConversation> {
+  const { agent, capabilities, sessionId, within } = options
   const common = {
-    cwd: order.cwd,
-    ...order.tools,
-    ...(capabilities.systemPrompt ? { systemPrompt: systemPrompt(order.prompt) } : {}),
+    cwd: options.cwd,
+    ...options.tools,
+    ...(capabilities.systemPrompt ? { systemPrompt: systemPrompt(options.prompt) } : {}),
   }
   const failures: string[] = []
   async function attempt(how: 'loaded' | 'resumed'): Promise<AcpConversation | undefined> {
@@ -105,7 +102,7 @@ async function openConversation(order: ConversationOrder): Promise<AcpConversati
         sessionId: sessionId!,
         how,
         opened: answer,
-        note: `conversation ${sessionId} was taken up again`,
+        note: `resumed conversation ${sessionId}`,
       }
     } catch (error) {
       // A new conversation would need the same login; and a timeout does not mean "no such conversation".
@@ -116,19 +113,19 @@ async function openConversation(order: ConversationOrder): Promise<AcpConversati
   }
 
   if (sessionId !== undefined) {
-    await order.beforeLoading()
+    await options.beforeLoading()
     const again =
       (capabilities.loads ? await attempt('loaded') : undefined) ??
       (capabilities.resumes ? await attempt('resumed') : undefined)
     if (again !== undefined) return again
-    if (failures.length === 0) failures.push('the agent cannot do that')
+    if (failures.length === 0) failures.push('the agent does not support it')
   }
   const answer = await within(agent.request(methods.agent.session.new, common), 'session/new')
   const opened = NewSession.parse(answer)
   const note =
     sessionId === undefined
-      ? `conversation ${opened.sessionId} began`
-      : `conversation ${sessionId} could not be taken up again (${failures.join('; ')}): ${opened.sessionId} began`
+      ? `started conversation ${opened.sessionId}`
+      : `conversation ${sessionId} could not be resumed (${failures.join('; ')}); started ${opened.sessionId}`
   return { sessionId: opened.sessionId, how: 'new', opened, note }
 }
 

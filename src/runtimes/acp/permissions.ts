@@ -4,8 +4,8 @@ import type { PermissionQuestion, PermissionVerdict, SessionPort } from '../runt
 /** Permission requests of the agent that wait for a person. */
 interface Questions {
   readonly isOpen: boolean
-  /** `gone`: the agent withdraws the request. */
-  ask(request: RequestPermissionRequest, key: string, gone: AbortSignal): Promise<RequestPermissionResponse>
+  /** `signal`: the agent withdraws the request. */
+  ask(request: RequestPermissionRequest, key: string, signal: AbortSignal): Promise<RequestPermissionResponse>
   /** The turn ended or is being cancelled: no verdict is needed any more. */
   cancel(): void
 }
@@ -23,16 +23,16 @@ export function createQuestions(events: QuestionEvents): Questions {
     get isOpen() {
       return open.size > 0
     },
-    async ask(request, key, gone) {
+    async ask(request, key, signal) {
       const question = questionOf(request, key)
       const own = new AbortController()
       open.add(own)
-      const asking = events.asked(question, AbortSignal.any([own.signal, gone]))
+      const asking = events.asked(question, AbortSignal.any([own.signal, signal]))
       events.opened(question.tool)
       let verdict: PermissionVerdict | undefined
       try {
         verdict = await asking
-        if (own.signal.aborted || gone.aborted) verdict = undefined
+        if (own.signal.aborted || signal.aborted) verdict = undefined
       } finally {
         open.delete(own)
         events.closed(question.tool, verdict)

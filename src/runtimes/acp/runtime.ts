@@ -41,8 +41,8 @@ export function createAcpRuntime(options: AcpOptions): Runtime {
     name: 'acp',
     check: checkSettings,
     start: (agent, port) => start(agent, port, options),
-    async discard(kept) {
-      const earlier = AcpSavedState.safeParse(kept).data
+    async discard(savedState) {
+      const earlier = AcpSavedState.safeParse(savedState).data
       if (earlier !== undefined) await endProcesses({ mark: earlier.mark }, options.limits?.graceMs)
     },
   }
@@ -63,7 +63,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   const conversation = earlier?.program === name ? earlier.conversation : undefined
 
   const mark = randomUUID()
-  const keep = (kept: AcpSavedState) => port.saveState(kept)
+  const keep = (savedState: AcpSavedState) => port.saveState(savedState)
   // Saved before the start: if the service is killed now, the next one finds the process.
   await keep({ program: name, mark, conversation })
   const credentials = await agent.credentials({ isResumed: conversation !== undefined })
@@ -83,7 +83,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
     credentials,
     settings,
     builtIn: program,
-    kept: conversation,
+    savedState: conversation,
     mark,
     keep: (current) => keep({ program: name, mark, conversation: current }),
     clock: options.clock,
@@ -102,7 +102,7 @@ async function executableOf(
   const program = builtIn(agent.program)
   const command = settings.command ?? program?.command
   if (command === undefined) {
-    throw new AppError('CONFIG_INVALID', `The agent ${agent.name} names no command that speaks ACP`, {
+    throw new AppError('CONFIG_INVALID', `The agent ${agent.name} has no command that speaks ACP`, {
       hint: 'Set with.command in orc.yaml.',
     })
   }
@@ -118,7 +118,7 @@ async function mustBeFolder({ name, cwd }: AgentStart): Promise<void> {
     () => false,
   )
   if (isFolder) return
-  throw new AppError('RUNTIME_FAILED', `The agent ${name} cannot work in ${cwd}: there is no such folder`, {
-    hint: 'Make the folder, or name another one in orc.yaml.',
+  throw new AppError('RUNTIME_FAILED', `The folder of agent ${name} does not exist: ${cwd}`, {
+    hint: 'Create it, or set another folder in orc.yaml.',
   })
 }

@@ -46,8 +46,8 @@ export async function setSessionOption(
   const offered = ways.flatMap(({ values }) => values)
   throw new Error(
     offered.length === 0
-      ? `it lets no ${category} be chosen, but the settings name ${value}`
-      : `it offers no ${category} ${value}; it offers ${offered.slice(0, 20).join(', ')}`,
+      ? `it offers no choice of ${category}, but the settings have ${value}`
+      : `it has no ${category} ${value}; it offers ${offered.slice(0, 20).join(', ')}`,
   )
 }
 

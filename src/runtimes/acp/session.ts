@@ -37,7 +37,7 @@ interface AcpSessionOrder {
   readonly settings: AcpSettings
   readonly builtIn: BuiltIn | undefined
   /** The conversation to resume. */
-  readonly kept: AcpSavedConversation | undefined
+  readonly savedState: AcpSavedConversation | undefined
   readonly mark: string
   /** Saves the conversation, so that it can be resumed. */
   keep(conversation: AcpSavedConversation): Promise<void>
@@ -63,18 +63,18 @@ interface AcpSavedConversation {
  * connection, failed start); `exited` is final. `signMs` is long because models may think for minutes before
  * their first word.
  */
-export function startSession(order: AcpSessionOrder): Session {
-  const { agent, port, process, clock, limits, log, settings, builtIn } = order
+export function startSession(options: AcpSessionOrder): Session {
+  const { agent, port, process, clock, limits, log, settings, builtIn } = options
   const mentions = settings.mentions ?? builtIn?.mentions
   const screen = createOutputTail(SCREEN_KEPT)
-  const history = createHistory(order.kept === undefined ? 'nothing' : 'something')
-  const replay = createReplay(order.kept !== undefined, history, clock, limits.quietMs)
-  const foreword = createTurnPrefix(agent.prompt)
+  const history = createHistory(options.savedState === undefined ? 'nothing' : 'something')
+  const replay = createReplay(options.savedState !== undefined, history, clock, limits.quietMs)
+  const prefix = createTurnPrefix(agent.prompt)
   const speech = createAcpOutput(port.onText, clock, (error) =>
-    log.warn({ agent: agent.name, err: error }, 'what the agent said could not be taken'),
+    log.warn({ agent: agent.name, err: error }, "the agent's text could not be processed"),
   )
   let state: SessionState = 'initializing'
-  let sessionId = order.kept?.sessionId
+  let sessionId = options.savedState?.sessionId
   let canSteer = false
   /** The agent accepts no system prompt. */
   let isRoleInTurns = false
@@ -113,10 +113,10 @@ export function startSession(order: AcpSessionOrder): Session {
         return screen.add(`\n[${update.title}]\n`)
       case 'heard':
         if (turn?.ids.some((id) => update.text.includes(`[ORCHUB MESSAGE ${id}]`)) === true)
-          took('submitted', 'the agent repeated it as said to it')
+          took('submitted', 'the agent echoed it')
         return
       case 'compacted':
-        if (isRoleInTurns) foreword.roleIsDue('compacted')
+        if (isRoleInTurns) prefix.roleIsDue('compacted')
         return
       case 'remark':
         return screen.add(`\n[${update.text}]\n`)
@@ -136,13 +136,13 @@ export function startSession(order: AcpSessionOrder): Session {
   const questions = createQuestions({
     asked: port.askPermission,
     opened(tool) {
-      took('read', `the agent asks for leave to use ${tool}`)
+      took('read', `the agent asks for permission to use ${tool}`)
       if (!isOver) become('waiting_input', `session/request_permission for ${tool}`)
     },
     closed(tool, verdict) {
       if (verdict?.allow === false && verdict.comment !== undefined) {
         // An ACP refusal carries no text.
-        foreword.add(`A person refused your request to use ${tool}: ${escapeMarkers(verdict.comment)}`)
+        prefix.add(`A person denied your request to use ${tool}: ${escapeMarkers(verdict.comment)}`)
       }
       if (isOver || questions.isOpen || state !== 'waiting_input') return
       become(turn === undefined ? 'idle' : 'busy', `the request for ${tool} was answered`)
@@ -156,9 +156,9 @@ export function startSession(order: AcpSessionOrder): Session {
     onPromptWritten() {
       if (turn !== undefined) turn.isWritten = true
     },
-    onGarbage: (what) => log.warn({ agent: agent.name, what }, 'the agent sent something that is no ACP'),
+    onGarbage: (what) => log.warn({ agent: agent.name, what }, 'the agent sent an invalid ACP message'),
     hold: () => speech.hold(),
-    ask: (request, id, gone) => questions.ask(request, `${order.mark}:${id}`, gone),
+    ask: (request, id, signal) => questions.ask(request, `${options.mark}:${id}`, signal),
   })
 
   // ——— beginning and end ———
@@ -171,12 +171,13 @@ export function startSession(order: AcpSessionOrder): Session {
   }
 
   async function begin() {
-    const { kept, builtIn } = order
+    const { savedState, builtIn } = options
     const { capabilities, conversation } = await openSession({
-      ...order,
-      sessionId: kept?.sessionId,
+      ...options,
+      sessionId: savedState?.sessionId,
       async beforeLoading() {
-        if (kept !== undefined && builtIn?.losesItsFirstMinute) await minuteIsOver(clock, kept.begunAt)
+        if (savedState !== undefined && builtIn?.losesItsFirstMinute)
+          await minuteIsOver(clock, savedState.begunAt)
       },
       connection: connection.agent,
       within: (answer, what) => answered(clock, limits.answerMs, answer, what),
@@ -185,16 +186,16 @@ export function startSession(order: AcpSessionOrder): Session {
     await replay.over(conversation.how === 'loaded')
     canSteer = capabilities.steering && builtIn?.steers === true
     isRoleInTurns = !capabilities.systemPrompt
-    if (isRoleInTurns) foreword.roleIsDue(conversation.how === 'new' ? 'start' : 'resumed')
-    const begunAt = conversation.how === 'new' ? clock.now() : (kept?.begunAt ?? clock.now())
-    await order.keep({ sessionId, begunAt })
+    if (isRoleInTurns) prefix.roleIsDue(conversation.how === 'new' ? 'start' : 'resumed')
+    const begunAt = conversation.how === 'new' ? clock.now() : (savedState?.begunAt ?? clock.now())
+    await options.keep({ sessionId, begunAt })
     if (ending === undefined && !isOver) become('idle', `${capabilities.title}: ${conversation.note}`)
   }
 
   const begun = begin().catch(async (error) => {
     // The process's end tells better why the connection broke.
     if (connection.signal.aborted) return void (await over)
-    const login = wantsLogin(error) ? ` ${order.builtIn?.login ?? 'Log in to it first.'}` : ''
+    const login = wantsLogin(error) ? ` ${options.builtIn?.login ?? 'Log in to it first.'}` : ''
     fail(`could not be opened: ${describeError(error)}.${login}`)
     await over
   })
@@ -213,7 +214,7 @@ export function startSession(order: AcpSessionOrder): Session {
     connection.close()
     turn?.doubt(
       turn.isWritten ? 'uncertain' : 'queued',
-      `the agent ended ${turn.isWritten ? 'without a sign of it' : 'before it was written'}`,
+      `the agent ended ${turn.isWritten ? 'without evidence of it' : 'before it was written'}`,
     )
     if (turn?.isWritten === false) history.settle(turn.ids, false)
     // Processes it started may still run.
@@ -240,7 +241,7 @@ export function startSession(order: AcpSessionOrder): Session {
       const reason = StopReason.safeParse(response).data?.stopReason ?? 'no reason given'
       // A cancelled turn may never have reached the model.
       took(reason === 'cancelled' ? 'submitted' : 'read', `session/prompt was answered: ${reason}`)
-      const usage = spentBy(response, `${order.mark}:${number}`)
+      const usage = spentBy(response, `${options.mark}:${number}`)
       if (usage !== undefined) port.onUsage(usage)
       failures = 0
       finish('idle', `turn ${number} ended: ${reason}`)
@@ -252,7 +253,7 @@ export function startSession(order: AcpSessionOrder): Session {
       const isRefused = !running.isTaken && isRefusal(error)
       if (isRefused) history.settle(running.ids, false)
       running.doubt(isRefused ? 'queued' : 'uncertain', `session/prompt failed: ${why}`)
-      const login = wantsLogin(error) ? ` ${order.builtIn?.login ?? ''}` : ''
+      const login = wantsLogin(error) ? ` ${options.builtIn?.login ?? ''}` : ''
       finish('error', `turn ${number} failed: ${why}.${login}`)
       retryLater()
       return why
@@ -279,23 +280,23 @@ export function startSession(order: AcpSessionOrder): Session {
     get state() {
       return state
     },
-    async deliver(next, gone) {
-      if (gone?.aborted) return cancelledResult(gone)
+    async deliver(next, signal) {
+      if (signal?.aborted) return cancelledResult(signal)
       const isReady = state === 'idle' && turn === undefined && ending === undefined && !isOver
       if (!isReady) return { state: 'queued', evidence: `the agent is ${ending ?? state}` }
       const running = openTurn(next, port.onEvidence)
-      const { text, given } = foreword.before(withoutMentions(next.text, mentions))
+      const { text, given } = prefix.before(withoutMentions(next.text, mentions))
       turn = running
       history.wrote(next.ids)
-      become('busy', 'session/prompt is on its way')
+      become('busy', 'session/prompt was sent')
       turnEnded = prompt(running, text)
       const cancelDoubt = clock.after(limits.signMs, () =>
-        running.doubt('uncertain', `no sign of it within ${limits.signMs / 1000} s`),
+        running.doubt('uncertain', `no evidence of it within ${limits.signMs / 1000} s`),
       )
-      const arrival = await running.arrival
+      const result = await running.result
       cancelDoubt()
       if (running.isTaken) given()
-      return arrival
+      return result
     },
     async locate(ids) {
       await begun
@@ -304,7 +305,7 @@ export function startSession(order: AcpSessionOrder): Session {
     async notice(notice) {
       const text = withoutMentions(notice, mentions)
       if (canSteer && turn !== undefined && (await steer(connection.agent, sessionId!, text))) return
-      foreword.add(text)
+      prefix.add(text)
     },
     async interrupt() {
       if (turn === undefined) return { stopped: true, evidence: 'no turn is running' }
@@ -323,16 +324,16 @@ export function startSession(order: AcpSessionOrder): Session {
       return (shown.length > 0 ? shown : process.complaints(lines)).join('\n')
     },
     stop: () => end('was stopped'),
-    leave: () => end('ended with the service; its conversation will be taken up again'),
+    leave: () => end('ended with the service; its conversation will be resumed'),
   }
 }
 
 const StopReason = z.object({ stopReason: z.string().max(64) })
 
-/** Progress of one turn. `deliver` returns once; later evidence goes to `arrived`. */
+/** Progress of one turn. `deliver` returns once; later evidence goes to `onEvidence`. */
 interface OpenTurn {
   readonly ids: readonly string[]
-  readonly arrival: Promise<DeliveryResult>
+  readonly result: Promise<DeliveryResult>
   /** The pipe accepted all of it. */
   isWritten: boolean
   /** The agent gave a sign that it has the turn. */
@@ -349,14 +350,14 @@ function openTurn(turn: Turn, arrived: SessionPort['onEvidence']): OpenTurn {
   let rung: (typeof RUNGS)[number] = 'none'
   let isAnswered = false
 
-  function answer(arrival: DeliveryResult) {
+  function answer(result: DeliveryResult) {
     isAnswered = true
-    resolve(arrival)
+    resolve(result)
   }
 
   return {
     ids: turn.ids,
-    arrival: promise,
+    result: promise,
     isWritten: false,
     get isTaken() {
       return rung !== 'none'

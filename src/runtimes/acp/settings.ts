@@ -9,22 +9,22 @@ export const AcpSettings = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe('Path or name of the executable that speaks ACP, instead of the usual one.'),
+    .describe('Path or name of the executable that speaks ACP; overrides the default.'),
   args: z
     .array(z.string())
     .optional()
-    .describe("Arguments: beside the built-in program's own ones, or all of them with program: any."),
-  env: z.record(z.string(), z.string()).optional().describe('Further variables in its environment.'),
-  model: z.string().min(1).optional().describe('The model, by the id under which the agent offers it.'),
+    .describe('Additional arguments of a built-in program, or all arguments with program: any.'),
+  env: z.record(z.string(), z.string()).optional().describe('Additional environment variables.'),
+  model: z.string().min(1).optional().describe('The model, by the id that the agent offers.'),
   mode: z
     .string()
     .min(1)
     .optional()
-    .describe('The session mode, such as plan or yolo, by the id under which the agent offers it.'),
+    .describe('The session mode, such as plan or yolo, by the id that the agent offers.'),
   mentions: z
     .enum(MENTIONS)
     .optional()
-    .describe('Where it takes @name in a message for a file to read: `alone`, or `anywhere`.'),
+    .describe('Where it treats @name in a message as a file to read: `alone`, or `anywhere`.'),
 })
 export type AcpSettings = z.output<typeof AcpSettings>
 
@@ -34,23 +34,22 @@ export function checkSettings({ program, settings }: AgentSettings): SettingsPro
     return [
       {
         path: [],
-        message: `The runtime acp knows no program ${name}`,
-        hint: `Take one of ${Object.keys(PROGRAMS).join(', ')}, or program: any with a command.`,
+        message: `Unknown program for the runtime acp: ${name}`,
+        hint: `Use one of ${Object.keys(PROGRAMS).join(', ')}, or program: any with a command.`,
       },
     ]
   }
   const parsed = AcpSettings.safeParse(settings ?? {})
   if (!parsed.success) {
-    const hint =
-      'An agent of the runtime acp takes { command, args, env, model, mode, mentions }, all optional.'
+    const hint = 'The runtime acp accepts: command, args, env, model, mode, mentions (all optional).'
     return problemsIn(parsed.error, hint)
   }
   if (name === 'any' && parsed.data.command === undefined) {
     return [
       {
         path: ['command'],
-        message: 'With program: any, the command that speaks ACP must be named',
-        hint: 'For example command: my-agent, args: [--acp].',
+        message: 'program: any needs a command that speaks ACP',
+        hint: 'Example: { command: my-agent, args: [--acp] }',
       },
     ]
   }

@@ -51,7 +51,7 @@ function frameRole(prompt: string, occasion: 'start' | 'resumed' | 'compacted'):
 }
 
 const TITLES = {
-  start: 'Your role, and how you work with the others. No answer is needed.',
-  resumed: 'Your role again, since this conversation was taken up again. No answer is needed.',
-  compacted: 'Your role again, since your context was compacted. No answer is needed.',
+  start: 'Your role, and how to work with the other agents. Do not reply.',
+  resumed: 'Your role again, because this conversation was resumed. Do not reply.',
+  compacted: 'Your role again, because your context was compacted. Do not reply.',
 } as const

@@ -174,10 +174,10 @@ const NOTE = '[ORCHUB NOTICE]'
 
 const ENDED: Record<LlmTurnEnd, string | undefined> = {
   answered: undefined,
-  interrupted: 'Your turn was interrupted here, before it was finished.',
-  max_steps: 'Your turn was ended here: it had used tools as often as one turn may (with.max_steps).',
-  refused: 'There was no answer here: it was refused.',
-  too_long: 'There was no answer here: the conversation was too long for the model.',
+  interrupted: 'Your turn was interrupted here before it was complete.',
+  max_steps: 'Your turn ended here: it reached the limit of tool steps per turn (with.max_steps).',
+  refused: 'No answer here: it was refused.',
+  too_long: 'No answer here: the conversation was too long for the model.',
 }
 
 function endNote(how: LlmTurnEnd): string | undefined {
@@ -186,11 +186,11 @@ function endNote(how: LlmTurnEnd): string | undefined {
 }
 
 function leftOutNote(turns: number): string {
-  return `${NOTE} ${turns === 1 ? 'One earlier turn' : `${turns} earlier turns`} of this conversation left out for want of room. Messages of that time can be read with query_mailbox, filter "all".`
+  return `${NOTE} ${turns === 1 ? 'One earlier turn' : `${turns} earlier turns`} of this conversation omitted to save space. Read messages from that time with query_mailbox, filter "all".`
 }
 
-export const NOT_CARRIED_OUT = `${NOTE} Not carried out: the turn was interrupted before.`
+export const NOT_CARRIED_OUT = `${NOTE} Not executed: the turn was interrupted first.`
 
 export function invalidCall(why: string): string {
-  return `${NOTE} Nothing was done: ${why}. Look at the tools you have and their parameters, and try again.`
+  return `${NOTE} Nothing was done: ${why}. Check your tools and their parameters, then try again.`
 }

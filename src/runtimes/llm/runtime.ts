@@ -37,16 +37,16 @@ async function start(agent: AgentStart, port: SessionPort, options: LlmOptions):
   const settings = LlmSettings.parse(agent.settings ?? {})
   const earlier = LlmSavedState.safeParse(agent.savedState).data
   const isThere = earlier !== undefined && existsSync(fileOf(agent, earlier.file))
-  const kept = isThere ? earlier : newConversation()
-  const file = fileOf(agent, kept.file)
+  const savedState = isThere ? earlier : newConversation()
+  const file = fileOf(agent, savedState.file)
 
   const conversation = createConversation(
     historyBudget(settings, models.about(settings.model)?.contextWindow),
   )
   const journal = await openJournal(file, conversation.add, (line) =>
-    log.warn({ agent: agent.name, file, line }, 'a line of the conversation cannot be read'),
+    log.warn({ agent: agent.name, file, line }, 'cannot read a line of the conversation'),
   )
-  await port.saveState(kept)
+  await port.saveState(savedState)
   if (agent.signal?.aborted) {
     await journal.close()
     throw agent.signal.reason
@@ -58,10 +58,10 @@ async function start(agent: AgentStart, port: SessionPort, options: LlmOptions):
     models,
     tools: agent.command === undefined ? [] : options.commands(),
     conversation,
-    id: kept.conversation,
+    id: savedState.conversation,
     file,
     journal,
-    note: isThere ? 'its conversation is taken up again' : 'a new conversation began',
+    note: isThere ? 'resumed its conversation' : 'started a new conversation',
     isMemoryLost: earlier !== undefined && !isThere,
     clock,
     log,

@@ -22,10 +22,10 @@ export interface LlmSessionOrder extends TurnLoopOrder {
  * a new turn; `isInterrupted` lasts until the turn has ended; `isLeft` is final. `interruptMs` covers a
  * command that is being executed, which cannot be aborted.
  */
-export function startSession(order: LlmSessionOrder): Session {
-  const { port, conversation, journal, clock, limits } = order
+export function startSession(options: LlmSessionOrder): Session {
+  const { port, conversation, journal, clock, limits } = options
   const screen = createScreen()
-  const work = createTurnLoop(order, screen.add)
+  const work = createTurnLoop(options, screen.add)
   let state: SessionState = 'initializing'
   let beginning: Promise<void> | undefined
   let running: Promise<void> | undefined
@@ -61,7 +61,7 @@ export function startSession(order: LlmSessionOrder): Session {
       .catch(
         (error: unknown): TurnLoopResult => ({
           is: 'waiting',
-          why: `It cannot go on: ${reasonOf(error)}.`,
+          why: `It cannot continue: ${reasonOf(error)}.`,
           leastMs: 0,
         }),
       )
@@ -81,15 +81,15 @@ export function startSession(order: LlmSessionOrder): Session {
   function tryLater(why: string, leastMs: number) {
     const wait = Math.max(leastMs, Math.min(limits.failureMs * 2 ** failures, limits.failureMostMs))
     failures += 1
-    become('error', `${why} Tried again in ${Math.ceil(wait / 1000)} s.`)
-    cancelRetry = clock.after(wait, () => run('it is tried again'))
+    become('error', `${why} Retrying in ${Math.ceil(wait / 1000)} s.`)
+    cancelRetry = clock.after(wait, () => run('retrying'))
   }
 
   // After the caller has received the session.
   const cancelStart = clock.after(0, () => {
     work.sayAgain()
-    if (conversation.open === undefined) become('idle', order.note)
-    else run(`${order.note}, and its last turn is gone on with`)
+    if (conversation.open === undefined) become('idle', options.note)
+    else run(`${options.note} and continues its last turn`)
   })
 
   async function end(evidence: string) {
@@ -121,16 +121,16 @@ export function startSession(order: LlmSessionOrder): Session {
         return { state: journal.isMended ? 'queued' : 'uncertain', evidence }
       }
       if (!isLeft) run('the turn is in the conversation')
-      return { state: 'submitted', evidence: `it is in the conversation, ${order.file}` }
+      return { state: 'submitted', evidence: `it is in the conversation, ${options.file}` }
     },
     async locate(ids) {
       const found = new Set<string>()
-      await readRecords(order.file, (record) => {
+      await readRecords(options.file, (record) => {
         const had = record.type === 'user' ? record.ids : record.type === 'result' ? record.handedOut : []
         for (const id of had) if (ids.includes(id)) found.add(id)
       })
-      const elsewhere: MessageLocation = order.isMemoryLost
-        ? { at: 'unknown', evidence: 'the earlier conversation is gone' }
+      const elsewhere: MessageLocation = options.isMemoryLost
+        ? { at: 'unknown', evidence: 'the earlier conversation no longer exists' }
         : { at: 'absent', evidence: 'it is not in the conversation' }
       return ids.map((id) =>
         found.has(id) ? { at: 'submitted', evidence: 'it is in the conversation' } : elsewhere,
@@ -148,12 +148,12 @@ export function startSession(order: LlmSessionOrder): Session {
       if (running === undefined) run('it is interrupted')
       const over = running!.then(() => true)
       return (await within(clock, limits.interruptMs, over)) === true && conversation.open === undefined
-        ? { stopped: true, evidence: 'the turn was ended in the conversation' }
-        : { stopped: false, evidence: 'a command of the turn is still being carried out' }
+        ? { stopped: true, evidence: 'the conversation records the end of the turn' }
+        : { stopped: false, evidence: 'a command of the turn is still being executed' }
     },
     screen: async (lines) => screen.lines(lines).join('\n'),
     stop: () => end('was stopped'),
-    leave: () => end('ended with the service; its conversation will be taken up again'),
+    leave: () => end('ended with the service; its conversation will be resumed'),
   }
 }
 

@@ -3,21 +3,21 @@ import type { SettingsProblem } from '../../base/settings-problem.ts'
 import type { AgentSettings } from '../runtime.ts'
 
 export const LlmSettings = z.strictObject({
-  model: z.string().min(1).max(64).describe('Which of the models under "models" in orc.yaml.'),
+  model: z.string().min(1).max(64).describe('A model from "models" in orc.yaml.'),
   max_steps: z
     .int()
     .min(1)
     .max(1000)
     .default(20)
-    .describe('How often the model may be called in one turn: once, and once more after each use of tools.'),
-  temperature: z.number().min(0).max(2).optional().describe("Over the model's own setting."),
+    .describe('Maximum model calls per turn: one, plus one after each use of tools.'),
+  temperature: z.number().min(0).max(2).optional().describe("Overrides the model's own setting."),
   history_tokens: z
     .int()
     .min(500)
     .max(100_000_000)
     .optional()
     .describe(
-      "How much of the conversation is sent, in tokens, by estimate. Older turns are left out. Default: 60 % of the model's context_window, or 60000.",
+      "How much of the conversation to send, in estimated tokens. Older turns are omitted. Default: 60 % of the model's context_window, or 60000.",
     ),
 })
 export type LlmSettings = z.output<typeof LlmSettings>
@@ -28,7 +28,7 @@ export function checkSettings({ settings }: AgentSettings): SettingsProblem[] {
   return parsed.error.issues.map((issue) => ({
     path: issue.path as (string | number)[],
     message: issue.message,
-    hint: 'An agent of the runtime llm takes { model, max_steps, temperature, history_tokens }; model is required.',
+    hint: 'The runtime llm accepts: model (required), max_steps, temperature, history_tokens.',
   }))
 }
 

@@ -47,8 +47,8 @@ interface TurnLoop {
   notice(text: string): void
 }
 
-export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => void): TurnLoop {
-  const { agent, port, settings, models, conversation, journal, clock, log } = order
+export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) => void): TurnLoop {
+  const { agent, port, settings, models, conversation, journal, clock, log } = options
   const notices: string[] = []
   /** Messages already reported as read. */
   const read = new Set<string>()
@@ -64,14 +64,14 @@ export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => 
     const next = nextStep(open, settings.max_steps)
     if (next.do === 'end') return await end(next.how)
     if (next.do === 'ask') return stops.isInterrupted ? await end('interrupted') : await ask(stops.signal)
-    const key = `${order.id}:${next.answer.n}:${next.index}`
+    const key = `${options.id}:${next.answer.n}:${next.index}`
     const done = stops.isInterrupted
       ? { text: NOT_CARRIED_OUT, isError: true, handedOut: [] }
       : await carryOut(agent, next.answer.calls[next.index]!, key)
     const handedOut = [...done.handedOut]
     await write({ ...done, type: 'result', n: conversation.next, index: next.index, handedOut })
     if (handedOut.length > 0)
-      port.onEvidence(handedOut, 'submitted', 'it is in the conversation, as the answer to a tool call')
+      port.onEvidence(handedOut, 'submitted', 'it is in the conversation as the result of a tool call')
     return undefined
   }
 
@@ -88,7 +88,7 @@ export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => 
       model: settings.model,
       system: agent.prompt,
       messages: conversation.messages(by),
-      tools: order.tools,
+      tools: options.tools,
       ...(settings.temperature === undefined ? {} : { temperature: settings.temperature }),
       signal,
       spent: tellSpending,
@@ -125,10 +125,10 @@ export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => 
       conversation.add(said)
     }
     port
-      .onText({ text, channel: 'api', key: `${order.id}:${n}` })
+      .onText({ text, channel: 'api', key: `${options.id}:${n}` })
       .then(written)
       .catch((error: unknown) =>
-        log.warn({ agent: agent.name, err: error }, 'what the agent said could not be taken'),
+        log.warn({ agent: agent.name, err: error }, "the agent's text could not be processed"),
       )
   }
 
@@ -201,7 +201,7 @@ interface CarriedOut {
  * (S1.15).
  */
 async function carryOut(agent: AgentStart, call: ToolCall, key: string): Promise<CarriedOut> {
-  const invalid = call.invalid ?? (agent.command === undefined ? 'there are no tools here' : undefined)
+  const invalid = call.invalid ?? (agent.command === undefined ? 'no tools are available' : undefined)
   if (invalid !== undefined) return { text: invalidCall(invalid), isError: true, handedOut: [] }
   const { receipt, handedOut } = await agent.command!({ type: call.name, fields: { ...call.input } }, key)
   return {

@@ -15,8 +15,8 @@ export function createScriptedRuntime(options: ScriptedOptions): Runtime {
   return {
     name: 'scripted',
     check: ({ settings }) => checkScript(settings),
-    async start({ settings, signal: gone }, port) {
-      gone?.throwIfAborted()
+    async start({ settings, signal }, port) {
+      signal?.throwIfAborted()
       return startScript(ScriptSettings.parse(settings), port, options)
     },
   }
@@ -41,7 +41,7 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
     turn += 1
     const number = turn
     if (line === undefined) {
-      become('idle', `turn ${number} had no rule`)
+      become('idle', `no rule matched turn ${number}`)
       return
     }
     become('busy', `turn ${number} began`)
@@ -68,7 +68,7 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
     async deliver({ text }) {
       if (state !== 'idle') return { state: 'queued', evidence: `the script is ${state}` }
       play(script.toTurn(text))
-      return { state: 'read', evidence: `the script took it as its turn ${turn}` }
+      return { state: 'read', evidence: `the script accepted it as turn ${turn}` }
     },
     async notice(text) {
       const line = script.toNotice(text)

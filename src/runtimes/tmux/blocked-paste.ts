@@ -14,7 +14,7 @@ export const RECHECK_MS = 500
  * Runs after a paste timed out and reports when it could be written, so that the engine need not retry and
  * record each attempt. Ends with the next paste, which checks for itself, and with the session.
  */
-export async function watchBlockedPaste(target: PasteTarget, manner: PasteOptions): Promise<void> {
+export async function watchBlockedPaste(target: PasteTarget, options: PasteOptions): Promise<void> {
   const watching = new AbortController()
   const { signal } = watching
   target.blockedWatch = watching
@@ -22,7 +22,7 @@ export async function watchBlockedPaste(target: PasteTarget, manner: PasteOption
   while (againMs !== undefined) {
     await target.waitForChange(againMs, signal)
     if (signal.aborted) return
-    againMs = await recheck(target, manner).catch((error: unknown) => {
+    againMs = await recheck(target, options).catch((error: unknown) => {
       if (error instanceof ControlLost) return RECHECK_MS
       if (!(error instanceof TmuxRefused))
         target.log.warn({ pane: target.pane, err: error }, 'taking a snapshot failed')
@@ -34,11 +34,11 @@ export async function watchBlockedPaste(target: PasteTarget, manner: PasteOption
 }
 
 /** Returns the delay to the next check; undefined if nothing blocks, or nothing will change. */
-async function recheck(target: PasteTarget, manner: PasteOptions): Promise<number | undefined> {
+async function recheck(target: PasteTarget, options: PasteOptions): Promise<number | undefined> {
   // The engine learns by itself when the agent is idle again; other causes matter only then.
-  if (manner.state() !== 'idle') return RECHECK_MS
-  const snapshot = await takeSnapshot(target, manner)
-  if (isEarlierTextSettling(target, snapshot.facts.state, manner.lagMs ?? RECHECK_MS)) return RECHECK_MS
+  if (options.state() !== 'idle') return RECHECK_MS
+  const snapshot = await takeSnapshot(target, options)
+  if (isEarlierTextSettling(target, snapshot.facts.state, options.lagMs ?? RECHECK_MS)) return RECHECK_MS
   if (await submitIfPending(target, snapshot)) return RECHECK_MS
   const decision = guardPaste(snapshot.facts)
   if (decision.write || decision.isFinal) return undefined

@@ -60,8 +60,8 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
   return async ({ agent, program, identity, resume, keep }: LaunchRequest): Promise<TmuxSavedState> => {
     const { name, prompt, settings, cwd, folder, nonce } = agent
     const credentials = await agent.credentials({ isResumed: program.resumes && resume !== undefined })
-    const order = { name, prompt, settings, cwd, folder, nonce, ...credentials, resume }
-    const launched = await program.launch(order)
+    const options = { name, prompt, settings, cwd, folder, nonce, ...credentials, resume }
+    const launched = await program.launch(options)
     const mark = randomBytes(12).toString('hex')
     const env = environmentOf({
       ...{ from: environment, term: TERM, extra: launched.env },
@@ -75,15 +75,15 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     try {
       const { pane, pid } = await run(path, agent, launched, mark)
       const process = { pid, startedAt: (await processStartedAt(pid)) ?? 'gone' }
-      const kept: TmuxSavedState = {
+      const savedState: TmuxSavedState = {
         ...before,
         program: launched.savedState,
         pane,
         server: identity,
         process,
       }
-      await keep(kept)
-      return kept
+      await keep(savedState)
+      return savedState
     } catch (error) {
       // The script deletes itself when run; if it never ran, delete it here.
       await rm(path, { force: true })

@@ -16,14 +16,17 @@ export const MARK_OPTION = '@orc_mark'
 export async function findRunningPane(
   server: TmuxServer,
   identity: ServerIdentity,
-  kept: TmuxSavedState | TmuxSavedLaunch | undefined,
+  savedState: TmuxSavedState | TmuxSavedLaunch | undefined,
 ): Promise<TmuxSavedState | undefined> {
-  if (kept === undefined || !('pane' in kept) || !isSameServer(kept.server, identity)) return undefined
+  if (savedState === undefined || !('pane' in savedState) || !isSameServer(savedState.server, identity))
+    return undefined
   const [panes] = await server.run([
     ...['list-panes', '-s', '-t', IN_SESSION, '-F', '#{pane_id} #{pane_dead} #{pane_pid}'],
   ])
-  const isListed = panes!.lines.includes(`${kept.pane} 0 ${kept.process.pid}`)
-  return isListed && (await processStartedAt(kept.process.pid)) === kept.process.startedAt ? kept : undefined
+  const isListed = panes!.lines.includes(`${savedState.pane} 0 ${savedState.process.pid}`)
+  return isListed && (await processStartedAt(savedState.process.pid)) === savedState.process.startedAt
+    ? savedState
+    : undefined
 }
 
 interface CleanupRequest {

@@ -21,13 +21,13 @@ const ACTIVITY_RESOLUTION_MS = 1000
 
 export async function takeSnapshot(
   target: Pick<PasteTarget, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
-  manner: Pick<PasteOptions, 'state' | 'inputBox' | 'isPlain' | 'isBracketed'>,
+  options: Pick<PasteOptions, 'state' | 'inputBox' | 'isPlain' | 'isBracketed'>,
 ): Promise<PaneSnapshot> {
   const { server, clock, pane } = target
   const [status, clients, joined, rows] = await server.run(
     ['display-message', '-p', '-t', pane, PANE],
     ['list-clients', '-F', CLIENT],
-    ...captureScreen(pane, manner.isPlain),
+    ...captureScreen(pane, options.isPlain),
   )
   const [dead, mode, synchronized, inputOff, x, y, window, attached] = status!.lines[0]!.split(' ')
   const persons = clients!.lines.map((line) => line.split(' ')).filter(([isControl]) => isControl !== '1')
@@ -41,13 +41,13 @@ export async function takeSnapshot(
     persons: persons.length,
     attached: attached!,
     facts: {
-      state: manner.state(),
-      inputBox: manner.inputBox(screen),
+      state: options.state(),
+      inputBox: options.inputBox(screen),
       isDead: dead === '1',
       isInMode: mode !== '0',
       isSynchronized: synchronized === '1',
       isInputOff: inputOff === '1',
-      isBracketed: manner.isBracketed?.() ?? true,
+      isBracketed: options.isBracketed?.() ?? true,
       // Read last: keys typed from now on come after what this snapshot allows to be written.
       takenBy: target.takenBy,
       personQuietMs: quiet.length === 0 ? undefined : Math.max(0, Math.min(...quiet)),

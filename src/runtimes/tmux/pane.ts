@@ -91,16 +91,16 @@ export function createPane(options: PaneOptions): TmuxPane {
       waitsFor = reason
       onWaits?.(reason)
     },
-    waitForChange: (ms, gone) =>
+    waitForChange: (ms, signal) =>
       new Promise((resolve) => {
         const wake = () => {
           cancel()
           waiting = waiting.filter((one) => one !== wake)
-          gone?.removeEventListener('abort', wake)
+          signal?.removeEventListener('abort', wake)
           resolve()
         }
         const cancel = clock.after(ms, wake)
-        gone?.addEventListener('abort', wake)
+        signal?.addEventListener('abort', wake)
         waiting.push(wake)
       }),
     createBuffer: (text) => createPasteBuffer(folder, `orc-${process.pid}-${id.slice(1)}-${++buffer}`, text),
@@ -142,9 +142,9 @@ export function createPane(options: PaneOptions): TmuxPane {
       const [x, y] = cursor!.lines[0]!.split(' ').map(Number) as [number, number]
       return readScreen(joined!, rows!, { x, y })
     },
-    paste: (turn, manner) => paste(target, turn, manner),
+    paste: (turn, pasteOptions) => paste(target, turn, pasteOptions),
     hasReadInput: target.hasReadInput,
-    submitPending: (manner) => submitPending(target, manner),
+    submitPending: (options) => submitPending(target, options),
     markAccepted: (ids) => noteAccepted(target, ids),
     async press(keys) {
       await server.run([

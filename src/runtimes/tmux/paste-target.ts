@@ -9,7 +9,7 @@ export interface PasteTarget {
   readonly log: Pick<Log, 'warn'>
   readonly pane: string
   /** Resolves on a change that may matter, or after `ms`. */
-  waitForChange(ms: number, gone?: AbortSignal): Promise<void>
+  waitForChange(ms: number, signal?: AbortSignal): Promise<void>
   /** Creates a buffer file that the tmux server can read. */
   createBuffer(text: string): PasteBuffer
   /** When its input box was last seen empty; undefined before the first time. */

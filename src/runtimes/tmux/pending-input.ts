@@ -87,10 +87,10 @@ export async function readPendingInput(
 /** Presses Enter for our pending text. Other text is not ours to submit. */
 export async function submitPending(
   target: PasteTarget,
-  manner: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>,
+  options: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>,
 ): Promise<boolean> {
-  if (isEarlierTextSettling(target, manner.state(), manner.lagMs ?? 0)) return true
-  return target.pending !== undefined && submitIfPending(target, await takeSnapshot(target, manner))
+  if (isEarlierTextSettling(target, options.state(), options.lagMs ?? 0)) return true
+  return target.pending !== undefined && submitIfPending(target, await takeSnapshot(target, options))
 }
 
 /** These messages are in the conversation, so text in the box from now on is not ours. */

@@ -39,7 +39,7 @@ interface FollowRequest {
   agent: AgentStart
   program: AgentProgram
   port: SessionPort
-  kept: TmuxSavedState
+  savedState: TmuxSavedState
   isFound: boolean
 }
 
@@ -69,36 +69,39 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   }
 
   async function discard(value: unknown) {
-    const kept = readTmuxSavedState(value)
-    if (kept === undefined) return
-    await endProcesses({ mark: kept.mark, leader: 'process' in kept ? kept.process : undefined })
-    if (!('pane' in kept) || !isSameServer(kept.server, await server.connect())) return
-    await server.run(['kill-pane', '-t', kept.pane]).catch(() => {})
+    const savedState = readTmuxSavedState(value)
+    if (savedState === undefined) return
+    await endProcesses({
+      mark: savedState.mark,
+      leader: 'process' in savedState ? savedState.process : undefined,
+    })
+    if (!('pane' in savedState) || !isSameServer(savedState.server, await server.connect())) return
+    await server.run(['kill-pane', '-t', savedState.pane]).catch(() => {})
   }
 
   async function findOrLaunch(agent: AgentStart, program: AgentProgram, port: SessionPort): Promise<Session> {
-    const { name, folder, signal: gone } = agent
+    const { name, folder, signal } = agent
     const identity = await server.connect()
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const earlier = readTmuxSavedState(agent.savedState)
     const isSameProgram = earlier?.programName === program.name
     const found = isSameProgram ? await findRunningPane(server, identity, earlier) : undefined
-    gone?.throwIfAborted()
+    signal?.throwIfAborted()
     await cleanUpAgent(server, { name, folder, earlier, found })
     if (found !== undefined) {
       try {
-        return await follow({ agent, program, port, kept: found, isFound: true })
+        return await follow({ agent, program, port, savedState: found, isFound: true })
       } catch (error) {
         // tmux does not respond; the agent itself is unaffected.
-        if (error instanceof ControlLost || gone?.aborted) throw error
+        if (error instanceof ControlLost || signal?.aborted) throw error
         const reason = toReadableError(error, program).message
         log.warn({ agent: name, reason }, 'reattaching failed; starting the agent again')
         await cleanUpAgent(server, { name, folder, earlier, found: undefined })
       }
     }
     const resume = isSameProgram ? earlier.program : undefined
-    const kept = await launch({ agent, program, identity, resume, keep: port.saveState })
-    return follow({ agent, program, port, kept, isFound: false })
+    const saved = await launch({ agent, program, identity, resume, keep: port.saveState })
+    return follow({ agent, program, port, savedState: saved, isFound: false })
   }
 
   async function find(agent: AgentStart, port: SessionPort): Promise<Session | undefined> {
@@ -108,36 +111,45 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     const found = await findRunningPane(server, await server.connect(), earlier)
     return found === undefined
       ? undefined
-      : await follow({ agent, program, port, kept: found, isFound: true })
+      : await follow({ agent, program, port, savedState: found, isFound: true })
   }
 
-  async function follow({ agent, program, port, kept, isFound }: FollowRequest): Promise<Session> {
-    const { name, settings, cwd, folder, nonce, signal: gone } = agent
-    const left = isFound ? await readPendingInput(server, clock, kept.pane) : undefined
+  async function follow({ agent, program, port, savedState, isFound }: FollowRequest): Promise<Session> {
+    const { name, settings, cwd, folder, nonce, signal } = agent
+    const left = isFound ? await readPendingInput(server, clock, savedState.pane) : undefined
     const pane = createPane({
-      ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, pendingInput: left },
+      ...{
+        server,
+        clock,
+        log,
+        id: savedState.pane,
+        pid: savedState.process.pid,
+        folder,
+        isFound,
+        pendingInput: left,
+      },
       onBlocked: port.onObstacle,
     })
-    const order = {
+    const request = {
       name,
       settings,
       cwd,
       folder,
       nonce,
-      savedState: kept.program,
+      savedState: savedState.program,
       isReattached: isFound,
-      signal: gone,
+      signal,
     }
-    const processes = { mark: kept.mark, leader: kept.process }
+    const processes = { mark: savedState.mark, leader: savedState.process }
     try {
       return await startSession({
-        ...{ server, clock, log, name, pane, processes, port, gone },
-        view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(kept.pane)],
-        follow: (changed) => program.follow(order, pane, portOf(port, kept, pane, changed)),
+        ...{ server, clock, log, name, pane, processes, port, signal },
+        view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(savedState.pane)],
+        follow: (changed) => program.follow(request, pane, portOf(port, savedState, pane, changed)),
       })
     } catch (error) {
       // The caller decides whether to end an agent that was already running.
-      if (!isFound || gone?.aborted) await endAgent(pane, processes)
+      if (!isFound || signal?.aborted) await endAgent(pane, processes)
       throw error
     }
   }
@@ -179,7 +191,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
 /** The program's port; it knows only its own saved state. */
 function portOf(
   port: SessionPort,
-  kept: TmuxSavedState,
+  savedState: TmuxSavedState,
   pane: Pane,
   changed: SessionPort['onStateChange'],
 ): SessionPort {
@@ -190,7 +202,7 @@ function portOf(
       if (state === 'submitted' || state === 'read') pane.markAccepted(ids)
       port.onEvidence(ids, state, evidence)
     },
-    saveState: (value) => port.saveState({ ...kept, program: value }),
+    saveState: (value) => port.saveState({ ...savedState, program: value }),
   }
 }
 

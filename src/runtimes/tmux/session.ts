@@ -27,7 +27,7 @@ interface TmuxSessionOptions {
   port: SessionPort
   /** Starts following the pane. */
   follow(changed: SessionPort['onStateChange']): Promise<ProgramSession>
-  gone?: AbortSignal | undefined
+  signal?: AbortSignal | undefined
 }
 
 /** A program that waits for a sign of life from an ended process will not get it. */
@@ -77,7 +77,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
   const following = options.follow(changed)
   following.catch(() => {})
   try {
-    program = await unlessGone(followedOrEnded(clock, following, ended), options.gone)
+    program = await unlessGone(followedOrEnded(clock, following, ended), options.signal)
   } catch (error) {
     stopListening()
     // No caller is left to own it if it starts after all.
@@ -94,9 +94,9 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
 
   session = {
     state: end === undefined ? followed.state : 'exited',
-    deliver: (turn, gone) =>
+    deliver: (turn, signal) =>
       end === undefined
-        ? followed.deliver(turn, gone)
+        ? followed.deliver(turn, signal)
         : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
     locate: (ids) => followed.locate(ids),
     hasPendingInput: () => pane.pendingText?.() !== undefined,

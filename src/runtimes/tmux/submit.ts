@@ -26,16 +26,16 @@ const COPY_MODE_RETRY_MS = 500
  */
 async function submitPaste(
   target: PasteTarget,
-  manner: PasteOptions,
+  options: PasteOptions,
   sent: PastedText,
 ): Promise<DeliveryResult | undefined> {
   const { clock } = target
-  await sleep(clock, manner.enterAfterMs)
-  const deadline = clock.now() + manner.evidenceMs
+  await sleep(clock, options.enterAfterMs)
+  const deadline = clock.now() + options.evidenceMs
   let left: PastedText | undefined = sent
   try {
     while (true) {
-      const state = manner.state()
+      const state = options.state()
       // Enter would now answer a dialog.
       if (state !== 'idle') return enterNotPressed(`it turned ${state}`)
       const found = await pressEnter(target)
@@ -67,19 +67,19 @@ function enterNotPressed(why: string): DeliveryResult {
  */
 async function awaitEvidence(
   target: PasteTarget,
-  manner: PasteOptions,
+  options: PasteOptions,
   sent: PastedText,
 ): Promise<DeliveryResult> {
   const { clock } = target
-  const arrival = await within(clock, manner.evidenceMs, manner.evidence)
-  if (arrival !== undefined) return arrival
+  const result = await within(clock, options.evidenceMs, options.evidence)
+  if (result !== undefined) return result
   let seen: string
   try {
-    const snapshot = await takeSnapshot(target, manner)
+    const snapshot = await takeSnapshot(target, options)
     seen = describeSnapshot(snapshot)
     if (isOurPendingText(target, snapshot, sent) && (await pressEnter(target)) === 'pressed') {
       seen = 'the text was still in the input box, and Enter was pressed once more'
-      const second = await within(clock, manner.evidenceMs, manner.evidence)
+      const second = await within(clock, options.evidenceMs, options.evidence)
       if (second !== undefined) return { ...second, evidence: `${second.evidence}, after a second Enter` }
     }
   } catch (error) {
@@ -88,7 +88,7 @@ async function awaitEvidence(
   }
   return {
     state: 'uncertain',
-    evidence: `written, but no evidence within ${manner.evidenceMs} ms: ${seen}`,
+    evidence: `written, but no evidence within ${options.evidenceMs} ms: ${seen}`,
   }
 }
 
@@ -104,20 +104,20 @@ function describeSnapshot({ facts }: PaneSnapshot): string {
 }
 
 /** Delivers a turn: waits for the guard, pastes, submits and collects evidence. */
-export async function paste(target: PasteTarget, turn: Turn, manner: PasteOptions): Promise<DeliveryResult> {
+export async function paste(target: PasteTarget, turn: Turn, options: PasteOptions): Promise<DeliveryResult> {
   const buffer = target.createBuffer(withoutControls(turn.text))
   target.blockedWatch?.abort()
   try {
-    const written = await writeWhenAllowed(target, buffer, manner)
+    const written = await writeWhenAllowed(target, buffer, options)
     if (typeof written === 'object') return written
     const sent = { ...buffer.outline, writtenAt: target.clock.now() }
-    const problem = written === 'pasted' ? await submitPaste(target, manner, sent) : undefined
+    const problem = written === 'pasted' ? await submitPaste(target, options, sent) : undefined
     if (problem !== undefined) return problem
-    const arrival = await awaitEvidence(target, manner, sent)
+    const result = await awaitEvidence(target, options, sent)
     // The text may still be there, with the input switched off if the connection to tmux broke.
-    if (arrival.state === 'uncertain') await leavePending(target, sent)
+    if (result.state === 'uncertain') await leavePending(target, sent)
     else if (written !== 'entered') void clearPending(target)
-    return arrival
+    return result
   } finally {
     buffer.remove()
   }

@@ -34,24 +34,24 @@ interface PasteRefusal {
 export async function writeWhenAllowed(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteOptions,
+  options: PasteOptions,
 ): Promise<WriteResult | DeliveryResult> {
-  const deadline = target.clock.now() + manner.patienceMs
+  const deadline = target.clock.now() + options.patienceMs
   let isInTheWay = false
   try {
     while (true) {
-      if (manner.signal?.aborted) return cancelledResult(manner.signal)
-      const attempt = await attemptWrite(target, buffer, manner)
+      if (options.signal?.aborted) return cancelledResult(options.signal)
+      const attempt = await attemptWrite(target, buffer, options)
       if (typeof attempt === 'string') return attempt
       const left = deadline - target.clock.now()
       isInTheWay = left <= 0 && !attempt.isFinal
       if (attempt.isFinal || isInTheWay)
         return { state: 'queued', evidence: `not written: ${attempt.reason}` }
       target.setBlocked(attempt.reason)
-      await target.waitForChange(Math.min(RECHECK_MS, attempt.againMs ?? RECHECK_MS, left), manner.signal)
+      await target.waitForChange(Math.min(RECHECK_MS, attempt.againMs ?? RECHECK_MS, left), options.signal)
     }
   } finally {
-    if (isInTheWay) void watchBlockedPaste(target, manner)
+    if (isInTheWay) void watchBlockedPaste(target, options)
     else target.setBlocked(undefined)
   }
 }
@@ -59,24 +59,24 @@ export async function writeWhenAllowed(
 async function attemptWrite(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteOptions,
+  options: PasteOptions,
 ): Promise<WriteResult | PasteRefusal> {
   try {
-    const snapshotting = takeSnapshot(target, manner)
+    const snapshotting = takeSnapshot(target, options)
     snapshotting.catch(() => {})
     // While tmux takes the snapshot.
     buffer.writeFile()
     const snapshot = await snapshotting
-    const refusal = refusalOf(snapshot, manner)
-    const isTaking = isEarlierTextSettling(target, snapshot.facts.state, manner.lagMs ?? SCREEN_LAG_MS)
+    const refusal = refusalOf(snapshot, options)
+    const isTaking = isEarlierTextSettling(target, snapshot.facts.state, options.lagMs ?? SCREEN_LAG_MS)
     if (isTaking || (await submitIfPending(target, snapshot)))
       return { reason: 'it is still accepting the previous text' }
     if (refusal !== undefined) return refusal
     const isDraftPossible = snapshot.persons > 0 || (target.boxEmptyAt ?? -1) <= target.server.clientChangedAt
     const isFirst = target.boxEmptyAt === undefined
     target.boxEmptyAt = target.clock.now()
-    if (!isDraftPossible && !isFirst) return await writeIfUnchanged(target, buffer, manner, snapshot, 'open')
-    return await writeWithInputHeld(target, buffer, manner)
+    if (!isDraftPossible && !isFirst) return await writeIfUnchanged(target, buffer, options, snapshot, 'open')
+    return await writeWithInputHeld(target, buffer, options)
   } catch (error) {
     if (error instanceof ControlLost) return { reason: error.message }
     if (error instanceof TmuxRefused) return { reason: error.message, isFinal: true }
@@ -91,16 +91,16 @@ async function attemptWrite(
 async function writeWithInputHeld(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteOptions,
+  options: PasteOptions,
 ): Promise<WriteResult | PasteRefusal> {
   const { server, clock, pane } = target
   let attempt: WriteResult | PasteRefusal | undefined
   try {
     await server.run(['select-pane', '-d', '-t', pane])
     await sleep(clock, SETTLE_MS)
-    const snapshot = await takeSnapshot(target, manner)
-    const refusal = refusalOf({ ...snapshot, facts: { ...snapshot.facts, isInputOff: false } }, manner)
-    attempt = refusal ?? (await writeIfUnchanged(target, buffer, manner, snapshot, 'held'))
+    const snapshot = await takeSnapshot(target, options)
+    const refusal = refusalOf({ ...snapshot, facts: { ...snapshot.facts, isInputOff: false } }, options)
+    attempt = refusal ?? (await writeIfUnchanged(target, buffer, options, snapshot, 'held'))
     return attempt
   } finally {
     // Whatever happened, switch the keyboard back on.
@@ -108,8 +108,8 @@ async function writeWithInputHeld(
   }
 }
 
-function refusalOf({ facts }: PaneSnapshot, { signal: gone }: PasteOptions): PasteRefusal | undefined {
-  if (gone?.aborted) return { reason: cancelledResult(gone).evidence, againMs: 0 }
+function refusalOf({ facts }: PaneSnapshot, { signal }: PasteOptions): PasteRefusal | undefined {
+  if (signal?.aborted) return { reason: cancelledResult(signal).evidence, againMs: 0 }
   const decision = guardPaste(facts)
   return decision.write ? undefined : decision
 }
@@ -136,7 +136,7 @@ async function wasWritten(
 async function writeIfUnchanged(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteOptions,
+  options: PasteOptions,
   snapshot: PaneSnapshot,
   input: 'open' | 'held',
 ): Promise<WriteResult | PasteRefusal> {
@@ -144,7 +144,7 @@ async function writeIfUnchanged(
   const inputOn: TmuxCommand = ['select-pane', '-e', '-t', pane]
   const inputOff: TmuxCommand = ['select-pane', '-d', '-t', pane]
   const pasteIt: TmuxCommand = ['paste-buffer', '-p', '-d', '-b', buffer.name, '-t', pane]
-  const isEnterDue = manner.enterAfterMs === 0
+  const isEnterDue = options.enterAfterMs === 0
   const unsent = markPending(pane, buffer.outline)
   const pressed: TmuxCommand[] = isEnterDue ? [['send-keys', '-t', pane, 'Enter']] : [inputOff, ...unsent]
   const before: TmuxCommand[] = input === 'held' ? [inputOn] : []

@@ -72,7 +72,7 @@ describe('launching Claude Code', () => {
     const resume = { ...(kept as ClaudeSavedState), transcript: join(root, 'gone.jsonl'), position }
     await expect(program.launch(order({ resume }))).rejects.toMatchObject({
       code: 'NOT_FOUND',
-      hint: expect.stringContaining('gone.jsonl is gone'),
+      hint: expect.stringContaining('gone.jsonl no longer exists'),
     })
   })
 

@@ -572,7 +572,7 @@ describe('following Claude Code', () => {
     rig.prompt(message('msg_2'))
     const places = await rig.session.locate(['msg_9', 'msg_2', 'msg_3', 'msg_1'])
     expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent', 'submitted'])
-    expect(places[2]!.evidence).toContain('taken back')
+    expect(places[2]!.evidence).toContain('withdrawn')
     expect(await rig.session.locate([])).toEqual([])
   })
 

@@ -41,7 +41,7 @@ describe('a session of codex', () => {
     const port = createRecordingPort()
     const warnings: unknown[] = []
     opened = openSession({
-      kept: { socket: server.path, launchedAt: LAUNCHED, threads: [], ...kept },
+      savedState: { socket: server.path, launchedAt: LAUNCHED, threads: [], ...kept },
       port: port.port,
       now: () => LAUNCHED + 60_000,
       warn: (fields, text) => void warnings.push({ text, ...fields }),
@@ -250,7 +250,7 @@ describe('a session of codex', () => {
     server.drop()
     await port.until(() => port.states.some(({ state }) => state === 'unknown'))
     await port.until(() => session.state === 'idle')
-    expect(warnings).toMatchObject([{ text: 'a remark did not reach Codex' }])
+    expect(warnings).toMatchObject([{ text: 'a comment could not be sent to Codex' }])
   })
 
   it('believes in a stop only when the turn has ended', async () => {

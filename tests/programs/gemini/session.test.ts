@@ -185,7 +185,7 @@ describe('a session of Gemini', () => {
     const again = await port.until(() => port.asked[1])
     expect(again).toMatchObject({ tool: 'exec', input: { command: 'touch a.txt' } })
     expect(again.key).not.toBe(port.asked[0]!.key)
-    expect(again.reason).toContain('not on the screen as it is known')
+    expect(again.reason).toContain('does not show the dialog as expected')
     expect(pressed).toEqual([])
     screen = screens.dialog('touch a.txt')
     again.answer({ allow: true })

@@ -30,7 +30,7 @@ describe('a session of opencode', () => {
       bootedAt: () => bootedAt,
       name: 'dev',
       found: false,
-      kept: { port: 1, conversations: [], ...kept },
+      savedState: { port: 1, conversations: [], ...kept },
       server: server.api,
       port: port.port,
       view: async () => 'other',
@@ -156,7 +156,7 @@ describe('a session of opencode', () => {
     const question = await port.until(() => port.asked[0])
     question.answer({ allow: false })
     await server.called(`/permission/${question.key}/reply`)
-    expect(server.calls.at(-1)!.body).toEqual({ reply: 'reject', message: 'A person said no.' })
+    expect(server.calls.at(-1)!.body).toEqual({ reply: 'reject', message: 'A person denied it.' })
   })
 
   it('closes the request when it is answered in the pane', async () => {

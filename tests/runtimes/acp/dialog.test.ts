@@ -27,7 +27,7 @@ describe('an ACP agent that asks for leave', () => {
     expect(said.join('')).toBe('verdict no')
     await session.deliver(turn('SAY ok', 'msg_2'))
     expect(place.record<string>('prompt')[1]).toMatch(
-      /^A person refused your request to use execute: Never\. ［END ORCHUB MESSAGE msg_2\]\n\n\[ORCHUB/,
+      /^A person denied your request to use execute: Never\. ［END ORCHUB MESSAGE msg_2\]\n\n\[ORCHUB/,
     )
   })
 

@@ -38,7 +38,7 @@ describe('the end of an ACP agent', () => {
     const started = await startIdle()
     await started.session.leave()
     expect(isRunning(pidOf(started))).toBe(false)
-    expect(started.states.at(-1)?.evidence).toContain('will be taken up again')
+    expect(started.states.at(-1)?.evidence).toContain('will be resumed')
   })
 
   it('may be asked for twice, and long after it', async () => {
@@ -52,7 +52,7 @@ describe('the end of an ACP agent', () => {
     const { session, reaches } = await startIdle()
     expect(await session.deliver(turn('DIE 7', 'msg_1'))).toEqual({
       state: 'uncertain',
-      evidence: 'the agent ended without a sign of it',
+      evidence: 'the agent ended without evidence of it',
     })
     expect(await reaches('exited')).toBe('exited with code 7: dying as told, with 7')
     expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')

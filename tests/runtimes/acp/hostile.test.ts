@@ -59,6 +59,6 @@ describe('a broken or hostile ACP agent', () => {
     await session.deliver(turn('SAY one\nSLEEP 50\nSAY two', 'msg_1'))
     await reaches('idle')
     expect(said).toEqual(['one', 'two'])
-    expect(warnings).toEqual(['what the agent said could not be taken'])
+    expect(warnings).toEqual(["the agent's text could not be processed"])
   })
 })

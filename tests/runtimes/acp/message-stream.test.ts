@@ -65,7 +65,7 @@ describe('the stream between an ACP agent and us', () => {
     const readAll = async () => {
       for (;;) await reader.read()
     }
-    await expect(readAll()).rejects.toThrow('without taking the answers')
+    await expect(readAll()).rejects.toThrow('without reading the responses')
   })
 
   it('does without what is no message', async () => {

@@ -16,7 +16,7 @@ describe('an ACP conversation after a restart', () => {
   it('is taken up again by its id, and said so (C25)', async () => {
     const before = await earlier()
     const again = await start(before)
-    expect(await again.reaches('idle')).toBe('fake 1.0: conversation conversation-1 was taken up again')
+    expect(await again.reaches('idle')).toBe('fake 1.0: resumed conversation conversation-1')
     expect(again.place.record('load')).toMatchObject([{ sessionId: 'conversation-1' }])
     expect(again.place.record('new')).toHaveLength(1)
     expect(again.recorder.kept).toMatchObject({ conversation: { sessionId: 'conversation-1' } })
@@ -59,30 +59,30 @@ describe('an ACP conversation after a restart', () => {
   it('gets its role again (ask 15)', async () => {
     const { session, place } = await startIdle(await earlier())
     await session.deliver(turn('SAY new', 'msg_2'))
-    expect(place.record<string>('prompt').at(-1)).toMatch(/^\[ORCHUB MESSAGE role\]\n.*\n.*taken up again/)
+    expect(place.record<string>('prompt').at(-1)).toMatch(/^\[ORCHUB MESSAGE role\]\n.*\n.*was resumed/)
   })
 
   it('begins anew, said so, when the agent does not know it or cannot resume', async () => {
     const { place, kept } = await earlier()
     const wrong = await start({ place, kept: { ...kept, conversation: { sessionId: 'gone', begunAt: 0 } } })
     expect(await wrong.reaches('idle')).toMatch(
-      /^fake 1\.0: conversation gone could not be taken up again \(.*\): conversation-2 began$/,
+      /^fake 1\.0: conversation gone could not be resumed \(.*\); started conversation-2$/,
     )
     expect((await wrong.session.locate(['msg_1']))[0]?.at).toBe('unknown')
     const unable = await start({ place, kept, flags: ['--no-load'] })
-    expect(await unable.reaches('idle')).toContain('could not be taken up again (the agent cannot do that)')
+    expect(await unable.reaches('idle')).toContain('could not be resumed (the agent does not support it)')
   })
 
   it('is not handed to another program', async () => {
     const { place, kept } = await earlier()
     const { reaches } = await start({ place, kept: { ...kept, program: 'gemini' } })
-    expect(await reaches('idle')).toContain('began')
+    expect(await reaches('idle')).toContain('started ')
     expect(place.record('load')).toEqual([])
   })
 
   it('survives what was kept by nobody', async () => {
     const { reaches } = await start({ kept: { strange: true } })
-    expect(await reaches('idle')).toContain('conversation-1 began')
+    expect(await reaches('idle')).toContain('started conversation conversation-1')
   })
 
   it('is not taken up in the minute it began by a program that would overwrite it', async () => {

@@ -79,7 +79,7 @@ describe('starting an ACP agent', () => {
   it('is initializing until the session is open, then idle, and says by what it knows', async () => {
     const started = await start()
     expect(started.session.state).toBe('initializing')
-    expect(await started.reaches('idle')).toBe('fake 1.0: conversation conversation-1 began')
+    expect(await started.reaches('idle')).toBe('fake 1.0: started conversation conversation-1')
     expect(started.states.map(({ state }) => state)).toEqual(['idle'])
   })
 
@@ -87,7 +87,7 @@ describe('starting an ACP agent', () => {
     const { place } = await startIdle({ settings: { mode: 'plan' } })
     expect(place.record('mode')).toEqual(['plan'])
     const wrong = await start({ settings: { mode: 'warp' } })
-    expect(await wrong.reaches('error')).toContain('it offers no mode warp; it offers ask, plan')
+    expect(await wrong.reaches('error')).toContain('it has no mode warp; it offers ask, plan')
   })
 
   it('is refused for a program that is not installed, with how to get it', async () => {
@@ -113,7 +113,7 @@ describe('starting an ACP agent', () => {
       return states[0]?.evidence
     }
     expect(await why('--hang', { answerMs: 300 })).toContain('no answer to initialize within 0.3 s')
-    expect(await why('--version-9')).toContain('it speaks version 9 of ACP, not 1')
+    expect(await why('--version-9')).toContain('it speaks ACP version 9; Orchub needs 1')
     expect(await why('--login')).toMatch(/Authentication required.*Log in to it first/)
   })
 

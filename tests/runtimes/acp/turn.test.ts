@@ -42,7 +42,7 @@ describe('a turn of an ACP agent', () => {
     const lines = [...others.map((json) => `UPDATE ${json}`), 'OTHERS text', 'DEAF'].join('\n')
     expect(await session.deliver(turn(lines, 'msg_1'))).toEqual({
       state: 'uncertain',
-      evidence: 'no sign of it within 0.3 s',
+      evidence: 'no evidence of it within 0.3 s',
     })
     expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
   })

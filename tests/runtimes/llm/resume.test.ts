@@ -154,7 +154,7 @@ describe('a conversation that is taken up again', () => {
     const port = createRecorder()
     const session = await place.start({ savedState: place.port.kept }, port)
     await port.untilState('idle')
-    expect(port.states.at(-1)!.evidence).toContain('a new conversation began')
+    expect(port.states.at(-1)!.evidence).toContain('started a new conversation')
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'unknown' }])
   })
 

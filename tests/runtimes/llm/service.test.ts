@@ -91,7 +91,7 @@ describe('a team of models in the service', () => {
     expect(first!.request!.tools.map(({ name }) => name)).toEqual(
       team.board.registry.all().map(({ type }) => type),
     )
-    expect(first!.request!.system).toContain('You have these commands as tools: use them where you can.')
+    expect(first!.request!.system).toContain('You have these commands as tools: prefer those.')
   })
 
   it('does once what it says by a tool and in its text', async () => {

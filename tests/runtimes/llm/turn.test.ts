@@ -196,7 +196,7 @@ describe('a model that does not do as it should', () => {
     const { session, port } = await ready(() => ({ error }))
     await session.deliver(turnOf('msg_7', 'Hello?'))
     await port.untilState('error')
-    expect(port.states.at(-1)!.evidence).toContain('Tried again in 90 s.')
+    expect(port.states.at(-1)!.evidence).toContain('Retrying in 90 s.')
   })
 
   it('and has no key names the variable', async () => {
@@ -249,7 +249,7 @@ describe('an interruption (C2)', () => {
     expect(await interrupted).toMatchObject({ stopped: true })
     expect(door.asked.map(({ said }) => said.fields.to)).toEqual(['Bob'])
     expect(lines().slice(-2)).toMatchObject([
-      { type: 'result', index: 1, isError: true, text: expect.stringContaining('Not carried out') },
+      { type: 'result', index: 1, isError: true, text: expect.stringContaining('Not executed') },
       { type: 'end', how: 'interrupted' },
     ])
     expect(port.states.at(-1)!.state).toBe('idle')
@@ -340,7 +340,7 @@ describe('a long conversation', () => {
     const { body } = server.calls().at(-1)!
     expect(body).toContain('Turn-6')
     expect(body).not.toContain('Turn-1 ')
-    expect(body).toMatch(/\d earlier turns of this conversation left out/)
+    expect(body).toMatch(/\d earlier turns of this conversation omitted/)
     expect(lines().filter(({ type }) => type === 'user')).toHaveLength(6)
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
