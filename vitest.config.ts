@@ -1,27 +1,28 @@
+import { globSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
-import { inOwnProcess, Sequencer } from './tests/schedule.ts'
+import { ALL, LONG, REAL_AGENTS, Sequencer, splitByProcess, unitFiles } from './tests/schedule.ts'
 
-const all = 'tests/**/*.test.ts'
-const others = ['tests/long/**', 'tests/real-agents/**']
-const alone = inOwnProcess(all, others)
+/** `npm test`; with ORCHUB_TESTS=unit only the unit tests. */
+const files =
+  process.env.ORCHUB_TESTS === 'unit'
+    ? unitFiles()
+    : globSync(ALL, { cwd: import.meta.dirname, exclude: [...LONG, REAL_AGENTS] }).sort()
+const { alone, shared } = splitByProcess(files)
 
 export default defineConfig({
   test: {
     globalSetup: ['tests/fakes/program.ts'],
     // Two cores with much to do: nothing here measures time.
     expect: { poll: { timeout: 10_000 } },
-    // All cores: most tests wait, for disks, terminals and browsers.
+    // All cores: most tests wait, for disks, terminals and other processes.
     maxWorkers: Math.max(2, availableParallelism()),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     sequence: { sequencer: Sequencer },
     projects: [
       { extends: true, test: { name: 'alone', include: alone } },
-      {
-        extends: true,
-        test: { name: 'shared', include: [all], exclude: [...others, ...alone], isolate: false },
-      },
+      { extends: true, test: { name: 'shared', include: shared, isolate: false } },
     ],
   },
 })

@@ -63,7 +63,16 @@ function scratch(): string | undefined {
   return undefined
 }
 
-function vitest(name: string, config: string, inMemory = true): Counts {
+interface SuiteOptions {
+  inMemory?: boolean
+  variables?: Record<string, string>
+}
+
+function vitest(
+  name: string,
+  config: string,
+  { inMemory = true, variables = {} }: SuiteOptions = {},
+): Counts {
   const reportFile = join(root, '.cache', `${name}.json`)
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(reportFile, { force: true })
@@ -73,7 +82,7 @@ function vitest(name: string, config: string, inMemory = true): Counts {
   process.on('SIGINT', ignore)
   const { status, signal } = spawnSync('vitest', ['run', '--config', config, ...reporters], {
     cwd: root,
-    env: folder === undefined ? env : { ...env, TMPDIR: folder },
+    env: { ...env, ...variables, ...(folder === undefined ? {} : { TMPDIR: folder }) },
     stdio: 'inherit',
   })
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
@@ -108,10 +117,11 @@ const CHECKS: Record<string, () => Counts> = {
     sum(quietly('types', 'tsc', ['--noEmit']), quietly('types of web', 'tsc', ['--noEmit', '-p', 'web'])),
   lint: () => quietly('lint', 'biome', ['check', '.']),
   web: () => quietly('control room', 'node', ['scripts/build-web.ts']),
+  unit: () => vitest('unit', 'vitest.config.ts', { variables: { ORCHUB_TESTS: 'unit' } }),
   tests: () => vitest('tests', 'vitest.config.ts'),
   long: () => vitest('long', 'vitest.long.config.ts'),
-  // With the disk: what the programs themselves may do in other places is theirs to say.
-  agents: () => vitest('agents', 'vitest.agents.config.ts', false),
+  // On the disk: agent programs may treat other places differently.
+  agents: () => vitest('agents', 'vitest.agents.config.ts', { inMemory: false }),
 }
 
 const total: Counts = { passed: 0, failed: 0 }

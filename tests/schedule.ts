@@ -1,12 +1,64 @@
 /**
- * Which test files share a process, and which go first. Loading the product takes most of a second of processor time,
- * and code that has run before runs faster: files that leave no mark on their process share one, one after the other.
+ * Which suite a test file belongs to, which files share a process, and which go first.
+ *
+ *   unit    needs no browser, PostgreSQL server, terminal or service process: `npm run test:unit`, in a minute
+ *   test    unit and everything else that isn't slow: `npm test`, in five minutes
+ *   long    browsers, the command line with its services, kill -9 loops, the packed tarball: `npm run test:long`
+ *   agents  the real agent programs: `npm run test:agents`
+ *
+ * Loading the product takes most of a second of processor time, and code that has run before runs faster: files that
+ * leave no mark on their process share one.
  */
-import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const ROOT = join(import.meta.dirname, '..')
+
+export const ALL = 'tests/**/*.test.ts'
+export const REAL_AGENTS = 'tests/real-agents/**'
+
+/** Files of the long suite. A folder is slow as a whole; single files are named where the rest of their folder is quick. */
+export const LONG = [
+  'tests/long/**',
+  'tests/web/**',
+  'tests/cli/**',
+  'tests/examples/**',
+  'tests/set-up.test.ts',
+  'tests/runs/core/linear.test.ts',
+  'tests/runs/core/graphs.test.ts',
+  'tests/runs/graphs.test.ts',
+  'tests/store/mailbox-model.test.ts',
+  'tests/github/reviews.test.ts',
+]
+
+/** Fixtures that start something outside of the test's own process. */
+const HEAVY = [
+  'tests/web/browser.ts',
+  'tests/fakes/postgres-server.ts',
+  'tests/fakes/daemon.ts',
+  'tests/runtimes/tmux-place.ts',
+  'tests/cli/orc.ts',
+]
+
+/** Files that need no fixture of HEAVY, however indirectly, and aren't slow. */
+export function unitFiles(): string[] {
+  const known = new Map<string, boolean>()
+  const isHeavy = (file: string): boolean => {
+    const seen = known.get(file)
+    if (seen !== undefined) return seen
+    known.set(file, false)
+    const source = existsSync(join(ROOT, file)) ? readFileSync(join(ROOT, file), 'utf8') : ''
+    const imported = [...source.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => join(dirname(file), path!))
+    const heavy = HEAVY.includes(file) || imported.some((path) => path.startsWith('tests/') && isHeavy(path))
+    known.set(file, heavy)
+    return heavy
+  }
+  const folders = ['tests/programs/**', 'tests/runtimes/**', 'tests/store/postgres/**']
+  return globSync(ALL, { cwd: ROOT, exclude: [...LONG, REAL_AGENTS, ...folders] })
+    .filter((file) => !isHeavy(file))
+    .sort()
+}
 
 /** What is replaced or set for the whole process, and what is measured of it. */
 const OF_THE_PROCESS = [
@@ -19,56 +71,57 @@ const OF_THE_PROCESS = [
 
 export const needsOwnProcess = (text: string) => OF_THE_PROCESS.some((mark) => mark.test(text))
 
-/** The files that get a process of their own. */
-export function inOwnProcess(pattern: string, exclude: readonly string[] = []): string[] {
-  return globSync(pattern, { cwd: ROOT, exclude: [...exclude] })
-    .filter((file) => needsOwnProcess(readFileSync(join(ROOT, file), 'utf8')))
-    .sort()
+/** Splits files into those that get a process of their own and those that share one. */
+export function splitByProcess(files: readonly string[]): { alone: string[]; shared: string[] } {
+  const alone = files.filter((file) => needsOwnProcess(readFileSync(join(ROOT, file), 'utf8')))
+  return { alone, shared: files.filter((file) => !alone.includes(file)) }
 }
 
 /** A clone has no times of an earlier run yet: these take longest, the longest first. */
 const SLOW = [
-  ...[
-    'real-agents/scenarios',
-    'real-agents/acp',
-    'real-agents/exchange',
-    'real-agents/survival/opencode',
-    'real-agents/delegation',
-  ],
-  ...[
-    'real-agents/survival/gemini',
-    'real-agents/survival/claude-code-2.1.197',
-    'real-agents/survival/claude-code',
-  ],
-  ...[
-    'real-agents/smoke',
-    'real-agents/survival/codex',
-    'real-agents/claude-code',
-    'real-agents/runs',
-    'real-agents/gemini',
-  ],
-  ...['long/package', 'long/delegation-crash', 'long/crash', 'long/delegation-many'],
-  ...[
-    'cli/commands/github/github',
-    'programs/claude-code/session',
-    'cli/commands/runs/run',
-    'cli/commands/service/stop-signals',
-    'runtimes/tmux/paste',
-    'web/xss',
-  ],
-  ...['store/mailbox-model', 'cli/commands/tasks/ask', 'tasks/routes/hostile', 'cli/commands/service/serve'],
-  ...[
-    'web/robust',
-    'web/session',
-    'runtimes/tmux/delivery',
-    'runtimes/tmux/survival',
-    'cli/commands/service/help',
-  ],
+  'real-agents/scenarios',
+  'real-agents/acp',
+  'real-agents/exchange',
+  'real-agents/survival/opencode',
+  'real-agents/delegation',
+  'real-agents/survival/gemini',
+  'real-agents/survival/claude-code-2.1.197',
+  'real-agents/survival/claude-code',
+  'real-agents/smoke',
+  'real-agents/survival/codex',
+  'real-agents/claude-code',
+  'real-agents/runs',
+  'real-agents/gemini',
+  'long/package',
+  'long/delegation-crash',
+  'long/crash',
+  'long/delegation-many',
+  'runs/core/linear',
+  'runs/graphs',
+  'cli/commands/runs/resume',
+  'cli/commands/github/github',
+  'store/postgres',
+  'runs/core/graphs',
+  'web/all-views',
+  'web/phone',
+  'programs/claude-code/session',
+  'cli/commands/service/help',
+  'cli/inspect',
+  'web/xss',
+  'web/failures',
+  'cli/commands/workspaces/workspace',
+  'runs/runs',
+  'cli/commands/agents/lifecycle',
+  'agents/routes/terminals',
+  'cli/first-use',
+  'runtimes/tmux/paste',
+  'yaml/yaml',
+  'github/context',
 ]
 
 /**
- * Those in a process of their own first: a shared one is only kept while the next file shares it too. Then what takes
- * long, so that no worker sits over it at the end while the others have nothing to do.
+ * Files with a process of their own go first, because a shared process is only kept while the next file shares it too.
+ * Slow files come before quick ones, so that no worker is left with one at the end.
  */
 export class Sequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
