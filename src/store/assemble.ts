@@ -2,31 +2,30 @@ import type { AuditEntry } from '../audit/entry.ts'
 import { AppError } from '../base/errors.ts'
 import { hasEntries, readHead, readTime } from './audit-rows.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
-import { startGroupCommit } from './group-commit.ts'
+import { asTx, startGroupCommit } from './group-commit.ts'
 import type { ChainHead, Connection, Reader, Seal, SqlValue, Store, Tx } from './store.ts'
-import { asTx } from './transaction.ts'
 
 export interface StoreOptions {
   identity: DaemonIdentity
   seal: Seal
-  /** Hash that the first entry of a chain follows. */
+  /** The hash before the first entry of a chain. */
   genesis: (chain: string) => string
   now: () => number
   /** Problems in the rows that the engine's own check can't see, such as a message that differs from its digest. */
   checkRows: (stream: Store['stream']) => Promise<string[]>
 }
 
-/** An engine's own parts; `assembleStore` adds what all engines share. */
+/** The parts that each engine implements. `assembleStore` adds the parts that all engines share. */
 interface SqlEngine {
   connection: Connection
   reader: Reader
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
-  /** Whether something stronger than the daemon's lease keeps a second daemon out. */
+  /** Whether something stronger than a lease keeps a second daemon out, such as a file lock. */
   exclusive: boolean
   check(): Promise<string[]>
-  /** Throws where it failed for good. */
+  /** Throws after a permanent failure. */
   demand?(): void
-  /** Where several daemons can share the store. */
+  /** For engines that let several daemons share the store. */
   onOthers?(listener: () => void): () => void
   close(): Promise<void>
 }
@@ -37,8 +36,8 @@ export async function assembleStore(engine: SqlEngine, options: StoreOptions): P
   const lease = await inTransaction(connection, now(), (tx) => takeLease(tx, identity, engine.exclusive))
   const stored = await readHead(reader, identity.daemon)
   if (stored === undefined && (await hasEntries(reader, identity.daemon))) {
-    throw new AppError('STORE_CORRUPT', 'The record of where the audit ends is gone', {
-      hint: 'Somebody changed the store by hand. Restore it from a backup, or start with another state folder (ORC_HOME).',
+    throw new AppError('STORE_CORRUPT', 'The head of the audit chain is missing', {
+      hint: 'The store was changed by hand. Restore it from a backup, or start with another state folder (ORC_HOME).',
     })
   }
   const head: ChainHead = stored ?? { chain: identity.daemon, seq: 0, hash: options.genesis(identity.daemon) }
@@ -101,11 +100,11 @@ async function endLease(connection: Connection, now: number, lease: DaemonLease)
   try {
     await inTransaction(connection, now, (tx) => releaseLease(tx, lease))
   } catch {
-    // A full disk or a lost server: the lease then runs out by itself.
+    // A full disk or a lost server: the lease expires by itself.
   }
 }
 
-/** For the few writes outside the group commit: before it starts and after it ended. */
+/** For the few writes before the group commit starts and after it ends. */
 async function inTransaction<T>(
   connection: Connection,
   now: number,

@@ -2,7 +2,7 @@ import { AppError } from '../base/errors.ts'
 import { isRunning } from '../base/process.ts'
 import type { Reader, Tx } from './store.ts'
 
-/** A daemon's right to write. Each start takes a new epoch; a transaction of an older one is refused (fencing). */
+/** A daemon's right to write. Each start takes a new epoch; transactions of older epochs are refused (fencing). */
 export interface DaemonLease {
   daemon: string
   epoch: number
@@ -25,14 +25,14 @@ interface DaemonRow {
   host: string
 }
 
-/** `exclusive`: something stronger than a lease, such as the lock of a file, already keeps others out. */
+/** @param exclusive a file lock or the like already keeps other daemons out, so a held lease doesn't matter */
 export async function takeLease(tx: Tx, identity: DaemonIdentity, exclusive: boolean): Promise<DaemonLease> {
   const held = await findDaemon(tx, identity.daemon)
   if (held !== undefined && !exclusive && holds(held, tx.now) && !hasEnded(held, identity)) {
     throw nameTaken(identity, describe(held))
   }
   const before = held?.epoch ?? 0
-  // If another one was quicker, the epoch is no longer the one read above, and no row comes back.
+  // If another daemon was faster, the epoch differs from the one read above, and no row comes back.
   const taken = await tx.get<{ epoch: number }>(
     `INSERT INTO daemons (name, epoch, lease_until, address, pid, host, started_at) VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, lease_until = excluded.lease_until,
@@ -51,16 +51,16 @@ export async function takeLease(tx: Tx, identity: DaemonIdentity, exclusive: boo
     ],
   )
   if (taken !== undefined) return { daemon: identity.daemon, epoch: taken.epoch }
-  throw nameTaken(identity, (await leaseHolder(tx, identity.daemon, tx.now)) ?? 'it was just started')
+  throw nameTaken(identity, (await leaseHolder(tx, identity.daemon, tx.now)) ?? 'it has just started')
 }
 
-/** Who holds a daemon's name right now, for the message to whoever comes second. */
+/** Describes the daemon that holds a name, for the error of a second one. */
 export async function leaseHolder(reader: Reader, daemon: string, now: number): Promise<string | undefined> {
   const row = await findDaemon(reader, daemon)
   return row !== undefined && holds(row, now) ? describe(row) : undefined
 }
 
-/** `epoch`: and was not started again since. */
+/** @param epoch also require that the daemon hasn't restarted since */
 export async function isDaemonUp(
   reader: Reader,
   daemon: string,
@@ -80,8 +80,8 @@ function holds(row: DaemonRow, now: number): boolean {
 }
 
 /**
- * A daemon that was killed on this host need not be waited for. Should this ever be wrong (two containers with
- * one host name), the fence still lets only the newer one write.
+ * Skips waiting for the lease of a daemon that was killed on this host. If that is wrong (two containers with one host
+ * name), fencing still lets only the newer one write.
  */
 function hasEnded(row: DaemonRow, identity: DaemonIdentity): boolean {
   return row.host === identity.host && !isRunning(row.pid)
@@ -92,9 +92,13 @@ function describe(row: DaemonRow): string {
 }
 
 function nameTaken(identity: DaemonIdentity, holder: string): AppError {
-  return new AppError('STORE_LOCKED', `Another daemon is named "${identity.daemon}" here: ${holder}`, {
-    hint: `Talk to that one, give this one another name, or stop that one first. Should it have died, its lease runs out in ${Math.ceil(identity.leaseMs / 1000)} s at most.`,
-  })
+  return new AppError(
+    'STORE_LOCKED',
+    `Another daemon named "${identity.daemon}" uses this store: ${holder}`,
+    {
+      hint: `Use that one, stop it, or give this one another name. If it has died, its lease expires within ${Math.ceil(identity.leaseMs / 1000)} s.`,
+    },
+  )
 }
 
 export async function renewLease(tx: Tx, lease: DaemonLease, leaseMs: number): Promise<void> {
@@ -109,14 +113,14 @@ export async function releaseLease(tx: Tx, lease: DaemonLease): Promise<void> {
   await tx.run('UPDATE daemons SET lease_until = 0 WHERE name = ? AND epoch = ?', [lease.daemon, lease.epoch])
 }
 
-/** The first thing in every transaction: am I still the one? */
+/** Runs first in every transaction: refuses to write once another daemon has taken over. */
 export async function checkFence(tx: Tx, lease: DaemonLease): Promise<void> {
-  // Locked, so that nobody can take over between this look and the commit.
+  // The lock keeps other daemons from taking over before the commit.
   const row = await tx.get<{ epoch: number }>(`SELECT epoch FROM daemons WHERE name = ? ${tx.lockShared}`, [
     lease.daemon,
   ])
   if (row?.epoch === lease.epoch) return
   throw new AppError('FENCED', `Another daemon took over the name "${lease.daemon}"`, {
-    hint: 'Stop this one: it can no longer write.',
+    hint: 'Stop this daemon: it can no longer write.',
   })
 }

@@ -3,11 +3,10 @@ import { AppError } from '../base/errors.ts'
 import { appendEntries, readHead } from './audit-rows.ts'
 import { checkFence, type DaemonLease } from './daemons.ts'
 import type { ChainHead, Connection, Seal, SealedEntry, Tx, Work } from './store.ts'
-import { asTx } from './transaction.ts'
 
-/** Enough to share one sync among a flood, small enough that the event loop gets its turn. */
+/** Large enough to share one sync in a flood, small enough to keep the event loop responsive. */
 const MAX_BATCH = 256
-/** For a work that other daemons got in the way of. */
+/** Attempts for a unit of work that collides with other daemons. */
 const MAX_ATTEMPTS = 3
 
 interface Waiting {
@@ -16,8 +15,8 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** What a commit makes true outside the store. */
-interface Outcome {
+/** The consequences of a commit outside the store. */
+interface CommitEffects {
   entries: readonly SealedEntry[]
   head: ChainHead
   effects: readonly (() => void)[]
@@ -29,23 +28,30 @@ interface GroupCommitOptions {
   head: ChainHead
   seal: Seal
   now: () => number
-  /** Of the last commit before the start: time does not go back, whatever the clock says. */
+  /** Time of the last commit before the start: transaction times never decrease, even if the clock does. */
   lastNow: number
   listeners: ReadonlySet<(entries: readonly AuditEntry[]) => void>
-  /** Told of every commit, also of one without entries. */
+  /** Called after every commit, including those without entries. */
   watchers: ReadonlySet<() => void>
 }
 
 /**
- * Puts works that arrive together into one transaction, so that they share one sync to disk. Nobody is told of
- * success before that sync. If a work throws, the batch is rolled back and its works run one by one, so that
- * only the culprit fails; this spares the ordinary case a savepoint each.
+ * Batches units of work that arrive together into one transaction, which shares one sync to disk. Callers learn of success
+ * only after that sync. If a unit throws, the batch is rolled back and its units run one by one, so only the culprit
+ * fails; the common case then needs no savepoints.
+ *
+ * States, by `running`, `closed` and `doubt`:
+ * - idle: the queue is empty. `write` queues a unit and leads to running.
+ * - running: `pump` commits up to MAX_BATCH units at a time until the queue is empty, then back to idle.
+ * - closed: entered by `drain`; new units are refused, queued ones still commit.
+ * - doubt: the connection was lost during a commit. The next transaction reads the head of the chain: if it moved, the
+ *   lost commit is on disk and its effects run then.
  */
 export function startGroupCommit(options: GroupCommitOptions) {
   const { connection, lease, seal } = options
   let head = options.head
-  /** A commit that got no answer, until a look at the store tells what became of it. */
-  let doubt: Outcome | undefined
+  /** A commit without a response, until the next transaction finds out whether it is on disk. */
+  let doubt: CommitEffects | undefined
   let lastNow = options.lastNow
   let queue: Waiting[] = []
   let running = false
@@ -55,7 +61,7 @@ export function startGroupCommit(options: GroupCommitOptions) {
   function schedule() {
     if (running) return
     running = true
-    // After the poll phase: every request that is already here joins the batch.
+    // After the poll phase, so every request that has already arrived joins the batch.
     setImmediate(pump)
   }
 
@@ -74,14 +80,14 @@ export function startGroupCommit(options: GroupCommitOptions) {
   async function commitAll(batch: Waiting[]) {
     const failure = await commitTogether(batch)
     if (failure === undefined) return
-    if (meetsAll(failure.error) || (batch.length === 1 && !connection.isCollision(failure.error))) {
+    if (affectsAll(failure.error) || (batch.length === 1 && !connection.isCollision(failure.error))) {
       rejectAll(batch, failure.error)
       return
     }
     for (const [index, waiting] of batch.entries()) {
       const own = await commitAlone(waiting)
       if (own === undefined) continue
-      if (meetsAll(own.error)) {
+      if (affectsAll(own.error)) {
         rejectAll(batch.slice(index), own.error)
         return
       }
@@ -103,7 +109,7 @@ export function startGroupCommit(options: GroupCommitOptions) {
     lastNow = Math.max(lastNow, options.now())
     const tx = asTx(connection, lastNow, drafts.push.bind(drafts), effects.push.bind(effects))
     const results: unknown[] = []
-    let outcome: Outcome | undefined
+    let outcome: CommitEffects | undefined
     try {
       await connection.begin()
       await checkFence(tx, lease)
@@ -125,14 +131,14 @@ export function startGroupCommit(options: GroupCommitOptions) {
     return undefined
   }
 
-  /** The connection was lost during a commit. If the chain grew by it, it is on disk, whatever its senders heard. */
-  async function settle(tx: Tx, doubtful: Outcome) {
+  /** If the chain contains the lost commit, it is on disk although its callers got an error. */
+  async function settle(tx: Tx, doubtful: CommitEffects) {
     const stored = await readHead(tx, head.chain)
     doubt = undefined
     if (doubtful.entries.length > 0 && stored?.hash === doubtful.head.hash) publish(doubtful)
   }
 
-  function publish(outcome: Outcome) {
+  function publish(outcome: CommitEffects) {
     head = outcome.head
     for (const effect of outcome.effects) guarded(effect)
     for (const watcher of options.watchers) guarded(watcher)
@@ -153,7 +159,7 @@ export function startGroupCommit(options: GroupCommitOptions) {
     },
     pending: () => queue.length,
     head: () => head,
-    /** Refuses new works and waits for those under way. */
+    /** Refuses new units of work and waits for the queued ones. */
     async drain() {
       closed = true
       if (running) await new Promise<void>((resolve) => whenIdle.push(resolve))
@@ -162,8 +168,8 @@ export function startGroupCommit(options: GroupCommitOptions) {
   }
 }
 
-/** Such a fault would meet every work alike, so that trying them one by one is of no use. */
-function meetsAll(error: unknown): boolean {
+/** These faults affect every unit of work alike, so retrying them one by one is useless. */
+function affectsAll(error: unknown): boolean {
   return error instanceof AppError && ['STORE_FULL', 'STORE_UNAVAILABLE', 'FENCED'].includes(error.code)
 }
 
@@ -171,7 +177,7 @@ function rejectAll(batch: Waiting[], error: unknown) {
   for (const waiting of batch) waiting.reject(error)
 }
 
-/** The commit stands; a listener that throws must not make it look failed, nor stop those to come. */
+/** The commit stands: a listener that throws must neither make it look failed nor stop the other listeners. */
 function guarded(effect: () => void) {
   try {
     effect()
@@ -184,6 +190,27 @@ async function rollback(connection: Connection) {
   try {
     await connection.rollback()
   } catch {
-    // The engine already ended the transaction, or the connection is gone: either way nothing of it remains.
+    // The engine has already ended the transaction, or the connection is gone: either way, nothing remains.
+  }
+}
+
+/** The view of a connection that a unit of work gets while a transaction is open. */
+export function asTx(
+  connection: Connection,
+  now: number,
+  audit: (draft: AuditDraft) => void,
+  afterCommit: (effect: () => void) => void,
+): Tx {
+  return {
+    now,
+    skipLocked: connection.skipLocked,
+    lockShared: connection.lockShared,
+    lockRow: connection.lockRow,
+    all: (sql, params) => connection.all(sql, params),
+    get: (sql, params) => connection.get(sql, params),
+    run: (sql, params) => connection.run(sql, params),
+    nextKey: (kind) => connection.nextKey(kind),
+    audit,
+    afterCommit,
   }
 }

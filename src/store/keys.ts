@@ -1,6 +1,6 @@
 import type { IdKind } from '../base/ids.ts'
 
-/** Where the last key of each kind stands. Keys only grow, so that their order is that of the commits. */
+/** Queries for the last key of each kind. Keys only grow, in the order of the commits. */
 export const LAST_KEY: Record<IdKind, string> = {
   msg: 'SELECT MAX(seq) AS last FROM messages',
   req: 'SELECT MAX(id) AS last FROM human_requests',

@@ -1,6 +1,6 @@
 /**
- * Lone surrogates do not survive UTF-8, nor NUL PostgreSQL. What would read back changed is changed before it is
- * digested, or the message would look damaged for ever.
+ * Replaces lone surrogates, which UTF-8 can't hold, and NUL, which PostgreSQL can't. Call it before computing a digest:
+ * text that reads back differently would look damaged.
  */
 export function storable(text: string): string {
   const wellFormed = text.isWellFormed() ? text : text.toWellFormed()

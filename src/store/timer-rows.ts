@@ -1,7 +1,7 @@
 import { formatId, parseId } from '../base/ids.ts'
 import type { Reader, Tx } from './store.ts'
 
-/** Timers are rows, so that they survive a restart (C8). One for each kind and thing; the earlier one stands. */
+/** Timers are rows, which survive a restart (C8). There is one per kind and ref; setting it again keeps the earlier time. */
 export interface TimerRow {
   kind: string
   ref: string
@@ -16,7 +16,7 @@ export function setTimer(tx: Tx, kind: string, ref: string, dueAt: number): void
   )
 }
 
-/** Sets it to that time, whether it was earlier or later. */
+/** Sets the timer to that time even if it was set to an earlier one. */
 export function moveTimer(tx: Tx, kind: string, ref: string, dueAt: number): void {
   tx.run(
     `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
@@ -37,10 +37,10 @@ export async function nextDue(reader: Reader): Promise<number | undefined> {
   return row?.due_at ?? undefined
 }
 
-/** Of the timers of tasks, which are columns of their rows: what is due, the task itself says. */
+/** Timers of tasks are a column of the task's row; the task itself knows what is due. */
 export const TASK_TIMER = 'task'
 
-/** Takes what is due. It is gone from the table in the transaction that acts on it, or not at all. */
+/** Removes and returns due timers, in the transaction that acts on them. */
 export async function takeDue(tx: Tx, limit: number): Promise<TimerRow[]> {
   const timers = await tx.all<TimerRow>(
     `SELECT * FROM timers WHERE due_at <= ? ORDER BY due_at LIMIT ? ${tx.skipLocked}`,

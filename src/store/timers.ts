@@ -14,36 +14,36 @@ type TimerKind =
   | 'run'
   | typeof TASK_TIMER
 
-/** What happens when a timer of that kind is due, in the transaction that takes it off the table. */
+/** Handles a due timer, in the transaction that removes its row. */
 type OnDue = (tx: Tx, ref: string) => Promise<void>
 
 /**
- * Timers are rows (C8): one alarm is set for the earliest of them, and nothing is polled. After a restart the
- * overdue ones fire at once.
+ * Timers are rows (C8). One alarm is set for the earliest of them, without polling. After a restart, overdue timers fire
+ * at once.
  */
 export interface Timers {
   on(kind: TimerKind, act: OnDue): void
-  /** Tells that a timer was set for that time; the alarm is moved forward if need be. */
+  /** Call after setting a timer: moves the alarm forward if the timer is earlier. */
   setFor(dueAt: number): void
   start(): Promise<void>
   stop(): void
 }
 
-/** setTimeout's longest. A later alarm is set in several steps. */
+/** Maximum delay of setTimeout. A later alarm is set in several steps. */
 const LONGEST_ALARM = 2 ** 31 - 1
-/** Until commands get their turn. */
+/** Timers per round, before commands get their turn. */
 const BATCH = 256
-/** As many as may share one sync to disk. */
+/** Timers that fire in parallel and share one sync to disk. */
 const TOGETHER = 32
-/** For timers that another daemon has taken, until it has seen to them. */
+/** Wait for timers that another daemon is handling. */
 const TAKEN_MS = 50
-/** For a timer whose work failed: long enough not to fill the log, short enough to recover by itself. */
+/** Delay after a failure: long enough not to flood the log, short enough to recover without help. */
 const TRY_AGAIN_MS = 5 * 60_000
 
-/** `isHalted`: then none acts; `start` sets the alarm again afterwards. */
+/** @param isHalted no timer fires while it returns true; `start` sets the alarm again afterwards */
 export function createTimers(store: Store, clock: Clock, log: Log, isHalted = () => false): Timers {
   const acts = new Map<string, OnDue>()
-  /** Put off when they are taken next. */
+  /** Timers that failed: they are postponed when they are taken next. */
   const failed = new Set<string>()
   let alarm: { at: number; cancel(): void } | undefined
   let stopped = false
@@ -58,8 +58,8 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
   async function ring() {
     alarm = undefined
     try {
-      // A few at a time, so that a thousand overdue ones after a restart don't keep the commands waiting. Mostly there is
-      // one; where there are more, they join each other.
+      // In small rounds, because a thousand overdue timers after a restart must not block commands. Usually one timer is
+      // due; if there are more, the rounds grow.
       let isIdle = true
       for (let count = 0, together = 1; count < BATCH; together = Math.min(2 * together, TOGETHER)) {
         const fired = await Promise.all(Array.from({ length: together }, fireNext))
@@ -68,27 +68,27 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
         count += together
       }
       const next = await nextDue(store)
-      // What is due and was not taken is in the hands of another daemon.
+      // Another daemon holds timers that are due but couldn't be taken.
       if (next !== undefined) setFor(isIdle ? Math.max(next, clock.now() + TAKEN_MS) : next)
     } catch (error) {
       if (stopped) return
-      log.error({ err: error }, 'timers could not be taken; trying again in a second')
+      log.error({ err: error }, 'could not read the timers; retrying in a second')
       setFor(clock.now() + 1000)
     }
   }
 
-  /** Each in a transaction of its own: one that fails is put off, and keeps no other from firing. */
+  /** One transaction per timer: a failing timer is postponed and doesn't affect the others. */
   async function fireNext(): Promise<boolean> {
     let taken: TimerRow | undefined
     try {
       await store.write(async (tx) => {
         taken = undefined
-        // Looked at here, where no halt can come in between.
+        // Checked inside the transaction, where no halt can intervene.
         if (isHalted()) return
         taken = (await takeDue(tx, 1))[0]
         if (taken === undefined) return
         const act = acts.get(taken.kind)
-        // One that nobody here knows is of another version: it is not lost for that.
+        // A kind without a handler belongs to another version: keep the timer.
         if (failed.delete(keyOf(taken)) || act === undefined) {
           setTimer(tx, taken.kind, taken.ref, tx.now + TRY_AGAIN_MS)
         } else await act(tx, taken.ref)
@@ -96,9 +96,9 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
     } catch (error) {
       if (stopped || taken === undefined) throw error
       const { kind, ref } = taken
-      // Those beside it may have met it as well.
+      // Timers of the same batch may fail with it: log once.
       if (!failed.has(keyOf(taken)))
-        log.error({ err: error, timer: kind, ref }, 'a timer failed; it is tried again later')
+        log.error({ err: error, timer: kind, ref }, 'a timer failed; it will be retried')
       failed.add(keyOf(taken))
     }
     return taken !== undefined

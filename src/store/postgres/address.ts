@@ -3,15 +3,15 @@ import { AppError } from '../../base/errors.ts'
 
 export interface Address {
   url: string
-  /** The server for people: without the password. */
+  /** Description for people, without the password. */
   server: string
-  /** Tried in this order. */
+  /** In the order to try them. */
   endpoints: readonly Endpoint[]
 }
 
 export type Endpoint = { path: string } | { host: string; port: number }
 
-/** The driver's own reading of an address, which no type declares. */
+/** The driver's parsed address, which its types don't declare. */
 interface ReadOptions {
   host: string[]
   port: number[]
@@ -22,11 +22,11 @@ interface ReadOptions {
 
 export function readAddress(url: string): Address {
   const options = parse(url)
-  // An unencoded / or # ends the host early: part of the password would be taken for the database or the port.
+  // An unencoded / or # in the password ends the host early: the rest would become the database or the port.
   if (options === undefined || url.includes('#') || options.database.includes('@')) {
-    // The address itself stays out of it, and so does the parser's error: both hold the password.
-    throw new AppError('CONFIG_INVALID', 'The address of the PostgreSQL store is not a valid one', {
-      hint: 'It looks like postgres://user:password@host:5432/database; special characters in the password are percent-encoded.',
+    // Leave out the address and the parser's error: both contain the password.
+    throw new AppError('CONFIG_INVALID', 'The URL of the PostgreSQL store is not valid', {
+      hint: 'Write postgres://user:password@host:5432/database, and percent-encode special characters in the password.',
     })
   }
   const { host, port, path, user, database } = options

@@ -7,30 +7,30 @@ import type { Session } from './session.ts'
 import { toPostgres } from './statement.ts'
 
 /**
- * Held by a transaction from its first key to its end, so that keys become visible in their order, as with a
- * single writer: whoever has read up to a key never misses a smaller one that is committed later. A sequence
- * could not promise that between two daemons. One lock for all kinds, lest two daemons take them crosswise.
+ * A transaction holds this lock from its first key to its end, which makes keys visible in order, as with a single
+ * writer: after reading up to a key, no smaller one appears. A sequence can't guarantee that between two daemons. One lock
+ * covers all kinds to avoid deadlocks.
  */
 const LOCK_KEYS = `SELECT pg_advisory_xact_lock(1869767522, 1)`
 
 interface ConnectionOptions {
   daemon: string
   server: string
-  /** A new session in place of a lost one. */
+  /** Opens a session to replace a lost one. */
   connect(): Promise<Session>
 }
 
-/** The one connection that writes. A lost one is replaced at the next `begin`, never within a transaction. */
+/** The only connection that writes. A lost session is replaced at the next `begin`, never inside a transaction. */
 export function postgresConnection(first: Session, options: ConnectionOptions): Connection {
   const { server } = options
   let session = first
-  /** The first fault of this transaction: all later ones only say that it is over. */
+  /** The first fault of this transaction: later ones only report that it was aborted. */
   let fault: unknown
   let wrote = false
-  /** Settled once all that was sent is answered, since answers come in order. */
+  /** The last statement sent. Answers come in order, so it settles after all earlier ones. */
   let sent = Promise.resolve()
   const taken = new Map<IdKind, number>()
-  /** Keys of failed transactions are not used again. */
+  /** Includes the keys of failed transactions, which aren't reused. */
   const highest = new Map<IdKind, number>()
 
   function send(text: string, params?: readonly SqlValue[]) {
@@ -80,7 +80,7 @@ export function postgresConnection(first: Session, options: ConnectionOptions): 
     },
 
     async commit() {
-      // Lost before the commit was sent, so nothing was stored; asking gives the loss its name.
+      // Lost before COMMIT was sent: nothing was stored. The query throws the named fault.
       if (session.isLost()) await ask('COMMIT')
       if (wrote) send('SELECT pg_notify($1, $2)', [CHANNEL, options.daemon])
       try {
@@ -90,7 +90,7 @@ export function postgresConnection(first: Session, options: ConnectionOptions): 
         if (session.isLost()) throw unknownOutcome(server, error)
         fault ??= error
       }
-      // PostgreSQL answers COMMIT without an error even if it could only roll back.
+      // PostgreSQL reports no error for a COMMIT that rolled back.
       if (fault !== undefined) throw nameFault(server, fault)
     },
 

@@ -1,23 +1,27 @@
 import { AppError, type ErrorCode } from '../../base/errors.ts'
 
-interface Named {
+interface KnownFault {
   code: ErrorCode
   /** Follows the server's name. */
   what: string
   hint: string
 }
 
-const NOTHING_STORED = 'Nothing was stored, and the same command can be sent again.'
+const NOTHING_STORED = 'Nothing was stored; send the command again.'
 
-const BENT: Named = {
+const SCHEMA_CHANGED: KnownFault = {
   code: 'STORE_CORRUPT',
-  what: 'has not the tables it should have',
-  hint: 'Someone changed or removed them; restore them from a backup, or give the store a database of its own.',
+  what: 'does not have the expected tables',
+  hint: 'They were changed or removed. Restore them from a backup, or give the store its own database.',
 }
 
 /** SQLSTATE codes that a user can do something about. */
-const STATES: Record<string, Named> = {
-  '53100': { code: 'STORE_FULL', what: 'has no disk space left', hint: `Free some there. ${NOTHING_STORED}` },
+const STATES: Record<string, KnownFault> = {
+  '53100': {
+    code: 'STORE_FULL',
+    what: 'has no disk space left',
+    hint: `Free some space there. ${NOTHING_STORED}`,
+  },
   '53200': {
     code: 'STORE_UNAVAILABLE',
     what: 'is out of memory',
@@ -25,31 +29,31 @@ const STATES: Record<string, Named> = {
   },
   '53300': {
     code: 'STORE_UNAVAILABLE',
-    what: 'takes no more connections',
-    hint: 'Raise its max_connections, or close others. Orchub needs up to 8.',
+    what: 'accepts no more connections',
+    hint: 'Raise max_connections, or close other connections. Orchub needs up to 8.',
   },
   '28P01': {
     code: 'STORE_UNAVAILABLE',
-    what: 'refuses the user or the password',
-    hint: 'Check both in the address of the store; special characters in them must be percent-encoded.',
+    what: 'rejects the user or the password',
+    hint: 'Check both in store.url, and percent-encode special characters.',
   },
   '28000': {
     code: 'STORE_UNAVAILABLE',
-    what: 'does not let this user in from here',
+    what: 'does not accept this user from this host',
     hint: 'Check the user, and the pg_hba.conf of the server.',
   },
   '42501': {
     code: 'STORE_UNAVAILABLE',
-    what: 'does not permit this user what the store needs',
+    what: 'does not give this user the permissions that the store needs',
     hint: 'Make the user the owner of the database: ALTER DATABASE … OWNER TO …',
   },
   '25006': {
     code: 'STORE_UNAVAILABLE',
-    what: 'is read-only, perhaps a standby',
+    what: 'is read-only, possibly a standby',
     hint: 'Give the address of the primary server.',
   },
-  '42P01': BENT,
-  '42703': BENT,
+  '42P01': SCHEMA_CHANGED,
+  '42703': SCHEMA_CHANGED,
   XX001: {
     code: 'STORE_CORRUPT',
     what: 'has damaged data',
@@ -62,12 +66,12 @@ const STATES: Record<string, Named> = {
   },
 }
 
-/** Classes of SQLSTATE for a server that goes, went, or is not there yet. */
+/** SQLSTATE classes of a server that is stopping, stopped or starting. */
 const AWAY = /^(08|57P|58)/
-/** What Node and the driver call a connection that failed. */
+/** Error codes of Node and the driver for a failed connection. */
 const BROKEN = /^(E[A-Z]+|EAI_[A-Z]+|CONNECT_TIMEOUT|CONNECTION_(CLOSED|ENDED|DESTROYED))$/
 
-/** Two transactions in each other's way: deadlock, serialization, lock not available, the same key at the same time. */
+/** Colliding transactions: deadlock, serialization failure, lock not available, duplicate key. */
 const COLLISIONS = new Set(['40P01', '40001', '55P03', '23505'])
 
 export function isBroken(error: unknown): boolean {
@@ -78,7 +82,7 @@ export function isCollision(error: unknown): boolean {
   return COLLISIONS.has(codeOf(error))
 }
 
-/** Gives a fault a name, a place and a way out. `server` holds no password, nor does what PostgreSQL says. */
+/** Turns a driver error into an AppError with a hint. Neither `server` nor PostgreSQL's messages contain the password. */
 export function nameFault(server: string, error: unknown): unknown {
   if (error instanceof AppError) return error
   const code = codeOf(error)
@@ -93,22 +97,22 @@ export function nameFault(server: string, error: unknown): unknown {
   return AWAY.test(code) || BROKEN.test(code) ? unreachable(server, error) : error
 }
 
-/** While connecting, whatever goes wrong (certificates, name lookup …) means that it cannot be reached. */
+/** While connecting, any other error (certificates, DNS …) means that the server can't be reached. */
 export function nameConnectFault(server: string, error: unknown): unknown {
   const named = nameFault(server, error)
   return named instanceof AppError ? named : unreachable(server, error)
 }
 
 export function unknownOutcome(server: string, error: unknown): AppError {
-  return new AppError('STORE_UNAVAILABLE', `${server} went away during a commit${said(error)}`, {
-    hint: 'It may or may not have been stored. Send it again with the same idempotency key, and it counts once.',
+  return new AppError('STORE_UNAVAILABLE', `${server} disconnected during a commit${said(error)}`, {
+    hint: 'It may or may not be stored. Send it again with the same idempotency key, and it counts once.',
     cause: error,
   })
 }
 
 function unreachable(server: string, error: unknown): AppError {
   return new AppError('STORE_UNAVAILABLE', `${server} cannot be reached${said(error)}`, {
-    hint: `Check that the server runs and that the address is right. ${NOTHING_STORED}`,
+    hint: `Check that the server runs and that store.url is right. ${NOTHING_STORED}`,
     cause: error,
   })
 }

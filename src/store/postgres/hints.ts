@@ -1,21 +1,21 @@
 import type { Session } from './session.ts'
 
-/** Daemons say here that they have written something. Only a hint: whoever misses one finds the rows all the same. */
+/** The channel on which daemons announce writes. Notifications are hints only: a daemon that misses one still finds the rows. */
 export const CHANNEL = 'orchub'
 
 interface HintsOptions {
-  /** Whose own words are not news. */
+  /** This daemon, whose own notifications are ignored. */
   daemon: string
   connect(listening: { onNotify(payload: string): void; onLost(): void }): Promise<Session>
 }
 
-/** A busy neighbour has something to say a thousand times a second. */
+/** Minimum time between hints: a busy daemon notifies a thousand times a second. */
 const PAUSE_MS = 50
 const TRY_AGAIN_MS = 1000
-/** A connection that only listens would not notice that nobody is there any more. */
+/** A connection that only listens would not notice a dead server. */
 const PROBE_MS = 30_000
 
-/** Listens for other daemons from the first listener on. Each new connection is a hint as well: something may have been missed. */
+/** Connects when the first listener is added. Each reconnection counts as a hint, because notifications may have been missed. */
 export function listenForHints({ daemon, connect }: HintsOptions) {
   const listeners = new Set<() => void>()
   const timers = new Set<NodeJS.Timeout>()
@@ -32,7 +32,7 @@ export function listenForHints({ daemon, connect }: HintsOptions) {
     timers.add(timer.unref())
   }
 
-  /** At once, and then no more often than that. */
+  /** Calls the listeners at once, then at most every PAUSE_MS. */
   function hint() {
     if (closed) return
     isOwed = isResting
@@ -56,7 +56,7 @@ export function listenForHints({ daemon, connect }: HintsOptions) {
       hint()
       probe(session)
     } catch {
-      // Whoever writes meets the fault, and names it.
+      // The writer reports the fault; only reconnect here.
       if (session === undefined) openLater()
       else await session.end()
     }
@@ -69,7 +69,7 @@ export function listenForHints({ daemon, connect }: HintsOptions) {
   function probe(session: Session) {
     later(PROBE_MS, () => {
       if (session.isLost()) return
-      // Its loss is told by itself.
+      // A failure is reported through onLost.
       session.query('SELECT 1').catch(() => {})
       probe(session)
     })

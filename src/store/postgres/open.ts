@@ -1,9 +1,9 @@
 import { AppError } from '../../base/errors.ts'
 import { assembleStore, type StoreOptions } from '../assemble.ts'
 import { type Dialect, migrate } from '../schema/migrate.ts'
-import type { Store } from '../store.ts'
+import { MIGRATIONS } from '../schema/migrations.ts'
+import type { Reader, Store } from '../store.ts'
 import { readAddress } from './address.ts'
-import { checkTables } from './check.ts'
 import { postgresConnection } from './connection.ts'
 import { nameFault } from './fault.ts'
 import { listenForHints } from './hints.ts'
@@ -13,7 +13,7 @@ import { openSession, type Session, type SessionSettings } from './session.ts'
 const DIALECT: Dialect = {
   key: 'BIGINT PRIMARY KEY',
   int: 'BIGINT',
-  // By bytes, as in SQLite; and no update of the system's locales can put an index out of order.
+  // Sorts by bytes, as SQLite does, and no locale update of the system can corrupt an index.
   text: 'TEXT COLLATE "C"',
   clustered: '',
   // Daemons that share a database have a chain each.
@@ -29,10 +29,10 @@ const LOCK_SCHEMA = 'SELECT pg_advisory_lock(1869767522, 0)'
 const UNLOCK_SCHEMA = 'SELECT pg_advisory_unlock(1869767522, 0)'
 
 const WRITE_SILENCE_MS = 30_000
-/** A search through the whole audit, or the check of every table, takes its time. */
+/** Searching the whole audit or checking every table takes long. */
 const READ_SILENCE_MS = 10 * 60_000
 
-/** SQL_ASCII stores the bytes as they come, which does as well. */
+/** SQL_ASCII stores bytes unchanged, which works too. */
 const ENCODINGS = ['UTF8', 'SQL_ASCII']
 
 export async function openPostgresStore(url: string, options: StoreOptions): Promise<Store> {
@@ -56,7 +56,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
     return session
   }
 
-  // A daemon that hangs in the middle of a transaction must not keep its successor from taking over.
+  // A daemon that hangs inside a transaction must not block its successor.
   const connectWriter = () =>
     connect(Math.max(WRITE_SILENCE_MS, 2 * leaseMs), {
       parameters: { idle_in_transaction_session_timeout: String(leaseMs) },
@@ -78,7 +78,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
       server: address.server,
       connect: connectWriter,
     })
-    // Two daemons that start at once do not migrate at once.
+    // Keeps two daemons that start together from migrating together.
     await writer.script(LOCK_SCHEMA)
     await migrate(
       connection,
@@ -100,7 +100,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
   }
 }
 
-/** Those that run keep the schema they know, and would write what the new one does not read. */
+/** Running daemons know the old schema only and would write rows that the new one can't read. */
 async function checkAlone(session: Session, { identity, now }: StoreOptions) {
   const others = await session.query<{ name: string }>(
     'SELECT name FROM daemons WHERE lease_until > $1 AND name <> $2 ORDER BY name',
@@ -108,7 +108,7 @@ async function checkAlone(session: Session, { identity, now }: StoreOptions) {
   )
   if (others.length === 0) return
   const names = others.map(({ name }) => name).join(', ')
-  throw new AppError('STORE_LOCKED', `The database is of an older version, and others use it: ${names}`, {
+  throw new AppError('STORE_LOCKED', `The database has an older schema and is in use by: ${names}`, {
     hint: 'Stop all daemons on this database, then start them with the new version.',
   })
 }
@@ -120,9 +120,32 @@ async function checkEncoding(session: Session, server: string) {
   if (row !== undefined && ENCODINGS.includes(row.encoding)) return
   throw new AppError(
     'CONFIG_INVALID',
-    `${server} is encoded in ${row?.encoding}, which cannot hold every text`,
+    `${server} uses the encoding ${row?.encoding}, which cannot store all text`,
     {
-      hint: `Create the database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,
+      hint: `Recreate the database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,
     },
   )
+}
+
+const SCRIPT = MIGRATIONS.join()
+const RENAMED = new Map(
+  [...SCRIPT.matchAll(/ALTER TABLE (\w+) RENAME TO (\w+)/g)].map(([, from, to]) => [from!, to!]),
+)
+/** By their current names. */
+const DROPPED = new Set([...SCRIPT.matchAll(/DROP TABLE (\w+)/g)].map(([, dropped]) => dropped!))
+const TABLES = [...SCRIPT.matchAll(/CREATE TABLE (\w+)/g)]
+  .map(([, made]) => RENAMED.get(made!) ?? made!)
+  .filter((table) => !DROPPED.has(table))
+
+/** Reads every row of every table, including long texts, which reveals damaged pages and wrong checksums. */
+async function checkTables(reader: Reader): Promise<string[]> {
+  const problems: string[] = []
+  for (const table of TABLES) {
+    try {
+      await reader.get(`SELECT COUNT(md5(CAST(t AS TEXT))) AS count FROM ${table} AS t`)
+    } catch (error) {
+      problems.push(`${table}: ${(error as Error).message}`)
+    }
+  }
+  return problems
 }

@@ -3,9 +3,9 @@ import { nameFault } from './fault.ts'
 import type { Session } from './session.ts'
 import { toPostgres } from './statement.ts'
 
-/** Reads are short and share a connection one behind the other; these are for when one is not that short. */
+/** Short reads queue on one connection; more connections are opened while a read takes long. */
 const MAX_READERS = 4
-/** Kept for the next stream; more are opened when more are read at a time. */
+/** Idle connections kept for the next stream. */
 const IDLE_STREAMS = 2
 const ROWS_AT_ONCE = 200
 
@@ -14,12 +14,12 @@ interface Slot {
   waiting: number
 }
 
-/** Reads of committed data, apart from the connection that writes. */
+/** Reads committed data on connections separate from the writer's. */
 export function postgresReaders(connect: () => Promise<Session>, server: string) {
   const slots: Slot[] = Array.from({ length: MAX_READERS }, () => ({ session: undefined, waiting: 0 }))
   const idle: Session[] = []
 
-  /** An open one that is free, else a new one, else the one with the least to do. */
+  /** A free open slot, else a new one, else the one with the shortest queue. */
   function pick(): Slot {
     return (
       slots.find((slot) => slot.session !== undefined && slot.waiting === 0) ??
@@ -50,7 +50,7 @@ export function postgresReaders(connect: () => Promise<Session>, server: string)
         return await session.query<Row>(text, params)
       } catch (error) {
         if (!session.isLost()) throw error
-        // A read may be repeated: the connection was perhaps lost long before it was used.
+        // Reads are safe to repeat: the connection may have been lost long before.
         return await (await sessionOf(slot)).query<Row>(text, params)
       }
     } catch (error) {
@@ -60,7 +60,7 @@ export function postgresReaders(connect: () => Promise<Session>, server: string)
     }
   }
 
-  /** By a cursor, which holds one snapshot however long it takes. */
+  /** Uses a cursor, which holds one snapshot for its whole life. */
   async function* stream<Row>(sql: string, params: readonly SqlValue[] = []): AsyncIterable<Row> {
     const session = takeIdle() ?? (await connect())
     try {
@@ -70,7 +70,7 @@ export function postgresReaders(connect: () => Promise<Session>, server: string)
       ]
       await Promise.all(opened)
       for (;;) {
-        // Not prepared: the same words give other columns with every cursor.
+        // Not prepared: the same text returns different columns for each cursor.
         const rows = await session.query<Row>(`FETCH ${ROWS_AT_ONCE} FROM streamed`, [], false)
         yield* rows
         if (rows.length < ROWS_AT_ONCE) return

@@ -1,18 +1,19 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import postgres from 'postgres'
 import { storable } from '../storable.ts'
 import type { SqlValue } from '../store.ts'
 import type { Address, Endpoint } from './address.ts'
 import { isBroken, nameConnectFault } from './fault.ts'
-import { broken, oneSocket } from './socket.ts'
 
 /**
- * One connection with one life: once it is lost it stays lost, and every query that waits or comes later is
- * rejected. The driver would rather connect again and carry on, in the middle of what was a transaction.
+ * A connection that never reconnects: once lost, it rejects all pending and later queries. The driver itself would
+ * reconnect and continue in the middle of a lost transaction.
  */
 export interface Session {
-  /** Sent at once, answered in order: no need to await one before the next. */
+  /** Sends at once and answers in order: there is no need to await one query before the next. */
   query<Row>(text: string, params?: readonly SqlValue[], prepare?: boolean): Promise<Row[]>
-  /** Several statements without parameters, however long they take. */
+  /** Runs several statements without parameters and without a timeout. */
   script(text: string): Promise<void>
   isLost(): boolean
   end(): Promise<void>
@@ -20,11 +21,11 @@ export interface Session {
 
 export interface SessionSettings {
   applicationName: string
-  /** Behind a dead network a socket stays silent for a quarter of an hour; no answer may take longer than this. */
+  /** Maximum time for an answer: on a dead network, a socket stays silent for a quarter of an hour. */
   silenceMs: number
   /** Settings of the server for this session. */
   parameters?: Record<string, string>
-  /** What other sessions notify of, where this one listens. */
+  /** Notifications from other sessions. */
   onNotify?(payload: string): void
   onLost?(): void
 }
@@ -61,7 +62,7 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
     onclose: () => lose('the connection was lost'),
     connection: { application_name: settings.applicationName, ...settings.parameters },
     types: { int8: { to: 20, from: [20], parse: Number, serialize: String } },
-    // Known to the driver but not to its types. A pipeline must be able to hold the largest batch.
+    // Options that the driver's types lack. The pipeline must hold the largest batch.
     ...{ socket: socket.next, max_pipeline: 100_000 },
     ...{ onnotify: (_channel: string, payload: string) => settings.onNotify?.(payload) },
   })
@@ -80,7 +81,7 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
     socket.destroy()
   }
 
-  /** The driver forgets the queries it holds back when their connection closes, hence the list of our own. */
+  /** The driver forgets queued queries when their connection closes, so they are tracked here. */
   function track<T>(query: PromiseLike<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       pending.add(reject)
@@ -96,7 +97,7 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
         },
         (error) => {
           answered()
-          // An error of the socket comes before its end; nobody may take this session for alive in between.
+          // A socket reports its error before it closes: mark the session as lost right away.
           if (isBroken(error)) giveUp(error.message)
           reject(error)
         },
@@ -110,7 +111,7 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
     silence.unref()
   }
 
-  // Durable means on disk, whatever the server's default is.
+  // Commits must be on disk regardless of the server's default.
   const ready = track(
     sql.unsafe(
       `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
@@ -121,7 +122,7 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
     giveUp('the connection failed')
     throw error
   })
-  // Had at once, since the connection is there: one that has to connect first might wait for ever.
+  // The connection is open, so this resolves at once; without one it could wait forever.
   const connection = await sql.reserve()
 
   return {
@@ -146,7 +147,43 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
   }
 }
 
-/** SQL text may not hold NUL; messages are made storable before they are digested, the rest is here. */
+/** PostgreSQL text can't hold NUL. Messages were made storable before their digest; this covers all other text. */
 function toParameter(value: SqlValue): SqlValue {
   return typeof value === 'string' && value.includes('\0') ? storable(value) : value
+}
+
+interface SocketSource {
+  /** Called by the driver. Returns a connected socket the first time, then throws. */
+  next(): Promise<Socket>
+  /** Closes the socket at once, without waiting for the server. */
+  destroy(): void
+}
+
+/** Lets the driver connect once only: it reconnects endlessly to a server that accepts and closes connections. */
+function oneSocket(endpoint: Endpoint, timeoutMs: number): SocketSource {
+  let socket: Socket | undefined
+  return {
+    async next() {
+      if (socket !== undefined) throw broken('CONNECTION_CLOSED', 'the server closed the connection')
+      const plugged = connect('path' in endpoint ? endpoint : { ...endpoint, noDelay: true })
+      socket = plugged
+      const late = () => plugged.destroy(broken('CONNECT_TIMEOUT', 'no answer in time'))
+      const deadline = setTimeout(late, timeoutMs)
+      try {
+        await once(plugged, 'connect')
+      } finally {
+        clearTimeout(deadline)
+      }
+      // For errors after the driver has removed its own listener.
+      plugged.on('error', () => {})
+      return Object.assign(plugged, endpoint)
+    },
+    destroy() {
+      socket?.destroy()
+    },
+  }
+}
+
+function broken(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
 }

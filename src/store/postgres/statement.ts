@@ -1,6 +1,6 @@
 const translated = new Map<string, string>()
 
-/** `?` becomes `$1`, `$2` …, once for each text: there are few of them, and they come again. */
+/** Replaces `?` by `$1`, `$2` … and caches the result: there are few distinct statements. */
 export function toPostgres(sql: string): string {
   let text = translated.get(sql)
   if (text === undefined) {

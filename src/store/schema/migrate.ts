@@ -2,18 +2,18 @@ import { AppError } from '../../base/errors.ts'
 import type { Connection } from '../store.ts'
 import { MIGRATIONS } from './migrations.ts'
 
-/** An engine's words for what SQL dialects spell differently. */
+/** Fragments that differ between SQL dialects. */
 export type Dialect = Record<
   'key' | 'int' | 'text' | 'clustered' | 'audit_key' | 'serial' | 'github_search',
   string
 >
 
-/** Brings the store to this version's schema, or refuses one that a newer version wrote. */
+/** Migrates the store to this version's schema, or refuses a store written by a newer version. */
 export async function migrate(
   connection: Connection,
   dialect: Dialect,
   execute: (script: string) => void | Promise<void>,
-  /** Throws while others use the store, who would go on as the schema was. */
+  /** Throws while other daemons use the store: they would continue with the old schema. */
   checkAlone: () => Promise<void> = async () => {},
 ): Promise<void> {
   await execute('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
@@ -47,10 +47,14 @@ export async function migrate(
       await connection.rollback()
       if (error instanceof AppError) throw error
       const text = (error as Error).message
-      throw new AppError('STORE_CORRUPT', `The store does not take schema version ${next + 1} (${text})`, {
-        hint: 'It is not what its version says. Restore it from a backup.',
-        cause: error,
-      })
+      throw new AppError(
+        'STORE_CORRUPT',
+        `The store could not be migrated to schema version ${next + 1} (${text})`,
+        {
+          hint: 'Its tables do not match its version. Restore it from a backup.',
+          cause: error,
+        },
+      )
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Forward only; an entry never changes once released. One text for every engine, with these words replaced:
+ * Forward only: a released entry never changes. The same text for every engine, with these placeholders:
  * {key} the table's integer primary key · {int} a 64-bit integer · {text} text that sorts by its bytes ·
- * {clustered} rows stored in key order · {serial} a key that the engine counts up · {github_search} full-text search.
+ * {clustered} rows stored in key order · {serial} a key that the engine increments · {github_search} full-text search.
  */
 export const MIGRATIONS: readonly string[] = [
   `

@@ -34,13 +34,13 @@ export function sqliteConnection(
   wal: Pick<WalSync, 'sync' | 'demand'>,
 ): Connection {
   const { prepare, all, get } = sqliteReader(database, file)
-  /** The last key of each kind, read once. */
+  /** The last key of each kind, read from the tables once. */
   const keys = new Map<IdKind, number>()
   const lastKey = (kind: IdKind) =>
     named(file, () => (prepare(LAST_KEY[kind]).get() as { last: number | null }).last ?? 0)
   return {
     engine: 'sqlite',
-    // One daemon per file: nobody to compete with.
+    // A file has one daemon, so there is no competition for rows.
     skipLocked: '',
     lockShared: '',
     lockRow: '',

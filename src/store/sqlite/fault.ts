@@ -12,7 +12,7 @@ const READ_ONLY = 8
 const CANNOT_OPEN = 14
 const BUSY = 5
 
-/** Runs a database call and gives its faults a name, a place and a way out. */
+/** Runs a database call and turns its faults into AppErrors with hints. */
 export function named<T>(file: string, call: () => T): T {
   try {
     return call()
@@ -28,13 +28,13 @@ export function isBusy(error: unknown): boolean {
 function resultCode(error: unknown): number | undefined {
   const { errcode, syscall, code } = error as { errcode?: unknown; syscall?: unknown; code?: unknown }
   if (typeof errcode === 'number') return errcode & 0xff
-  // The folder, which is not SQLite's: a fault of the file system as SQLite would name it.
+  // A file system error outside SQLite: use the code that SQLite would.
   if (typeof syscall === 'string') return code === 'ENOSPC' ? FULL : CANNOT_OPEN
   return undefined
 }
 
 export function nameFault(file: string, error: unknown): unknown {
-  // A number that JavaScript cannot hold was never written by us.
+  // Orchub never writes numbers that JavaScript can't hold.
   if ((error as NodeJS.ErrnoException).code === 'ERR_OUT_OF_RANGE') {
     return damaged(file, 'a number is out of range', error)
   }
@@ -42,11 +42,11 @@ export function nameFault(file: string, error: unknown): unknown {
   switch (resultCode(error)) {
     case FULL:
       return new AppError('STORE_FULL', `No space left for ${file}`, {
-        hint: 'Free some disk space; nothing was stored, and the same command can then be sent again.',
+        hint: 'Nothing was stored. Free some disk space, then send the command again.',
         cause: error,
       })
     case ERROR:
-      // Our statements are right, so that it can only be the tables, bent by hand or by a flipped bit.
+      // The statements are tested, so the tables must have been changed by hand or damaged.
       if (!/^no such (table|column)/.test(text)) return error
       return damaged(file, text, error)
     case CORRUPT:
@@ -58,12 +58,12 @@ export function nameFault(file: string, error: unknown): unknown {
     case BUSY:
       if (isOnReadOnly(dirname(file))) {
         return new AppError('STORE_UNAVAILABLE', `${file} cannot be written: the file system is read-only`, {
-          hint: 'Name a place that can be written: store.url in orc.yaml, or ORC_HOME for all of the state folder.',
+          hint: 'Set store.url in orc.yaml, or ORC_HOME for the whole state folder, to a writable place.',
           cause: error,
         })
       }
       return new AppError('STORE_UNAVAILABLE', `${file} cannot be written or read (${text})`, {
-        hint: 'Check the disk, the permissions of the folder, and that no other program holds the file.',
+        hint: 'Check the disk and the permissions of the folder, and that no other program locks the file.',
         cause: error,
       })
     default:
@@ -71,7 +71,7 @@ export function nameFault(file: string, error: unknown): unknown {
   }
 }
 
-/** Asked of the disk itself: on one a folder that cannot be made is told as one that is not there, a file as one that cannot be opened. */
+/** Asks the file system, because on a read-only one SQLite and mkdir report misleading errors. */
 function isOnReadOnly(folder: string): boolean {
   try {
     accessSync(folder, constants.W_OK)
@@ -83,11 +83,11 @@ function isOnReadOnly(folder: string): boolean {
   }
 }
 
-/** Nobody knows what of the last commits is there: only what the next start finds is. */
+/** After a failed sync, only a restart can tell which of the last commits are stored. */
 export function diskFailed(file: string, cause: unknown): AppError {
   const why = cause instanceof Error ? cause.message : String(cause)
-  return new AppError('STORE_UNAVAILABLE', `${file} could not be brought to the disk (${why})`, {
-    hint: 'The disk failed, and what was sent last may or may not be stored. Check the disk, then restart the service.',
+  return new AppError('STORE_UNAVAILABLE', `${file} could not be synced to disk (${why})`, {
+    hint: 'The disk failed; the last commands may or may not be stored. Check the disk, then restart the service.',
     cause,
   })
 }

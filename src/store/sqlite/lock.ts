@@ -4,12 +4,12 @@ import { AppError } from '../../base/errors.ts'
 import type { DaemonIdentity } from '../daemons.ts'
 import { isBusy } from './fault.ts'
 
-/** A command that works on the store while no service runs holds the lock for a moment only. */
+/** Offline commands hold the lock only briefly. */
 const WAIT_MS = 1500
 
 /**
- * At most one daemon per store. The lock is an exclusive transaction on a small database beside the store:
- * the kernel holds it and lets go when the process ends, however it ends, so that no stale lock can remain.
+ * Allows one daemon per store. The lock is an exclusive transaction on a small database beside the store. The kernel
+ * releases it when the process ends for any reason, so no stale lock can remain.
  */
 export function lockStore(file: string, identity: DaemonIdentity): { release(): void } {
   const lockFile = `${file}.lock`
@@ -21,7 +21,7 @@ export function lockStore(file: string, identity: DaemonIdentity): { release(): 
     lock.close()
     if (!isBusy(error)) throw error
     throw new AppError('STORE_LOCKED', `Another daemon uses ${file}: ${describeHolder(holderFile)}`, {
-      hint: 'Talk to that one, stop it first, or give this one a state folder of its own (ORC_HOME).',
+      hint: 'Use that one, stop it, or give this one its own state folder (ORC_HOME).',
       cause: error,
     })
   }
@@ -29,7 +29,7 @@ export function lockStore(file: string, identity: DaemonIdentity): { release(): 
   return { release: () => lock.close() }
 }
 
-/** Whether a daemon has the store now. To ask keeps nobody from taking it: that waits longer than this takes. */
+/** Whether a daemon holds the store now. A starting daemon waits longer for the lock than this check takes. */
 export function isStoreLocked(file: string): boolean {
   const lockFile = `${file}.lock`
   if (!existsSync(lockFile)) return false
@@ -45,12 +45,12 @@ export function isStoreLocked(file: string): boolean {
   }
 }
 
-/** Only for the message to a second daemon, so a full disk is no reason to fail here. */
+/** Only for the error of a second daemon, so a full disk must not fail here. */
 function noteHolder(holderFile: string, { pid, address, host }: DaemonIdentity) {
   try {
     writeFileSync(holderFile, JSON.stringify({ pid, address, host }), { mode: 0o600 })
   } catch {
-    // Then nobody is named.
+    // The error then can't name the holder.
   }
 }
 
@@ -63,6 +63,6 @@ function describeHolder(holderFile: string): string {
     }
     return `process ${holder.pid} on ${holder.host}${holder.address === '' ? '' : `, at ${holder.address}`}`
   } catch {
-    return 'its process is not known'
+    return 'unknown process'
   }
 }

@@ -14,10 +14,10 @@ const DIALECT: Dialect = {
   int: 'INTEGER',
   text: 'TEXT',
   clustered: 'WITHOUT ROWID',
-  // A file has one daemon, hence one chain, hence the sequence number alone is the key.
+  // A file has one daemon and one chain, so the sequence number alone is the key.
   audit_key: 'seq INTEGER PRIMARY KEY, chain TEXT NOT NULL',
   serial: 'INTEGER PRIMARY KEY',
-  // The words only: the texts are in the table, and triggers keep the two together.
+  // An index without its own copy of the text; triggers keep it in sync with the table.
   github_search: `
     CREATE VIRTUAL TABLE github_search USING fts5(
       title, body, content='github_documents', content_rowid='id', tokenize='porter unicode61');
@@ -33,7 +33,7 @@ const DIALECT: Dialect = {
     END`,
 }
 
-/** NORMAL: the log is synced by `createWalSync`, before anyone is told. The large WAL keeps checkpoints off most commits. */
+/** NORMAL, because `createWalSync` syncs the log before a write resolves. A large WAL keeps checkpoints out of most commits. */
 const PRAGMAS = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
@@ -43,8 +43,8 @@ const PRAGMAS = `
 `
 
 /**
- * Without it the planner takes the key of the table, and with it all that an agent ever got, where it should take
- * the few that are open. It is told once and for all, for a count of today's rows would be wrong tomorrow.
+ * Without statistics, the planner scans all deliveries of an agent by primary key instead of the few open ones. They are
+ * fixed, because counting today's rows would be wrong tomorrow (docs/decisions/0020).
  */
 const STATISTICS = `
   ANALYZE meta;
@@ -75,8 +75,8 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
     named(file, () => writer.exec(PRAGMAS))
     const connection = sqliteConnection(writer, file, wal)
     await migrate(connection, DIALECT, (script) => named(file, () => writer.exec(script)))
-    tellStatistics(writer, file)
-    // A second connection sees committed data only, while the first is in the middle of a batch.
+    setStatistics(writer, file)
+    // A second connection sees committed data only, even while the first runs a batch.
     const reading = openReadOnly(file)
     readOnly = reading
     const engine = {
@@ -103,7 +103,7 @@ function afterSync(reader: Reader, wal: WalSync): Reader {
   }
 }
 
-function tellStatistics(database: DatabaseSync, file: string) {
+function setStatistics(database: DatabaseSync, file: string) {
   named(file, () => {
     const known = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get()
     if (known === undefined) database.exec(`BEGIN; ${STATISTICS} COMMIT`)
@@ -114,7 +114,7 @@ function openReadOnly(file: string): DatabaseSync {
   return named(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
 }
 
-/** On a connection of its own: an open cursor holds its snapshot, and must not make other readers see old data. */
+/** Uses its own connection: an open cursor holds its snapshot, and other readers must not see old data. */
 async function* streamRows<Row>(
   file: string,
   wal: WalSync,

@@ -6,23 +6,23 @@ import { sqliteReader } from './connection.ts'
 import { named } from './fault.ts'
 import { isStoreLocked } from './lock.ts'
 
-/** What was stored, at one moment. */
+/** The stored data at one moment. */
 export interface Snapshot {
   readonly reader: Reader
   close(): void
 }
 
 /**
- * The store of a file for whoever only looks: no lock, no lease, no migration. `locked`: a daemon has it, which is to be
- * asked instead; `unreadable`: there is none, or it is of another version than this program knows. SQLite may leave an
- * empty -wal with its -shm beside the file, which the next daemon takes over.
+ * Opens a store file for reading, without lock, lease or migration. `locked`: a daemon holds it; ask the daemon instead.
+ * `unreadable`: the file doesn't exist or has another schema version. SQLite may leave an empty -wal and -shm beside the
+ * file, which the next daemon reuses.
  */
 export function readSqliteStore(file: string): Snapshot | 'locked' | 'unreadable' {
   if (!existsSync(file)) return 'unreadable'
   if (named(file, () => isStoreLocked(file))) return 'locked'
   const database = named(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
   try {
-    // All that is read is of one moment, should a daemon start meanwhile and bring it to another version.
+    // One snapshot for all reads: a daemon may start meanwhile and migrate the file.
     named(file, () => database.exec('BEGIN'))
     const reader = sqliteReader(database, file)
     if (hasThisVersion(reader)) return { reader, close: () => database.close() }
@@ -35,7 +35,7 @@ export function readSqliteStore(file: string): Snapshot | 'locked' | 'unreadable
 }
 
 function hasThisVersion(reader: ReturnType<typeof sqliteReader>): boolean {
-  // One that is just being made has no tables yet.
+  // A file that is being created has no tables yet.
   if (reader.get(`SELECT 1 FROM sqlite_schema WHERE name = 'meta'`) === undefined) return false
   const row = reader.get(`SELECT value FROM meta WHERE key = 'schema_version'`) as
     | { value: string }

@@ -4,24 +4,24 @@ import type { MaybePromise } from '../store.ts'
 import { diskFailed, nameFault } from './fault.ts'
 
 /**
- * Brings commits to the disk beside the event loop. SQLite itself would sync within COMMIT, and everything else would stand
- * still meanwhile; so it only writes its log (synchronous=NORMAL), and the log is synced here before anyone is told.
+ * Syncs commits to disk off the event loop. SQLite would sync inside COMMIT and block everything else, so it only writes
+ * its log (synchronous=NORMAL), and the log is synced here before a write resolves.
  */
 export interface WalSync {
-  /** Resolves when all that is committed by now is on disk. */
+  /** Resolves when all commits so far are on disk. */
   sync(): Promise<void>
-  /** Reads what is on disk: nobody is told of a commit that a power cut could still undo. */
+  /** Reads after pending syncs: no reader sees a commit that a power cut could still undo. */
   after<T>(read: () => MaybePromise<T>): MaybePromise<T>
-  /** Throws once the disk has failed: nothing is written, read or told any more. */
+  /** Throws once the disk has failed: no further reads or writes. */
   demand(): void
   close(): void
 }
 
 export function createWalSync(file: string): WalSync {
-  // SQLite keeps one log as long as the store is open, and holds no locks on it that another descriptor could take away.
+  // SQLite keeps one log file while the store is open and holds no locks on it that closing this descriptor could drop.
   let log: number | undefined
   let underWay: Promise<void> | undefined
-  /** Linux tells of lost pages once. A later sync would succeed, and the hole before it would be taken for stored. */
+  /** Linux reports lost pages only once: a later sync would succeed although earlier data is missing. */
   let failure: AppError | undefined
 
   function demand() {

@@ -45,8 +45,8 @@ describe('what goes wrong with PostgreSQL', () => {
   it('is named: a wrong password', async () => {
     expect(await faultOf(server.url().replace(/:[^:@]+@/, ':wrong@'))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
-      message: expect.stringContaining(`PostgreSQL at orchub@127.0.0.1:${server.port}/postgres refuses`),
-      hint: expect.stringContaining('percent-encoded'),
+      message: expect.stringContaining(`PostgreSQL at orchub@127.0.0.1:${server.port}/postgres rejects`),
+      hint: expect.stringContaining('percent-encode'),
     })
   })
 
@@ -70,7 +70,7 @@ describe('what goes wrong with PostgreSQL', () => {
     await server.query('CREATE DATABASE few OWNER few')
     expect(await faultOf(`postgres://few:few@127.0.0.1:${server.port}/few`)).toMatchObject({
       code: 'STORE_UNAVAILABLE',
-      message: expect.stringContaining('takes no more connections'),
+      message: expect.stringContaining('accepts no more connections'),
     })
   })
 
@@ -78,7 +78,7 @@ describe('what goes wrong with PostgreSQL', () => {
     await server.query(`CREATE ROLE guest LOGIN PASSWORD 'guest'`)
     expect(await faultOf(`postgres://guest:guest@127.0.0.1:${server.port}/postgres`)).toMatchObject({
       code: 'STORE_UNAVAILABLE',
-      message: expect.stringContaining('does not permit'),
+      message: expect.stringContaining('does not give this user'),
       hint: expect.stringContaining('OWNER'),
     })
   })

@@ -90,6 +90,6 @@ it('tells nothing as stored any more once the disk failed, as a later sync would
   // The disk would take this one without a word.
   await expect(store.write((tx) => tx.audit(entry))).rejects.toMatchObject(failure)
   await expect((async () => await store.all(timers))()).rejects.toMatchObject(failure)
-  expect(() => store.demand()).toThrow('could not be brought to the disk')
+  expect(() => store.demand()).toThrow('could not be synced to disk')
   expect(told).toEqual([])
 })
