@@ -20,13 +20,18 @@ export const AuditEntrySchema = z.object({
 const AuditQuerySchema = z.object({
   since: time.optional(),
   until: time.optional(),
-  agent: z.string().optional().describe('Entries in which this agent acts or is concerned'),
-  with: z.string().optional().describe('Together with agent: entries between the two'),
-  type: z.string().optional().describe('Such as message.accepted, or message for all that begin so'),
+  agent: z.string().optional().describe('Entries with this agent as actor or subject'),
+  with: z.string().optional().describe('With agent: entries between the two'),
+  type: z
+    .string()
+    .optional()
+    .describe('A type such as message.accepted, or message for all that start with it'),
   class: z.enum(AUDIT_CLASSES).optional(),
   text: z.string().optional(),
   after: sequence.optional().describe('Only entries after this sequence number'),
-  limit: count(100_000).optional().describe('The newest so many; without it all'),
+  limit: count(100_000)
+    .optional()
+    .describe('Return only the newest entries, at most this many. Default: all'),
 })
 
 export const AUDIT_ROUTES = {
@@ -34,16 +39,16 @@ export const AUDIT_ROUTES = {
     method: 'get',
     path: '/api/v1/audit',
     who: 'token',
-    summary: 'The audit, oldest first; an agent sees public entries and those it is a party to',
+    summary: 'The audit, oldest first; agents see public entries and those they are a party to',
     query: AuditQuerySchema,
     answer: z.object({ entries: z.array(AuditEntrySchema) }),
-    also: { 'application/x-ndjson': 'One entry a line, streamed' },
+    also: { 'application/x-ndjson': 'One entry per line, streamed' },
   },
   auditVerify: {
     method: 'get',
     path: '/api/v1/audit/verify',
     who: 'operator',
-    summary: 'Check the whole chain, and every message against it',
+    summary: 'Verify the whole chain, and every message against it',
     answer: z.object({
       ok: z.boolean(),
       count: z.number(),
@@ -59,7 +64,7 @@ export const EVENT_ROUTES = {
     method: 'get',
     path: '/api/v1/events',
     who: 'token',
-    summary: 'The audit as it grows; ids are its sequence numbers, Last-Event-ID resumes without a gap',
+    summary: 'New audit entries as events; ids are sequence numbers, and Last-Event-ID resumes without gaps',
     query: z.object({ after: sequence.optional() }),
     answer: AuditEntrySchema,
     type: 'text/event-stream',

@@ -3,25 +3,25 @@ import { storable } from '../store/storable.ts'
 import type { SealedEntry } from '../store/store.ts'
 import type { AuditDraft, AuditEntry } from './entry.ts'
 
-/** Where in which chain an entry goes. */
-export interface ChainPlace {
+/** The position of an entry in a chain. */
+export interface ChainPosition {
   chain: string
-  /** 1 for the first entry of a chain, then without gaps. */
+  /** Starts at 1, without gaps. */
   seq: number
-  /** As `Date.toISOString` gives it, so that a store may keep it as a number. */
+  /** In the format of `Date.toISOString`, which allows a store to keep it as a number. */
   at: string
-  /** The hash of the entry before, or `genesisHash(chain)`. */
+  /** The hash of the previous entry, or `genesisHash(chain)`. */
   prev: string
 }
 
-/** What the hash covers besides the data and the hash before. A store may give null for what is absent. */
+/** The hashed fields besides the data and the previous hash. A store may pass null for absent fields. */
 export interface HashedFields
   extends Pick<AuditEntry, 'chain' | 'seq' | 'at' | 'type' | 'class' | 'actor' | 'text'> {
   subject?: string | null | undefined
   confidence?: number | null | undefined
 }
 
-/** Names the encoding below: a change of it needs another name, so that old chains stay verifiable. */
+/** Identifies the encoding below. Change it together with the encoding to keep old chains verifiable. */
 const FORMAT = 'orchub-audit-1'
 
 export function genesisHash(chain: string): string {
@@ -29,8 +29,8 @@ export function genesisHash(chain: string): string {
 }
 
 /**
- * A JSON array of fixed order is unambiguous: no two different entries have the same text. The data goes in as
- * the text that is stored, so that verification never depends on parsing and serialising giving the same bytes.
+ * A JSON array of fixed order is unambiguous: different entries have different texts. The data is hashed as stored text,
+ * because parsing and serialising may not reproduce the same bytes.
  */
 export function hashEntry(entry: HashedFields, dataJson: string, prev: string): string {
   const { chain, seq, at, type, class: kept, actor, subject, text, confidence } = entry
@@ -51,10 +51,10 @@ export function hashEntry(entry: HashedFields, dataJson: string, prev: string): 
   return hash('sha256', JSON.stringify(fields), 'hex')
 }
 
-/** The draft must be redacted by now: what is sealed cannot be taken back. */
+/** Redact the draft first: a sealed entry can't be changed. */
 export function sealEntry(
   draft: AuditDraft,
-  place: ChainPlace,
+  place: ChainPosition,
   dataJson: string = serializeData(draft.data),
 ): SealedEntry {
   const entry: AuditEntry = {

@@ -1,15 +1,15 @@
 import type { AuditEntry } from './entry.ts'
 
-/** The parts of an entry that its readable line shows. */
+/** The fields of an entry that its readable line shows. */
 export type AuditLine = Pick<AuditEntry, 'at' | 'type' | 'actor' | 'subject' | 'text' | 'confidence'>
 
 /**
- * What could end the line, drive a terminal, or show text in another order than it has: control, format (with the
- * bidirectional ones and invisible tags) and separator characters, lone surrogates. Joiners stay: emoji and
- * several scripts need them. The backslash is escaped because it begins escapes.
+ * Characters that could end the line, control a terminal or reorder text: control, format (including bidirectional and
+ * invisible ones) and separator characters, and lone surrogates. Joiners stay, because emoji and several scripts need them.
+ * The backslash is escaped because it starts escapes.
  */
 const UNSAFE = /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\\]--[\u200c\u200d]]/gv
-/** In a name, also what separates names. */
+/** In names, also the characters that separate names. */
 const UNSAFE_IN_NAME = /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\\\[\]→]--[\u200c\u200d]]/gv
 const NAMED_ESCAPES: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' }
 
@@ -19,18 +19,18 @@ const LINE = new RegExp(
   String.raw`^\[([^\]]+)\] \[([^\]→]*)(?:→([^\]]*))?\] ([^\s:]+): (.*?)(?: ${CONFIDENCE})?$`,
 )
 
-/** `[ts] [from→to] KIND: text (confidence: n)` (S3.22), always one line, whatever the text holds. */
+/** Formats `[ts] [from→to] KIND: text (confidence: n)` (S3.22), always as one line. */
 export function formatLine(entry: AuditLine): string {
   const from = escapeUnsafe(entry.actor, UNSAFE_IN_NAME)
   const to = entry.subject === undefined ? '' : `→${escapeUnsafe(entry.subject, UNSAFE_IN_NAME)}`
   const head = `[${entry.at}] [${from}${to}] ${entry.type.toUpperCase()}: `
   const text = escapeUnsafe(entry.text, UNSAFE)
   if (entry.confidence !== undefined) return `${head}${text} (confidence: ${entry.confidence})`
-  // A text must not lend itself the confidence that the entry does not have.
+  // Text must not imitate a confidence that the entry doesn't have.
   return head + text.replace(ENDS_LIKE_CONFIDENCE, '\\$&')
 }
 
-/** The parts of a line as `formatLine` wrote it, exactly; undefined for any other text. */
+/** Inverse of `formatLine`; undefined for other text. */
 export function parseLine(line: string): AuditLine | undefined {
   const match = LINE.exec(line)
   if (match === null) return undefined
@@ -46,7 +46,7 @@ export function parseLine(line: string): AuditLine | undefined {
   return parts
 }
 
-/** Hostile text made fit for one line of a terminal or a log; what it held stays visible. */
+/** Escapes hostile text for one line of a terminal or a log, and keeps its content visible. */
 export function escapeText(text: string): string {
   return escapeUnsafe(text, UNSAFE)
 }

@@ -3,14 +3,14 @@ import type { AuditEntry } from './entry.ts'
 import { type AuditLine, formatLine } from './line.ts'
 
 /**
- * The public trail (S3.22, S3.23): the lines that anyone may read, in a chain of their own. It says nothing of the
- * entries between them, so that no gap tells of what is not public (S3.15, C12); and the text of the lines is all that
- * its hashes cover, so that whoever has the file can follow them with nothing but sha256.
+ * The public trail (S3.22, S3.23): the lines that anyone may read, in their own chain. Its numbering has no gaps that would
+ * reveal private entries (S3.15, C12), and its hashes cover only the text of the lines, so a reader of the file can verify
+ * them with sha256 alone.
  */
 export const PUBLIC_FORMAT = 'orchub-public-audit-1'
 
 export interface PublicLine {
-  /** 1 for the first. */
+  /** Starts at 1. */
   readonly n: number
   readonly line: string
   readonly hash: string
@@ -21,7 +21,7 @@ export interface PublicHead {
   readonly hash: string
 }
 
-/** The first line of every form; a trail of one repository is another chain than that of all of them. */
+/** The first line of every format. The trail of one repository is a different chain than that of all repositories. */
 export function publicTitle(repository: string | undefined): string {
   return repository === undefined ? PUBLIC_FORMAT : `${PUBLIC_FORMAT} ${repository}`
 }
@@ -35,24 +35,24 @@ function publicHash(prev: string, line: string): string {
   return hash('sha256', `${prev}\n${line}\n`, 'hex')
 }
 
-/** What the team did for repositories, and that people stopped it or let it go on. Where the service listens is nobody's business. */
-const TOLD = /^(?:github|team)\./
+/** The team's work for repositories, halts and resumes. Other public entries, such as the service's address, stay out. */
+const PUBLISHED = /^(?:github|team)\./
 
-/** As a store or an answer of the service gives it. */
-type Given = Omit<AuditLine, 'subject' | 'confidence'> & {
+/** As returned by the store or the API. */
+type TrailEntry = Omit<AuditLine, 'subject' | 'confidence'> & {
   subject?: string | undefined
   confidence?: number | undefined
 }
-type Entry = Pick<AuditEntry, 'type' | 'class' | 'data'>
+type ClassifiedEntry = Pick<AuditEntry, 'type' | 'class' | 'data'>
 
-export function isPublic({ type, class: kept, data }: Entry, repository?: string): boolean {
-  if (kept !== 'public' || !TOLD.test(type)) return false
+export function isPublic({ type, class: kept, data }: ClassifiedEntry, repository?: string): boolean {
+  if (kept !== 'public' || !PUBLISHED.test(type)) return false
   if (repository === undefined || type.startsWith('team.')) return true
   return typeof data?.repository === 'string' && data.repository.toLowerCase() === repository.toLowerCase()
 }
 
-/** `TASK`, as the documents have it, and not `GITHUB.TASK`. */
-export function publicLine({ subject, confidence, type, ...entry }: Given): string {
+/** Writes `TASK` instead of `GITHUB.TASK`. */
+export function publicLine({ subject, confidence, type, ...entry }: TrailEntry): string {
   return formatLine({
     ...entry,
     type: type.replace(/^github\./, ''),
@@ -61,7 +61,7 @@ export function publicLine({ subject, confidence, type, ...entry }: Given): stri
   })
 }
 
-/** Numbers and chains lines as they come. */
+/** Numbers lines and chains their hashes. */
 export function openPublicChain(title: string) {
   let head: PublicHead = { n: 0, hash: publicGenesis(title) }
   return {

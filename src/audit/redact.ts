@@ -1,20 +1,20 @@
-import { type Finding, loadSecretRules } from './secrets/rules.ts'
+import { loadSecretRules, type SecretMatch } from './secrets/rules.ts'
 import { mayHoldSecret } from './secrets/suspicion.ts'
 
 /**
- * Takes secrets out of what is about to be written down (C12). It knows the shapes of credentials, so it finds
- * neither a secret of no known shape (a bare password) nor one that is split over two fields or encoded.
+ * Removes secrets before text is stored (C12). It recognizes credentials by their shape, so it misses secrets without one
+ * (a bare password) and secrets that are encoded or split over two fields.
  */
 export interface Redactor {
-  /** The text with each secret replaced by `[redacted:<rule>]`; the same string if there is none. */
+  /** Replaces each secret by `[redacted:<rule>]`; returns the same string if there is none. */
   redact(text: string): string
-  /** The same for every string and key of a JSON value; the same object if there is no secret in it. */
+  /** Redacts every string and key of a JSON value; returns the same object if there is no secret. */
   redactData<T>(value: T): T
-  /** The same for serialised JSON, without parsing it unless it may hold a secret. */
+  /** Redacts serialised JSON, and parses it only if it may hold a secret. */
   redactJson(json: string): string
 }
 
-/** Redacting may bring together what was apart; nobody but an attacker needs more rounds than this to settle. */
+/** Redacting may join parts into a new secret. Only hostile text needs more rounds than this. */
 const MAX_ROUNDS = 4
 const MARKER = /^\[redacted:[a-z0-9-]+\]$/
 
@@ -24,7 +24,7 @@ export async function openRedactor(): Promise<Redactor> {
   function redact(text: string): string {
     let current = text
     for (let round = 0; round < MAX_ROUNDS && mayHoldSecret(current); round++) {
-      const next = replaceFindings(current, findSecrets(current))
+      const next = replaceMatches(current, findSecrets(current))
       if (next === current) break
       current = next
     }
@@ -47,16 +47,16 @@ export async function openRedactor(): Promise<Redactor> {
   }
 }
 
-function replaceFindings(text: string, findings: Finding[]): string {
-  findings.sort((a, b) => a.start - b.start || b.end - a.end)
+function replaceMatches(text: string, matches: SecretMatch[]): string {
+  matches.sort((a, b) => a.start - b.start || b.end - a.end)
   let result = ''
   let done = 0
-  for (let index = 0; index < findings.length; ) {
-    const { start, rule } = findings[index]!
-    let { end } = findings[index]!
-    // Rules overlap (a token inside a URL): the stretch they cover together becomes one marker.
-    for (index++; index < findings.length && findings[index]!.start < end; index++) {
-      end = Math.max(end, findings[index]!.end)
+  for (let index = 0; index < matches.length; ) {
+    const { start, rule } = matches[index]!
+    let { end } = matches[index]!
+    // Rules overlap (a token inside a URL): overlapping matches become one marker.
+    for (index++; index < matches.length && matches[index]!.start < end; index++) {
+      end = Math.max(end, matches[index]!.end)
     }
     if (MARKER.test(text.slice(start, end))) continue
     result += `${text.slice(done, start)}[redacted:${rule}]`
@@ -83,7 +83,7 @@ function redactValue(value: unknown, redact: (text: string) => string): unknown 
   return changed ? Object.fromEntries(entries) : value
 }
 
-/** Two secret keys must not fall into one, or a value would be lost. */
+/** Keeps two redacted keys distinct, or a value would be lost. */
 function unusedKey(key: string, taken: ReadonlyMap<string, unknown>): string {
   let unused = key
   for (let count = 2; taken.has(unused); count++) unused = `${key}#${count}`

@@ -31,7 +31,7 @@ function toAuditQuery({ engine }: Desk, call: Call<'audit'>): AuditQuery {
     ...(kept === undefined ? {} : { class: kept }),
     ...(text === undefined ? {} : { text }),
     ...(after === undefined ? {} : { after }),
-    // From a place onwards it is the next ones that are wanted, otherwise the newest.
+    // With `after`, the limit applies to the next entries, otherwise to the newest.
     ...(limit === undefined ? {} : { limit, newest: after === undefined }),
     ...(call.isOperator ? {} : { visibleTo: call.me }),
   }

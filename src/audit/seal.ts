@@ -4,7 +4,7 @@ import type { AuditDraft } from './entry.ts'
 import type { Redactor } from './redact.ts'
 import { mayHoldSecret } from './secrets/suspicion.ts'
 
-/** The one way into the log: redacts, numbers and hashes, so that nothing is ever written unredacted (C12). */
+/** The only way into the log: redacts, numbers and hashes (C12). */
 export function sealWith(redactor: Redactor): Seal {
   const { redact, redactJson } = redactor
 
@@ -22,7 +22,7 @@ export function sealWith(redactor: Redactor): Seal {
     const entries: SealedEntry[] = []
     for (const draft of drafts) {
       const json = serializeData(draft.data)
-      const { clean, dataJson } = isInnocent(draft, json)
+      const { clean, dataJson } = isHarmless(draft, json)
         ? { clean: draft, dataJson: json }
         : redacted(draft, json)
       seq++
@@ -34,8 +34,8 @@ export function sealWith(redactor: Redactor): Seal {
   }
 }
 
-/** One look at all of it instead of one at each part: most entries hold nothing that looks like a secret. */
-function isInnocent({ actor, subject, text }: AuditDraft, json: string): boolean {
+/** Checks all parts at once: most entries hold nothing like a secret. */
+function isHarmless({ actor, subject, text }: AuditDraft, json: string): boolean {
   const all = `${actor}\n${subject}\n${text}\n${json}`
   return !all.includes('\\u') && !mayHoldSecret(all)
 }

@@ -1,4 +1,4 @@
-/** For hints: what `parseSince` takes. */
+/** For hints: the formats that `parseSince` accepts. */
 export const SINCE_FORMS = 'a duration back from now (30s, 10m, 2h, 1d, 1w, 1h30m) or an ISO 8601 time in UTC'
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
@@ -7,7 +7,7 @@ type Unit = keyof typeof UNIT_MS
 const DURATION = /^(?:\d{1,9}[smhdw])+$/
 const ISO_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?)?$/i
 
-/** The moment that a `--since` names, or undefined if it names none. */
+/** Parses a `--since` value; undefined if it is invalid. */
 export function parseSince(text: string, now: Date): Date | undefined {
   const trimmed = text.trim()
   if (DURATION.test(trimmed)) {
@@ -19,9 +19,9 @@ export function parseSince(text: string, now: Date): Date | undefined {
   const iso = ISO_TIME.exec(trimmed)
   if (iso === null) return undefined
   const [, day, time = '00:00', zone = 'Z'] = iso
-  // `Date` takes the 31st of February for a day in March.
+  // `Date` turns the 31st of February into a day in March.
   if (valid(new Date(day!))?.toISOString().slice(0, 10) !== day) return undefined
-  // Without a zone it is UTC, as in the log, and not whatever this machine is set to.
+  // Without a zone, assume UTC as in the log, not the zone of this machine.
   return valid(new Date(`${day}T${time}${zone.toUpperCase()}`))
 }
 

@@ -20,17 +20,17 @@ export interface AuditQuery {
   after?: number
   since?: number
   until?: number
-  /** Entries where this agent acts or is concerned. */
+  /** Entries with this agent as actor or subject. */
   agent?: string
   /** Together with `agent`: entries between the two. */
   with?: string
   type?: string
   class?: AuditClass
   text?: string
-  /** What a reader who is not the operator may see: public entries and those it is a party to. */
+  /** Restricts to what this reader may see: public entries and those it is a party to. */
   visibleTo?: string
   limit?: number
-  /** The newest `limit` entries rather than the oldest. They still come oldest first. */
+  /** Select the newest `limit` entries instead of the oldest. They are still returned oldest first. */
   newest?: boolean
 }
 
@@ -42,7 +42,7 @@ function conditions(chain: string, query: AuditQuery): { where: string; params: 
     params.push(...values)
   }
   if (query.after !== undefined) add('seq > ?', query.after)
-  // Times grow with the numbers, so that a time is turned into a number instead of looking at every entry.
+  // Times grow with sequence numbers: converting a time into a number avoids scanning every entry.
   if (query.since !== undefined) add(`seq >= ${firstFrom('>=')}`, chain, query.since)
   if (query.until !== undefined) add(`seq < ${firstFrom('>')}`, chain, query.until)
   if (query.agent !== undefined && query.with !== undefined) {
@@ -63,7 +63,7 @@ function conditions(chain: string, query: AuditQuery): { where: string; params: 
   }
   if (query.class !== undefined) add('class = ?', query.class)
   if (query.text !== undefined) {
-    // Both sides by the database: it lowers fewer letters than JavaScript does.
+    // The database lowers both sides, because it lowers fewer letters than JavaScript.
     const pattern = `%${escapeLike(query.text)}%`
     add(`(LOWER(text) LIKE LOWER(?) ESCAPE '\\' OR LOWER(data) LIKE LOWER(?) ESCAPE '\\')`, pattern, pattern)
   }
@@ -86,7 +86,7 @@ function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, (character) => `\\${character}`)
 }
 
-/** Entries oldest first, streamed: the log may be far larger than memory. */
+/** Streams entries, oldest first: the log may be far larger than memory. */
 export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<AuditRow> {
   const { where, params } = conditions(store.daemon, query)
   if (query.limit === undefined)
@@ -104,7 +104,7 @@ export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<Audi
   ])
 }
 
-/** What was said and done in a tree of tasks, oldest first, and when since its beginning everything was stopped. */
+/** The entries of a task tree, oldest first, with the halts and resumes since it began. */
 export async function readTree(
   store: Pick<Store, 'daemon' | 'all'>,
   root: number,
@@ -124,7 +124,7 @@ export async function readTree(
   return rows.map(toEntry)
 }
 
-/** What happened in a run, oldest first. */
+/** The entries of a run, oldest first. */
 export async function readRunEntries(
   store: Pick<Store, 'daemon' | 'all'>,
   run: number,
@@ -137,7 +137,7 @@ export async function readRunEntries(
   return rows.map(toEntry)
 }
 
-/** The number of the run's newest entry of that type; 0 where there is none. */
+/** The sequence number of the run's newest entry of that type, or 0. */
 export async function lastOfRun(
   store: Pick<Store, 'daemon' | 'get'>,
   run: number,
@@ -150,13 +150,13 @@ export async function lastOfRun(
   return row?.seq ?? 0
 }
 
-/** `prev` is not stored twice: it is the hash of the entry before, which verification follows anyway. */
+/** `prev` isn't stored: it is the hash of the previous entry. */
 export type ReadEntry = Omit<AuditEntry, 'prev'>
 
-/** The last moment that a date can name. */
+/** The latest time that a Date can represent. */
 const LATEST = 8.64e15
 
-/** A damaged entry is shown as what it is; only verification may stop at it. */
+/** Shows a damaged entry instead of failing; verification reports it. */
 function readData(json: string): Record<string, unknown> {
   try {
     return JSON.parse(json) as Record<string, unknown>

@@ -6,9 +6,9 @@ import { type ChainMark, type StoredEntry, verifyChain } from './verify.ts'
 
 export interface AuditVerdict {
   ok: boolean
-  /** Entries that were checked. */
+  /** Number of entries checked. */
   count: number
-  /** The first bad entry, where it is an entry that is bad. */
+  /** The first bad entry, if an entry is bad. */
   seq?: number
   problem?: string
   message: string

@@ -1,17 +1,17 @@
 import { setImmediate } from 'node:timers/promises'
 import { genesisHash, type HashedFields, hashEntry } from './chain.ts'
 
-/** An entry as a store or an export gives it back. */
+/** An entry as read from a store or an export. */
 export interface StoredEntry extends Omit<HashedFields, 'at'> {
   /** ISO 8601, or epoch milliseconds. */
   at: string | number
   dataJson: string
   hash: string
-  /** A store may leave it out, since it is the hash of the entry before. */
+  /** Optional, because it is the hash of the previous entry. */
   prev?: string | undefined
 }
 
-/** What was known of the chain at some entry, kept apart from the entries. */
+/** A known sequence number and its hash, recorded apart from the entries. */
 export interface ChainMark {
   seq: number
   hash: string
@@ -19,34 +19,34 @@ export interface ChainMark {
 
 export interface VerifyOptions {
   chain: string
-  /** Written with each entry and read in the same snapshot as the entries, so it must be the last one exactly. */
+  /** Written with each entry and read in the same snapshot, so it must match the last entry exactly. */
   expectedHead?: ChainMark | undefined
-  /** Kept outside the store and written now and then: it may be older than the last entry, never newer. */
+  /** Kept outside the store and written periodically: it may be older than the last entry, never newer. */
   witness?: ChainMark | undefined
 }
 
 type ChainProblem =
-  | 'changed' // the entry does not match its hash
-  | 'missing' // it was there: later ones are
-  | 'reordered' // it comes later than it should
-  | 'duplicate' // it comes a second time
-  | 'cut_off' // it was the last one or before it, as the head or the witness shows
-  | 'rewritten' // it matches its hash, but is not what was there
-  | 'unrecorded' // it lies after the head: nobody who keeps the head wrote it
+  | 'changed' // the entry doesn't match its hash
+  | 'missing' // later entries exist, but not this one
+  | 'reordered' // the entry comes later than it should
+  | 'duplicate' // the entry comes a second time
+  | 'cut_off' // the chain ends before the entry that the head or the witness records
+  | 'rewritten' // the entry matches its hash, but isn't the original
+  | 'unrecorded' // the entry lies after the recorded head
 
 export type ChainVerdict =
   | { ok: true; count: number; head: ChainMark }
   | { ok: false; seq: number; problem: ChainProblem; message: string }
 
-type Failure = ChainVerdict & { ok: false }
+type ChainFailure = ChainVerdict & { ok: false }
 
-/** Long verifications let others run in between. */
+/** Entries between two pauses, which let other work run during a long verification. */
 const PAUSE_EVERY = 1000
 
 /**
- * Follows a chain from its beginning and names the first bad entry (C12). Entries come in order of `seq`, one by
- * one, so that the log may be far larger than memory. A chain that was recomputed from some entry on can only be
- * told by the head or the witness; they then name the entry they know, and the first bad one may lie before it.
+ * Verifies a chain from its beginning and names the first bad entry (C12). Entries are streamed in order of `seq`, because
+ * the log may be far larger than memory. Only the head or the witness can reveal a chain that was recomputed from some
+ * entry on; the verdict then names the entry they record, and the first bad one may lie before it.
  */
 export async function verifyChain(
   entries: Iterable<StoredEntry> | AsyncIterable<StoredEntry>,
@@ -61,7 +61,7 @@ export async function verifyChain(
       await setImmediate()
     }
     if (gap !== undefined) {
-      // Only whether the absent entry still comes is left to be found out.
+      // The only open question is whether the missing entry comes later.
       if (entry.seq === last.seq + 1) return outOfPlace(entry.seq, gap.before)
       continue
     }
@@ -77,7 +77,7 @@ export async function verifyChain(
   return checkEnd(last, options) ?? { ok: true, count: last.seq, head: last }
 }
 
-function checkEntry(entry: StoredEntry, last: ChainMark, options: VerifyOptions): Failure | undefined {
+function checkEntry(entry: StoredEntry, last: ChainMark, options: VerifyOptions): ChainFailure | undefined {
   const { seq } = entry
   if (seq !== last.seq + 1) {
     return Number.isInteger(seq) && seq > 0
@@ -92,7 +92,7 @@ function checkEntry(entry: StoredEntry, last: ChainMark, options: VerifyOptions)
     return fail(seq, 'changed', `Entry ${seq} does not match its hash`)
   }
   if (entry.prev !== undefined && entry.prev !== last.hash) {
-    // The entry is sound and remembers another one before it.
+    // The entry is intact, but follows a different one.
     return last.seq === 0
       ? fail(seq, 'rewritten', `Entry ${seq} does not begin the chain ${options.chain}`)
       : fail(last.seq, 'rewritten', `Entry ${last.seq} is not the one that entry ${seq} was written after`)
@@ -113,21 +113,21 @@ function checkEntry(entry: StoredEntry, last: ChainMark, options: VerifyOptions)
   return undefined
 }
 
-function checkEnd(last: ChainMark, { expectedHead, witness }: VerifyOptions): Failure | undefined {
+function checkEnd(last: ChainMark, { expectedHead, witness }: VerifyOptions): ChainFailure | undefined {
   const known = Math.max(expectedHead?.seq ?? 0, witness?.seq ?? 0)
   if (known <= last.seq) return undefined
   return fail(last.seq + 1, 'cut_off', `The chain ends with entry ${last.seq}, but reached entry ${known}`)
 }
 
-function outOfPlace(seq: number, before: number): Failure {
+function outOfPlace(seq: number, before: number): ChainFailure {
   return fail(seq, 'reordered', `Entry ${seq} comes after entry ${before}`)
 }
 
-function absent(seq: number, before: number): Failure {
+function absent(seq: number, before: number): ChainFailure {
   return fail(seq, 'missing', `Entry ${seq} is missing: after entry ${seq - 1} comes entry ${before}`)
 }
 
-function fail(seq: number, problem: ChainProblem, message: string): Failure {
+function fail(seq: number, problem: ChainProblem, message: string): ChainFailure {
   return { ok: false, seq, problem, message }
 }
 

@@ -4,20 +4,20 @@ import { ACTIONS, type Action, VERDICTS } from './rule.ts'
 
 const ActionSchema = z.enum(Object.keys(ACTIONS) as [Action, ...Action[]])
 
-/** What an agent is taught, and what it may do. */
+/** Prompts and rules. */
 export const RULE_ROUTES = {
   prompt: {
     method: 'get',
     path: '/api/v1/prompts/{agent}',
     who: 'token',
-    summary: 'The text that teaches that agent the protocol',
+    summary: 'The prompt that teaches an agent the protocol',
     answer: z.object({ agent: z.string(), prompt: z.string() }),
   },
   explain: {
     method: 'get',
     path: '/api/v1/rules/explain',
     who: 'token',
-    summary: 'Which rule decides whether one may write to another, or do something, and why',
+    summary: 'Explain which rule decides whether an agent may write to another or perform an action',
     query: z.object({ from: z.string(), to: z.string(), action: ActionSchema.optional() }),
     answer: z.object({
       decision: z.object({
@@ -28,7 +28,7 @@ export const RULE_ROUTES = {
         approval: z
           .object({ approvers: names.optional(), quorum: z.number() })
           .optional()
-          .describe('With ask: whose word it takes'),
+          .describe('With ask: who decides'),
       }),
       steps: z.array(
         z.object({
@@ -44,17 +44,15 @@ export const RULE_ROUTES = {
     method: 'get',
     path: '/api/v1/rules/matrix',
     who: 'operator',
-    summary: 'Who may write to whom, for so many agents at once; /rules/explain tells why',
+    summary: 'Who may write to whom, one page of agents at a time; /rules/explain gives the reasons',
     query: z.object({
       offset: sequence.default(0),
       limit: count(60).default(40),
     }),
     answer: z.object({
       names,
-      total: z.number().describe('How many agents there are'),
-      cells: z
-        .array(z.array(z.enum(VERDICTS)))
-        .describe('A row for each sender, a column for each recipient'),
+      total: z.number().describe('Number of agents'),
+      cells: z.array(z.array(z.enum(VERDICTS))).describe('One row per sender, one column per recipient'),
     }),
   },
 } as const satisfies Routes

@@ -1,15 +1,15 @@
 import { AGENT_NAME, EVERYONE, foldName, OPERATOR } from '../base/agent.ts'
 import type { Decision, Permissions, Policy, Rule, Who } from './rule.ts'
 
-/** A policy made ready for fast answers. Build a new one when orc.yaml changes; nothing in it is edited. */
+/** A policy prepared for fast decisions. Immutable: compile a new one when orc.yaml changes. */
 export interface Rules {
   readonly policy: Policy
-  /** By canonical name and by folded name; the two never clash, for names differ in more than case. */
+  /** By canonical and by folded name. The two never clash, because names are unique ignoring case. */
   readonly byName: ReadonlyMap<string, Party>
   readonly forbid: readonly CompiledRule[]
   readonly ask: readonly CompiledRule[]
   readonly allow: readonly CompiledRule[]
-  /** Answers given so far, by pair of agents. Unknown names never get in, so it is bounded by agents². */
+  /** Decisions so far, by pair of agents. Unknown names are never added, so agents² bounds it. */
   readonly memo: Map<number, Decision>
 }
 
@@ -58,9 +58,9 @@ export function compileRules(policy: Policy): Rules {
   }
 }
 
-/** The agent of that name, whatever its case (S0.10). */
+/** Finds an agent by name, ignoring case (S0.10). */
 export function findParty(rules: Rules, name: string): Party | undefined {
-  // Only what can be a name is folded: Unicode would otherwise fold a Kelvin sign into "k".
+  // Fold valid names only: Unicode would fold a Kelvin sign into "k".
   return rules.byName.get(name) ?? (AGENT_NAME.test(name) ? rules.byName.get(fold(name)) : undefined)
 }
 
@@ -68,9 +68,9 @@ export function isOperator(name: string): boolean {
   return name === OPERATOR || (name.length === OPERATOR.length && fold(name) === OPERATOR)
 }
 
-/** Whether `party` is a parent of `other`, or a parent of its parent, and so on. */
+/** Whether `party` is an ancestor of `other`. */
 export function oversees(rules: Rules, party: Party, other: Party): boolean {
-  // The config refuses circles of parents; the bound keeps a hand-made policy with one from hanging the service.
+  // The config rejects circular parents; the bound keeps a hand-made policy from hanging the service.
   let steps = rules.policy.agents.length
   for (let name = other.parent; name !== undefined && steps > 0; steps--) {
     if (name === party.name) return true

@@ -1,8 +1,8 @@
 import { type CompiledRule, findParty, isOperator, oversees, type Party, type Rules } from './compile.ts'
 import { ACTIONS, type Action, type Approval, type Decision, type Preset, type Verdict } from './rule.ts'
 
-/** One rule looked at. The first step with a verdict decides; deciding and explaining both read these. */
-export interface Step {
+/** A rule that was considered. The first step with a verdict decides. */
+export interface RuleStep {
   readonly rule: string
   readonly line?: number
   readonly verdict?: Verdict
@@ -13,10 +13,10 @@ export interface Step {
 const NAMES_SHOWN = 20
 
 /**
- * Everything that bears on `from` writing to `to`, in order of weight (C24): forbid beats the two agents' own
- * narrowing, that beats ask, ask beats allow, and the preset has the last word, which is no.
+ * All rules about `from` writing to `to`, in order of precedence (C24): forbid, the narrowing of the two agents, ask, allow,
+ * then the preset.
  */
-export function* considerSend(rules: Rules, from: string, to: string): Generator<Step> {
+export function* considerSend(rules: Rules, from: string, to: string): Generator<RuleStep> {
   const sender = findParty(rules, from)
   const recipient = findParty(rules, to)
   if (sender === undefined && !isOperator(from)) return yield unknown(rules, from)
@@ -34,13 +34,13 @@ export function* considerSend(rules: Rules, from: string, to: string): Generator
   yield at(rules, 'rules.preset', presetVerdict(rules, sender, recipient))
 }
 
-/** Everything that bears on an action: the agent's own permission, the one for all, then what is built in (S1.19). */
+/** All rules about an action: the agent's permission, the permission of all agents, then the default (S1.19). */
 export function* considerAction(
   rules: Rules,
   agent: string,
   action: Action,
   target?: string,
-): Generator<Step> {
+): Generator<RuleStep> {
   const { silent, summary } = ACTIONS[action]
   if (isOperator(agent)) return yield operatorDecides(`the operator may ${summary}`)
   const party = findParty(rules, agent)
@@ -57,7 +57,7 @@ export function* considerAction(
     party.permissions[action],
   )
   yield permission(rules, `permissions.${action}`, party, action, rules.policy.permissions[action])
-  // S1.14: whoever leads agents sees what they say and hear.
+  // S1.14: an agent may read the messages of its descendants.
   if (action === 'read_log' && other !== undefined && oversees(rules, party, other)) {
     const reason = `${party.name} oversees ${other.name} and may read its messages`
     return yield { rule: 'built-in: oversight', verdict: 'allow', reason }
@@ -66,7 +66,7 @@ export function* considerAction(
   yield { rule: `built-in: ${action}`, verdict: silent, reason }
 }
 
-/** C14: for these, an agent needs no grant where it is itself the one concerned. */
+/** C14: an agent needs no permission for these on itself. */
 const CONCERNS_OTHERS: ReadonlySet<Action> = new Set([
   'read_other_mailbox',
   'update_other_status',
@@ -87,7 +87,7 @@ function* listed(rules: Rules, list: readonly CompiledRule[], verdict: Verdict, 
   }
 }
 
-function* narrowing(rules: Rules, from: Party, to: Party): Generator<Step> {
+function* narrowing(rules: Rules, from: Party, to: Party): Generator<RuleStep> {
   if (from.send !== undefined) {
     const refusal = { verdict: 'deny', reason: `${from.name} is not set up to write to ${to.name}` } as const
     yield at(rules, `agents.${from.name}.send`, from.send(to.name) ? { reason: `lists ${to.name}` } : refusal)
@@ -105,7 +105,7 @@ function* narrowing(rules: Rules, from: Party, to: Party): Generator<Step> {
   }
 }
 
-const PRESET: Record<Preset, (from: Party, to: Party, hub: string | undefined) => Omit<Step, 'rule'>> = {
+const PRESET: Record<Preset, (from: Party, to: Party, hub: string | undefined) => Omit<RuleStep, 'rule'>> = {
   mesh: () => ({ verdict: 'allow', reason: 'in a mesh every agent may write to every other' }),
   tree: (from, to) =>
     from.parent === to.name || to.parent === from.name
@@ -118,7 +118,7 @@ const PRESET: Record<Preset, (from: Party, to: Party, hub: string | undefined) =
   isolated: () => ({ verdict: 'deny', reason: 'the agents of this team may not write to each other' }),
 }
 
-function presetVerdict(rules: Rules, from: Party, to: Party): Omit<Step, 'rule'> {
+function presetVerdict(rules: Rules, from: Party, to: Party): Omit<RuleStep, 'rule'> {
   const { preset, hub } = rules.policy.rules
   return PRESET[preset](from, to, hub === undefined ? undefined : findParty(rules, hub)?.name)
 }
@@ -139,7 +139,7 @@ function permission(
   party: Party,
   action: Action,
   verdict: Verdict | undefined,
-): Step {
+): RuleStep {
   if (verdict === undefined) return { rule: path, reason: 'not set' }
   return at(rules, path, { verdict, reason: PERMISSION_REASON[verdict](party, action) })
 }
@@ -148,11 +148,11 @@ function notPermitted(party: Party, action: Action): string {
   return `${party.name} has no permission to ${ACTIONS[action].summary} (${action})`
 }
 
-function operatorDecides(reason: string): Step {
+function operatorDecides(reason: string): RuleStep {
   return { rule: 'built-in: operator', verdict: 'allow', reason }
 }
 
-function unknown(rules: Rules, name: string): Step {
+function unknown(rules: Rules, name: string): RuleStep {
   const names = rules.policy.agents.map((agent) => agent.name)
   const shown = names.slice(0, NAMES_SHOWN).join(', ')
   const rest = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : ''
@@ -160,7 +160,7 @@ function unknown(rules: Rules, name: string): Step {
   return { rule: 'built-in: unknown agent', verdict: 'deny', reason }
 }
 
-function at(rules: Rules, path: string, step: Omit<Step, 'rule' | 'line' | 'approval'>): Step {
+function at(rules: Rules, path: string, step: Omit<RuleStep, 'rule' | 'line' | 'approval'>): RuleStep {
   const line = rules.policy.lines[path]
   const approval = step.verdict === 'ask' ? rules.policy.approvals?.[path] : undefined
   return {
@@ -171,12 +171,12 @@ function at(rules: Rules, path: string, step: Omit<Step, 'rule' | 'line' | 'appr
   }
 }
 
-/** Steps always end with a verdict: the preset's, or what is built in. */
-export function firstVerdict(steps: Iterable<Step>): Decision {
+/** The last step always has a verdict: the preset's or the default. */
+export function firstVerdict(steps: Iterable<RuleStep>): Decision {
   for (const step of steps) if (isDecision(step)) return step
   throw new Error('No step decided')
 }
 
-export function isDecision(step: Step): step is Decision {
+export function isDecision(step: RuleStep): step is Decision {
   return step.verdict !== undefined
 }

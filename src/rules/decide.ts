@@ -2,10 +2,10 @@ import { findParty, type Rules } from './compile.ts'
 import { considerAction, considerSend, firstVerdict } from './consider.ts'
 import type { Action, Approval, Decision, Verdict } from './rule.ts'
 
-/** Keeps the memo of a team of thousands from becoming the largest thing in memory; refilling it is cheap. */
+/** Bounds the memory of the memo in a team of thousands; refilling it is cheap. */
 const MEMO_LIMIT = 1_000_000
 
-/** May `from` write to `to` (S1.12, C24)? Names in any case; `operator` is a party to this, too. */
+/** Decides whether `from` may write to `to` (S1.12, C24). Names in any case, `operator` included. */
 export function decideSend(rules: Rules, from: string, to: string): Decision {
   const sender = findParty(rules, from)
   const recipient = findParty(rules, to)
@@ -19,7 +19,7 @@ export function decideSend(rules: Rules, from: string, to: string): Decision {
   return decision
 }
 
-/** May `agent` do this (S1.19, C2, C14, C15)? `target` is the agent it is done to, where there is one. */
+/** Decides whether `agent` may perform the action (S1.19, C2, C14, C15), on `target` if the action has one. */
 export function decideAction(rules: Rules, agent: string, action: Action, target?: string): Decision {
   return firstVerdict(considerAction(rules, agent, action, target))
 }
@@ -27,8 +27,8 @@ export function decideAction(rules: Rules, agent: string, action: Action, target
 const WEIGHT: Record<Verdict, number> = { deny: 2, ask: 1, allow: 0 }
 
 /**
- * Where several must agree, as for an urgent message: any denial denies, any question asks. Of two questions the one
- * that wants more approvals counts, then the one that names approvers. The earlier wins a tie.
+ * Combines decisions that must all agree, as for an urgent message: any deny denies, else any ask asks. Of two asks, the one
+ * that needs more approvals wins, then the one that names approvers, then the earlier one.
  */
 export function strictest(first: Decision, ...others: Decision[]): Decision {
   return others.reduce((a, b) => (isStricter(b, a) ? b : a), first)
@@ -44,7 +44,7 @@ export function wantsMore(one: Approval | undefined, other: Approval | undefined
   return more === 0 ? one?.approvers !== undefined && other?.approvers === undefined : more > 0
 }
 
-/** Whose messages show in the log that `agent` reads: everyone's, or those of the agents named, itself among them. */
+/** The agents whose messages `agent` may read in the log, itself included. */
 export function readableLogs(rules: Rules, agent: string): 'all' | readonly string[] {
   const decision = decideAction(rules, agent, 'read_log')
   if (decision.verdict === 'allow') return 'all'

@@ -1,20 +1,20 @@
 import type { Rules } from './compile.ts'
-import { considerAction, considerSend, firstVerdict, isDecision, type Step } from './consider.ts'
+import { considerAction, considerSend, firstVerdict, isDecision, type RuleStep } from './consider.ts'
 import { strictest } from './decide.ts'
 import type { Action, Decision } from './rule.ts'
 
 export interface Explanation {
   readonly decision: Decision
-  /** Every rule looked at, in order. What came after a deciding one had no say and is left out. */
-  readonly steps: readonly Step[]
+  /** The rules considered, in order, up to the deciding one. */
+  readonly steps: readonly RuleStep[]
 }
 
-/** These are ways of sending, so the recipient must be allowed as well. */
+/** Ways of sending, for which the recipient must be allowed too. */
 const SENDS: ReadonlySet<Action> = new Set(['urgent', 'broadcast'])
 
 /**
- * Why `from` may or may not write to `to`, or do `action` to it: what `orc rules explain FROM TO [ACTION]` shows.
- * It walks the same steps as the decisions themselves, so it cannot tell another story.
+ * Explains whether `from` may write to `to`, or perform `action` on it, for `orc rules explain FROM TO [ACTION]`. Uses the
+ * same steps as the decisions, so the two can't disagree.
  */
 export function explain(rules: Rules, from: string, to: string, action?: Action): Explanation {
   if (action === undefined) return conclude([...untilDecided(considerSend(rules, from, to))])
@@ -27,11 +27,11 @@ export function explain(rules: Rules, from: string, to: string, action?: Action)
   }
 }
 
-function conclude(steps: readonly Step[]): Explanation {
+function conclude(steps: readonly RuleStep[]): Explanation {
   return { decision: firstVerdict(steps), steps }
 }
 
-function* untilDecided(steps: Iterable<Step>): Generator<Step> {
+function* untilDecided(steps: Iterable<RuleStep>): Generator<RuleStep> {
   for (const step of steps) {
     yield step
     if (isDecision(step)) return

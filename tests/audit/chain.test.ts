@@ -1,10 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ChainPlace, genesisHash, hashEntry, sealEntry } from '../../src/audit/chain.ts'
+import { type ChainPosition, genesisHash, hashEntry, sealEntry } from '../../src/audit/chain.ts'
 import type { AuditDraft } from '../../src/audit/entry.ts'
 import { drafts } from './chains.ts'
 
-const place: ChainPlace = { chain: 'main', seq: 1, at: '2026-03-01T12:00:00.000Z', prev: genesisHash('main') }
+const place: ChainPosition = {
+  chain: 'main',
+  seq: 1,
+  at: '2026-03-01T12:00:00.000Z',
+  prev: genesisHash('main'),
+}
 const draft: AuditDraft = {
   type: 'message.accepted',
   class: 'internal',

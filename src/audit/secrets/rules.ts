@@ -1,27 +1,27 @@
-/** A stretch of text that some rule takes for a secret. */
-export interface Finding {
+/** A range of text that a rule takes for a secret. */
+export interface SecretMatch {
   start: number
   end: number
   /** Short name of the rule: `github`, `privatekey`, `orchub-token` … */
   rule: string
 }
 
-export type FindSecrets = (text: string) => Finding[]
+export type FindSecrets = (text: string) => SecretMatch[]
 
-/** The part of secretlint's rule interface that its rules use on text. */
-interface Rule {
+/** The part of secretlint's interface that its rules use on text. */
+interface SecretlintRule {
   meta: { id: string }
   create(context: RuleContext, options: object): { file?(source: Source): unknown }
 }
 
 interface RuleContext {
   sharedOptions: object
-  createTranslator(messages: unknown): (messageId: string, data?: object) => Message
-  report(descriptor: { message: Message; range: readonly [number, number] }): void
+  createTranslator(messages: unknown): (messageId: string, data?: object) => RuleMessage
+  report(descriptor: { message: RuleMessage; range: readonly [number, number] }): void
   ignore(descriptor: unknown): void
 }
 
-interface Message {
+interface RuleMessage {
   message: string
   messageId: string
   data: object | undefined
@@ -36,31 +36,31 @@ interface Source {
 
 const RULE_PREFIX = '@secretlint/secretlint-rule-'
 
-/** Lets a comment in the text switch rules off: whoever writes the text must not decide that. */
+/** Would let comments in the text disable rules: the author of the text must not decide that. */
 const COMMENT_FILTER = `${RULE_PREFIX}filter-comments`
 
-/** Key ids (`AKIA…`) are only looked for on demand; in a log nobody misses them. */
+/** Also redacts key ids (`AKIA…`), which the rule skips by default. */
 const OPTIONS = { enableIDScanRule: true }
 
-/** Comes with that option: an account number is no secret and looks like any twelve digits. */
+/** Enabled by that option too: an account number isn't secret and looks like any twelve digits. */
 const HARMLESS_MESSAGES = new Set(['AWSAccountID'])
 
-/** Some patterns are tied to a kind of file; a text can be any, so the rules see it as each. */
+/** Some patterns apply to one kind of file only, so the rules see the text as each kind. */
 const ANY_FILE = { filePath: undefined, ext: '.json' }
 const NPMRC = { filePath: '.npmrc', ext: '' }
 
-/** Our own bearer tokens, with whatever is glued to their end. */
+/** Orchub's bearer tokens, with any characters appended to them. */
 const OWN_TOKEN = /orct_[A-Za-z0-9_-]{43,}/g
 
 /**
- * Secretlint's recommended rules, driven directly. Its own `lintSource` is asynchronous, counts lines, and obeys
- * `secretlint-disable` comments in the text it checks; the rules themselves are plain synchronous functions.
+ * Calls secretlint's recommended rules directly: they are plain synchronous functions, whereas `lintSource` is asynchronous,
+ * counts lines and obeys `secretlint-disable` comments in the text.
  */
 export async function loadSecretRules(): Promise<FindSecrets> {
   const { rules } = await import('@secretlint/secretlint-rule-preset-recommend')
   let text = ''
-  let findings: Finding[] = []
-  const checks = (rules as readonly Rule[])
+  let matches: SecretMatch[] = []
+  const checks = (rules as readonly SecretlintRule[])
     .filter((rule) => rule.meta.id !== COMMENT_FILTER)
     .flatMap((rule) => {
       const name = rule.meta.id.replace(RULE_PREFIX, '')
@@ -69,33 +69,33 @@ export async function loadSecretRules(): Promise<FindSecrets> {
         createTranslator: () => (messageId, data) => ({ message: '', messageId, data }),
         report({ message, range }) {
           if (HARMLESS_MESSAGES.has(message.messageId)) return
-          findings.push({ ...locate(text, range, message.data), rule: name })
+          matches.push({ ...locate(text, range, message.data), rule: name })
         },
         ignore: () => {},
       }
       const handler = rule.create(context, OPTIONS)
-      const guises = name === 'npm' ? [ANY_FILE, NPMRC] : [ANY_FILE]
-      return guises.map(
-        (guise) => (content: string) => handler.file?.({ content, contentType: 'text', ...guise }),
+      const files = name === 'npm' ? [ANY_FILE, NPMRC] : [ANY_FILE]
+      return files.map(
+        (file) => (content: string) => handler.file?.({ content, contentType: 'text', ...file }),
       )
     })
 
   return (input) => {
     text = input
-    findings = []
+    matches = []
     for (const match of text.matchAll(OWN_TOKEN)) {
-      findings.push({ start: match.index, end: match.index + match[0].length, rule: 'orchub-token' })
+      matches.push({ start: match.index, end: match.index + match[0].length, rule: 'orchub-token' })
     }
     for (const check of checks) {
       if (check(text) instanceof Promise) throw new Error('A secret rule has become asynchronous')
     }
-    return findings
+    return matches
   }
 }
 
 /**
- * Rules that know a secret by its label (`AWS_SECRET_ACCESS_KEY=…`) report the place of the label with the length
- * of the secret, which would leave the secret's end readable. What they found is in the message's data.
+ * Rules that find a secret by its label (`AWS_SECRET_ACCESS_KEY=…`) report the position of the label with the length of the
+ * secret, which would leave the end of the secret readable. The secret itself is in the message's data.
  */
 function locate(text: string, [start, end]: readonly [number, number], data: object = {}) {
   const secret = Object.values(data).find(
