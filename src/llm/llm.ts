@@ -1,44 +1,44 @@
 import type { z } from 'zod'
 import type { ModelSettings } from './model-settings.ts'
 
-/** The one port for calls to language models. What can go wrong comes back as a value. */
+/** The port for calls to language models. Failures are values. */
 export interface Models {
-  /** What is known of a model without calling it. */
+  /** The settings of a model, without calling it. */
   about(name: string): Pick<ModelSettings, 'model' | 'contextWindow'> | undefined
-  /** An answer that fits a schema. Garbage is answered once with what is wrong with it, then it is a failure. */
+  /** Generates a value that matches a schema. After an invalid answer, the model gets one more try with the problem. */
   generateObject<Schema extends z.ZodType>(
     call: ObjectCall<Schema>,
   ): Promise<Generated<z.output<Schema>> | ModelFailure>
-  /** One step of a conversation: text as it comes, then the tools that the model wants to use. */
+  /** One step of a conversation: streams text, then returns the tool calls. */
   stream(call: StreamCall): Promise<Streamed | ModelFailure>
 }
 
-interface Call {
+interface ModelCall {
   /** A name from `models:` in orc.yaml. */
   readonly model: string
   readonly signal?: AbortSignal
-  /** Hears of every request that cost something, failed ones too. */
+  /** Called for every request that cost something, including failed ones. */
   spent?(spending: Spending): void
 }
 
-export interface ObjectCall<Schema extends z.ZodType = z.ZodType> extends Call {
+export interface ObjectCall<Schema extends z.ZodType = z.ZodType> extends ModelCall {
   readonly schema: Schema
   readonly system?: string
-  /** Other people's and agents' words in it stand in fences (`fence`). */
+  /** Enclose text of other people and agents in fences (`fence`). */
   readonly prompt: string
-  /** For the log and the record: what the answer is for, such as `judge`. */
+  /** Purpose of the call, for the log, such as `judge`. */
   readonly purpose: string
 }
 
 /** Options that callers pass through to a call. */
-export type ModelCallOptions = Pick<Call, 'signal' | 'spent'>
+export type ModelCallOptions = Pick<ModelCall, 'signal' | 'spent'>
 
-export interface StreamCall extends Call {
+export interface StreamCall extends ModelCall {
   readonly system: string
   readonly messages: readonly ChatMessage[]
   readonly tools: readonly ToolDefinition[]
   readonly temperature?: number
-  /** The model began to answer, if only by thinking. */
+  /** The model has started to answer or to reason. */
   onBegin?(): void
   onText?(piece: string): void
 }
@@ -50,14 +50,14 @@ export interface ToolDefinition {
   readonly schema: Readonly<Record<string, unknown>>
 }
 
-/** JSON all through, so that a conversation can be kept. */
+/** Plain JSON, so a conversation can be stored. */
 export type ChatMessage =
   | { readonly role: 'user'; readonly text: string }
   | {
       readonly role: 'assistant'
       readonly text: string
       readonly calls: readonly ToolCall[]
-      /** What the provider wants back with the message, such as signatures. Only its adapter reads it. */
+      /** Provider data to send back with the message, such as signatures. Only the adapter reads it. */
       readonly parts?: unknown
     }
   | { readonly role: 'tool'; readonly results: readonly ToolResult[] }
@@ -66,7 +66,7 @@ export interface ToolCall {
   readonly id: string
   readonly name: string
   readonly input: Readonly<Record<string, unknown>>
-  /** Why it cannot be carried out: what the model wrote is no such call. */
+  /** Why the call can't run, if the model wrote an invalid one. */
   readonly invalid?: string | undefined
 }
 
@@ -88,14 +88,14 @@ export interface Streamed {
   readonly text: string
   readonly calls: readonly ToolCall[]
   readonly parts?: unknown
-  /** `length`: it was cut off. */
+  /** `length`: the answer was cut off. */
   readonly finish: 'stop' | 'length'
   readonly spending: Spending
 }
 
-/** In tokens. `input` is what was neither read from a cache nor written to one. */
+/** In tokens. `input` excludes tokens read from or written to a cache. */
 export interface Spending {
-  /** The provider's name of the model, by which prices go. */
+  /** The provider's name for the model, which prices refer to. */
   readonly model: string
   readonly input: number
   readonly output: number
@@ -104,20 +104,20 @@ export interface Spending {
 }
 
 export type FailureCode =
-  /** Away, overloaded, over a rate: the same call may work later. */
+  /** Down, overloaded or rate limited: the same call may work later. */
   | 'unavailable'
-  /** The model or its provider will not answer this, now or later. */
+  /** The model or its provider will never answer this. */
   | 'refused'
-  /** The answer does not fit what was asked for. */
+  /** The answer doesn't match the schema. */
   | 'garbage'
   | 'timeout'
-  /** No key, or one that the provider does not accept. */
+  /** The key is missing or rejected. */
   | 'no_key'
-  /** orc.yaml names no such model, or the provider has none. */
+  /** The model is in neither orc.yaml nor the provider's list. */
   | 'unknown_model'
-  /** More than the model can take in. */
+  /** The input exceeds the model's context window. */
   | 'too_long'
-  /** The caller no longer wants it. */
+  /** The caller aborted the call. */
   | 'aborted'
 
 export interface ModelFailure {
@@ -125,6 +125,6 @@ export interface ModelFailure {
   readonly code: FailureCode
   readonly message: string
   readonly hint: string
-  /** How long the provider asks to be left alone. */
+  /** The pause that the provider asks for. */
   readonly retryAfterMs?: number
 }

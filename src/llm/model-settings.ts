@@ -1,20 +1,20 @@
-/** The companies and protocols a model can be reached by. */
+/** Providers and protocols of models. */
 export const PROVIDERS = ['anthropic', 'openai', 'google', 'openai-compatible'] as const
 export type Provider = (typeof PROVIDERS)[number]
 
-/** One entry of `models:` in orc.yaml. The key itself is never in it: only the name of its variable. */
+/** An entry of `models:` in orc.yaml. Never holds the key itself, only the name of its variable. */
 export interface ModelSettings {
   readonly provider: Provider
-  /** By the provider's name for it. */
+  /** The provider's name for the model. */
   readonly model: string
   readonly baseUrl?: string
-  /** The environment variable that holds the key; undefined where none is sent. */
+  /** The environment variable that holds the key; undefined if no key is sent. */
   readonly keyEnv?: string
-  /** For a whole answer; of a streamed one, for the silence between two pieces. */
+  /** Limit for a whole answer, or for the silence between two chunks of a streamed one. */
   readonly timeoutMs: number
   readonly retries: number
   readonly maxOutputTokens?: number
   readonly temperature?: number
-  /** How much the model can take in, in tokens, where it is known. */
+  /** In tokens, if known. */
   readonly contextWindow?: number
 }

@@ -1,58 +1,57 @@
 import type { Clock } from '../../base/clock.ts'
 import type { ModelFailure } from '../llm.ts'
 import type { ModelSettings } from '../model-settings.ts'
-import { failure, type Trouble } from './failure.ts'
+import { type ClassifiedFailure, failure } from './failure.ts'
 
 export interface Attempt {
   readonly signal: AbortSignal
-  /** The model gave a sign of life: its time begins anew. */
+  /** Restarts the timeout after a sign of life from the model. */
   alive(): void
-  /** Something of the answer was passed on: another attempt would say it twice. */
+  /** A part of the answer was passed on: a retry would repeat it. */
   isBegun: boolean
 }
 
-interface Attempts {
+interface AttemptOptions {
   readonly settings: ModelSettings
   readonly clock: Clock
   readonly signal: AbortSignal | undefined
-  /** What an error means. */
-  explain(error: unknown): Trouble
+  explain(error: unknown): ClassifiedFailure
 }
 
-/** After 1, 2, 4 s (C7). */
+/** Retries after 1, 2 and 4 s (C7). */
 const FIRST_WAIT_MS = 1000
-/** Whoever wants to be left alone for longer is left alone: the caller is told for how long. */
+/** If a provider asks for a longer pause, give up and report the pause to the caller. */
 const LONGEST_WAIT_MS = 60_000
 
-/** Runs a request until it succeeds, fails for good, or was tried often enough. */
+/** Retries a request until it succeeds, fails permanently or runs out of retries. */
 export async function attempt<T>(
-  { settings, clock, signal, explain }: Attempts,
+  { settings, clock, signal, explain }: AttemptOptions,
   once: (attempt: Attempt) => Promise<T>,
 ): Promise<T | ModelFailure> {
   for (let number = 0; ; number += 1) {
     if (signal?.aborted) return aborted()
     const watch = watchOver(settings.timeoutMs, clock, signal)
     const current: Attempt = { signal: watch.signal, alive: watch.alive, isBegun: false }
-    let trouble: Trouble
+    let failed: ClassifiedFailure
     try {
       return await once(current)
     } catch (error) {
       if (signal?.aborted) return aborted()
-      trouble = watch.isLate() ? { failure: late(settings), isPassing: true } : explain(error)
+      failed = watch.isLate() ? { failure: late(settings), isTransient: true } : explain(error)
     } finally {
       watch.end()
     }
-    if (!trouble.isPassing || current.isBegun || number >= settings.retries) return trouble.failure
-    const wait = trouble.failure.retryAfterMs ?? FIRST_WAIT_MS * 2 ** number
-    if (wait > LONGEST_WAIT_MS) return trouble.failure
+    if (!failed.isTransient || current.isBegun || number >= settings.retries) return failed.failure
+    const wait = failed.failure.retryAfterMs ?? FIRST_WAIT_MS * 2 ** number
+    if (wait > LONGEST_WAIT_MS) return failed.failure
     await pause(wait, clock, signal)
   }
 }
 
-const aborted = () => failure('aborted', 'The call was given up')
+const aborted = () => failure('aborted', 'The call was aborted')
 
 function late({ provider, model, timeoutMs }: ModelSettings): ModelFailure {
-  return failure('timeout', `${provider} (${model}) gave no sign for ${timeoutMs / 1000} s`)
+  return failure('timeout', `${provider} (${model}) did not respond for ${timeoutMs / 1000} s`)
 }
 
 function watchOver(ms: number, clock: Clock, signal: AbortSignal | undefined) {

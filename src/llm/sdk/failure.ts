@@ -2,21 +2,21 @@ import { APICallError, type FinishReason, LoadAPIKeyError, NoSuchModelError } fr
 import type { FailureCode, ModelFailure } from '../llm.ts'
 import type { ModelSettings } from '../model-settings.ts'
 
-/** A failure, and whether the same request may well succeed a moment later. */
-export interface Trouble {
+/** A failure, and whether the same request may succeed a moment later. */
+export interface ClassifiedFailure {
   readonly failure: ModelFailure
-  readonly isPassing: boolean
+  readonly isTransient: boolean
 }
 
 const HINTS: Record<FailureCode, string> = {
-  unavailable: 'It is tried again later. Is the address right, and does the service run?',
-  refused: 'Look at what was asked of it, or take another model.',
-  garbage: 'Take a model that can answer by a schema.',
-  timeout: 'Raise "timeout" of the model in orc.yaml, or take a faster one.',
-  no_key: 'Put a valid key into the variable and start the service again.',
-  unknown_model: 'Look at "model" and "base_url" of the entry under "models" in orc.yaml.',
+  unavailable: 'Check that the address is right and the provider is up. Orchub retries by itself.',
+  refused: 'Check the prompt, or use another model.',
+  garbage: 'Use a model that supports structured output.',
+  timeout: 'Raise "timeout" of the model in orc.yaml, or use a faster model.',
+  no_key: 'Put a valid key into the variable, then restart the service.',
+  unknown_model: 'Check "model" and "base_url" of the entry under "models" in orc.yaml.',
   too_long: 'Lower with.history_tokens of the agent, or set "context_window" of the model in orc.yaml.',
-  aborted: 'Nothing is to be done.',
+  aborted: 'No action needed.',
 }
 
 export function failure(code: FailureCode, message: string, more: Partial<ModelFailure> = {}): ModelFailure {
@@ -26,43 +26,43 @@ export function failure(code: FailureCode, message: string, more: Partial<ModelF
 const TOO_LONG =
   /context.{0,20}(?:length|window|limit|size)|maximum context|prompt is too long|too many tokens|input token count|exceed\w* .{0,30}tokens/i
 
-/** Made of status and message alone: the error itself holds the whole request. */
-export function troubleOf(error: unknown, settings: ModelSettings, now: number): Trouble {
+/** Uses only status and message: the error itself holds the whole request. */
+export function classifyError(error: unknown, settings: ModelSettings, now: number): ClassifiedFailure {
   const { model, provider, keyEnv } = settings
   const said = `${provider} (${model})`
   if (LoadAPIKeyError.isInstance(error)) {
-    return lasting(failure('no_key', `There is no key for ${said}`))
+    return permanent(failure('no_key', `There is no key for ${said}`))
   }
   if (NoSuchModelError.isInstance(error)) {
-    return lasting(failure('unknown_model', `${provider} has no model ${model}`))
+    return permanent(failure('unknown_model', `${provider} has no model ${model}`))
   }
   if (!isProviderError(error)) {
-    return passing(failure('unavailable', `${said} did not answer: ${reasonOf(error)}`))
+    return transient(failure('unavailable', `${said} did not answer: ${reasonOf(error)}`))
   }
   const { statusCode: status } = error
   const message = `${said} answered ${status ?? 'with an error'}: ${messageOf(error)}`
   if (status === 401 || status === 403) {
     const where = keyEnv === undefined ? 'No key was sent' : `The key in ${keyEnv} was not accepted`
-    const hint = keyEnv === undefined ? 'Name the variable that holds the key with "key_env".' : HINTS.no_key
-    return lasting(failure('no_key', `${where}: ${message}`, { hint }))
+    const hint = keyEnv === undefined ? 'Set "key_env" to the variable that holds the key.' : HINTS.no_key
+    return permanent(failure('no_key', `${where}: ${message}`, { hint }))
   }
-  if (status === 404) return lasting(failure('unknown_model', message))
+  if (status === 404) return permanent(failure('unknown_model', message))
   if (status === 413 || (status !== 429 && isClientError(status) && TOO_LONG.test(textOf(error)))) {
-    return lasting(failure('too_long', message))
+    return permanent(failure('too_long', message))
   }
-  if (!error.isRetryable && isClientError(status)) return lasting(failure('refused', message))
+  if (!error.isRetryable && isClientError(status)) return permanent(failure('refused', message))
   const retryAfterMs = retryAfter(error, now)
-  return passing(failure('unavailable', message, retryAfterMs === undefined ? {} : { retryAfterMs }))
+  return transient(failure('unavailable', message, retryAfterMs === undefined ? {} : { retryAfterMs }))
 }
 
-/** Why an answer that came is none, if it is none. */
+/** The failure behind a finished answer, if the provider refused. */
 export function refusalOf(finish: FinishReason, settings: ModelSettings): ModelFailure | undefined {
   if (finish !== 'content-filter') return undefined
   return failure('refused', `${settings.provider} (${settings.model}) refused to answer`)
 }
 
-const passing = (failure: ModelFailure): Trouble => ({ failure, isPassing: true })
-const lasting = (failure: ModelFailure): Trouble => ({ failure, isPassing: false })
+const transient = (failure: ModelFailure): ClassifiedFailure => ({ failure, isTransient: true })
+const permanent = (failure: ModelFailure): ClassifiedFailure => ({ failure, isTransient: false })
 
 interface ProviderError {
   readonly message: string
@@ -72,7 +72,7 @@ interface ProviderError {
   readonly responseHeaders?: Readonly<Record<string, string>>
 }
 
-/** Before a stream began or in the middle of it: the library has two classes for that, one of them not exported. */
+/** The library has two classes for errors before and during a stream, and doesn't export one of them. */
 function isProviderError(error: unknown): error is ProviderError {
   if (APICallError.isInstance(error)) return true
   return typeof (error as { isRetryable?: unknown } | null)?.isRetryable === 'boolean'
@@ -90,14 +90,14 @@ function reasonOf(error: unknown): string {
     const { message } = (error ?? {}) as { message?: unknown }
     return firstLine(typeof message === 'string' ? message : String(error))
   }
-  // Node says why only in the cause: "fetch failed" alone helps nobody.
+  // Node gives the reason in the cause only: "fetch failed" alone isn't helpful.
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
   return firstLine(`${error.message}${cause}`)
 }
 
 const firstLine = (text: string) => text.trim().split('\n', 1)[0]!.slice(0, 500)
 
-/** In seconds, or a date; some say it in milliseconds in a header of their own. */
+/** Seconds or a date; some providers also send milliseconds in their own header. */
 function retryAfter({ responseHeaders = {} }: ProviderError, now: number): number | undefined {
   const exact = Number.parseFloat(responseHeaders['retry-after-ms'] ?? '')
   if (exact >= 0) return exact

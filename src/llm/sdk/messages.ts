@@ -3,7 +3,7 @@ import type { ChatMessage, ToolCall, ToolResult } from '../llm.ts'
 
 type AssistantParts = Exclude<Extract<ModelMessage, { role: 'assistant' }>['content'], string>
 
-/** A conversation as the library takes it. */
+/** Converts a conversation into the library's format. */
 export function messagesFor(messages: readonly ChatMessage[]): ModelMessage[] {
   return messages.map(messageFor)
 }
@@ -19,13 +19,13 @@ function messageFor(message: ChatMessage): ModelMessage {
   }
 }
 
-/** What the provider itself said, with its signatures; made up from text and calls where that was not kept. */
+/** The provider's own parts with their signatures, or parts built from text and calls. */
 function assistantParts({ text, calls, parts }: Extract<ChatMessage, { role: 'assistant' }>): AssistantParts {
   if (Array.isArray(parts) && parts.length > 0) return (parts as AssistantParts).filter(isNotBlank)
   return [{ type: 'text' as const, text }, ...calls.map(callPart)].filter(isNotBlank)
 }
 
-/** Anthropic refuses text without a word in it. */
+/** Anthropic rejects blank text. */
 function isNotBlank(part: { type: string; text?: string }): boolean {
   return part.type !== 'text' || part.text?.trim() !== ''
 }
@@ -39,11 +39,11 @@ function resultPart({ id, name, text, isError }: ToolResult) {
   return { type: 'tool-result' as const, toolCallId: id, toolName: name, output: { type, value: text } }
 }
 
-/** Undefined when there is nothing in it that text and calls do not say. */
+/** Undefined if text and calls contain everything. */
 export function partsToKeep(responses: readonly ModelMessage[]): unknown {
   const content = responses.find(({ role }) => role === 'assistant')?.content
   if (!Array.isArray(content)) return undefined
-  // As it will come back from a file; what is undefined is gone.
+  // Match the form after storage in a file, where undefined fields are gone.
   const parts = JSON.parse(JSON.stringify(content)) as Record<string, unknown>[]
   const isPlain = parts.every(
     ({ type, providerOptions }) => (type === 'text' || type === 'tool-call') && providerOptions === undefined,
@@ -52,7 +52,7 @@ export function partsToKeep(responses: readonly ModelMessage[]): unknown {
   return parts.map((part) => (part.type === 'tool-call' ? { ...part, input: asObject(part.input) } : part))
 }
 
-/** What a model wrote instead of parameters would be refused by its own provider. */
+/** Providers reject parameters that aren't objects, even their own model's. */
 function asObject(input: unknown): unknown {
   return typeof input === 'object' && input !== null && !Array.isArray(input) ? input : {}
 }

@@ -3,18 +3,18 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { ModelFailure, Models, ObjectCall, Spending, StreamCall } from '../llm.ts'
 import type { ModelSettings } from '../model-settings.ts'
-import type { Line } from './line.ts'
+import type { ModelConnection } from './connection.ts'
 
 interface ModelsOptions {
-  /** By name, as they are in force now: a reload may change them. */
+  /** Current settings by name: a reload may change them. */
   settings(): Readonly<Record<string, ModelSettings>>
   readonly clock: Clock
   readonly log: Log
-  /** Where the keys are. Read with each call, and kept nowhere. */
+  /** Holds the keys, which are read for each call and never stored. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-/** Models over the AI SDK. It is large, so that it is loaded with the first call. */
+/** Models over the AI SDK, which is large and therefore loaded at the first call. */
 export function createModels(options: ModelsOptions): Models {
   const { clock, log } = options
   const env = options.env ?? process.env
@@ -23,42 +23,42 @@ export function createModels(options: ModelsOptions): Models {
     return Object.hasOwn(all, name) ? all[name] : undefined
   }
 
-  async function onLine<T>(
+  async function onConnection<T>(
     call: { model: string; signal?: AbortSignal; spent?(spending: Spending): void },
     purpose: string,
-    talk: (line: Line) => Promise<T | ModelFailure>,
+    talk: (connection: ModelConnection) => Promise<T | ModelFailure>,
   ): Promise<T | ModelFailure> {
     const settings = find(call.model)
     if (settings === undefined) return unknownModel(call.model, Object.keys(options.settings()))
     const key = settings.keyEnv === undefined ? undefined : env[settings.keyEnv]?.trim()
     if (settings.keyEnv !== undefined && !key) return missingKey(call.model, settings.keyEnv)
-    const { openLine } = await import('./open-line.ts')
+    const { openModelConnection } = await import('./connection.ts')
     const startedAt = clock.now()
-    const line = await openLine(settings, key, clock, call)
-    const answer = await talk(line)
+    const connection = await openModelConnection(settings, key, clock, call)
+    const answer = await talk(connection)
     const noted = { model: call.model, purpose, ms: clock.now() - startedAt }
     if (!isFailure(answer)) {
       log.debug(noted, 'a model answered')
       return answer
     }
-    const told = key === undefined ? answer : { ...answer, message: answer.message.replaceAll(key, '***') }
-    if (told.code !== 'aborted')
-      log.warn({ ...noted, code: told.code, reason: told.message }, 'a model failed')
-    return told
+    const shown = key === undefined ? answer : { ...answer, message: answer.message.replaceAll(key, '***') }
+    if (shown.code !== 'aborted')
+      log.warn({ ...noted, code: shown.code, reason: shown.message }, 'a model failed')
+    return shown
   }
 
   return {
     about: find,
     generateObject<Schema extends z.ZodType>(call: ObjectCall<Schema>) {
-      return onLine(call, call.purpose, async (line) => {
+      return onConnection(call, call.purpose, async (connection) => {
         const { generateObject } = await import('./object.ts')
-        return await generateObject(line, call)
+        return await generateObject(connection, call)
       })
     },
     stream(call: StreamCall) {
-      return onLine(call, 'agent', async (line) => {
+      return onConnection(call, 'agent', async (connection) => {
         const { stream } = await import('./stream.ts')
-        return await stream(line, call)
+        return await stream(connection, call)
       })
     },
   }
@@ -72,7 +72,7 @@ function unknownModel(name: string, known: readonly string[]): ModelFailure {
   const hint =
     known.length === 0
       ? 'Add it under "models" in orc.yaml.'
-      : `The models are ${known.join(', ')}. Add it under "models" in orc.yaml, or name one of these.`
+      : `The models are ${known.join(', ')}. Use one of these, or add it under "models" in orc.yaml.`
   return { ok: false, code: 'unknown_model', message: `There is no model "${name}"`, hint }
 }
 
@@ -80,7 +80,7 @@ function missingKey(name: string, variable: string): ModelFailure {
   return {
     ok: false,
     code: 'no_key',
-    message: `The model "${name}" needs a key, and ${variable} is not set`,
-    hint: `Set ${variable} in the environment of the service, and start it again.`,
+    message: `The model "${name}" needs a key, but ${variable} is not set`,
+    hint: `Set ${variable} in the environment of the service, then restart it.`,
   }
 }

@@ -2,17 +2,17 @@ import { generateText, jsonSchema, NoObjectGeneratedError, Output } from 'ai'
 import { z } from 'zod'
 import { excerpt } from '../../base/excerpt.ts'
 import type { Generated, ModelFailure, ObjectCall, Spending } from '../llm.ts'
+import { addSpending, type ModelConnection } from './connection.ts'
 import { failure, refusalOf } from './failure.ts'
-import { addSpending, type Line } from './line.ts'
 import { readObject } from './read-object.ts'
 
-/** The first answer, and one more after it was told what is wrong. */
+/** The first answer, and one correction. */
 const ANSWERS = 2
 const SHOWN = 4000
 
-/** Asks for an answer by a schema. Models that do not know schemas find it in the prompt, too. */
+/** Asks for structured output. The prompt repeats the schema for models without that feature. */
 export async function generateObject<Schema extends z.ZodType>(
-  line: Line,
+  connection: ModelConnection,
   call: ObjectCall<Schema>,
 ): Promise<Generated<z.output<Schema>> | ModelFailure> {
   const schema = z.toJSONSchema(call.schema, { target: 'draft-7', io: 'input' })
@@ -22,27 +22,27 @@ export async function generateObject<Schema extends z.ZodType>(
   let problem = ''
   let asksBySchema = true
   for (let answer = 0; answer < ANSWERS; answer += 1) {
-    let answered = await ask(line, instructions, messages, asksBySchema ? schema : undefined)
-    if (!answered.ok && answered.code === 'refused' && asksBySchema && isAnybodys(line)) {
+    let answered = await ask(connection, instructions, messages, asksBySchema ? schema : undefined)
+    if (!answered.ok && answered.code === 'refused' && asksBySchema && mayLackSchemas(connection)) {
       asksBySchema = false
-      answered = await ask(line, instructions, messages, undefined)
+      answered = await ask(connection, instructions, messages, undefined)
     }
     if (!answered.ok) return answered
     spending = addSpending(spending, answered.spending)
     const read = readObject(answered.text, call.schema)
     if (read.ok) return { ok: true, value: read.value, spending }
-    problem = read.problem
+    problem = read.error
     messages.push(
       { role: 'assistant', content: excerpt(answered.text, SHOWN) || '(nothing)' },
       { role: 'user', content: `That cannot be used: ${problem}\nAnswer again, with the JSON alone.` },
     )
   }
-  const { provider, model } = line.settings
+  const { provider, model } = connection.settings
   return failure('garbage', `${provider} (${model}) did not answer by the schema: ${problem}`)
 }
 
-/** Servers that speak OpenAI's protocol know more or less of it: some refuse a request that names a schema. */
-function isAnybodys({ settings }: Line): boolean {
+/** Some OpenAI-compatible servers reject requests with a schema. */
+function mayLackSchemas({ settings }: ModelConnection): boolean {
   return settings.provider === 'openai-compatible'
 }
 
@@ -51,28 +51,28 @@ function howToAnswer(schema: unknown): string {
 }
 
 async function ask(
-  line: Line,
+  connection: ModelConnection,
   instructions: string,
   messages: { role: 'user' | 'assistant'; content: string }[],
   schema: Parameters<typeof jsonSchema>[0] | undefined,
 ): Promise<{ ok: true; text: string; spending: Spending } | ModelFailure> {
-  return await line.attempt(async ({ signal }) => {
+  return await connection.attempt(async ({ signal }) => {
     const result = await generateText({
-      ...line.common,
+      ...connection.common,
       instructions,
       messages,
       ...(schema === undefined ? {} : { output: Output.object({ schema: jsonSchema(schema) }) }),
       abortSignal: signal,
     }).catch((error: unknown) => {
-      // The library gives up on what does not parse; the text is what matters here.
+      // The library throws if the text doesn't parse; keep the text, because `readObject` may still use it.
       if (NoObjectGeneratedError.isInstance(error) && error.usage !== undefined) {
         const { text = '', usage, finishReason = 'other' } = error
         return { text, usage, finishReason }
       }
       throw error
     })
-    const spending = line.spent(result.usage)
-    const refusal = refusalOf(result.finishReason, line.settings)
+    const spending = connection.spent(result.usage)
+    const refusal = refusalOf(result.finishReason, connection.settings)
     return refusal ?? { ok: true as const, text: result.text, spending }
   })
 }

@@ -1,28 +1,27 @@
 import type { z } from 'zod'
-
-type ReadObject<Value> = { ok: true; value: Value } | { ok: false; problem: string }
+import type { Result } from '../../base/result.ts'
 
 const PROBLEM = 1000
 
-/** The value in a model's answer. Small models put fences or words around it, whatever they are told. */
+/** Extracts the value from a model's answer. Small models put fences or words around it despite the instructions. */
 export function readObject<Schema extends z.ZodType>(
   text: string,
   schema: Schema,
-): ReadObject<z.output<Schema>> {
+): Result<z.output<Schema>, string> {
   const json = parse(text)
   if (json === undefined) {
-    const problem = text.trim() === '' ? 'The answer is empty.' : 'The answer is not JSON.'
-    return { ok: false, problem }
+    const error = text.trim() === '' ? 'The answer is empty.' : 'The answer is not JSON.'
+    return { ok: false, error }
   }
   const parsed = schema.safeParse(json.value)
   if (parsed.success) return { ok: true, value: parsed.data }
   const problems = parsed.error.issues.map(
     ({ path, message }) => `${path.join('.') || 'the value'}: ${message}`,
   )
-  return { ok: false, problem: problems.join('; ').slice(0, PROBLEM) }
+  return { ok: false, error: problems.join('; ').slice(0, PROBLEM) }
 }
 
-/** The whole answer, or the one fenced block in it, or what stands between its outermost braces. */
+/** Tries the whole answer, the only fenced block, and the text between the outermost braces. */
 function parse(text: string): { value: unknown } | undefined {
   const fenced = [...text.matchAll(/```(?:json)?\s*\n([\s\S]*?)```/gi)]
   const candidates = [

@@ -1,23 +1,26 @@
 import { type FinishReason, jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from 'ai'
 import type { ModelFailure, Spending, StreamCall, Streamed, ToolCall } from '../llm.ts'
+import type { ModelConnection } from './connection.ts'
 import { failure, refusalOf } from './failure.ts'
-import type { Line } from './line.ts'
 import { messagesFor, partsToKeep } from './messages.ts'
 
-/** One request: tools are not carried out here, so that the caller can write them down first. */
-export async function stream(line: Line, call: StreamCall): Promise<Streamed | ModelFailure> {
-  return await line.attempt(async (attempt): Promise<Streamed | ModelFailure> => {
+/** Sends one request. Tools aren't executed here, because the caller records them first. */
+export async function stream(
+  connection: ModelConnection,
+  call: StreamCall,
+): Promise<Streamed | ModelFailure> {
+  return await connection.attempt(async (attempt): Promise<Streamed | ModelFailure> => {
     const result = streamText({
-      ...line.common,
+      ...connection.common,
       ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
       instructions: call.system,
       messages: messagesFor(call.messages) as ModelMessage[],
       tools: toolsFor(call),
       abortSignal: attempt.signal,
-      // It would print them.
+      // The default would print errors.
       onError() {},
     })
-    // They reject too when the stream fails, and only the stream is listened to.
+    // Also rejects when the stream fails, which the loop below handles.
     quiet(result.responseMessages)
     const texts: string[] = []
     const calls: ToolCall[] = []
@@ -31,7 +34,7 @@ export async function stream(line: Line, call: StreamCall): Promise<Streamed | M
           begin()
           break
         case 'text-start':
-          // Two blocks of text are two paragraphs: a command at the end of one must not run into the next.
+          // Separate text blocks: a command at the end of one must not run into the next.
           if (texts.length > 0) say('\n\n')
           break
         case 'text-delta':
@@ -48,13 +51,13 @@ export async function stream(line: Line, call: StreamCall): Promise<Streamed | M
         case 'abort':
           throw new Error(part.reason ?? 'aborted')
         case 'finish-step':
-          spending = line.spent(part.usage)
-          // Some libraries end a stream that broke off as if nothing had happened.
+          spending = connection.spent(part.usage)
+          // Some libraries end a broken stream without an error.
           finish = isReason(part) ? part.finishReason : 'error'
       }
     }
-    if (spending === undefined || finish === 'error') return broken(line)
-    const refusal = refusalOf(finish, line.settings)
+    if (spending === undefined || finish === 'error') return broken(connection)
+    const refusal = refusalOf(finish, connection.settings)
     if (refusal !== undefined) return refusal
     const parts = partsToKeep(await result.responseMessages)
     return {
@@ -89,15 +92,15 @@ function isReason({
   return finishReason !== 'other' || rawFinishReason !== undefined
 }
 
-function broken({ settings: { provider, model } }: Line): ModelFailure {
-  return failure('unavailable', `${provider} (${model}) ended its answer in the middle`)
+function broken({ settings: { provider, model } }: ModelConnection): ModelFailure {
+  return failure('unavailable', `${provider} (${model}) ended its answer prematurely`)
 }
 
 function toolsFor({ tools }: StreamCall): ToolSet {
   return Object.fromEntries(
     tools.map(({ name, description, schema }) => [
       name,
-      // Checked by whoever carries it out, in words that a model can use.
+      // The caller validates the input, with errors that a model understands.
       tool({ description, inputSchema: jsonSchema(schema), strict: false }),
     ]),
   )
