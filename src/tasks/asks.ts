@@ -8,20 +8,20 @@ import { findReceipt, keepReceipt, type StoredReceipt } from '../commands/store/
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { type Ask, type Choice, chooseAgents } from './choosing/choose-agents.ts'
+import { type Choice, chooseAgents, type TeamQuestion } from './choosing/choose-agents.ts'
 import { selectAgents } from './choosing/select-agents.ts'
 import { refusalError } from './refusal.ts'
 import type { Tasks } from './tasks.ts'
 
-/** What became of it. From here on it is a task like any other, and its id is the task's. */
-export interface Asked extends Pick<Choice, 'root' | 'chosen' | 'why' | 'by' | 'unknown'> {
+/** The task that a question became. */
+export interface AcceptedAsk extends Pick<Choice, 'root' | 'chosen' | 'why' | 'by' | 'unknown'> {
   task_id: string
 }
 
-/** A person's question to the team (S2.9): who is needed is chosen (S2.14), and the root agent gets it as a task. */
+/** Questions of people to the team (S2.9): chooses the agents that are needed (S2.14) and delegates to the root agent. */
 export interface Asks {
-  /** The same key asks once, whatever breaks in between; without one it is asked each time. */
-  ask(said: Ask, owner: string, idempotencyKey?: string): Promise<Asked>
+  /** The same key asks once, even after a crash. */
+  ask(question: TeamQuestion, owner: string, idempotencyKey?: string): Promise<AcceptedAsk>
   close(): void
 }
 
@@ -35,22 +35,22 @@ export interface AsksOptions {
 }
 
 export function createAsks({ store, tasks, models, meter, team, redact }: AsksOptions): Asks {
-  /** What is being chosen for a key: whoever comes with the same key waits for the same choice. */
-  const underWay = new Map<string, { digest: string; asked: Promise<Asked> }>()
+  /** Questions whose agents are being chosen, by key: a repetition waits for the same choice. */
+  const running = new Map<string, { digest: string; accepted: Promise<AcceptedAsk> }>()
   const ending = new AbortController()
 
-  async function askOnce(said: Ask, key: Key | undefined): Promise<Asked> {
+  async function askOnce(asked: TeamQuestion, key: AskKey | undefined): Promise<AcceptedAsk> {
     const call = team().config.tasks.selector === undefined ? undefined : meter.ownCall('select')
-    const choice = await choose(said, call)
+    const choice = await choose(asked, call)
     if (ending.signal.aborted) throw stopping()
-    const asked = await store.write((tx) => give(tx, said, choice, key))
-    if (asked instanceof AppError) throw asked
-    call?.about(asked.task_id)
-    return asked
+    const accepted = await store.write((tx) => delegate(tx, asked, choice, key))
+    if (accepted instanceof AppError) throw accepted
+    call?.about(accepted.task_id)
+    return accepted
   }
 
-  /** The choice, the task and the key are kept together: a repetition finds all of them, or asks for the first time. */
-  async function give(tx: Tx, { question }: Ask, choice: Choice, key: Key | undefined) {
+  /** Stores choice, task and key in one transaction: a repetition finds all of them or none. */
+  async function delegate(tx: Tx, { question }: TeamQuestion, choice: Choice, key: AskKey | undefined) {
     if (key !== undefined) {
       const earlier = await findReceipt(tx, key.owner, key.key)
       if (earlier !== undefined) return repeated(earlier, key)
@@ -68,7 +68,7 @@ export function createAsks({ store, tasks, models, meter, team, redact }: AsksOp
     })
     if (!delegated.ok) return refusalError(delegated)
     const { id } = delegated.task
-    const asked: Asked = { task_id: id, ...chosen, root }
+    const accepted: AcceptedAsk = { task_id: id, ...chosen, root }
     const why = redactedExcerpt(redact, chosen.why)
     tx.audit({
       type: 'task.selected',
@@ -89,75 +89,75 @@ export function createAsks({ store, tasks, models, meter, team, redact }: AsksOp
       },
     })
     if (key !== undefined) {
-      await keepReceipt(tx, key.owner, key.key, { digest: key.digest, receipt: JSON.stringify(asked) })
+      await keepReceipt(tx, key.owner, key.key, { digest: key.digest, receipt: JSON.stringify(accepted) })
     }
-    return asked
+    return accepted
   }
 
-  /** Without a call, because none is configured or a cap on spending is reached, words are compared. */
-  function choose(said: Ask, call: OwnCall | undefined): Promise<Choice> {
+  /** Without a model, or beyond the spending limit, agents are chosen by keywords. */
+  function choose(asked: TeamQuestion, call: OwnCall | undefined): Promise<Choice> {
     const now = team()
     const model = call === undefined ? undefined : now.config.tasks.selector
-    return chooseAgents(now, said, (available) =>
-      selectAgents(models, model, { task: said.question, available }, { signal: ending.signal, ...call }),
+    return chooseAgents(now, asked, (available) =>
+      selectAgents(models, model, { task: asked.question, available }, { signal: ending.signal, ...call }),
     )
   }
 
   return {
-    async ask(said, owner, idempotencyKey) {
-      checkQuestion(team(), said)
-      if (idempotencyKey === undefined) return await askOnce(said, undefined)
-      const key: Key = { owner, key: idempotencyKey, digest: digestOf(said) }
+    async ask(asked, owner, idempotencyKey) {
+      checkQuestion(team(), asked)
+      if (idempotencyKey === undefined) return await askOnce(asked, undefined)
+      const key: AskKey = { owner, key: idempotencyKey, digest: digestOf(asked) }
       const earlier = await findReceipt(store, owner, idempotencyKey)
       if (earlier !== undefined) {
-        const asked = repeated(earlier, key)
-        if (asked instanceof AppError) throw asked
-        return asked
+        const accepted = repeated(earlier, key)
+        if (accepted instanceof AppError) throw accepted
+        return accepted
       }
-      const place = `${owner} ${idempotencyKey}`
-      const other = underWay.get(place)
+      const ownKey = `${owner} ${idempotencyKey}`
+      const other = running.get(ownKey)
       if (other !== undefined) {
         if (other.digest !== key.digest) throw conflict(key)
-        return await other.asked
+        return await other.accepted
       }
-      const asked = askOnce(said, key).finally(() => underWay.delete(place))
-      underWay.set(place, { digest: key.digest, asked })
-      return await asked
+      const accepted = askOnce(asked, key).finally(() => running.delete(ownKey))
+      running.set(ownKey, { digest: key.digest, accepted })
+      return await accepted
     },
     close: () => ending.abort(),
   }
 }
 
-interface Key {
+interface AskKey {
   owner: string
   key: string
   digest: string
 }
 
-function digestOf({ question, agent }: Ask): string {
+function digestOf({ question, agent }: TeamQuestion): string {
   return hash('sha256', JSON.stringify(['ask', question, agent ?? null]))
 }
 
-function repeated(earlier: StoredReceipt, key: Key): Asked | AppError {
-  return earlier.digest === key.digest ? (JSON.parse(earlier.receipt) as Asked) : conflict(key)
+function repeated(earlier: StoredReceipt, key: AskKey): AcceptedAsk | AppError {
+  return earlier.digest === key.digest ? (JSON.parse(earlier.receipt) as AcceptedAsk) : conflict(key)
 }
 
-function conflict({ key }: Key): AppError {
+function conflict({ key }: AskKey): AppError {
   return new AppError(
     'IDEMPOTENCY_CONFLICT',
-    `The idempotency key "${key.slice(0, 100)}" came before with something else`,
-    { hint: 'Use a new key for each question, and the same key only to repeat the same one.' },
+    `The idempotency key "${key.slice(0, 100)}" was already used for another question`,
+    { hint: 'Use a new key for each question, and the same key only to repeat it.' },
   )
 }
 
-function checkQuestion({ config }: Team, { question }: Ask) {
+function checkQuestion({ config }: Team, { question }: TeamQuestion) {
   if (question.trim() === '') {
-    throw new AppError('INVALID_REQUEST', 'The question is blank', { hint: 'Ask something.' })
+    throw new AppError('INVALID_REQUEST', 'The question is blank', { hint: 'Write a question.' })
   }
   const bytes = Buffer.byteLength(question)
   const most = config.limits.messageBytes
   if (bytes > most) {
-    throw new AppError('TOO_LARGE', `The question is ${bytes} bytes; it holds at most ${most}`, {
+    throw new AppError('TOO_LARGE', `The question has ${bytes} bytes; at most ${most} are allowed`, {
       hint: 'Put the details into a file and name its path.',
     })
   }
@@ -165,6 +165,6 @@ function checkQuestion({ config }: Team, { question }: Ask) {
 
 function stopping(): AppError {
   return new AppError('SERVICE_STOPPING', 'The service is shutting down', {
-    hint: 'Ask again when it is back: with the same idempotency key it is asked once.',
+    hint: 'Ask again when it is back. With the same idempotency key the question is asked once.',
   })
 }

@@ -16,13 +16,13 @@ import { closeUnanswered } from '../people/withdraw-request.ts'
 import type { Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
-import { aboutTask, taskAsking } from './audit-data.ts'
 import type { TaskStoreEffect } from './core/effect.ts'
 import type { TaskEvent } from './core/event.ts'
 import { refusalError } from './refusal.ts'
 import { findTask } from './store/tasks.ts'
 import type { QuestionKind, Task } from './task.ts'
 import type { TellTask } from './task-change.ts'
+import { aboutTask, taskAsking } from './task-of-request.ts'
 
 type AskPerson = Extract<TaskStoreEffect, { type: 'ask_person' }>
 

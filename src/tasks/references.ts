@@ -1,3 +1,4 @@
+/** Finds the task that a command is about. */
 import { OPERATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
@@ -5,32 +6,32 @@ import type { HandlerContext } from '../commands/commands.ts'
 import { tasksOfMessages } from '../messages/store/messages.ts'
 import { findHumanRequest } from '../people/store/human-requests.ts'
 import type { Reader } from '../store/store.ts'
-import { currentTask } from './current-task.ts'
 import { rememberedBy, rememberedIds, rememberId } from './store/said-ids.ts'
 import { findTask, firstOpen } from './store/tasks.ts'
-import { isEnd, type Task } from './task.ts'
-import type { Tasks } from './tasks.ts'
+import { isEnd, type Task, type TaskState } from './task.ts'
+import type { AgentTurn } from './watch-agents.ts'
 
-/** What `in_response_to` names: a task, and the message or request about it if it was named by that. */
+/** A task, and the id of the message or request by which it was named. */
 export interface Reference {
   task: Task
   about: string
 }
 
 /**
- * By the task's id, by a message's or request's, or by the id that a sender gave its own message. Several senders may
- * have given the same one: `isMeant` says which the speaker can mean; where it can mean none, it is told of the first.
+ * Finds a task by its own id, by the id of a message or request about it, or by an id that a sender chose for its
+ * message. Several senders may have chosen the same id: `isMeant` selects one; if it selects none, the first is returned
+ * for the error message.
  */
 export async function findReference(
   reader: Reader,
-  said: string,
+  id: string,
   isMeant: (found: Reference) => boolean = () => true,
 ): Promise<Reference | undefined> {
-  const direct = await findDirect(reader, said)
+  const direct = await findDirect(reader, id)
   if (direct !== undefined && isMeant(direct)) return direct
   let first = direct
-  for (const ref of await rememberedIds(reader, said)) {
-    const found = await findDirect(reader, ref)
+  for (const remembered of await rememberedIds(reader, id)) {
+    const found = await findDirect(reader, remembered)
     if (found !== undefined && isMeant(found)) return found
     first ??= found
   }
@@ -43,32 +44,32 @@ async function findDirect(reader: Reader, id: string): Promise<Reference | undef
   const message = parseId('msg', id)
   if (message !== undefined) {
     const [found] = await tasksOfMessages(reader, [message])
-    return found === undefined ? undefined : await about(reader, formatId('task', found.task), id)
+    return found === undefined ? undefined : await referenceTo(reader, formatId('task', found.task), id)
   }
   const request = parseId('req', id)
   const row = request === undefined ? undefined : await findHumanRequest(reader, request)
   if (row?.purpose !== 'task') return undefined
-  return await about(reader, (JSON.parse(row.context) as { task: string }).task, id)
+  return await referenceTo(reader, (JSON.parse(row.context) as { task: string }).task, id)
 }
 
-async function about(reader: Reader, task: string, id: string): Promise<Reference | undefined> {
+async function referenceTo(reader: Reader, task: string, about: string): Promise<Reference | undefined> {
   const found = await findTask(reader, task)
-  return found === undefined ? undefined : { task: found, about: id }
+  return found === undefined ? undefined : { task: found, about }
 }
 
 /**
- * The speaker's own task that a command is about: the one it names, else the one that its turn is about, else its
- * only one. Undefined when it has none. What was held stays with the task that it was said in, or with none.
+ * The speaker's own task that a command is about: the named one, else the task of its turn, else its only one.
+ * Undefined if it has none. A held command stays with the task that it was sent in, or with none.
  */
 export async function ownTask(
-  tasks: Pick<Tasks, 'turnOf'>,
+  turns: { turnOf(agent: string): AgentTurn },
   { tx, speaker, saidIn }: HandlerContext,
-  said: string | undefined,
+  id: string | undefined,
   fits?: (task: Task) => boolean,
 ): Promise<Task | AppError | undefined> {
-  if (said !== undefined) {
+  if (id !== undefined) {
     const isOwn = ({ agent, state }: Task) => agent === speaker.name && !isEnd(state)
-    return (await findReference(tx, said, ({ task }) => isOwn(task)))?.task ?? unknownReference(said)
+    return (await findReference(tx, id, ({ task }) => isOwn(task)))?.task ?? unknownReference(id)
   }
   if (saidIn !== undefined) {
     const task = saidIn === null ? undefined : await findTask(tx, saidIn)
@@ -76,49 +77,93 @@ export async function ownTask(
   }
   const agent = speaker.name
   if (agent === OPERATOR) return undefined
-  const found = await currentTask(tx, { agent, turn: tasks.turnOf(agent), fits })
-  return isSeveral(found) ? severalTasks(found) : found
+  const found = await currentTask(tx, agent, turns.turnOf(agent), fits)
+  return isAmbiguous(found) ? severalTasks(found) : found
 }
 
-/** What an agent's tasks have asked somebody; of more than one task, no more than shows that it is not clear which. */
-export async function questionsPut(reader: Reader, asker: string, whom: string): Promise<Reference[]> {
-  const asks = ({ questions }: Task) => questions.some(({ to }) => to === whom)
-  const tasks = await firstOpen(reader, asker, asks, 2)
-  return tasks.flatMap((task) =>
-    task.questions.filter(({ to }) => to === whom).map(({ id }) => ({ task, about: id })),
-  )
-}
-
-function isSeveral(found: Task | readonly Task[] | undefined): found is readonly Task[] {
+function isAmbiguous(found: Task | readonly Task[] | undefined): found is readonly Task[] {
   return Array.isArray(found)
 }
 
-export function unknownReference(said: string): AppError {
-  return new AppError('NOT_FOUND', `There is no task, message or request ${said.slice(0, 100)}`, {
+/** Tasks that an error message lists. */
+const MAX_LISTED = 10
+const NOT_STARTED: readonly TaskState[] = ['pending', 'analyzing']
+
+/**
+ * The task of the agent's turn, else its only open one, else the candidates. A command in a turn on one task is never
+ * about a queued one, so a single queued task is returned as a candidate too. Reads no more tasks than it needs, because
+ * an agent may have thousands.
+ */
+async function currentTask(
+  reader: Reader,
+  agent: string,
+  turn: AgentTurn,
+  fits: (task: Task) => boolean = () => true,
+): Promise<Task | readonly Task[] | undefined> {
+  const current: Task[] = []
+  let hasOwn = false
+  for (const id of [...turn.tasks].reverse()) {
+    const task = await findTask(reader, id)
+    if (task?.agent !== agent) continue
+    hasOwn = true
+    if (!isEnd(task.state) && fits(task)) current.push(task)
+    if (current.length > 1) break
+  }
+  if (current.length === 1 && !turn.isOver) return current[0]
+  const open = await firstOpen(reader, agent, fits, MAX_LISTED)
+  if (open.length === 0) return undefined
+  if (turn.tasks.size === 0) return open.length === 1 ? open[0] : open
+  const started = await firstOpen(
+    reader,
+    agent,
+    (task) => isStarted(task) && fits(task),
+    MAX_LISTED,
+    NOT_STARTED,
+  )
+  if (started.length > 0) return started.length === 1 ? started[0] : started
+  return hasOwn ? open : undefined
+}
+
+/** A held task counts by the state that it returns to. */
+function isStarted({ state, held }: Task): boolean {
+  return !NOT_STARTED.includes(held?.state ?? state)
+}
+
+/** Open questions that the asker's tasks put to `addressee`, of two tasks at most: two already need a choice. */
+export async function questionsPut(reader: Reader, asker: string, addressee: string): Promise<Reference[]> {
+  const asks = ({ questions }: Task) => questions.some(({ to }) => to === addressee)
+  const tasks = await firstOpen(reader, asker, asks, 2)
+  return tasks.flatMap((task) =>
+    task.questions.filter(({ to }) => to === addressee).map(({ id }) => ({ task, about: id })),
+  )
+}
+
+export function unknownReference(id: string): AppError {
+  return new AppError('NOT_FOUND', `There is no task, message or request ${id.slice(0, 100)}`, {
     hint: 'in_response_to is the id in the message that you reply to, such as task_7 or msg_12.',
   })
 }
 
 function severalTasks(tasks: readonly Task[]): AppError {
   const listed = tasks.map(({ id, text }) => `${id} (${text.split('\n', 1)[0]!.slice(0, 60)})`).join(', ')
-  const said = tasks.length === 1 ? 'Your turn is not on the task that you have' : 'You have several tasks'
-  return new AppError('CONFLICT', `${said}: ${listed}`, {
-    hint: 'Say which one is meant with in_response_to.',
+  const problem = tasks.length === 1 ? 'Your turn is not on the task that you have' : 'You have several tasks'
+  return new AppError('CONFLICT', `${problem}: ${listed}`, {
+    hint: 'Name the task with in_response_to.',
   })
 }
 
 export function noTask(name: string): AppError {
   return new AppError('NOT_FOUND', `${name} has no open task`, {
-    hint: 'Name the task with in_response_to. To write to somebody without one, use send_message.',
+    hint: 'Name the task with in_response_to. To write to somebody without a task, use send_message.',
   })
 }
 
-/** The sender's own id for what it said, so that a reply may name it. */
+/** Stores the id that the sender chose for its message, so a reply may name it. */
 export function remember({ tx, speaker }: HandlerContext, messageId: string | undefined, ref: string): void {
   if (messageId !== undefined) rememberId(tx, speaker.name, messageId, ref)
 }
 
-/** What the speaker last called so. */
+/** The last message or task that the speaker gave this id. */
 export async function saidBefore(
   { tx, speaker }: HandlerContext,
   messageId: string | undefined,

@@ -2,8 +2,8 @@ import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { HeldInTasks } from '../people/hold-command.ts'
 import type { RequestOwner } from '../people/verdicts.ts'
-import { taskOfRequest } from './audit-data.ts'
 import { ownTask } from './references.ts'
+import { taskOfRequest } from './task-of-request.ts'
 import type { Tasks } from './tasks.ts'
 
 /** Continues tasks whose questions people have answered. */

@@ -17,7 +17,6 @@ import type { TaskEvent } from './core/event.ts'
 import { newTask, type TaskDraft } from './core/new-task.ts'
 import { shiftTimers } from './core/reduce.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/settings.ts'
-import type { Turn } from './current-task.ts'
 import { createTaskEffects, type TaskEffectsOptions } from './effects.ts'
 import { createProgress } from './progress.ts'
 import { type ApprovalAsked, createTaskVerdicts, type PersonsWord } from './questions.ts'
@@ -40,7 +39,7 @@ import { longestRun } from './validation/checks.ts'
 import { createClaimOwners, needsValidation } from './validation/claim-owners.ts'
 import { createCheckRunner } from './validation/run-checks.ts'
 import { createJudgeRunner } from './validation/run-judge.ts'
-import { watchAgents } from './watch-agents.ts'
+import { type AgentTurn, watchAgents } from './watch-agents.ts'
 
 export type { TaskEvent } from './core/event.ts'
 export { findTask } from './store/tasks.ts'
@@ -58,7 +57,7 @@ export interface Tasks {
   /** The agent reported, asked or delegated for the task in this turn. */
   spoke(tx: Tx, agent: string, task: string): void
   /** The tasks of the agent's turn, or of its last one until the next begins, as far as they are known. */
-  turnOf(agent: string): Turn
+  turnOf(agent: string): AgentTurn
   /** The only task of the agent's turn, or of its last one. */
   spendsOn(agent: string): string | undefined
   /** A task that ended while the agent worked on it: its next report may be about that one. */

@@ -18,7 +18,6 @@ import type { DeliveryState } from '../messages/message.ts'
 import { hasMailOfChildren, tasksOfMessages } from '../messages/store/messages.ts'
 import type { MaybePromise, Reader, Store, Tx } from '../store/store.ts'
 import type { TaskEvent } from './core/event.ts'
-import type { Turn } from './current-task.ts'
 import { findTask, hasOpenTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven } from './store/tasks.ts'
 import type { Task } from './task.ts'
 import type { TellTask } from './task-change.ts'
@@ -36,6 +35,13 @@ export interface WatchOptions {
   isHalted(): boolean
   /** The agent's turn ended during a halt, so it needs a message once the halt is over. */
   disturbed(agent: string): void
+}
+
+export interface AgentTurn {
+  /** The tasks of the turn, as far as they are known. */
+  tasks: ReadonlySet<string>
+  /** The turn has ended; a command that arrives now may still belong to it. */
+  isOver: boolean
 }
 
 /** A task that the agent works on, or whose claim it judges. */
@@ -193,7 +199,7 @@ export function watchAgents(options: WatchOptions) {
       return known !== undefined && known.size > 0 && !known.has(task)
     },
     /** The current turn, or the last one until the next begins. */
-    turnOf: (agent: string): Turn => ({ tasks: tasksOfTurn(agent), isOver: !inTurn.has(agent) }),
+    turnOf: (agent: string): AgentTurn => ({ tasks: tasksOfTurn(agent), isOver: !inTurn.has(agent) }),
     /** The only task of its turn. */
     spendsOn(agent: string): string | undefined {
       const about = [...tasksOfTurn(agent)]

@@ -265,7 +265,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
   }
   const report = (result: string, more = {}) =>
     team.says('Worker', 'report', { status: 'completed', result, ...more })
-  const which = { status: 'error', code: 'CONFLICT', hint: 'Say which one is meant with in_response_to.' }
+  const which = { status: 'error', code: 'CONFLICT', hint: 'Name the task with in_response_to.' }
 
   it('is never a report of the next, which waits in the queue (C3, ask 6)', async () => {
     await queued()

@@ -4,22 +4,22 @@ import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../../people/human-re
 import { TASK_STATES } from '../task.ts'
 
 const about = {
-  seq: z.number().describe("The audit's number of it: Last-Event-ID"),
+  seq: z.number().describe('Number of the audit entry, for Last-Event-ID'),
   at: z.string(),
   task_id: z.string(),
 }
-const excerpt = z.string().describe('Its beginning')
+const excerpt = z.string().describe('Beginning of the text')
 
-/** What happens in a tree of tasks, one thing at a time (S2.9, S2.18). */
+/** Events of a tree of tasks (S2.9, S2.18). */
 export const TaskStreamEventSchema = z.discriminatedUnion('type', [
   z.object({
-    type: z.literal('selected').describe('Who is needed was chosen'),
+    type: z.literal('selected').describe('Agents were chosen'),
     ...about,
-    agent: z.string().describe('The root: who answers'),
+    agent: z.string().describe('The root agent, which answers'),
     chosen: z.array(z.string()),
     why: z.string(),
     by: z.enum(['model', 'keywords']),
-    unknown: z.array(z.string()).describe('What the model named that is not there'),
+    unknown: z.array(z.string()).describe('Names that the model invented'),
     root_why: z.string().optional(),
   }),
   z.object({
@@ -36,7 +36,7 @@ export const TaskStreamEventSchema = z.discriminatedUnion('type', [
     agent: z.string(),
     state: z.enum(TASK_STATES),
     attempt: z.number(),
-    text: z.string().describe('The same in words, with the reason'),
+    text: z.string().describe('The state in words, with the reason'),
   }),
   z.object({
     type: z.literal('message'),
@@ -46,17 +46,17 @@ export const TaskStreamEventSchema = z.discriminatedUnion('type', [
     to: z.string(),
     kind: z.enum(TASK_MESSAGE_KINDS),
     text: excerpt,
-    delivery: z.enum(DELIVERY_STATES).optional().describe('In a trace: how far it has come by now'),
-    attempts: z.number().optional().describe('In a trace: how often it was given'),
+    delivery: z.enum(DELIVERY_STATES).optional().describe('In a trace: the current delivery state'),
+    attempts: z.number().optional().describe('In a trace: number of delivery attempts'),
   }),
   z.object({
-    type: z.literal('asked').describe('A person is asked'),
+    type: z.literal('asked').describe('A request to a person'),
     ...about,
     request_id: z.string(),
     kind: z.enum(HUMAN_REQUEST_KINDS),
     from: z.string(),
     text: excerpt,
-    awaits: z.boolean().describe('False: it is only told to people, nothing waits for a verdict'),
+    awaits: z.boolean().describe('False: a notice; no verdict is expected'),
   }),
   z.object({
     type: z.literal('verdict'),
@@ -64,11 +64,11 @@ export const TaskStreamEventSchema = z.discriminatedUnion('type', [
     request_id: z.string(),
     verdict: z.enum(HUMAN_REQUEST_STATES).describe('Never open'),
     by: z.string(),
-    to: z.string().optional().describe('Who had asked'),
+    to: z.string().optional().describe('The asker'),
     text: excerpt,
   }),
   z.object({
-    type: z.literal('evidence').describe('What a check or the judge found'),
+    type: z.literal('evidence').describe('Result of a check or the judge'),
     ...about,
     agent: z.string(),
     step: z.string(),
@@ -79,21 +79,21 @@ export const TaskStreamEventSchema = z.discriminatedUnion('type', [
     type: z.literal('note'),
     ...about,
     text: z.string(),
-    request_id: z.string().optional().describe('What people were asked, where it is about that'),
+    request_id: z.string().optional().describe('The request to people that the note is about'),
   }),
   z.object({
-    type: z.literal('halt').describe('Everything was stopped, or goes on'),
+    type: z.literal('halt').describe('A halt began or ended'),
     ...about,
-    over: z.boolean().describe('True: it goes on'),
+    over: z.boolean().describe('True: the halt ended'),
     by: z.string(),
     text: z.string(),
   }),
   z.object({
-    type: z.literal('end').describe('The task that is followed has ended; nothing comes after it'),
+    type: z.literal('end').describe('The followed task has ended; the last event'),
     ...about,
     agent: z.string(),
     state: z.enum(TASK_STATES),
-    result: z.string().optional().describe('Whole'),
+    result: z.string().optional().describe('The whole result'),
     reason: z.string().optional(),
   }),
 ])

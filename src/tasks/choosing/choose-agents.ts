@@ -2,63 +2,67 @@ import { AppError } from '../../base/errors.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import type { Team } from '../../commands/team.ts'
 import type { AgentConfig } from '../../config/config.ts'
-import type { Candidate } from './match-keywords.ts'
-import { type Circle, circleOf, type Member } from './reachable-agents.ts'
-import type { Selected } from './select-agents.ts'
+import type { AgentCandidate } from './match-keywords.ts'
+import { type ReachableAgent, reachableAgents } from './reachable-agents.ts'
+import type { SelectedAgents } from './select-agents.ts'
 
-export interface Ask {
+export interface TeamQuestion {
   question: string
-  /** Who is to answer it; chosen where it is not said. */
+  /** The agent that answers. Default: chosen. */
   agent?: string
 }
 
-/** Who answers, and who may be needed for it (S2.14). */
+/** The agent that answers, and the agents that it may need (S2.14). */
 export interface Choice {
   root: string
-  /** The most important first. Nobody is a valid choice. */
+  /** The most important first; may be empty. */
   chosen: string[]
   why: string
-  by: Selected['by']
-  /** What the model named that is not there. */
+  by: SelectedAgents['by']
+  /** Names that the model invented. */
   unknown: string[]
-  /** For the root: the chosen agents with what they are good at. */
+  /** For the root: the chosen agents with their capabilities. */
   context: Record<string, unknown>
-  /** Why this root, where there were several. */
+  /** Why this root, if there were several. */
   rootWhy?: string
-  /** Why the model that should have chosen did not. */
+  /** Why the model could not choose. */
   failure?: string
 }
 
-/** Of what a model invented, as much as helps to see what went wrong. */
-const UNKNOWN_NAMED = 20
+/** Keep at most this many names that a model invented. */
+const MAX_UNKNOWN = 20
 const ADVICE =
-  'Do it alone if you can. Delegate only to those that are needed, and report the whole answer when you have it.'
+  'Do it alone if you can. Delegate only to agents that you need, and report the whole answer when you have it.'
 
-export async function chooseAgents(team: Team, { agent }: Ask, select: Select): Promise<Choice> {
+export async function chooseAgents(
+  team: Team,
+  { agent }: TeamQuestion,
+  select: SelectAgents,
+): Promise<Choice> {
   const { root, selected: forRoot } = await chooseRoot(team, agent, select)
-  const circle = circleOf(team, root)
-  const selected = await select(circle.map(candidate))
+  const reachable = reachableAgents(team, root)
+  const selected = await select(reachable.map(candidateOf))
   const failure = selected.failure ?? forRoot?.failure
   return {
     root,
     chosen: [...selected.ids],
     why: selected.why,
     by: selected.by,
-    unknown: [...(forRoot?.unknown ?? []), ...selected.unknown].slice(0, UNKNOWN_NAMED),
-    context: contextOf(circle, selected),
+    unknown: [...(forRoot?.unknown ?? []), ...selected.unknown].slice(0, MAX_UNKNOWN),
+    context: contextOf(reachable, selected),
     ...(forRoot === undefined ? {} : { rootWhy: forRoot.why }),
     ...(failure === undefined ? {} : { failure: `${failure.code}: ${failure.message}` }),
   }
 }
 
-type Select = (available: readonly Candidate[]) => Promise<Selected>
+type SelectAgents = (available: readonly AgentCandidate[]) => Promise<SelectedAgents>
 
-/** The one that is named, else the only one without a parent, else one that is chosen among those. */
+/** The named agent, else the only one without a parent, else one chosen among those. */
 async function chooseRoot(
   team: Team,
   named: string | undefined,
-  select: Select,
-): Promise<{ root: string; selected?: Selected }> {
+  select: SelectAgents,
+): Promise<{ root: string; selected?: SelectedAgents }> {
   if (named !== undefined) {
     const root = team.resolve(named)
     if (root === undefined) throw unknownAgent(team, named)
@@ -66,18 +70,18 @@ async function chooseRoot(
   }
   const roots = team.config.agents.filter(({ parent }) => parent === undefined)
   if (roots.length === 1) return { root: roots[0]!.name }
-  // A root is good at what its team is good at.
+  // A root offers the capabilities of its whole team.
   const selected = await select(
     roots.map((root) => {
-      const others = circleOf(team, root.name).map(({ agent }) => agent)
-      return { ...candidate({ agent: root }), capabilities: [root, ...others].flatMap(wordsOf) }
+      const others = reachableAgents(team, root.name).map(({ agent }) => agent)
+      return { ...candidateOf({ agent: root }), capabilities: [root, ...others].flatMap(wordsOf) }
     }),
   )
   const [root] = selected.ids
   if (root !== undefined) return { root, selected }
   const names = roots.map(({ name }) => name).join(', ')
   throw new AppError('INVALID_REQUEST', `Several agents could answer, and none was chosen: ${names}`, {
-    hint: `Say which one with --agent NAME. ${selected.why}`,
+    hint: `Name one with --agent NAME. ${selected.why}`,
   })
 }
 
@@ -85,14 +89,17 @@ function wordsOf({ role, capabilities }: AgentConfig): string[] {
   return role === undefined ? [...capabilities] : [role, ...capabilities]
 }
 
-function candidate({ agent: { name, role, capabilities } }: Pick<Member, 'agent'>): Candidate {
+function candidateOf({ agent: { name, role, capabilities } }: Pick<ReachableAgent, 'agent'>): AgentCandidate {
   return { id: name, ...(role === undefined ? {} : { role }), capabilities }
 }
 
-function contextOf(circle: Circle, { ids, why, by }: Selected): Record<string, unknown> {
+function contextOf(
+  reachable: readonly ReachableAgent[],
+  { ids, why, by }: SelectedAgents,
+): Record<string, unknown> {
   const chosen = ids.map((id) => {
-    const { agent, through } = circle.find((one) => one.agent.name === id)!
-    const { capabilities, ...known } = candidate({ agent })
+    const { agent, through } = reachable.find((one) => one.agent.name === id)!
+    const { capabilities, ...known } = candidateOf({ agent })
     return {
       ...known,
       ...(capabilities.length === 0 ? {} : { capabilities }),

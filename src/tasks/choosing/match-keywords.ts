@@ -1,16 +1,16 @@
-export interface Candidate {
+export interface AgentCandidate {
   readonly id: string
   readonly role?: string
   readonly capabilities: readonly string[]
 }
 
 /**
- * The agents whose declared words cover those of the task, without a model. Of several that cover the same, the one
- * that covers most is enough. The same input gives the same answer.
+ * Chooses agents without a model: a greedy cover of the task's words by the words of roles and capabilities.
+ * Deterministic.
  */
 export function matchAgents(
   task: string,
-  available: readonly Candidate[],
+  available: readonly AgentCandidate[],
 ): { ids: readonly string[]; why: string } {
   const wanted = stemsOf(task)
   const able = available.map((candidate) => ({ id: candidate.id, covers: coveredBy(candidate, wanted) }))
@@ -26,7 +26,7 @@ export function matchAgents(
     chosen.push(best)
     for (const stem of best.covers) left.delete(stem)
   }
-  if (chosen.length === 0) return { ids: [], why: 'No declared role or capability has a word of the task.' }
+  if (chosen.length === 0) return { ids: [], why: 'No role or capability shares a word with the task.' }
   const reasons = chosen.map(
     ({ id, covers }) => `${id}: ${covers.map((stem) => wanted.get(stem)).join(', ')}`,
   )
@@ -34,14 +34,14 @@ export function matchAgents(
 }
 
 function coveredBy(
-  { id, role = '', capabilities }: Candidate,
+  { id, role = '', capabilities }: AgentCandidate,
   wanted: ReadonlyMap<string, string>,
 ): readonly string[] {
   const own = stemsOf([id, role, ...capabilities].join(' '))
   return [...wanted.keys()].filter((stem) => own.has(stem))
 }
 
-/** Stem → the word as it was first written. */
+/** Maps each stem to its first spelling. */
 function stemsOf(text: string): Map<string, string> {
   const stems = new Map<string, string>()
   for (const [word] of text
@@ -55,7 +55,7 @@ function stemsOf(text: string): Map<string, string> {
   return stems
 }
 
-/** Rough on purpose: it need only take `tests`, `testing`, `tester` and `test` for one word. */
+/** A rough stemmer: `tests`, `testing`, `tester` and `test` must be one word. */
 function stemOf(word: string): string {
   for (const ending of ENDINGS) {
     if (word.endsWith(ending) && word.length - ending.length >= 3) return word.slice(0, -ending.length)
@@ -63,7 +63,7 @@ function stemOf(word: string): string {
   return word
 }
 
-/** The longest first. */
+/** Longest first. */
 const ENDINGS = ['ations', 'ation', 'ings', 'ing', 'ers', 'ors', 'ies', 'er', 'or', 'ed', 'es', 'y', 's', 'e']
 
 const STOP_WORDS: ReadonlySet<string> = new Set(

@@ -3,33 +3,33 @@ import type { Team } from '../../commands/team.ts'
 import type { AgentConfig } from '../../config/config.ts'
 import { decideEdge } from '../commands/delegate.ts'
 
-/** Agents that another can have work for it. `through`: to whom it must delegate for that. */
-export type Circle = readonly Member[]
-
-export interface Member {
+export interface ReachableAgent {
   agent: AgentConfig
+  /** The agent to delegate to, if this one isn't a direct child. */
   through?: string
 }
 
-/** Whom an agent can have work for it: those it may delegate to, and all below them. */
-export function circleOf(team: Team, name: string): Circle {
+/** The agents that can work for an agent: those it may delegate to, and all below them. */
+export function reachableAgents(team: Team, name: string): readonly ReachableAgent[] {
   const childrenOf = Map.groupBy(team.config.agents, ({ parent }) => parent)
-  const circle: Member[] = [...new Set([...(childrenOf.get(name) ?? []), ...allowedBeyond(team, name)])]
+  const reachable: ReachableAgent[] = [
+    ...new Set([...(childrenOf.get(name) ?? []), ...allowedBeyond(team, name)]),
+  ]
     .filter((agent) => agent.name !== name && decideEdge(team, name, agent.name).verdict !== 'deny')
     .map((agent) => ({ agent }))
-  const seen = new Set([name, ...circle.map(({ agent }) => agent.name)])
-  // It grows while it is gone through: the children of children follow.
-  for (const { agent, through = agent.name } of circle) {
+  const seen = new Set([name, ...reachable.map(({ agent }) => agent.name)])
+  // The list grows during the loop, so children of children follow.
+  for (const { agent, through = agent.name } of reachable) {
     for (const child of childrenOf.get(agent.name) ?? []) {
       if (seen.has(child.name)) continue
       seen.add(child.name)
-      circle.push({ agent: child, through })
+      reachable.push({ agent: child, through })
     }
   }
-  return circle
+  return reachable
 }
 
-/** Whom rules.allow names besides the children. */
+/** Agents that rules.allow names for this one. */
 function allowedBeyond({ config }: Team, name: string): AgentConfig[] {
   const rules = config.rules.allow.filter(({ from }) => from.includes(name) || from.includes(EVERYONE))
   const named = new Set(rules.flatMap(({ to }) => to))

@@ -2,20 +2,20 @@ import { z } from 'zod'
 import { excerpt } from '../../base/excerpt.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
-import { type Candidate, matchAgents } from './match-keywords.ts'
+import { type AgentCandidate, matchAgents } from './match-keywords.ts'
 
-export interface Selected {
-  /** In the order of importance; of the available ones only. Nobody is a valid answer. */
+export interface SelectedAgents {
+  /** Available agents, the most important first; may be empty. */
   readonly ids: readonly string[]
   readonly why: string
   readonly by: 'model' | 'keywords'
-  /** What the model named that is not there. */
+  /** Names that the model invented. */
   readonly unknown: readonly string[]
-  /** Why the model that should have decided did not. */
+  /** Why the model could not choose. */
   readonly failure?: ModelFailure
 }
 
-/** S2.14, in the seed's words. */
+/** Answer of the model (S2.14). */
 export const Selection = z.object({
   ids: z
     .array(z.string().max(200))
@@ -24,39 +24,39 @@ export const Selection = z.object({
   why: z.string().trim().min(1).max(2000).describe('Why these, in one to three sentences.'),
 })
 
-const MOST = { task: 20_000, candidates: 60_000 }
+const MAX_QUOTED = { task: 20_000, candidates: 60_000 }
 
 const SYSTEM = [
-  'You choose which agents of a team are needed for a task. Choose only those that are NECESSARY, never all of them to',
-  'be on the safe side; one is better than two where one will do. If none fits, choose nobody. Use the ids as given.',
+  'You choose which agents of a team are needed for a task. Choose only agents that are NECESSARY, never all of them to',
+  'be on the safe side; one is better than two if one is enough. If none fits, choose nobody. Use the ids as given.',
   FENCE_RULE,
 ].join('\n')
 
-export function selectPrompt(
+function selectPrompt(
   task: string,
-  available: readonly Candidate[],
+  available: readonly AgentCandidate[],
 ): Pick<ObjectCall, 'system' | 'prompt'> {
   const listed = available.map(({ id, role, capabilities }) =>
     JSON.stringify({ id, ...(role === undefined ? {} : { role }), capabilities }),
   )
   const prompt = [
     'The task:',
-    fence('task', excerpt(task, MOST.task)),
-    'The available agents, one a line:',
-    fence('agents', excerpt(listed.join('\n'), MOST.candidates)),
+    fence('task', excerpt(task, MAX_QUOTED.task)),
+    'The available agents, one per line:',
+    fence('agents', excerpt(listed.join('\n'), MAX_QUOTED.candidates)),
     'Which of them are necessary for this task?',
   ].join('\n\n')
   return { system: SYSTEM, prompt }
 }
 
-/** Who is needed for a task: a model's choice, or without one (or when it is away) a match of words. */
+/** Chooses the agents that a task needs, by a model, or by keywords without a model or if it fails. */
 export async function selectAgents(
   models: Models | undefined,
   model: string | undefined,
-  { task, available }: { task: string; available: readonly Candidate[] },
-  asking: ModelCallOptions = {},
-): Promise<Selected> {
-  if (available.length === 0) return { ids: [], why: 'Nobody is available.', by: 'keywords', unknown: [] }
+  { task, available }: { task: string; available: readonly AgentCandidate[] },
+  options: ModelCallOptions = {},
+): Promise<SelectedAgents> {
+  if (available.length === 0) return { ids: [], why: 'No agent is available.', by: 'keywords', unknown: [] }
   if (model === undefined || models === undefined)
     return { ...matchAgents(task, available), by: 'keywords', unknown: [] }
   const answer = await models.generateObject({
@@ -64,11 +64,11 @@ export async function selectAgents(
     schema: Selection,
     purpose: 'select',
     ...selectPrompt(task, available),
-    ...asking,
+    ...options,
   })
   if (!answer.ok) {
     const { ids, why } = matchAgents(task, available)
-    const note = `The model could not choose (${answer.message}), so words were compared. ${why}`
+    const note = `The model could not choose (${answer.message}), so agents were chosen by keywords. ${why}`
     return { ids, why: note, by: 'keywords', unknown: [], failure: answer }
   }
   const { ids, why } = answer.value

@@ -1,7 +1,7 @@
 import type { RouteHandler } from '../../api/http/call.ts'
 import { idempotencyKey } from '../../commands/routes/commands.ts'
 
-/** A person's question to the team. Whoever hangs up meanwhile has asked all the same. */
+/** A person's question to the team. Closing the connection doesn't cancel it. */
 export const takeAsk: RouteHandler<'ask'> = async ({ engine }, { body, me, incoming }) => {
   const key = idempotencyKey(incoming.headers['idempotency-key'])
   const { question, agent } = body

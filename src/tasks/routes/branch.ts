@@ -4,46 +4,49 @@ import type { Store } from '../../store/store.ts'
 import { outlineOf } from '../store/tasks.ts'
 import type { Judge, Task } from '../task.ts'
 
-/** A task and all below it, as the tree grows. */
+/** A task and all below it, including tasks that are delegated later. */
 export interface Branch {
-  /** Whether an entry is about a task of this branch that is one of these parties' business, or a halt meanwhile. */
-  takes(entry: ReadEntry, parties: readonly string[] | 'all'): boolean
+  /** Whether an entry belongs to a task of the branch that these parties may see, or to a halt during it. */
+  includes(entry: ReadEntry, parties: readonly string[] | 'all'): boolean
   has(task: string, parties: readonly string[] | 'all'): boolean
 }
 
-interface Parties {
+interface TaskParties {
   delegator: string
   agent: string
   judge?: Judge | null
 }
 
-/** The one who gave it, the one who got it, and the agent that judges it. */
-export function isFor({ delegator, agent, judge }: Parties, parties: readonly string[] | 'all'): boolean {
+/** Visible to delegator, worker and the agent that judges. */
+export function isVisible(
+  { delegator, agent, judge }: TaskParties,
+  parties: readonly string[] | 'all',
+): boolean {
   if (parties === 'all' || parties.includes(delegator) || parties.includes(agent)) return true
   return judge?.kind === 'agent' && parties.includes(judge.name)
 }
 
 export async function openBranch(store: Store, top: Task): Promise<Branch> {
-  const members = new Map<string, Parties>([[top.id, top]])
+  const members = new Map<string, TaskParties>([[top.id, top]])
   // Parents come before their children.
   for (const { id, parent, delegator, agent } of await outlineOf(store, parseId('task', top.root)!)) {
     if (parent !== null) add(formatId('task', id), formatId('task', parent), { delegator, agent })
   }
 
-  function add(id: string, parent: unknown, parties: Parties) {
+  function add(id: string, parent: unknown, parties: TaskParties) {
     if (typeof parent === 'string' && members.has(parent)) members.set(id, parties)
   }
 
   function has(task: string, parties: readonly string[] | 'all'): boolean {
     const member = members.get(task)
-    return member !== undefined && isFor(member, parties)
+    return member !== undefined && isVisible(member, parties)
   }
 
   return {
     has,
-    takes({ type, data, at, class: kept }, parties) {
+    includes({ type, data, at, class: privacy }, parties) {
       if (type === 'team.halted' || type === 'team.resumed') return isBefore(top.endedAt, at)
-      if (kept === 'private' && parties !== 'all') return false
+      if (privacy === 'private' && parties !== 'all') return false
       if (data?.root !== top.root || typeof data.task_id !== 'string') return false
       const { task_id, parent, delegator, agent } = data
       if (type === 'task.delegated')
@@ -53,7 +56,6 @@ export async function openBranch(store: Store, top: Task): Promise<Branch> {
   }
 }
 
-/** What came after its end is of no concern to a task. */
 function isBefore(endedAt: number | null, at: string): boolean {
   return endedAt === null || Date.parse(at) <= endedAt
 }

@@ -11,7 +11,7 @@ import { openBranch } from './branch.ts'
 import { endOf, taskEventOf } from './task-event.ts'
 import { visibleTask } from './tasks.ts'
 
-/** What happens in a task and below it, from its beginning to its end. */
+/** Streams the events of a task and all below it, from its beginning to its end. */
 export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
   const { store, team } = desk.engine
   const task = await visibleTask(desk, call)
@@ -24,14 +24,15 @@ export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
       const parties = readableParties(team(), call)
       let text = ''
       for (const { entry } of events) {
-        if (!branch.takes(entry, parties)) continue
+        if (!branch.includes(entry, parties)) continue
         const event = taskEventOf(entry, task.root)
         text += formatEvent(event.type, event.seq, JSON.stringify(event))
       }
       return text
     },
     ending: {
-      isNear: (events) => events.some(({ entry }) => entry.data?.task_id === task.id && isOfEnd(entry.type)),
+      isNear: (events) =>
+        events.some(({ entry }) => entry.data?.task_id === task.id && isEndEntry(entry.type)),
       async lastWords() {
         const ended = await findTask(store, task.id)
         if (ended === undefined || !isEnd(ended.state)) return undefined
@@ -42,8 +43,8 @@ export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
   return SENT
 }
 
-const ENDS = new Set(['task.completed', 'task.failed', 'task.cancelled', 'task.skipped'])
+const END_ENTRIES = new Set(['task.completed', 'task.failed', 'task.cancelled', 'task.skipped'])
 
-function isOfEnd(type: string): boolean {
-  return ENDS.has(type)
+function isEndEntry(type: string): boolean {
+  return END_ENTRIES.has(type)
 }

@@ -6,14 +6,14 @@ import { descendantsOf } from '../core/tree.ts'
 import { treeOf } from '../store/tasks.ts'
 import type { Task } from '../task.ts'
 
-type Detail = Pick<AnswerOf<'task'>, 'spent' | 'spending' | 'spent_below'>
+type SpendingDetail = Pick<AnswerOf<'task'>, 'spent' | 'spending' | 'spent_below'>
 
 const keysOf = (tasks: readonly Task[]) => tasks.map(({ id }) => parseId('task', id)!).sort((a, b) => a - b)
 
-/** Whose spending the caller may not see: what an agent spends on a text tells whether it had much to say of it (S3.15). */
+/** Agents whose spending the caller may not see: the cost of a text shows how much an agent said about it (S3.15). */
 export type IsHidden = (agent: string) => boolean
 
-/** What was spent on each of them, by the id of the task. */
+/** Spending by task id. */
 export async function spentOn(
   reader: Reader,
   tasks: readonly Task[],
@@ -23,8 +23,8 @@ export async function spentOn(
   return new Map(rows.map(({ task, ...spent }) => [formatId('task', task), spent]))
 }
 
-/** On one task: by whom, and on all that was delegated for it. */
-export async function spendingOf(reader: Reader, task: Task, isHidden: IsHidden): Promise<Detail> {
+/** Spending on one task by agent, and on all tasks below it. */
+export async function spendingOf(reader: Reader, task: Task, isHidden: IsHidden): Promise<SpendingDetail> {
   const all = isHidden(task.agent) ? [] : await spentOnTask(reader, parseId('task', task.id)!)
   const spending = all.filter(({ agent }) => !isHidden(agent))
   const below = task.delegations === 0 ? [] : descendantsOf(await treeOf(reader, task.root), task.id)
@@ -38,10 +38,10 @@ export async function spendingOf(reader: Reader, task: Task, isHidden: IsHidden)
   }
 }
 
-const COUNTED = ['answers', 'input', 'output', 'cache_read', 'cache_write', 'cost', 'unpriced'] as const
+const SUMMED = ['answers', 'input', 'output', 'cache_read', 'cache_write', 'cost', 'unpriced'] as const
 
 function sumOf(rows: readonly SpentTotals[]): SpentTotals | undefined {
   if (rows.length === 0) return undefined
-  const sums = COUNTED.map((key) => [key, rows.reduce((sum, row) => sum + row[key], 0)])
+  const sums = SUMMED.map((key) => [key, rows.reduce((sum, row) => sum + row[key], 0)])
   return Object.fromEntries(sums) as SpentTotals
 }

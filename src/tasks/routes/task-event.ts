@@ -3,10 +3,10 @@ import type { ReadEntry } from '../../audit/store.ts'
 import { HUMAN_REQUEST_STATES } from '../../people/human-request.ts'
 import type { Task } from '../task.ts'
 
-/** What an audit entry about the tree of that root says to its readers. The entry's data was written by the engine. */
+/** Translates an audit entry about the tree of `root`. The engine wrote the entry's data, so it is trusted. */
 export function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
   const { seq, at, actor, subject, type } = entry
-  const data = (entry.data ?? {}) as Data
+  const data = (entry.data ?? {}) as EntryData
   const about = { seq, at, task_id: data.task_id ?? root }
   const text = (prefix: string) =>
     entry.text.startsWith(prefix) ? entry.text.slice(prefix.length) : entry.text
@@ -43,7 +43,7 @@ export function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
         message_id: data.message_id!,
         from: actor,
         to: subject!,
-        kind: data.kind as MessageEvent['kind'],
+        kind: data.kind as MessageEntry['kind'],
         text: data.excerpt!,
       }
     case 'human.asked':
@@ -52,7 +52,7 @@ export function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
         type: 'asked',
         ...about,
         request_id: data.request_id!,
-        kind: (data.kind ?? 'escalation') as AskedEvent['kind'],
+        kind: (data.kind ?? 'escalation') as AskedEntry['kind'],
         from: type === 'human.asked' ? actor : subject!,
         text: text(`${data.request_id}: `),
         awaits: data.awaits ?? true,
@@ -80,11 +80,11 @@ export function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
 
 const VERDICTS = HUMAN_REQUEST_STATES.filter((state) => state !== 'open')
 
-type EventOf<T extends TaskStreamEvent['type']> = Extract<TaskStreamEvent, { type: T }>
-type MessageEvent = EventOf<'message'>
-type AskedEvent = EventOf<'asked'>
+type StreamEventOf<T extends TaskStreamEvent['type']> = Extract<TaskStreamEvent, { type: T }>
+type MessageEntry = StreamEventOf<'message'>
+type AskedEntry = StreamEventOf<'asked'>
 
-interface Data extends Partial<Omit<EventOf<'selected'>, 'type' | 'seq' | 'at'>> {
+interface EntryData extends Partial<Omit<StreamEventOf<'selected'>, 'type' | 'seq' | 'at'>> {
   root?: string
   parent?: string | null
   delegator?: string
@@ -100,8 +100,8 @@ interface Data extends Partial<Omit<EventOf<'selected'>, 'type' | 'seq' | 'at'>>
   comment?: string
 }
 
-/** The last word on a task, with its whole result. */
-export function endOf(task: Task, seq: number): EventOf<'end'> {
+/** The last event of a stream, with the whole result. */
+export function endOf(task: Task, seq: number): StreamEventOf<'end'> {
   const { id, agent, state, endedAt, result, reason } = task
   return {
     type: 'end',

@@ -8,11 +8,11 @@ import { mailOfTask } from '../../messages/store/messages.ts'
 import { wireMail } from '../../messages/wire-mail.ts'
 import { childrenOf, findTask, readTasks } from '../store/tasks.ts'
 import type { CheckResult, Claim, Evidence, Task } from '../task.ts'
-import { isFor } from './branch.ts'
+import { isVisible } from './branch.ts'
 import { spendingOf, spentOn } from './spending.ts'
 
-type Wire = AnswerOf<'tasks'>['tasks'][number]
-type Shown = AnswerOf<'task'>
+type TaskAnswer = AnswerOf<'tasks'>['tasks'][number]
+type TaskDetail = AnswerOf<'task'>
 
 export const listTasks: RouteHandler<'tasks'> = async ({ engine }, call) => {
   const parties = readableParties(engine.team(), call)
@@ -22,12 +22,12 @@ export const listTasks: RouteHandler<'tasks'> = async ({ engine }, call) => {
   return { tasks: tasks.map((task) => withSpent(task, spent)) }
 }
 
-/** The task that the path names, if it is the caller's business. */
+/** The task of the path, if the caller may see it. */
 export async function visibleTask({ engine }: Desk, call: Call): Promise<Task> {
   const id = call.params.id!
   const task = await findTask(engine.store, id)
-  // Whether it is there is nobody else's business either.
-  if (task !== undefined && isFor(task, readableParties(engine.team(), call))) return task
+  // The same error as for an unknown id, so others can't probe which tasks exist.
+  if (task !== undefined && isVisible(task, readableParties(engine.team(), call))) return task
   throw new AppError('NOT_FOUND', `There is no task ${id.slice(0, 100)} for you`, {
     hint: '`orc tasks` lists them.',
   })
@@ -37,7 +37,7 @@ export const showTask: RouteHandler<'task'> = async (desk, call) => {
   const { store } = desk.engine
   const task = await visibleTask(desk, call)
   const parties = readableParties(desk.engine.team(), call)
-  const children = (await childrenOf(store, task.id)).filter((child) => isFor(child, parties))
+  const children = (await childrenOf(store, task.id)).filter((child) => isVisible(child, parties))
   const isHidden = hiddenFrom(desk.engine, call)
   const spent = await spentOn(store, children, isHidden)
   const messages = await mailOfTask(store, parseId('task', task.id)!)
@@ -64,7 +64,7 @@ const hiddenFrom =
 
 const iso = (at: number) => new Date(at).toISOString()
 
-function withSpent(task: Task, known: ReadonlyMap<string, SpentTotals>): Wire {
+function withSpent(task: Task, known: ReadonlyMap<string, SpentTotals>): TaskAnswer {
   const spent = known.get(task.id)
   return { ...wireTask(task), ...(spent === undefined ? {} : { spent }) }
 }
@@ -73,12 +73,12 @@ function wireClaim({ number, step, result }: Claim) {
   return { number, step, result }
 }
 
-function wireEvidence({ findings, at, ...evidence }: Evidence): Shown['evidence'][number] {
-  const { checks, ...place } = findings ?? {}
+function wireEvidence({ findings, at, ...evidence }: Evidence): TaskDetail['evidence'][number] {
+  const { checks, ...version } = findings ?? {}
   return {
     ...evidence,
     at: iso(at),
-    ...place,
+    ...version,
     ...(checks === undefined ? {} : { checks: checks.map(wireCheck) }),
   }
 }
@@ -87,7 +87,7 @@ function wireCheck({ exitCode, ...check }: CheckResult) {
   return { ...check, ...(exitCode === null ? {} : { exit_code: exitCode }) }
 }
 
-export function wireTask(task: Task): Wire {
+export function wireTask(task: Task): TaskAnswer {
   return {
     id: task.id,
     root: task.root,
@@ -107,7 +107,7 @@ export function wireTask(task: Task): Wire {
   }
 }
 
-/** On whom, and for what: the first thing one asks of a task that stands still. */
+/** What the task waits for, and on whom. */
 function waitsFor(task: Task): string[] {
   if (task.endedAt !== null) return []
   if (task.held !== null) return [`${task.held.by} to release it: ${task.held.reason}`]
@@ -119,7 +119,7 @@ function waitsFor(task: Task): string[] {
   return [task.state === 'pending' ? `${task.agent} to take it` : `${task.agent} to report`]
 }
 
-/** A plea for help has no id that anybody could name: the task's will do. */
+/** A request for help has no id to name; the task's id is enough. */
 function actionOn({ id, kind }: Task['questions'][number]): string {
   switch (kind) {
     case 'query':

@@ -9,10 +9,10 @@ import { openBranch } from './branch.ts'
 import { taskEventOf } from './task-event.ts'
 import { visibleTask, wireTask } from './tasks.ts'
 
-/** How much of the audit is read at once. */
+/** Audit entries per read. */
 const PAGE = 1000
 
-/** All that was said and done for a task, in order (S2.18). */
+/** Everything that happened for a task, in order (S2.18). */
 export const traceTask: RouteHandler<'trace'> = async (desk, call) => {
   const { store, team } = desk.engine
   const top = await visibleTask(desk, call)
@@ -25,7 +25,7 @@ export const traceTask: RouteHandler<'trace'> = async (desk, call) => {
   for (let after = 0; !isMore; ) {
     const page = await readTree(store, root, { after, limit: PAGE })
     for (const entry of page) {
-      if (!branch.takes(entry, parties)) continue
+      if (!branch.includes(entry, parties)) continue
       isMore = steps.length === limit
       if (isMore) break
       steps.push(taskEventOf(entry, top.root))

@@ -1,8 +1,8 @@
 import type { Reader, Tx } from '../../store/store.ts'
 
 /**
- * Ids that speakers gave their messages themselves (`message_id`), and what we call the same thing. Models invent ids
- * and repeat them, so that the newest counts.
+ * Maps ids that senders chose for their messages (`message_id`) to ours. Models invent ids and repeat them, so the
+ * newest wins.
  */
 export function rememberId(tx: Tx, speaker: string, name: string, ref: string): void {
   tx.run(

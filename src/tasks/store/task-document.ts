@@ -1,7 +1,7 @@
 import type { Task } from '../task.ts'
 
-/** Always there. */
-type Given = Pick<
+/** Fields that every document has. */
+type RequiredFields = Pick<
   Task,
   | 'id'
   | 'delegator'
@@ -14,16 +14,16 @@ type Given = Pick<
   | 'attempt'
   | 'version'
 >
-/** The rest is there unless it is empty, or what it mostly is. */
-type Document = Given & Partial<Task>
+/** Other fields are omitted if they have their usual value. */
+type TaskDocument = RequiredFields & Partial<Task>
 
 const NONE = Object.freeze([])
 const NO_CONTEXT = Object.freeze({})
 
 /**
- * A task as its row keeps it. What is empty is left out, which halves it; and a field that a newer version brings has its
- * empty value in the documents of before. Spelt out here and below, because both are done for every step of a task, and
- * objects that are built in one order are several times faster to work with.
+ * A task as its row stores it. Omitting empty fields halves the size, and gives fields of newer versions their empty
+ * value in older documents. Every field is written out, because this runs for every event of a task and objects with
+ * one fixed order of fields are several times faster.
  */
 export function writeTask(task: Task): string {
   return JSON.stringify({
@@ -69,11 +69,11 @@ export function writeTask(task: Task): string {
     interrupting: task.interrupting || undefined,
     takenOver: task.takenOver || undefined,
     held: task.held ?? undefined,
-  } satisfies { [Field in keyof Task]: Document[Field] | undefined })
+  } satisfies { [Field in keyof Task]: TaskDocument[Field] | undefined })
 }
 
 export function readTask(document: string): Task {
-  const read = JSON.parse(document) as Document
+  const read = JSON.parse(document) as TaskDocument
   return {
     id: read.id,
     parent: read.parent ?? null,

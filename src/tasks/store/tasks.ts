@@ -8,7 +8,7 @@ interface TaskRow {
   document: string
 }
 
-/** The columns are what tasks are looked for by; the task itself is the document. Gives its length. */
+/** The document is the task; the other columns are for queries. */
 export function insertTask(tx: Tx, task: Task): void {
   tx.run(
     `INSERT INTO tasks (id, parent, root, delegator, agent, state, document, created_at, ended_at, due_at, updated_at)
@@ -29,7 +29,7 @@ export function insertTask(tx: Tx, task: Task): void {
   )
 }
 
-/** What seldom changes is written where it has: each of these columns has indexes to be looked after. */
+/** Writes `reviewer` and `interrupting` only if they changed, because each has an index to update. */
 export function updateTask(tx: Tx, before: Task, task: Task): void {
   const key = keyOf(task.id)
   tx.run('UPDATE tasks SET state = ?, document = ?, ended_at = ?, due_at = ?, updated_at = ? WHERE id = ?', [
@@ -50,12 +50,12 @@ export function updateTask(tx: Tx, before: Task, task: Task): void {
   }
 }
 
-/** Its timer rings at another time than the task itself says, until it changes. */
+/** Overrides when the task's timer fires, until the task changes. */
 export function setTaskDue(tx: Tx, id: string, at: number): void {
   tx.run('UPDATE tasks SET due_at = ? WHERE id = ?', [at, keyOf(id)])
 }
 
-/** When that is. */
+/** When the task's timer fires. */
 export async function taskDue(reader: Reader, id: string): Promise<number | undefined> {
   const row = await reader.get<{ due_at: number | null }>('SELECT due_at FROM tasks WHERE id = ?', [
     keyOf(id),
@@ -70,7 +70,7 @@ export async function findTask(reader: Reader, id: string): Promise<Task | undef
   return row === undefined ? undefined : read(row)
 }
 
-/** The same for one that is going to change: no other daemon changes it meanwhile. */
+/** Locks the row, so no other daemon changes the task meanwhile. */
 export async function lockTask(tx: Tx, id: string): Promise<Task | undefined> {
   const key = parseId('task', id)
   if (key === undefined) return undefined
@@ -85,10 +85,10 @@ export async function childrenOf(reader: Reader, id: string): Promise<Task[]> {
   return rows.map(read)
 }
 
-/** The root itself is found by its key: the index is of those below one. */
+/** The index on `root` covers tasks with a parent only, so the root is found by its id. */
 const IN_TREE = 'id = ? OR (root = ? AND parent IS NOT NULL)'
 
-/** A whole tree, in the order in which it grew. */
+/** A whole tree, oldest task first. */
 export async function treeOf(reader: Reader, root: string): Promise<Task[]> {
   const key = keyOf(root)
   const rows = await reader.all<TaskRow>(`SELECT document FROM tasks WHERE ${IN_TREE} ORDER BY id`, [
@@ -98,7 +98,7 @@ export async function treeOf(reader: Reader, root: string): Promise<Task[]> {
   return rows.map(read)
 }
 
-/** Who has what from whom in a tree; parents come before their children. */
+/** Parents and parties of a tree; parents come before their children. */
 export async function outlineOf(
   reader: Reader,
   root: number,
@@ -109,7 +109,7 @@ export async function outlineOf(
   ])
 }
 
-/** What an agent works on, oldest first. */
+/** The open tasks of an agent, oldest first. */
 export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>(
     'SELECT document FROM tasks WHERE agent = ? AND ended_at IS NULL ORDER BY id',
@@ -119,27 +119,27 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
 }
 
 const PAGE = 50
-/** Of the open tasks of an agent; one text for each number of states that are left out. */
-const openPage = (left: number) => `SELECT id, document FROM tasks
-  WHERE agent = ? AND ended_at IS NULL ${left === 0 ? '' : `AND state NOT IN (${Array(left).fill('?').join(', ')})`} AND id > ?
+/** One statement for each number of excluded states, so statements stay cached. */
+const openPage = (excluded: number) => `SELECT id, document FROM tasks
+  WHERE agent = ? AND ended_at IS NULL ${excluded === 0 ? '' : `AND state NOT IN (${Array(excluded).fill('?').join(', ')})`} AND id > ?
   ORDER BY id LIMIT ${PAGE}`
 const OPEN_PAGE = openPage(0)
 
 /**
- * The oldest of its open tasks for which that holds, but for those in the states that are left out. An agent may have
- * thousands: they are read a page at a time.
+ * The oldest `most` open tasks of an agent that fit, without those in excluded states. Reads page by page, because an
+ * agent may have thousands.
  */
 export async function firstOpen(
   reader: Reader,
   agent: string,
   fits: (task: Task) => boolean,
   most: number,
-  left: readonly TaskState[] = [],
+  excluded: readonly TaskState[] = [],
 ): Promise<Task[]> {
   const found: Task[] = []
-  const page = left.length === 0 ? OPEN_PAGE : openPage(left.length)
+  const page = excluded.length === 0 ? OPEN_PAGE : openPage(excluded.length)
   for (let after = 0; ; ) {
-    const rows = await reader.all<TaskRow & { id: number }>(page, [agent, ...left, after])
+    const rows = await reader.all<TaskRow & { id: number }>(page, [agent, ...excluded, after])
     for (const row of rows) {
       const task = read(row)
       if (fits(task) && found.push(task) === most) return found
@@ -149,7 +149,7 @@ export async function firstOpen(
   }
 }
 
-/** Those that its worker is at, or that are held: what the end of a turn may matter to. */
+/** Executing or held tasks: the end of a turn may change these. */
 export async function tasksAtWork(reader: Reader, agent: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>(
     `SELECT document FROM tasks WHERE agent = ? AND state IN ('executing', 'blocked') ORDER BY id`,
@@ -158,7 +158,7 @@ export async function tasksAtWork(reader: Reader, agent: string): Promise<Task[]
   return rows.map(read)
 }
 
-/** Those that the worker was given and has not begun. Others only wait for their turn: they are not begun with this one. */
+/** Tasks whose message the worker has and that it hasn't started. A turn that begins doesn't start queued ones. */
 export async function tasksGiven(reader: Reader, agent: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>(
     `SELECT document FROM tasks WHERE state = 'analyzing' AND agent = ? AND id IN (
@@ -182,7 +182,7 @@ export async function hasOpenTask(
   return row !== undefined
 }
 
-/** The delegator's own tasks that this agent works for now. */
+/** The delegator's own tasks that the agent works for. */
 export async function tasksServed(reader: Reader, delegator: string, agent: string): Promise<string[]> {
   const rows = await reader.all<{ parent: number }>(
     `SELECT DISTINCT parent FROM tasks
@@ -192,7 +192,7 @@ export async function tasksServed(reader: Reader, delegator: string, agent: stri
   return rows.map(({ parent }) => formatId('task', parent))
 }
 
-/** Claims that an agent is to judge, oldest first. */
+/** Tasks whose claims the agent must judge, oldest first. */
 export async function reviewsOf(reader: Reader, agent: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>('SELECT document FROM tasks WHERE reviewer = ? ORDER BY id', [agent])
   return rows.map(read)
@@ -200,12 +200,12 @@ export async function reviewsOf(reader: Reader, agent: string): Promise<Task[]> 
 
 export interface TasksQuery {
   which: 'open' | 'all'
-  /** Only those that one of these gave or got: what someone who is not the operator may see. */
+  /** Only tasks delegated by or to one of these. */
   parties: readonly string[] | 'all'
   limit: number
 }
 
-/** The newest, oldest first. */
+/** The newest `limit` tasks, oldest first. */
 export async function readTasks(reader: Reader, { which, parties, limit }: TasksQuery): Promise<Task[]> {
   const list = parties === 'all' ? [] : [...parties]
   const marks = list.length === 0 ? 'NULL' : list.map(() => '?').join(', ')
@@ -214,7 +214,7 @@ export async function readTasks(reader: Reader, { which, parties, limit }: Tasks
     ...(parties === 'all' ? [] : [`(delegator IN (${marks}) OR agent IN (${marks}))`]),
   ]
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
-  // `+id` keeps the planner from walking over all tasks that ever were to find the few that are open.
+  // `+id` keeps the planner from scanning all tasks for the few that are open.
   const order = which === 'open' ? '+id' : 'id'
   const rows = await reader.all<TaskRow>(
     `SELECT document FROM tasks
@@ -235,12 +235,12 @@ function keyOf(id: string): number {
 }
 
 export async function openTaskIds(reader: Reader): Promise<string[]> {
-  // In no order: else the planner walks over all tasks that ever were, rather than the index of the open ones.
+  // Without ORDER BY the planner uses the index of open tasks instead of scanning all.
   const rows = await reader.all<{ id: number }>('SELECT id FROM tasks WHERE ended_at IS NULL')
   return inOrder(rows)
 }
 
-/** Those that the world outside may still owe something: the open ones, and those whose worker is yet to be interrupted. */
+/** Tasks that may have pending outside effects: open ones, and ended ones with a pending interrupt. */
 export async function unsettledTaskIds(reader: Reader): Promise<string[]> {
   return inOrder(
     await reader.all<{ id: number }>(

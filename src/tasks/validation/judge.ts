@@ -55,7 +55,7 @@ export interface JudgedReport {
 const MAX_QUOTED = { task: 20_000, report: 40_000, evidence: 20_000 }
 
 const SYSTEM = [
-  'Decide whether a report shows that a task was completed. A claim alone proves nothing: compare what the task asked',
+  'You decide whether a report shows that a task was completed. A claim alone proves nothing: compare what the task asked',
   'for with the report and the evidence. Partial work is not completed work. If the evidence contradicts the report,',
   'believe the evidence.',
   FENCE_RULE,

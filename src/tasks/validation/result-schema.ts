@@ -1,7 +1,7 @@
 import { AppError } from '../../base/errors.ts'
 import { compileSchema, type JsonSchema } from './json-schema.ts'
 
-/** Bytes of the schema as JSON, which goes to the worker with the task. */
+/** Bytes of the schema as JSON, because it goes to the worker with the task. */
 const MAX_BYTES = 20_000
 const PROBLEMS_SHOWN = 10
 /** Characters of one problem, which may quote a whole page. */

@@ -3,7 +3,7 @@ import type { Reader } from '../store/store.ts'
 import { findTask, firstOpen } from './store/tasks.ts'
 import type { Task } from './task.ts'
 
-/** In the data of an audit entry: the entry is found with its tree. */
+/** Part of an audit entry's data, by which the entry is found with its tree. */
 export interface AboutTask {
   task_id?: string
   root?: string
@@ -13,7 +13,7 @@ export function aboutTask(task: Task | undefined): AboutTask {
   return task === undefined ? {} : { task_id: task.id, root: task.root }
 }
 
-/** The task for which people are asked: the one that the request names or waits in, else the asker's only one. */
+/** The task that a request to people belongs to: the one that it names, the one that waits for it, or the asker's only one. */
 export async function taskOfRequest(
   reader: Reader,
   request: { id: string; asker: string; context: string },
@@ -28,14 +28,14 @@ export async function taskOfRequest(
   return aboutTask(others.length === 0 ? first : undefined)
 }
 
-/** The open task that waits for a verdict on this request: mostly the one that it was said in. */
+/** The open task that waits for a verdict on the request. */
 export async function taskAsking(
   reader: Reader,
   { id: request, asker, context }: { id: string; asker: string; context: string },
 ): Promise<Task | undefined> {
   const asks = ({ questions }: Task) => questions.some(({ id }) => id === request)
   const saidIn = saidInOf(context)
-  // What was said in none is asked by none, and an agent may have thousands to look through.
+  // No task can wait for a command that was sent in none; this avoids a search through thousands.
   if (saidIn === null) return undefined
   if (saidIn === undefined) return (await firstOpen(reader, asker, asks, 1))[0]
   const task = await findTask(reader, saidIn)
@@ -47,7 +47,7 @@ function taskIn(context: string): string | undefined {
   return typeof task === 'string' && parseId('task', task) !== undefined ? task : undefined
 }
 
-/** Null: in none. Undefined: nobody wrote it down. */
+/** Null: sent in no task. Undefined: not stored. */
 function saidInOf(context: string): string | null | undefined {
   const task = fieldOf(context, 'saidIn')
   return task === null || (typeof task === 'string' && parseId('task', task) !== undefined) ? task : undefined
@@ -57,7 +57,7 @@ function fieldOf(context: string, field: string): unknown {
   try {
     return (JSON.parse(context) as Record<string, unknown>)[field]
   } catch {
-    // Some requests have words of their own there.
+    // Some requests store plain text there.
     return undefined
   }
 }
