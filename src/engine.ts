@@ -1,13 +1,16 @@
+import { setPaused } from './agents/agents.ts'
 import { listAgentsHandler, queryStateHandler } from './agents/commands/query-state.ts'
 import { requestActionHandler } from './agents/commands/request-action.ts'
 import { contextStatusHandler, updateStatusHandler } from './agents/commands/status.ts'
 import { renderPrompt } from './agents/prompt.ts'
 import { createSessions } from './agents/session-lifecycle.ts'
 import type { Sessions } from './agents/sessions.ts'
+import { readAgents } from './agents/store.ts'
 import { openTokens, type Tokens } from './agents/tokens.ts'
 import { createMeter, type Meter } from './agents/usage.ts'
 import type { Clock } from './base/clock.ts'
 import { AppError, asAppError } from './base/errors.ts'
+import { formatId } from './base/ids.ts'
 import type { Log } from './base/log.ts'
 import type { AddedCommand, BuiltInHandlers, Handle, Handler, Handlers } from './commands/commands.ts'
 import { createHaltState, type HaltState } from './commands/halt-state.ts'
@@ -18,7 +21,8 @@ import type { Config } from './config/config.ts'
 import { createAnsweredCommands, createListener } from './delivery/listener.ts'
 import { createGithubTeam, type GithubTeam } from './github/github.ts'
 import type { GitHub } from './github/port.ts'
-import { githubAction } from './github/team/command.ts'
+import { createGithubAction } from './github/team/action-command.ts'
+import type { ApprovalRequest } from './github/team/parts.ts'
 import { CONFIDENTIAL_PROMPT } from './github/terms.ts'
 import { createHalt, type Halt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
@@ -28,8 +32,12 @@ import { createConversations } from './messages/conversations.ts'
 import { createMailboxes, type Mailboxes } from './messages/mailboxes.ts'
 import { post } from './messages/post.ts'
 import { createAnswerCheck } from './people/answers.ts'
-import { createHolding } from './people/hold-command.ts'
+import { createHolding, type HeldBy } from './people/hold-command.ts'
+import { tellPeople } from './people/notices.ts'
 import { createPermissionDialogs, type PermissionDialogs } from './people/permission-dialogs.ts'
+import { hashOf } from './people/request-view.ts'
+import { readApprovals } from './people/store/approvals.ts'
+import { findHumanRequest, insertHumanRequest } from './people/store/human-requests.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
 import { errorReceipt, type Receipt } from './protocol/receipt.ts'
 import { createRegistry, type Registry } from './protocol/registry.ts'
@@ -38,7 +46,8 @@ import { runRequestOwner } from './runs/requests.ts'
 import { createRuns, type Runs } from './runs/runs.ts'
 import { createGuests } from './runs/workers/guests.ts'
 import type { Runtime } from './runtimes/runtime.ts'
-import type { Store } from './store/store.ts'
+import type { Store, Tx } from './store/store.ts'
+import { setTimer } from './store/timer-rows.ts'
 import { createTimers, type Timers } from './store/timers.ts'
 import { type Asks, createAsks } from './tasks/asks.ts'
 import { requestUserInputHandler, userResponseHandler } from './tasks/commands/ask-user.ts'
@@ -122,7 +131,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { store, clock, log } = options
   const added = [
     ...(options.commands ?? []),
-    ...(options.github === undefined ? [] : [githubAction(options.redact)]),
+    ...(options.github === undefined
+      ? []
+      : [createGithubAction({ redact: options.redact, findRequest: findHumanRequest })]),
   ]
   const registry = createRegistry(added.map((one) => one.definition))
   let configured = options.config
@@ -298,9 +309,28 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     options.github === undefined
       ? undefined
       : createGithubTeam({
-          ...{ store, timers, tasks, sessions, mailboxes, haltState, clock, log, verdicts, handle },
-          ...{ redact: options.redact, team: () => team, github: options.github },
+          ...{ store, timers, clock, log, handle, mailboxes, isHalted },
+          github: options.github,
+          redact: options.redact,
+          team: () => team,
           env: options.env ?? process.env,
+          tasks,
+          agents: {
+            onResumed: sessions.onResumed,
+            sessions: readAgents,
+            async pause(tx, agent) {
+              await setPaused(tx, agent, true)
+              tx.afterCommit(() => sessions.setPaused(agent, true))
+            },
+          },
+          people: {
+            decide: verdicts.decide,
+            onDecided: verdicts.onDecided,
+            notify: tellPeople,
+            find: findHumanRequest,
+            approvals: (reader, request) => readApprovals(reader, [request]),
+            ask: (tx, request) => askAboutProposal(tx, timers, request),
+          },
         })
 
   await halt.open()
@@ -380,4 +410,35 @@ function addHandlers(builtIn: BuiltInHandlers, added: readonly AddedCommand[]): 
     table[definition.type] = handler
   }
   return table
+}
+
+/** Asks people about a proposal of the GitHub team as a held command, so that approvers, quorum and expiry apply. */
+async function askAboutProposal(tx: Tx, timers: Timers, request: ApprovalRequest): Promise<number> {
+  const { agent, question, reason, command, proposal, expiresAt, quorum, approvers } = request
+  const held: HeldBy = { speaker: agent, principal: { kind: 'agent', agent }, onBehalf: false }
+  const bound = {
+    asker: agent,
+    context: JSON.stringify({ ...held, github: proposal }),
+    action: JSON.stringify(command),
+  }
+  const action_hash = hashOf(bound)
+  const key = await insertHumanRequest(tx, {
+    kind: 'approval',
+    purpose: 'command',
+    ...bound,
+    ...{ question, reason, action_hash, quorum },
+    expires_at: expiresAt,
+    approvers: approvers === undefined ? null : JSON.stringify(approvers),
+  })
+  const id = formatId('req', key)
+  await setTimer(tx, 'expire_request', id, expiresAt)
+  tx.afterCommit(() => timers.setFor(expiresAt))
+  tx.audit({
+    type: 'human.asked',
+    class: 'internal',
+    actor: agent,
+    text: `${id}: ${question}`,
+    data: { request_id: id, kind: 'approval', command: command.type, action_hash, quorum },
+  })
+  return key
 }

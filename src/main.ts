@@ -26,7 +26,7 @@ import {
 } from './config/config.ts'
 import { type ConfigStatus, watchConfig } from './config/watch.ts'
 import { type Engine, openEngine } from './engine.ts'
-import { createOctokit } from './github/octokit/github.ts'
+import { createOctokit } from './github/octokit/octokit.ts'
 import type { GitHub } from './github/port.ts'
 import type { ToolDefinition } from './llm/llm.ts'
 import { createModels } from './llm/sdk/models.ts'

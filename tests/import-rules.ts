@@ -89,6 +89,8 @@ const CONTRACTS: Record<string, readonly string[]> = {
   ],
   // Reading, checking and drawing plan.yaml, and finding processes, also work without a service.
   runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts'],
+  // The preview of an event and the check of the setup also work without a service.
+  github: ['github.ts', 'preview.ts', 'setup.ts'],
   tasks: ['tasks.ts', 'validation/check-process.ts', 'validation/checks.ts', 'validation/judge.ts'],
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AgentSchema } from '../agents/api.ts'
 import type { Routes } from '../base/route.ts'
-import { GithubStateSchema } from '../github/api/setup.ts'
+import { GithubStateSchema } from '../github/api.ts'
 import { HaltSchema } from '../halt/api.ts'
 import { DeliveryCountSchema } from '../messages/api.ts'
 

@@ -1,67 +1,70 @@
-import type { Action } from './core/action.ts'
+import type { RepositoryAction } from './core/action.ts'
 import type { Subject } from './core/event.ts'
-import type { Answer } from './core/failure.ts'
-import type { Survey } from './core/survey.ts'
+import type { GitHubResult } from './core/failure.ts'
 
-/** GitHub as the service uses it. It alone holds credentials; what can go wrong comes back as a value. */
+/** The service's access to GitHub. Only this port holds credentials, and failures are values. */
 export interface GitHub {
-  readonly survey: Survey
-  /** The login that everything is written under. */
-  whoAmI(): Promise<Answer<string>>
-  /** An issue or a pull request as it stands now. */
-  look(repository: string, number: number): Promise<Answer<Subject>>
-  /** The first comment or review of that login that holds the text. */
-  findWritten(place: WrittenPlace, text: string, by: string): Promise<Answer<string | undefined>>
-  /** A pull request of that login from that branch that holds the text, open or not. */
+  readonly survey: SetupSurvey
+  /** The login of the service. */
+  whoAmI(): Promise<GitHubResult<string>>
+  /** The current state of an issue or a pull request. */
+  look(repository: string, number: number): Promise<GitHubResult<Subject>>
+  /** The first comment or review by that login that contains the text. Returns its URL. */
+  findText(place: TextPlace, text: string, by: string): Promise<GitHubResult<string | undefined>>
+  /** An open or closed pull request by that login from that branch that contains the text. Returns its URL. */
   findPullRequest(
     repository: string,
     head: string,
     text: string,
     by: string,
-  ): Promise<Answer<string | undefined>>
-  /** What people put on the whole repository. */
-  topicsOf(repository: string): Promise<Answer<string[]>>
-  perform(repository: string, action: Action, how?: How): Promise<Answer<Performed>>
-  /** The commit that a branch is at, the default one where none is named. */
-  headOf(repository: string, branch: string | undefined): Promise<Answer<string>>
-  /** When an account was made; undefined for one that is gone. */
-  accountCreated(login: string, repository: string): Promise<Answer<string | undefined>>
-  filesOf(repository: string, number: number): Promise<Answer<string[]>>
-  /** How many issues and pull requests of that login the repository has, the one it is about not counted. */
-  contributionsOf(repository: string, login: string, except: number): Promise<Answer<number>>
-  /** Which of these paths there are, of those below a folder all. */
-  filesAt(repository: string, folder: string): Promise<Answer<string[]>>
-  /** A file of the default branch; undefined for what is no text, or is not there. */
-  textOf(repository: string, path: string): Promise<Answer<string | undefined>>
-  /** The comments of a thread, the oldest first. */
-  commentsOf(repository: string, number: number): Promise<Answer<ThreadComment[]>>
-  /** Open issues, with that label where one is named, the newest first. */
-  openIssues(repository: string, label?: string): Promise<Answer<Subject[]>>
-  /** How a repository is doing; recent is what happened since that time. */
-  figuresOf(repository: string, since: number): Promise<Answer<Figures>>
-  /** Open threads that nobody touched since then, the oldest first. */
-  untouchedSince(repository: string, time: number): Promise<Answer<Subject[]>>
-  /** Only an App can ask for what was sent to it. */
+  ): Promise<GitHubResult<string | undefined>>
+  /** The topics of the repository. */
+  topicsOf(repository: string): Promise<GitHubResult<string[]>>
+  perform(
+    repository: string,
+    action: RepositoryAction,
+    options?: PerformOptions,
+  ): Promise<GitHubResult<ActionResult>>
+  /** The head commit of a branch, by default the default branch. */
+  headOf(repository: string, branch: string | undefined): Promise<GitHubResult<string>>
+  /** Undefined for a deleted account. */
+  accountCreated(login: string, repository: string): Promise<GitHubResult<string | undefined>>
+  filesOf(repository: string, number: number): Promise<GitHubResult<string[]>>
+  /** The number of issues and pull requests by that login, without the thread `except`. */
+  contributionsOf(repository: string, login: string, except: number): Promise<GitHubResult<number>>
+  /** The paths in a folder. */
+  filesAt(repository: string, folder: string): Promise<GitHubResult<string[]>>
+  /** A text file of the default branch; undefined for a binary or missing file. */
+  textOf(repository: string, path: string): Promise<GitHubResult<string | undefined>>
+  /** Oldest first. */
+  commentsOf(repository: string, number: number): Promise<GitHubResult<ThreadComment[]>>
+  /** Open issues, newest first. */
+  openIssues(repository: string, label?: string): Promise<GitHubResult<Subject[]>>
+  /** Statistics of the repository; `since` defines what is recent. */
+  figuresOf(repository: string, since: number): Promise<GitHubResult<RepositoryFigures>>
+  /** Open threads without activity since then, oldest first. */
+  untouchedSince(repository: string, time: number): Promise<GitHubResult<Subject[]>>
+  /** Only an App can list its webhook deliveries. */
   readonly deliveries?: {
-    /** Webhooks since that time that nobody took, the oldest first. */
-    missed(since: number): Promise<Answer<MissedDelivery[]>>
-    /** GitHub sends it again, under the same guid. */
-    redeliver(id: number): Promise<Answer<undefined>>
+    /** Failed deliveries since that time, oldest first. */
+    missed(since: number): Promise<GitHubResult<MissedDelivery[]>>
+    /** The redelivery has the same guid. */
+    redeliver(id: number): Promise<GitHubResult<undefined>>
   }
 }
 
 export interface MissedDelivery {
-  /** Of the last attempt. */
+  /** Id of the last attempt. */
   readonly id: number
   /** X-GitHub-Delivery. */
   readonly guid: string
 }
 
-export interface WrittenPlace {
+export interface TextPlace {
   readonly repository: string
   readonly number: number
   readonly kind: 'comment' | 'review'
-  /** Epoch milliseconds; nothing before it is looked at. */
+  /** Epoch milliseconds; older texts are skipped. */
   readonly since: number
 }
 
@@ -71,17 +74,53 @@ export interface ThreadComment {
   readonly at: string
 }
 
-export type Figures = Readonly<Record<string, number | string>>
+export type RepositoryFigures = Readonly<Record<string, number | string>>
 
-export interface How {
-  /** What the commit of a pull request with files says. */
+export interface PerformOptions {
+  /** The commit message of a pull request with files. */
   readonly commit?: string | undefined
-  /** The commit that a branch without files begins at. */
+  /** The commit at which a branch without files starts. */
   readonly from?: string | undefined
 }
 
-export interface Performed {
-  /** Where it can be looked at. */
+export interface ActionResult {
   readonly url?: string
   readonly number?: number
+}
+
+/** Reads the service's own permissions and webhooks, for `orc github setup`. */
+export interface SetupSurvey {
+  self(): Promise<GitHubResult<AccountIdentity>>
+  repository(name: string): Promise<GitHubResult<RepositoryFacts>>
+  /** The webhooks of the App or of the repository. */
+  hooks(name: string): Promise<GitHubResult<readonly WebhookFacts[]>>
+}
+
+export interface AccountIdentity {
+  readonly kind: 'token' | 'app'
+  readonly login: string
+  /** Scopes of a classic token; GitHub does not report those of a fine-grained one. */
+  readonly scopes?: readonly string[]
+}
+
+export interface RepositoryFacts {
+  readonly isPrivate: boolean
+  readonly isArchived: boolean
+  readonly hasIssues: boolean
+  /** Repository roles of the token's account: pull, triage, push … */
+  readonly roles?: readonly string[]
+  /** Permissions of the App: `{ issues: 'write' }`. */
+  readonly permissions?: Readonly<Record<string, string>>
+  readonly events?: readonly string[]
+  readonly isSuspended?: boolean
+}
+
+export interface WebhookFacts {
+  readonly url: string
+  readonly isActive: boolean
+  readonly contentType: string
+  /** Undefined for an App, whose events belong to the installation. */
+  readonly events?: readonly string[]
+  /** HTTP status of the last delivery, if GitHub reports it. */
+  readonly lastStatus?: number
 }

@@ -1,19 +1,19 @@
+import { emitterEventNames } from '@octokit/webhooks'
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
 import { describeAction, numberOf } from './core/action.ts'
-import { partConduct } from './core/conduct.ts'
-import { authorOf, type GitHubEvent, isNewcomer, saidIn } from './core/event.ts'
+import { separateConduct } from './core/conduct.ts'
+import { authorOf, type GitHubEvent, isNewcomer, newComment, readEvent } from './core/event.ts'
 import { isPaused } from './core/pause.ts'
 import { DEFAULT_POLICIES, judge } from './core/policy.ts'
-import { parseResult, readReport } from './core/report.ts'
 import { isConfidentialRole } from './core/roles.ts'
-import { COMMAND_ROLES, DEFAULT_ROUTES, holds } from './core/routing.ts'
-import { maySay, readSlashCommands } from './core/slash.ts'
-import { whyNotOurs } from './team/ours.ts'
+import { COMMAND_ROLES, DEFAULT_ROUTES, holds, whyIgnored } from './core/routing.ts'
+import { maySay, readSlashCommands } from './core/slash-commands.ts'
 import { agentFor, isForPeople, personOf } from './team/settings.ts'
 import { ACTION_KINDS, type ActionPolicy, type RouteStep } from './terms.ts'
+import { parseResult, readReport } from './wire/report.ts'
 
-/** What an event would set in motion, found out without asking anybody: no model, no GitHub, no service. */
+/** The effects of an event, computed offline: without a model, GitHub or the service. */
 export interface Preview {
   event: {
     type: string
@@ -23,12 +23,12 @@ export interface Preview {
     author?: string
     association?: string
   }
-  /** Why nothing comes of it. */
+  /** Why the team ignores the event. */
   ignored?: string
   paused: boolean
   commands: { command: string; allowed: boolean; does: string }[]
   steps: PreviewStep[]
-  /** What would become of a proposal of each kind. */
+  /** The policy for each kind of proposal. */
   policies: { kind: string; mode: string; text: string }[]
 }
 
@@ -41,13 +41,13 @@ export interface PreviewStep {
 }
 
 /** Facts that only GitHub knows. */
-const ASKED: ReadonlySet<string> = new Set(['first_timer', 'touches_docs'])
+const UNKNOWN_FACTS: ReadonlySet<string> = new Set(['first_timer', 'touches_docs'])
 
 export function previewEvent(team: Team, event: GitHubEvent): Preview {
   const settings = team.config.github!
   const { subject } = event
   const author = authorOf(event)
-  const ignored = whyNotOurs(event, settings.repositories)
+  const ignored = whyIgnored(event, settings.repositories)
   const about = {
     type: event.type,
     ...(event.repository === undefined ? {} : { repository: event.repository }),
@@ -63,12 +63,14 @@ export function previewEvent(team: Team, event: GitHubEvent): Preview {
   if (ignored !== undefined) return { event: about, ignored, paused, commands: [], steps: [], policies }
   const routes = { ...DEFAULT_ROUTES, ...settings.routes }
   const written = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
-  const asked = commands.flatMap(({ allowed, role }) => (allowed && role !== undefined ? [role] : []))
+  const requested = commands.flatMap(({ allowed, role }) => (allowed && role !== undefined ? [role] : []))
   const steps = [
-    ...[...new Set(asked)].map((role) => stepOf(team, settings, { to: role, when: [], on: 'any' }, event)),
-    ...written.filter(({ to }) => !asked.includes(to)).map((step) => stepOf(team, settings, step, event)),
+    ...[...new Set(requested)].map((role) =>
+      stepOf(team, settings, { to: role, when: [], on: 'any' }, event),
+    ),
+    ...written.filter(({ to }) => !requested.includes(to)).map((step) => stepOf(team, settings, step, event)),
   ]
-  const stopped = steps.map((step) => ({
+  const pausedSteps = steps.map((step) => ({
     ...step,
     outcome: 'left out' as const,
     why: 'the team is paused there',
@@ -77,14 +79,14 @@ export function previewEvent(team: Team, event: GitHubEvent): Preview {
     event: about,
     paused,
     commands: commands.map(({ role: _, ...shown }) => shown),
-    steps: paused ? stopped : steps,
+    steps: paused ? pausedSteps : steps,
     policies,
   }
 }
 
 function stepOf(team: Team, settings: GithubConfig, step: RouteStep, event: GitHubEvent): PreviewStep {
   const agent = agentFor(team, settings, step.to)
-  const found = step.when.map((condition) => ({ condition, is: isSo(condition, event) }))
+  const found = step.when.map((condition) => ({ condition, is: conditionHolds(condition, event) }))
   const not = found.find(({ is }) => is === false)
   const open = found.filter(({ is }) => is === undefined).map(({ condition }) => condition)
   const common = {
@@ -92,28 +94,28 @@ function stepOf(team: Team, settings: GithubConfig, step: RouteStep, event: GitH
     ...(agent === undefined ? {} : { agent }),
     ...(step.after === undefined ? {} : { after: step.after }),
   }
-  if (agent === undefined) return { ...common, outcome: 'left out', why: 'nobody fills this role' }
-  if (not !== undefined) return { ...common, outcome: 'left out', why: `not so: ${not.condition}` }
+  if (agent === undefined) return { ...common, outcome: 'left out', why: 'no agent fills this role' }
+  if (not !== undefined) return { ...common, outcome: 'left out', why: `condition not met: ${not.condition}` }
   if (open.length > 0)
-    return { ...common, outcome: 'perhaps', why: `if ${open.join(' and ')}, which GitHub is asked` }
+    return { ...common, outcome: 'perhaps', why: `if ${open.join(' and ')}, which only GitHub knows` }
   const held = found.map(({ condition }) => condition)
   return { ...common, outcome: 'gets it', why: held.length === 0 ? 'always' : held.join(' and ') }
 }
 
-/** Undefined for what is not in the event itself. */
-function isSo(condition: string, event: GitHubEvent): boolean | undefined {
+/** Undefined if the event itself does not tell. */
+function conditionHolds(condition: string, event: GitHubEvent): boolean | undefined {
   const name = condition.replace(/^!/, '')
-  if (!ASKED.has(name)) return holds(condition, event, { firstTimer: false, touchesDocs: false })
+  if (!UNKNOWN_FACTS.has(name)) return holds(condition, event, { firstTimer: false, touchesDocs: false })
   const { association } = authorOf(event) ?? {}
-  const isTurned = condition.startsWith('!')
+  const isNegated = condition.startsWith('!')
   if (name === 'first_timer' && association !== undefined && association !== 'NONE')
-    return isNewcomer(association, undefined) !== isTurned
-  if (name === 'touches_docs' && event.subject?.kind !== 'pull_request') return isTurned
+    return isNewcomer(association, undefined) !== isNegated
+  if (name === 'touches_docs' && event.subject?.kind !== 'pull_request') return isNegated
   return undefined
 }
 
 function commandsIn(team: Team, event: GitHubEvent) {
-  const comment = saidIn(event)
+  const comment = newComment(event)
   if (comment === undefined) return []
   const author = { association: comment.association, person: personOf(team, comment.author)?.name }
   return readSlashCommands(comment.body).map((said) => {
@@ -122,7 +124,7 @@ function commandsIn(team: Team, event: GitHubEvent) {
         command: `/agent ${said.said}`,
         allowed: false,
         role: undefined,
-        does: 'nothing: there is no such command',
+        does: 'nothing: unknown command',
       }
     const command = `/agent ${said.name}${said.words === '' ? '' : ` ${said.words}`}`
     const role = COMMAND_ROLES[said.name]
@@ -130,31 +132,31 @@ function commandsIn(team: Team, event: GitHubEvent) {
     const does =
       role === undefined
         ? said.name === 'help'
-          ? 'is answered with the list of commands'
-          : `is ${author.person ?? comment.author}'s verdict, when it comes from GitHub itself`
+          ? 'posts the list of commands'
+          : `counts as ${author.person ?? comment.author}'s verdict if GitHub sends it`
         : `goes to ${role}`
     return {
       command,
       allowed,
       role,
-      does: allowed ? does : `nothing: it is not for ${comment.author} (${comment.association})`,
+      does: allowed ? does : `nothing: ${comment.author} (${comment.association}) may not use it`,
     }
   })
 }
 
 function policyText({ mode, confidence, quorum }: ActionPolicy, settings: GithubConfig): string {
   const least = Math.max(confidence ?? 0, settings.confidence)
-  const people = quorum === 1 ? 'a person is' : `${quorum} people are`
+  const approval = quorum === 1 ? 'needs an approval' : `needs ${quorum} approvals`
   const by = settings.approvers === undefined ? '' : ` (${settings.approvers.join(', ')})`
   switch (mode) {
     case 'prohibited':
       return 'refused'
     case 'approval':
-      return `${people} asked each time${by}`
+      return `always ${approval}${by}`
     case 'notice':
-      return `done at confidence ${least} or more, with a notice in the inbox; below, ${people} asked${by}`
+      return `done at confidence ${least} or more, with a notice in the inbox; otherwise ${approval}${by}`
     case 'autonomous':
-      return `done at confidence ${least} or more; below, ${people} asked${by}`
+      return `done at confidence ${least} or more; otherwise ${approval}${by}`
   }
 }
 
@@ -162,16 +164,16 @@ export interface PreviewedReport {
   role: string
   problem?: string
   proposals: { what: string; verdict: 'done' | 'asked' | 'refused'; why: string }[]
-  /** They would go to moderators, and nowhere else. */
+  /** The number of flags for moderators. */
   flags: number
 }
 
-/** What would become of a report of that role about this event. */
+/** The policy decisions on a report of that role about this event. */
 export function previewReport(team: Team, event: GitHubEvent, role: string, said: string): PreviewedReport {
   const settings = team.config.github!
-  const parted = partConduct(parseResult(said), isConfidentialRole(role))
-  const flags = parted?.flags.length ?? 0
-  const read = readReport(parted?.rest ?? said, {
+  const conduct = separateConduct(parseResult(said), isConfidentialRole(role))
+  const flags = conduct?.flags.length ?? 0
+  const read = readReport(conduct?.rest ?? said, {
     delegation: `${event.id}/${role}`,
     task: 'task_0',
     agent: agentFor(team, settings, role) ?? role,
@@ -179,10 +181,10 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, said
     at: new Date(0).toISOString(),
     ...(event.subject === undefined ? {} : { number: event.subject.number }),
   })
-  if (!read.ok) return { role, problem: read.problem, proposals: [], flags }
-  const { completion, proposals, byApproval, refused } = read.report
+  if (!read.ok) return { role, problem: read.error, proposals: [], flags }
+  const { completion, proposals, byApproval, refused } = read.value
   const routes = { ...DEFAULT_ROUTES, ...settings.routes }
-  const isCommanded = commandsIn(team, event).some((said) => said.allowed && said.role === role)
+  const isCommanded = commandsIn(team, event).some((command) => command.allowed && command.role === role)
   const written = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
   const isAsked = isForPeople(team, settings, role, isCommanded ? Object.values(routes).flat() : written)
   const all = [
@@ -195,7 +197,7 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, said
     proposals: [
       ...all.map(({ proposal, requiresHitl }) => {
         const policy = settings.actions[proposal.action.kind] ?? DEFAULT_POLICIES[proposal.action.kind]
-        const judged = judge(proposal, policy, {
+        const decision = judge(proposal, policy, {
           threshold: settings.confidence,
           requiresHitl,
           isElsewhere:
@@ -205,8 +207,8 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, said
         })
         return {
           what: describeAction(proposal.action),
-          verdict: VERDICTS[judged.verdict],
-          why: judged.reason,
+          verdict: VERDICTS[decision.verdict],
+          why: decision.reason,
         }
       }),
       ...refused.map(({ type, why }) => ({ what: type, verdict: 'refused' as const, why })),
@@ -215,3 +217,11 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, said
 }
 
 const VERDICTS = { act: 'done', ask: 'asked', refuse: 'refused' } as const
+
+/** Decodes a payload from a file; undefined if it is not an event. */
+export function eventFromFile(name: string, payload: unknown): GitHubEvent | undefined {
+  return readEvent('dry-run', name, payload)
+}
+
+/** Known values of X-GitHub-Event, without actions: `issues`, not `issues.opened`. */
+export const EVENT_NAMES: readonly string[] = emitterEventNames.filter((name) => !name.includes('.'))

@@ -2,37 +2,37 @@ import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
 import type { GitHubFailure } from './core/failure.ts'
 import { neededEvents, neededPermissions, scopeSuffices, suffices } from './core/needs.ts'
-import type { Hook, RepositoryFacts, Self, Survey } from './core/survey.ts'
+import type { AccountIdentity, RepositoryFacts, SetupSurvey, WebhookFacts } from './port.ts'
 import { agentFor, approversOf } from './team/settings.ts'
 import { TEAM_ROLES } from './terms.ts'
 
-/** `missing`: it will not work. `note`: worth knowing. `unknown`: GitHub does not say. */
-export interface Finding {
+/** `missing`: the team cannot work. `note`: worth knowing. `unknown`: GitHub does not tell. */
+export interface SetupFinding {
   level: 'ok' | 'missing' | 'note' | 'unknown'
   /** The repository it is about, if any. */
   repository?: string
   text: string
-  /** What to do about it. */
+  /** How to fix it. */
   mend?: string
 }
 
-export interface Setup {
-  /** The account that everything is written under, where GitHub says. */
+export interface GithubSetup {
+  /** The login of the service, if GitHub tells. */
   login?: string
   needs: { permissions: { name: string; level: string; why: string }[]; events: string[]; webhook: string }
-  findings: Finding[]
+  findings: SetupFinding[]
 }
 
-type Env = Readonly<Record<string, string | undefined>>
+type Environment = Readonly<Record<string, string | undefined>>
 
 const HOOK_PATH = '/github/webhooks'
 const SHORT_SECRET = 16
 
-/** What the team needs of GitHub, and whether it has it. Nothing is changed by it. */
-export async function checkSetup(team: Team, survey: Survey, env: Env): Promise<Setup> {
+/** Compares what the team needs on GitHub with what it has. Changes nothing. */
+export async function checkSetup(team: Team, survey: SetupSurvey, env: Environment): Promise<GithubSetup> {
   const { github: settings, service } = team.config
   if (settings === undefined) throw new Error('orc.yaml has no "github"')
-  const findings: Finding[] = []
+  const findings: SetupFinding[] = []
   const needs = {
     permissions: neededPermissions(settings.actions),
     events: neededEvents(settings.routes),
@@ -44,13 +44,13 @@ export async function checkSetup(team: Team, survey: Survey, env: Env): Promise<
   if (!canAsk) return { needs, findings }
   const self = await survey.self()
   if (!self.ok) {
-    findings.push({ level: 'missing', ...saidNo(self.failure, settings, undefined) })
+    findings.push({ level: 'missing', ...refusalText(self.error, settings, undefined) })
     return { needs, findings }
   }
   const { login, kind } = self.value
   findings.push({
     level: 'ok',
-    text: `GitHub knows the ${kind === 'app' ? 'App' : 'token'}: it writes as ${login}`,
+    text: `GitHub accepts the ${kind === 'app' ? 'App' : 'token'}: it writes as ${login}`,
   })
   checkLogin(team, settings, self.value, findings)
   for (const name of settings.repositories ?? []) {
@@ -63,38 +63,42 @@ export async function checkSetup(team: Team, survey: Survey, env: Env): Promise<
   if (settings.repositories === undefined) {
     findings.push({
       level: 'note',
-      text: 'orc.yaml names no repositories: every one that knows the secret is worked on, and none can be looked at here',
+      text: 'orc.yaml lists no repositories: webhooks of every repository with the secret count, and none can be checked here',
       mend: 'Add "repositories: [OWNER/NAME]" under "github".',
     })
   }
   return { login, needs, findings }
 }
 
-/** Says whether there is something to ask GitHub with. */
-function checkVariables({ secretEnv, tokenEnv, app }: GithubConfig, env: Env, findings: Finding[]): boolean {
+/** False without credentials for GitHub. */
+function checkVariables(
+  { secretEnv, tokenEnv, app }: GithubConfig,
+  env: Environment,
+  findings: SetupFinding[],
+): boolean {
   const secret = env[secretEnv] ?? ''
   if (secret === '') {
     findings.push({
       level: 'missing',
-      text: `${secretEnv} is not set: no webhook can be believed`,
-      mend: `export ${secretEnv}="$(openssl rand -hex 32)", the same as in the settings of the webhook, and start the service again.`,
+      text: `${secretEnv} is not set: webhooks cannot be verified`,
+      mend: `export ${secretEnv}="$(openssl rand -hex 32)", the same as in the webhook settings, and restart the service.`,
     })
   } else if (secret.length < SHORT_SECRET) {
     findings.push({
       level: 'note',
       text: `The secret in ${secretEnv} has only ${secret.length} characters`,
-      mend: 'openssl rand -hex 32 makes a good one.',
+      mend: 'Create a longer one: openssl rand -hex 32',
     })
-  } else findings.push({ level: 'ok', text: `The secret of the webhook is in ${secretEnv}` })
+  } else findings.push({ level: 'ok', text: `The webhook secret is in ${secretEnv}` })
   const name = app?.keyEnv ?? tokenEnv!
   const held = env[name] ?? ''
   if (held === '') {
     findings.push({
       level: 'missing',
-      text: `${name} is not set: the service cannot prove who it is`,
+      text: `${name} is not set: the service has no credentials for GitHub`,
       mend:
         app === undefined
-          ? `export ${name}=… with a token of GitHub.`
+          ? `export ${name}=… with a GitHub token.`
           : `export ${name}="$(cat key.pem)" with the private key of the App.`,
     })
     return false
@@ -102,8 +106,8 @@ function checkVariables({ secretEnv, tokenEnv, app }: GithubConfig, env: Env, fi
   if (app !== undefined && !held.includes('PRIVATE KEY')) {
     findings.push({
       level: 'missing',
-      text: `${name} holds no private key in PEM`,
-      mend: 'It begins with -----BEGIN … PRIVATE KEY-----. Give the text of the file, not its name.',
+      text: `${name} contains no private key in PEM format`,
+      mend: 'Set it to the content of the file, not to its name. The content starts with -----BEGIN … PRIVATE KEY-----.',
     })
     return false
   }
@@ -111,14 +115,18 @@ function checkVariables({ secretEnv, tokenEnv, app }: GithubConfig, env: Env, fi
   return true
 }
 
-function checkAddresses({ moderatorsUrlEnv, callbacks }: GithubConfig, env: Env, findings: Finding[]) {
+function checkAddresses(
+  { moderatorsUrlEnv, callbacks }: GithubConfig,
+  env: Environment,
+  findings: SetupFinding[],
+) {
   const named = [
     ...(moderatorsUrlEnv === undefined
       ? []
-      : [{ name: moderatorsUrlEnv, what: 'moderators are not called' }]),
+      : [{ name: moderatorsUrlEnv, what: 'moderators are not notified' }]),
     ...Object.entries(callbacks).flatMap(([agent, { urlEnv, secretEnv }]) =>
       [urlEnv, secretEnv].flatMap((name) =>
-        name === undefined ? [] : [{ name, what: `${agent} is not called` }],
+        name === undefined ? [] : [{ name, what: `${agent} gets no callbacks` }],
       ),
     ),
   ]
@@ -128,7 +136,7 @@ function checkAddresses({ moderatorsUrlEnv, callbacks }: GithubConfig, env: Env,
   }
 }
 
-function checkTeam(team: Team, settings: GithubConfig, findings: Finding[]) {
+function checkTeam(team: Team, settings: GithubConfig, findings: SetupFinding[]) {
   const filled = TEAM_ROLES.filter((role) => agentFor(team, settings, role) !== undefined)
   const empty = TEAM_ROLES.filter((role) => !filled.includes(role))
   const shown = filled.map((role) => `${role}: ${agentFor(team, settings, role)}`)
@@ -136,96 +144,105 @@ function checkTeam(team: Team, settings: GithubConfig, findings: Finding[]) {
   if (empty.length > 0) {
     findings.push({
       level: filled.length === 0 ? 'missing' : 'note',
-      text: `Nobody fills ${empty.join(', ')}: what would go there is left out`,
-      mend: `Add an agent of that name to orc.yaml, or "team: { ${empty[0]}: NAME }" under "github".`,
+      text: `No agent fills ${empty.join(', ')}: their steps are skipped`,
+      mend: `Add an agent with that name to orc.yaml, or "team: { ${empty[0]}: NAME }" under "github".`,
     })
   }
   const deciders = approversOf(team, settings).filter(({ github }) => github !== undefined)
   if (deciders.length === 0) {
     findings.push({
       level: 'note',
-      text: 'Nobody can approve on GitHub: no person who may has a login',
-      mend: 'Under "people": ada: { github: LOGIN }. Until then: orc inbox.',
+      text: 'Nobody can approve on GitHub: no approver has a login',
+      mend: 'Under "people": ada: { github: LOGIN }. Until then, use orc inbox.',
     })
   }
   if (deciders.length === 1) {
     findings.push({
       level: 'note',
-      text: `Only ${deciders[0]!.name} can approve on GitHub; what is critical takes two`,
-      mend: 'Name another person with a login under "people".',
+      text: `Only ${deciders[0]!.name} can approve on GitHub; critical actions need two people`,
+      mend: 'Add another person with a login under "people".',
     })
   }
   if (!team.config.people.some(({ role }) => role === 'moderator')) {
     findings.push({
       level: 'note',
-      text: 'Nobody is a moderator: flags about conduct would be read by nobody',
+      text: 'There is no moderator: nobody would read flags about conduct',
       mend: 'Under "people": mo: { role: moderator }; then orc token mo.',
     })
   }
   if (settings.maintainers.length === 0) {
     findings.push({
       level: 'note',
-      text: 'No maintainers are named: nobody is tagged when an agent fails',
+      text: 'There are no maintainers: nobody is mentioned when an agent fails',
       mend: 'Add "maintainers: [LOGIN]" under "github".',
     })
   }
   if (settings.dryRun) {
     findings.push({
       level: 'note',
-      text: 'dry_run is on: nothing is done on GitHub',
-      mend: 'Remove "dry_run" when the audit shows what you like.',
+      text: 'dry_run is on: the team performs no actions on GitHub',
+      mend: 'Remove "dry_run" once the audit log looks right.',
     })
   }
 }
 
-/** What the team's own account writes sets nothing in motion, or it would answer itself for ever. */
-function checkLogin(team: Team, { maintainers }: GithubConfig, { kind, login }: Self, findings: Finding[]) {
+/** The team ignores its own account, or it would answer itself forever. */
+function checkLogin(
+  team: Team,
+  { maintainers }: GithubConfig,
+  { kind, login }: AccountIdentity,
+  findings: SetupFinding[],
+) {
   if (kind !== 'token') return
-  const isTheirs = (one: string | undefined) => one?.toLowerCase() === login.toLowerCase()
-  const person = team.config.people.find(({ github }) => isTheirs(github))
-  if (person === undefined && !maintainers.some(isTheirs)) return
+  const isOwn = (one: string | undefined) => one?.toLowerCase() === login.toLowerCase()
+  const person = team.config.people.find(({ github }) => isOwn(github))
+  if (person === undefined && !maintainers.some(isOwn)) return
   findings.push({
     level: 'missing',
-    text: `The token is ${person?.name ?? login}'s own: what ${login} writes on GitHub, approvals too, is not heard`,
-    mend: 'Use a GitHub App, or the token of an account that nobody else writes with.',
+    text: `The token is ${person?.name ?? login}'s own: the team ignores everything that ${login} writes on GitHub, approvals too`,
+    mend: 'Use a GitHub App, or the token of an account that no person uses.',
   })
 }
 
-interface Subject {
+interface RepositoryCheck {
   name: string
   settings: GithubConfig
-  self: Self
-  needs: Setup['needs']
+  self: AccountIdentity
+  needs: GithubSetup['needs']
   hosts: readonly string[]
 }
 
-async function checkRepository(subject: Subject, survey: Survey, findings: Finding[]): Promise<void> {
-  const { name, settings } = subject
-  const add = (finding: Omit<Finding, 'repository'>) => findings.push({ ...finding, repository: name })
+async function checkRepository(
+  check: RepositoryCheck,
+  survey: SetupSurvey,
+  findings: SetupFinding[],
+): Promise<void> {
+  const { name, settings } = check
+  const add = (finding: Omit<SetupFinding, 'repository'>) => findings.push({ ...finding, repository: name })
   const facts = await survey.repository(name)
   if (!facts.ok) {
-    add({ level: 'missing', ...saidNo(facts.failure, settings, name) })
+    add({ level: 'missing', ...refusalText(facts.error, settings, name) })
     return
   }
-  checkAccess(subject, facts.value, add)
+  checkAccess(check, facts.value, add)
   const hooks = await survey.hooks(name)
-  if (hooks.ok) checkHook(subject, hooks.value, add)
+  if (hooks.ok) checkHook(check, hooks.value, add)
   else {
     add({
       level: 'unknown',
-      text: 'Its webhooks are not for this account to see',
-      mend: `Look yourself: Settings → Webhooks of ${name}: ${subject.needs.webhook}, application/json, ${subject.needs.events.join(', ')}.`,
+      text: 'This account cannot read the webhooks',
+      mend: `Check them yourself: Settings → Webhooks of ${name}: ${check.needs.webhook}, application/json, ${check.needs.events.join(', ')}.`,
     })
   }
 }
 
-type Add = (finding: Omit<Finding, 'repository'>) => void
+type AddFinding = (finding: Omit<SetupFinding, 'repository'>) => void
 
-function checkAccess({ self, needs }: Subject, facts: RepositoryFacts, add: Add) {
-  if (facts.isArchived) add({ level: 'missing', text: 'It is archived: nothing can be done there' })
-  if (!facts.hasIssues) add({ level: 'note', text: 'It has no issues switched on' })
+function checkAccess({ self, needs }: RepositoryCheck, facts: RepositoryFacts, add: AddFinding) {
+  if (facts.isArchived) add({ level: 'missing', text: 'The repository is archived and read-only' })
+  if (!facts.hasIssues) add({ level: 'note', text: 'Issues are disabled in the repository' })
   if (facts.isSuspended)
-    add({ level: 'missing', text: 'The App is suspended there', mend: 'Its owner can lift that.' })
+    add({ level: 'missing', text: 'The App is suspended there', mend: 'The owner can unsuspend it.' })
   if (facts.permissions !== undefined) {
     const lacking = needs.permissions.filter(
       ({ name, level }) => !suffices(facts.permissions![name], level as 'read' | 'write'),
@@ -237,16 +254,16 @@ function checkAccess({ self, needs }: Subject, facts: RepositoryFacts, add: Add)
         mend: `Settings of the App → Permissions → ${name}: ${level}; then accept it in the installation.`,
       })
     }
-    const unheard = needs.events.filter((event) => !facts.events!.includes(event))
-    if (unheard.length > 0) {
+    const missing = needs.events.filter((event) => !facts.events!.includes(event))
+    if (missing.length > 0) {
       add({
         level: 'missing',
-        text: `The App does not get ${unheard.join(', ')}`,
+        text: `The App does not receive ${missing.join(', ')}`,
         mend: 'Settings of the App → Permissions & events → Subscribe to events.',
       })
     }
-    if (lacking.length + unheard.length === 0)
-      add({ level: 'ok', text: 'The App may do what it needs to, and gets its events' })
+    if (lacking.length + missing.length === 0)
+      add({ level: 'ok', text: 'The App has its permissions and receives its events' })
     return
   }
   if (self.scopes !== undefined) {
@@ -263,8 +280,8 @@ function checkAccess({ self, needs }: Subject, facts: RepositoryFacts, add: Add)
   } else {
     add({
       level: 'unknown',
-      text: 'GitHub does not tell what a fine-grained token may',
-      mend: `Give it: ${needs.permissions.map(({ name, level }) => `${name} ${level}`).join(', ')}.`,
+      text: 'GitHub does not report the permissions of a fine-grained token',
+      mend: `It needs: ${needs.permissions.map(({ name, level }) => `${name} ${level}`).join(', ')}.`,
     })
   }
   if (facts.roles === undefined) return
@@ -274,21 +291,21 @@ function checkAccess({ self, needs }: Subject, facts: RepositoryFacts, add: Add)
   if (!canTriage) {
     add({
       level: 'missing',
-      text: `${self.login} may not label or close there`,
-      mend: 'Give the account the role triage, or write for branches.',
+      text: `${self.login} cannot label or close threads there`,
+      mend: 'Give the account the role triage, or write if agents create branches.',
     })
   } else if (writes && !canWrite) {
     add({
       level: 'missing',
-      text: `${self.login} may not make branches there`,
-      mend: 'Give the account the role write; or say "branch: prohibited, pull_request: prohibited" under "actions".',
+      text: `${self.login} cannot create branches there`,
+      mend: 'Give the account the role write, or set "branch: prohibited, pull_request: prohibited" under "actions".',
     })
-  } else add({ level: 'ok', text: `${self.login} may ${canWrite ? 'write' : 'triage'} there` })
+  } else add({ level: 'ok', text: `${self.login} has the role ${canWrite ? 'write' : 'triage'} there` })
 }
 
-function checkHook({ needs, hosts, self }: Subject, hooks: readonly Hook[], add: Add) {
+function checkHook({ needs, hosts, self }: RepositoryCheck, hooks: readonly WebhookFacts[], add: AddFinding) {
   const ours = hooks.filter(({ url }) => pathOf(url) === HOOK_PATH)
-  const hook = ours.find(({ url }) => isAnswered(hostOf(url), hosts)) ?? ours[0]
+  const hook = ours.find(({ url }) => isOwnHost(hostOf(url), hosts)) ?? ours[0]
   const where = self.kind === 'app' ? 'Settings of the App → Webhook' : 'Settings → Webhooks'
   if (hook === undefined) {
     const other = hooks.find(({ url }) => url !== '')
@@ -297,35 +314,35 @@ function checkHook({ needs, hosts, self }: Subject, hooks: readonly Hook[], add:
       text:
         other === undefined
           ? 'There is no webhook'
-          : `No webhook leads here; there is one to ${hostOf(other.url) || other.url}`,
+          : `No webhook points to this service; there is one to ${hostOf(other.url) || other.url}`,
       mend: `${where}: ${needs.webhook}, application/json, the same secret, ${needs.events.join(', ')}.`,
     })
     return
   }
-  const problems: Omit<Finding, 'repository'>[] = []
+  const problems: Omit<SetupFinding, 'repository'>[] = []
   if (!hook.isActive)
-    problems.push({ level: 'missing', text: 'Its webhook is switched off', mend: `${where}: Active.` })
+    problems.push({ level: 'missing', text: 'The webhook is disabled', mend: `${where}: Active.` })
   if (hook.contentType !== 'json') {
     problems.push({
       level: 'missing',
-      text: `Its webhook sends ${hook.contentType}, which is not taken`,
+      text: `The webhook sends ${hook.contentType}, which the service rejects`,
       mend: `${where}: content type application/json.`,
     })
   }
-  const unheard = hook.events?.includes('*')
+  const missing = hook.events?.includes('*')
     ? []
     : needs.events.filter((one) => !(hook.events?.includes(one) ?? true))
-  if (unheard.length > 0)
+  if (missing.length > 0)
     problems.push({
       level: 'missing',
-      text: `Its webhook does not send ${unheard.join(', ')}`,
+      text: `The webhook does not send ${missing.join(', ')}`,
       mend: `${where}: Let me select individual events.`,
     })
   const host = hostOf(hook.url)
-  if (!isAnswered(host, hosts)) {
+  if (!isOwnHost(host, hosts)) {
     problems.push({
       level: 'missing',
-      text: `Its webhook calls the service ${host}, and the service does not answer to that name`,
+      text: `The webhook calls the service as ${host}, which is not one of its names`,
       mend: `Add "allowed_hosts: [${host}]" under "service".`,
     })
   }
@@ -334,25 +351,25 @@ function checkHook({ needs, hosts, self }: Subject, hooks: readonly Hook[], add:
       level: 'missing',
       text:
         hook.lastStatus === 0
-          ? 'Its last webhook could not be delivered'
-          : `Its last webhook was answered with ${hook.lastStatus}`,
-      mend: LAST[hook.lastStatus] ?? 'Recent Deliveries there shows it.',
+          ? 'The last webhook could not be delivered'
+          : `The last webhook was answered with ${hook.lastStatus}`,
+      mend: STATUS_HINTS[hook.lastStatus] ?? 'See Recent Deliveries there.',
     })
   }
-  if (problems.length === 0) add({ level: 'ok', text: `Its webhook leads to ${host}` })
+  if (problems.length === 0) add({ level: 'ok', text: `The webhook points to ${host}` })
   else for (const problem of problems) add(problem)
 }
 
-const LAST: Readonly<Record<number, string>> = {
-  0: 'Can GitHub reach the service? A proxy with TLS must stand before it.',
-  401: 'The secret on GitHub and the one that the service has are not the same.',
-  403: 'The name under which GitHub calls it is not among service.allowed_hosts.',
-  404: 'Was the service started with "github:" in orc.yaml?',
+const STATUS_HINTS: Readonly<Record<number, string>> = {
+  0: 'GitHub cannot reach the service. Put a TLS proxy in front of it.',
+  401: 'The secrets on GitHub and in the service differ.',
+  403: 'Add the host name that GitHub calls to service.allowed_hosts.',
+  404: 'Restart the service with "github:" in orc.yaml.',
 }
 
-function saidNo(failure: GitHubFailure, settings: GithubConfig, repository: string | undefined) {
+function refusalText(failure: GitHubFailure, settings: GithubConfig, repository: string | undefined) {
   const { kind, message } = failure
-  const text = `GitHub says: ${message}`
+  const text = `GitHub answers: ${message}`
   if (kind === 'unauthenticated')
     return {
       text,
@@ -360,20 +377,23 @@ function saidNo(failure: GitHubFailure, settings: GithubConfig, repository: stri
     }
   if (kind === 'gone' && repository !== undefined) {
     return {
-      text: `${repository} is not there for this account`,
+      text: `This account cannot see ${repository}`,
       mend:
         settings.app === undefined
-          ? 'Check its name, and whether the token is for it.'
-          : 'Check its name, and install the App there.',
+          ? 'Check the name, and whether the token covers it.'
+          : 'Check the name, and install the App there.',
     }
   }
   if (kind === 'unavailable' || kind === 'timeout')
-    return { text: message, mend: `Is ${settings.apiUrl} the address of the API? Is there a way to it?` }
+    return {
+      text: message,
+      mend: `Check that ${settings.apiUrl} is the URL of the API and reachable from here.`,
+    }
   return { text }
 }
 
-/** The service answers to its own loopback names without being told. */
-function isAnswered(host: string, hosts: readonly string[]): boolean {
+/** The service always accepts its loopback names. */
+function isOwnHost(host: string, hosts: readonly string[]): boolean {
   const name = host.replace(/:\d+$/, '')
   return hosts.includes(host) || hosts.includes(name) || /^(?:localhost|127\.0\.0\.1|\[::1\])$/.test(name)
 }

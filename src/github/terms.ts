@@ -1,25 +1,25 @@
-/** What orc.yaml can say of the GitHub team, and what decides by it. */
+/** Vocabulary of the GitHub team, shared with orc.yaml. */
 
-/** What the service can do on GitHub for an agent. */
+/** Actions that the service performs on GitHub for an agent. */
 export const ACTION_KINDS = ['label', 'comment', 'review', 'branch', 'pull_request', 'close'] as const
 export type ActionKind = (typeof ACTION_KINDS)[number]
 
 /**
- * What may become of a proposal of one kind. `autonomous`: done at or above the confidence. `notice`: the same, and
- * people are told. `approval`: people are asked each time. `prohibited`: never.
+ * `autonomous`: performed at or above the confidence. `notice`: the same, with a notice in the inbox. `approval`:
+ * people decide each time. `prohibited`: never performed.
  */
 export const ACTION_MODES = ['autonomous', 'notice', 'approval', 'prohibited'] as const
 export type ActionMode = (typeof ACTION_MODES)[number]
 
 export interface ActionPolicy {
   readonly mode: ActionMode
-  /** From here on it is done without asking; the task's own threshold holds where it is higher. */
+  /** Performed without approval from this confidence on, or from the threshold of the task if that is higher. */
   readonly confidence?: number
-  /** How many different people must approve. */
+  /** The number of different people who must approve. */
   readonly quorum: number
 }
 
-/** The five of the documents (S3.3). Others bring a role in orc.yaml. */
+/** The five built-in roles (S3.3); orc.yaml may add others. */
 export const TEAM_ROLES = ['concierge', 'triage', 'lifecycle', 'scribe', 'community'] as const
 
 /** Roles whose output may be about a person's conduct: only moderators read what their agents say (S3.15). */
@@ -34,28 +34,28 @@ export const CONFIDENTIAL_PROMPT: readonly string[] = [
   '"recommended_action": "…"}. Only moderators read the flag. It triggers no action, and the person is not notified.',
 ]
 
-/** One agent's part in what an event sets in motion. */
+/** The work of one role for an event. */
 export interface RouteStep {
-  /** A role such as triage, or an agent. */
+  /** A role, such as triage, or an agent. */
   readonly to: string
-  /** All of them must hold. */
+  /** All conditions must hold. */
   readonly when: readonly string[]
-  /** Begins when the step of that role has ended; otherwise at once, beside the others. */
+  /** Starts after the step of that role has ended; without it, at once and in parallel. */
   readonly after?: string
-  /** Which end of it will do. */
+  /** The outcome of `after` that starts this step. */
   readonly on: 'success' | 'failure' | 'any'
-  /** People decide on whatever comes of it (S3.5). */
+  /** People decide on all proposals (S3.5). */
   readonly requiresHitl?: boolean
 }
 
-/** By the event's type, such as `issues.opened`. */
+/** Keyed by event type, such as `issues.opened`. */
 export type Routes = Readonly<Record<string, readonly RouteStep[]>>
 
-/** What a step may ask for; `!` in front turns it round. */
+/** A condition of a step; a leading `!` negates it. */
 export const CONDITION =
   /^!?(?:first_timer|touches_docs|has_words|draft|bot|label:[^\n]{1,100}|association:[A-Za-z_]{1,40}|command:[a-z-]{1,40})$/
 
-/** What begins by the clock (periodic_trigger). */
+/** A scheduled task (periodic_trigger). */
 export interface Trigger {
   readonly name: string
   readonly cron: string
@@ -64,8 +64,8 @@ export interface Trigger {
   readonly to: string
   readonly task: string
   readonly repository: string
-  /** It is about open threads that nobody touched for so long. */
+  /** Adds open threads without activity for this many days. */
   readonly staleDays?: number
-  /** People decide on whatever comes of it (S3.5). */
+  /** People decide on all proposals (S3.5). */
   readonly requiresHitl?: boolean
 }

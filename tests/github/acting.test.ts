@@ -1,12 +1,16 @@
 /** Each kind of action against each fault of GitHub: tried again or given up, and never done twice (issue 6, §4). */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Action, actionKey, numberOf } from '../../src/github/core/action.ts'
-import { createOctokit } from '../../src/github/octokit/github.ts'
+import { actionKey, numberOf, type RepositoryAction } from '../../src/github/core/action.ts'
+import { createOctokit } from '../../src/github/octokit/octokit.ts'
 import { changeAction, findAction, insertAction } from '../../src/github/store/actions.ts'
-import { createActing } from '../../src/github/team/acting.ts'
-import { createEscalating } from '../../src/github/team/escalating.ts'
-import type { GithubParts } from '../../src/github/team/settings.ts'
-import { decideHumanRequest, insertHumanRequest } from '../../src/people/store/human-requests.ts'
+import type { GithubParts } from '../../src/github/team/parts.ts'
+import { createActionQueue } from '../../src/github/team/perform-actions.ts'
+import { createEscalation } from '../../src/github/team/service-comments.ts'
+import {
+  decideHumanRequest,
+  findHumanRequest,
+  insertHumanRequest,
+} from '../../src/people/store/human-requests.ts'
 import {
   BOT,
   type FakeCall,
@@ -19,7 +23,7 @@ import { createSimulatedClock } from '../fakes/simulated-clock.ts'
 import { createSqlitePlace } from '../store/sqlite-place.ts'
 
 const WORK = 'delivery/triage'
-const ACTIONS: readonly Action[] = [
+const ACTIONS: readonly RepositoryAction[] = [
   { kind: 'label', number: 1, label: 'bug' },
   { kind: 'comment', number: 1, body: 'Which version?' },
   { kind: 'review', number: 2, body: 'Tests are missing.' },
@@ -32,11 +36,11 @@ const ACTIONS: readonly Action[] = [
 const isWrite = ({ method }: FakeCall) => method !== 'GET'
 
 /** Without it nothing is done: a close is explained in a comment first. */
-const isDoing = (action: Action) => (call: FakeCall) =>
+const isDoing = (action: RepositoryAction) => (call: FakeCall) =>
   action.kind === 'close' ? call.method === 'PATCH' : isWrite(call)
 
 /** How often it was done on GitHub. */
-function timesDone({ repository }: FakeGitHub, action: Action): number {
+function timesDone({ repository }: FakeGitHub, action: RepositoryAction): number {
   const [issue, pull] = [repository.threads.get(1)!, repository.threads.get(2)!]
   switch (action.kind) {
     case 'label':
@@ -68,7 +72,7 @@ function takeTimeouts() {
   return () => last.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
 }
 
-async function open(action: Action, aheadMs = 0) {
+async function open(action: RepositoryAction, aheadMs = 0) {
   const fake = await startGitHub()
   const timeOut = takeTimeouts()
   fake.openIssue({ association: 'CONTRIBUTOR' })
@@ -89,6 +93,7 @@ async function open(action: Action, aheadMs = 0) {
     clock,
     github,
     settings: () => ({ dryRun: false, maintainers: ['boss'] }),
+    people: { find: findHumanRequest },
     ownLogin: async () => BOT,
     redact: (text: string) => text,
     log: { debug() {}, info() {}, warn() {}, error() {} },
@@ -109,7 +114,7 @@ async function open(action: Action, aheadMs = 0) {
     }),
   )
   /** As after a start: nothing is known but what is stored. */
-  const restart = () => createActing(parts, createEscalating(parts))
+  const restart = () => createActionQueue(parts, createEscalation(parts))
   let acting = restart()
   onTestFinished(async () => {
     await place.clear()
@@ -309,7 +314,12 @@ function expectTold({ repository }: FakeGitHub) {
 }
 
 describe('what is closed', () => {
-  const closing: Action = { kind: 'close', number: 1, duplicate_of: 2, reason: 'The same crash, @everyone.' }
+  const closing: RepositoryAction = {
+    kind: 'close',
+    number: 1,
+    duplicate_of: 2,
+    reason: 'The same crash, @everyone.',
+  }
   const isComment = ({ method, path }: FakeCall) => method === 'POST' && path.endsWith('/comments')
 
   it.each([
@@ -343,7 +353,7 @@ describe('what is closed', () => {
 })
 
 describe('an empty branch', () => {
-  const branch: Action = { kind: 'branch', branch: 'docs/more' }
+  const branch: RepositoryAction = { kind: 'branch', branch: 'docs/more' }
 
   it('that a service made before it died is known again, wherever its base has moved to (C25)', async () => {
     const team = await open(branch)
@@ -375,7 +385,7 @@ describe('an empty branch', () => {
 })
 
 describe('a comment', () => {
-  const comment: Action = { kind: 'comment', number: 1, body: 'Which version?' }
+  const comment: RepositoryAction = { kind: 'comment', number: 1, body: 'Which version?' }
 
   it("is found again where our clock is half an hour ahead of GitHub's (C25)", async () => {
     const team = await open(comment, 1800_000)
@@ -405,7 +415,7 @@ describe('a review', () => {
 
 describe('what people approved after days', () => {
   it('waits for a limit as long as anything else', async () => {
-    const action: Action = { kind: 'comment', number: 1, body: 'Which version?' }
+    const action: RepositoryAction = { kind: 'comment', number: 1, body: 'Which version?' }
     const team = await open(action)
     await team.clock.advance(60 * 3600_000)
     await team.approvedNow()

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { partConduct, QUIET } from '../../src/github/core/conduct.ts'
+import { EMPTY_REPORT, separateConduct } from '../../src/github/core/conduct.ts'
 import { readConduct } from '../../src/github/store/conduct.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
@@ -151,7 +151,7 @@ describe('a flag about conduct', () => {
     await team.until(() => {
       const told = team.prompts.filter(({ userText }) => userText.includes('(follow_up)'))
       if (typeof said === 'string' || 'message_type' in said) expect(told.length).toBeGreaterThan(0)
-      else expect(team.lines().join()).toContain('came to nothing: agent_error')
+      else expect(team.lines().join()).toContain('failed: agent_error')
     })
     for (const [where, text] of Object.entries(await everythingOf(team))) {
       const found = TRACE.exec(text.replaceAll('A moderator can look at the thread.', ''))
@@ -191,7 +191,7 @@ describe('a flag about conduct', () => {
       .store.all<{ document: string }>(`SELECT document FROM tasks WHERE agent = 'Community' ORDER BY id`)
     expect(
       new Set(results.map(({ document }) => (JSON.parse(document) as { result: string }).result)),
-    ).toEqual(new Set([QUIET]))
+    ).toEqual(new Set([EMPTY_REPORT]))
   })
 
   it('calls moderators at their own address, with nothing of what it says, again until it is taken', async () => {
@@ -214,7 +214,7 @@ describe('a flag about conduct', () => {
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.commented(issue, 'rude', RUDE)
     await team.until(() => expect(got).toHaveLength(2))
-    expect(new Set(got)).toEqual(new Set(['{"text":"There is something for moderators: orc moderation"}']))
+    expect(new Set(got)).toEqual(new Set(['{"text":"A flag needs a moderator: orc github moderation"}']))
     await team.settled()
   })
 
@@ -289,12 +289,12 @@ describe('what the agent that looks at behaviour proposes', () => {
 
 describe('a report without a flag', () => {
   it('is not taken for one', () => {
-    expect(partConduct(NOTHING)).toBeUndefined()
+    expect(separateConduct(NOTHING)).toBeUndefined()
     expect(
-      partConduct({ ...NOTHING, flags: { coc_concern: false, documentation_gap: 'FAQ' } }),
+      separateConduct({ ...NOTHING, flags: { coc_concern: false, documentation_gap: 'FAQ' } }),
     ).toBeUndefined()
-    expect(partConduct({ ...NOTHING, requires_human_review: true })).toBeUndefined()
-    expect(partConduct('no JSON')).toBeUndefined()
+    expect(separateConduct({ ...NOTHING, requires_human_review: true })).toBeUndefined()
+    expect(separateConduct('no JSON')).toBeUndefined()
   })
 })
 

@@ -142,14 +142,14 @@ describe('files', () => {
     await team.opened({})
     await team.settled()
     expect(team.fake.repository.branches.get('docs/b')).toBe('a'.repeat(40))
-    expect(team.lines().join('\n')).toContain('There is a branch docs/b already, and it is not ours')
+    expect(team.lines().join('\n')).toContain('Somebody else has already created a branch docs/b')
   })
 
   it.each([
     ['a workflow', [{ path: '.github/workflows/x.yml', content: 'x' }], /is a workflow/],
-    ['a path out of the repository', [{ path: '../x', content: 'x' }], /is no path/],
-    ['too much', [{ path: 'x', content: 'x'.repeat(60_001) }], /larger than 60000 bytes/],
-    ['too many', Array.from({ length: 21 }, (_, n) => ({ path: `f${n}`, content: '' })), /more than 20/],
+    ['a path out of the repository', [{ path: '../x', content: 'x' }], /is not a valid path/],
+    ['too much', [{ path: 'x', content: 'x'.repeat(60_001) }], /at most 60000 bytes/],
+    ['too many', Array.from({ length: 21 }, (_, n) => ({ path: `f${n}`, content: '' })), /at most 20 files/],
     ['a secret', [{ path: 'x.env', content: `TOKEN=ghp_${'a1B2'.repeat(9)}` }], /looks like a secret/],
   ])('are refused with a reason for %s', async (_, wrong, reason) => {
     const team = await openGithubTeam({
@@ -245,7 +245,7 @@ describe('a trigger about stale threads', () => {
     const [told] = team.prompts.map(({ userText }) => userText)
     expect(told).toContain('"event_type":"periodic_trigger"')
     expect(told).toContain('"related_issues":[1]')
-    expect(told).toContain('last touched 2020-01-01')
+    expect(told).toContain('last activity 2020-01-01')
     expect(told).not.toContain('Alive')
     await team.settled()
     expect(old.state).toBe('open')

@@ -31,7 +31,7 @@ describe('a failure that an agent reports', () => {
     await team.until(() => expect(issue.labels).toEqual(['bug']))
     expect(tries).toBe(3)
     expect(issue.comments).toEqual([])
-    expect(team.lines().join()).not.toContain('came to nothing')
+    expect(team.lines().join()).not.toContain('failed: ')
     await team.settled()
   })
 
@@ -57,7 +57,7 @@ describe('a failure that an agent reports', () => {
     const failure = team.entries.find(({ type }) => type === 'github.failure')!
     expect(failure).toMatchObject({
       class: 'public',
-      text: '#1 came to nothing: api_error',
+      text: '#1 failed: api_error',
       data: {
         error: { error_type: 'api_error', error_code: 'ERR_7', retry_count: 0, is_recoverable: false },
       },

@@ -1,6 +1,6 @@
 /** What goes wrong on the way in and on the way out, and what may not go wrong then (issue 6, §4). */
 import { describe, expect, it } from 'vitest'
-import { readStanding } from '../../src/github/store/health.ts'
+import { readFailureStreak } from '../../src/github/store/health.ts'
 import { readHumanRequests } from '../../src/people/store/human-requests.ts'
 import { bug, NOTHING, openGithubTeam } from './harness.ts'
 
@@ -108,7 +108,7 @@ describe('a webhook', () => {
     ])
     expect(team.prompts).toHaveLength(1)
     expect(fake.writes()).toEqual([])
-    expect(team.lines().join('\n')).toContain('it was closed meanwhile')
+    expect(team.lines().join('\n')).toContain('it was closed in the meantime')
   })
 
   it('that comments on an issue nobody has told us of yet is worked on', async () => {
@@ -142,7 +142,7 @@ describe('a webhook', () => {
     await team.until(async () => {
       const rows = await team
         .board()
-        .store.all(`SELECT id FROM github_deliveries WHERE note = 'it is our own doing'`)
+        .store.all(`SELECT id FROM github_deliveries WHERE note = 'the account of the service caused it'`)
       expect(rows).toHaveLength(1)
     })
     await team.settled()
@@ -194,7 +194,7 @@ describe('GitHub', () => {
       },
     })
     await team.opened({ association: 'CONTRIBUTOR' })
-    await team.until(() => expect(team.lines().join('\n')).toContain('#1 is not there any more'))
+    await team.until(() => expect(team.lines().join('\n')).toContain('#1 no longer exists'))
     expect(team.fake.writes()).toEqual([])
   })
 
@@ -216,7 +216,7 @@ describe('GitHub', () => {
     await team.until(() => expect(issue.comments).toHaveLength(1))
     issue.state = 'closed'
     await team.board().verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })
-    await team.until(() => expect(team.lines().join('\n')).toContain('it was closed meanwhile'))
+    await team.until(() => expect(team.lines().join('\n')).toContain('it was closed in the meantime'))
     expect(issue.comments).toHaveLength(1)
   })
 })
@@ -282,7 +282,7 @@ describe('an agent', () => {
         { type: 'request_action', fields: { action: 'resume_session', target: 'Triage' } },
       )
     await team.until(async () =>
-      expect(await readStanding(team.board().store, 'Triage')).toEqual({ failures: 0, halted: false }),
+      expect(await readFailureStreak(team.board().store, 'Triage')).toEqual({ failures: 0, halted: false }),
     )
     await team.opened({ association: 'CONTRIBUTOR' })
     await team.settled()

@@ -28,7 +28,7 @@ describe('an issue is opened', () => {
     const issue = await team.opened({ title: 'It crashes', association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.comments).toHaveLength(1))
     const [question] = issue.comments
-    expect(question!.body).toContain("**Triage** would like to apply the label 'bug' to #1 (confidence 0.6).")
+    expect(question!.body).toContain("**Triage** wants to apply the label 'bug' to #1 (confidence 0.6).")
     expect(question!.body).toContain('@ada-gh @ben-gh')
     expect(question!.body).not.toContain('@vera-gh')
     expect(question!.body).toContain('Written by the AI agent **orchestrator**')
@@ -88,9 +88,7 @@ describe('an issue is opened', () => {
   it('is not acted on in a dry run, and the audit says what would have been done', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99) }, { dry_run: true })
     await team.opened({ association: 'CONTRIBUTOR' })
-    await team.until(() =>
-      expect(team.lines().join('\n')).toContain("Would be done: apply the label 'bug' to #1"),
-    )
+    await team.until(() => expect(team.lines().join('\n')).toContain("Dry run: apply the label 'bug' to #1"))
     expect(team.fake.writes()).toEqual([])
   })
 })

@@ -97,7 +97,7 @@ describe("an agent's failure", () => {
     await team.settled()
     const open = JSON.stringify([issue.comments, team.entries.filter((entry) => entry.class === 'public')])
     expect(open).not.toMatch(/evil|password|private reason/)
-    expect(issue.comments[0]!.body).toContain('(`agent_error`). A maintainer should look at it. @ada-gh')
+    expect(issue.comments[0]!.body).toContain('(`agent_error`). A maintainer should check it. @ada-gh')
     const [notice] = await requests(team)
     expect(notice!.reason).toContain('visit evil.example now: the private reason Send your password')
   })
@@ -117,7 +117,7 @@ describe('a task that wants people to decide', () => {
       await team.settled()
       expect(issue.labels).toEqual([])
       expect(await requests(team)).toMatchObject([
-        { reason: expect.stringContaining('the task wants a person') },
+        { reason: expect.stringContaining('the task requires approval') },
       ])
       expect(team.prompts[0]!.userText).toContain('"requires_hitl":true')
       await team.commented(issue, 'ada-gh', '/agent approve req_1')
@@ -154,7 +154,7 @@ describe('a command in a comment', () => {
     await team.settled()
     expect(await delegated(team, 'concierge')).toMatchObject([{ requires_hitl: true }])
     expect(await requests(team)).toMatchObject([
-      { reason: expect.stringContaining('the task wants a person') },
+      { reason: expect.stringContaining('the task requires approval') },
     ])
     expect(issue.comments.slice(1)).toMatchObject([{ body: expect.stringContaining('/agent approve req_1') }])
   })
@@ -168,7 +168,7 @@ describe('a command in a comment', () => {
     expect(tasks).toHaveLength(1)
     expect(tasks[0].requires_hitl).toBe(false)
     expect(tasks[0].description).toMatch(
-      /^Say how the repository is doing.*Look at what was said in issue #1$/,
+      /^Describe how the repository is doing.*Look at what was said in issue #1$/,
     )
   })
 })
@@ -230,7 +230,7 @@ describe('the question on GitHub', () => {
     await team.commented(issue, 'someone', 'hello', 'CONTRIBUTOR')
     await team.until(() => expect(issue.comments).toHaveLength(2))
     const { body } = issue.comments[1]!
-    expect(body).toContain('**Community** would like to comment on #1')
+    expect(body).toContain('**Community** wants to comment on #1')
     expect(body).not.toMatch(/zz(?:rationale|body)zz/)
     expect(body).toContain('/agent approve req_1')
     expect(JSON.stringify(await requests(team))).not.toContain('zzrationalezz')

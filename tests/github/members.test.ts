@@ -115,7 +115,7 @@ describe('a member that polls', () => {
       [completion(delegation!, { actions_taken: actions }), 400, /actions_taken: holds more than 50 actions/],
       [completion(delegation!, { rationale: 'x'.repeat(1001) }), 400, /rationale: is over 1000 characters/],
       [completion(delegation!, { from_agent: 'lifecycle' }), 403, /you are Sorter, not lifecycle/],
-      [completion(delegation!, { in_reply_to: 'somebody else' }), 400, /no delegation of yours/],
+      [completion(delegation!, { in_reply_to: 'somebody else' }), 400, /not one of your delegations/],
       [completion(delegation!, { confidence_score: undefined }), 400, /confidence_score/],
       [completion(delegation!, { next_steps: ['x'.repeat(110_000)] }), 413, /./],
       [{ ...delegation!, from_agent: 'Sorter', to_agent: 'community' }, 403, /orchestrator/],
@@ -162,7 +162,7 @@ describe('a member that polls', () => {
     expect(await sorter.say(request)).toMatchObject({ status: 200 })
     await sorter.say(completion(second!, { actions_taken: [] }))
     await team.settled()
-    expect(issue.comments.map(({ body }) => body).join()).toContain('**Sorter** would like to close #2')
+    expect(issue.comments.map(({ body }) => body).join()).toContain('**Sorter** wants to close #2')
     await team.commented(issue, 'ada-gh', '/agent approve req_1')
     await team.until(() => expect(issue.state).toBe('closed'))
     const health = {
@@ -259,7 +259,7 @@ describe('a member that polls', () => {
     expect(written).toHaveLength(4)
     expect(written[0]).toMatchObject({ class: 'internal', actor: 'Sorter', text: /not JSON/ })
     expect(await team.board().store.all('SELECT question, reason FROM human_requests')).toMatchObject([
-      { question: 'Sorter keeps breaking the protocol of the GitHub team', reason: /^3 messages/ },
+      { question: 'Sorter keeps violating the protocol of the GitHub team', reason: /^3 invalid messages/ },
     ])
   })
 

@@ -1,6 +1,6 @@
 /** The adapter for GitHub against a GitHub that checks each call by GitHub's own description (issue 6, §1 and §4). */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { createOctokit } from '../../src/github/octokit/github.ts'
+import { createOctokit } from '../../src/github/octokit/octokit.ts'
 import type { GitHub } from '../../src/github/port.ts'
 import { APP, OTHER_OWNER } from '../fakes/github/app.ts'
 import { BOT, type FakeCall, type FakeOptions, startGitHub, TOKEN } from '../fakes/github/github.ts'
@@ -60,8 +60,8 @@ describe.each([
       { kind: 'review' as const, number: pull.number },
     ]) {
       const place = { repository: REPO, number, kind, since: Date.now() - 60_000 }
-      expect(await github.findWritten(place, 'a mark', login)).toMatchObject({ ok: true, value: /^https/ })
-      expect(await github.findWritten(place, 'a mark', 'another')).toEqual({ ok: true, value: undefined })
+      expect(await github.findText(place, 'a mark', login)).toMatchObject({ ok: true, value: /^https/ })
+      expect(await github.findText(place, 'a mark', 'another')).toEqual({ ok: true, value: undefined })
     }
     expect(await github.findPullRequest(REPO, 'docs/more', 'words', login)).toMatchObject({ value: /^https/ })
     expect(await github.findPullRequest(REPO, 'docs/more', 'other words', login)).toEqual({
@@ -117,7 +117,7 @@ describe("somebody else's", () => {
     })
     expect(await github.perform(REPO, { ...request, body: 'y <!-- orchub:action=2 -->' })).toMatchObject({
       ok: false,
-      failure: { kind: 'invalid', message: 'There is a pull request from b already, and it is not ours' },
+      error: { kind: 'invalid', message: 'Somebody else has already created a pull request from b' },
     })
     expect(fake.repository.pulls).toHaveLength(1)
   })
@@ -127,7 +127,7 @@ describe("somebody else's", () => {
     fake.repository.branches.set('b', 'b'.repeat(40))
     expect(await github.perform(REPO, { kind: 'branch', branch: 'b' })).toMatchObject({
       ok: false,
-      failure: { message: 'There is a branch b already, and it is not ours' },
+      error: { message: 'Somebody else has already created a branch b' },
     })
   })
 })
@@ -139,13 +139,13 @@ describe('an issue', () => {
     expect(await github.look(REPO, issue.number)).toMatchObject({ ok: true })
     // GitHub redirects to where it is now, and the answer is of there.
     fake.repository.shownAs = 'octo/elsewhere'
-    expect(await github.look(REPO, issue.number)).toMatchObject({ ok: false, failure: { kind: 'gone' } })
+    expect(await github.look(REPO, issue.number)).toMatchObject({ ok: false, error: { kind: 'gone' } })
   })
 
   it.each([404, 410])('that GitHub answers %i for is gone', async (status) => {
     const { fake, github } = await open()
     fake.fail({ fits: () => true, status, message: 'This issue was deleted' })
-    expect(await github.look(REPO, 1)).toMatchObject({ ok: false, failure: { kind: 'gone', status } })
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: false, error: { kind: 'gone', status } })
   })
 })
 
@@ -176,7 +176,7 @@ describe('an App', () => {
     const { fake, github } = await open({ app: true })
     fake.fail({ fits: ({ path }) => path.endsWith('/installation'), status: 404, message: 'Not Found' })
     expect(await github.look(REPO, 1)).toMatchObject({
-      failure: { kind: 'unauthenticated', message: expect.stringContaining('not installed') },
+      error: { kind: 'unauthenticated', message: expect.stringContaining('not installed') },
     })
   })
 
@@ -184,9 +184,9 @@ describe('an App', () => {
     const { github } = await open({ app: true }, { key: 'no key' })
     expect(await github.whoAmI()).toMatchObject({
       ok: false,
-      failure: {
+      error: {
         kind: 'unauthenticated',
-        message: expect.stringContaining('credentials for GitHub cannot be used'),
+        message: expect.stringContaining('Invalid GitHub credentials'),
       },
     })
   })
@@ -195,7 +195,7 @@ describe('an App', () => {
     const { fake, github } = await open({ app: true }, { timeoutMs: 200 })
     fake.openIssue()
     fake.fail({ fits: ({ path }) => path.endsWith('/access_tokens'), hangs: true })
-    expect(await github.look(REPO, 1)).toMatchObject({ failure: { kind: 'timeout' } })
+    expect(await github.look(REPO, 1)).toMatchObject({ error: { kind: 'timeout' } })
     expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
   })
 
@@ -227,7 +227,7 @@ describe('an App', () => {
 
 describe('a limit', () => {
   const limited = { status: 429, message: 'Too many requests', headers: { 'retry-after': '60' } }
-  const isLimited = { ok: false, failure: { kind: 'limited' } }
+  const isLimited = { ok: false, error: { kind: 'limited' } }
 
   it("of an App holds for all repositories of the installation, and for nobody else's", async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
@@ -239,7 +239,7 @@ describe('a limit', () => {
     expect(await github.topicsOf('octo/another')).toMatchObject(isLimited)
     expect(fake.calls.filter(({ path }) => path === '/repos/octo/another')).toEqual([])
     // Another installation, and the App itself, are counted apart.
-    expect(await github.topicsOf(`${OTHER_OWNER}/third`)).toMatchObject({ failure: { kind: 'gone' } })
+    expect(await github.topicsOf(`${OTHER_OWNER}/third`)).toMatchObject({ error: { kind: 'gone' } })
     expect(await github.whoAmI()).toMatchObject({ ok: true })
     vi.setSystemTime(Date.now() + 60_001)
     expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
@@ -267,7 +267,7 @@ describe('a limit', () => {
     expect(await github.whoAmI()).toMatchObject(isLimited)
     expect(fake.calls).toHaveLength(1)
     given.token = 'another'
-    expect(await github.whoAmI()).toMatchObject({ failure: { kind: 'unauthenticated' } })
+    expect(await github.whoAmI()).toMatchObject({ error: { kind: 'unauthenticated' } })
     expect(fake.calls).toHaveLength(2)
   })
 })
@@ -280,7 +280,7 @@ describe('a token', () => {
 
   it('that is not there asks nothing: GitHub answers strangers too', async () => {
     const { fake, github } = await open({}, { token: '' })
-    expect(await github.look(REPO, 1)).toMatchObject({ failure: { kind: 'unauthenticated' } })
+    expect(await github.look(REPO, 1)).toMatchObject({ error: { kind: 'unauthenticated' } })
     expect(fake.calls).toEqual([])
   })
 })

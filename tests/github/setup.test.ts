@@ -2,29 +2,29 @@
 import { describe, expect, it } from 'vitest'
 import { createTeam } from '../../src/commands/team.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
-import type { Answer } from '../../src/github/core/failure.ts'
+import type { GitHubResult } from '../../src/github/core/failure.ts'
 import { neededEvents, neededPermissions } from '../../src/github/core/needs.ts'
-import type { Hook, RepositoryFacts, Self, Survey } from '../../src/github/core/survey.ts'
+import type { AccountIdentity, RepositoryFacts, SetupSurvey, WebhookFacts } from '../../src/github/port.ts'
 import { checkSetup } from '../../src/github/setup.ts'
 
 const ENV = { SECRET: 'x'.repeat(32), TOKEN: 'token', KEY: '-----BEGIN RSA PRIVATE KEY-----' }
-const HOOK: Hook = {
+const HOOK: WebhookFacts = {
   url: 'https://orc.example.org/github/webhooks',
   isActive: true,
   contentType: 'json',
   events: ['*'],
   lastStatus: 202,
 }
-const ok = <Value>(value: Value): Answer<Value> => ({ ok: true, value })
-const no = (kind: 'gone' | 'unauthenticated' | 'forbidden', status: number): Answer<never> => ({
+const ok = <Value>(value: Value): GitHubResult<Value> => ({ ok: true, value })
+const no = (kind: 'gone' | 'unauthenticated' | 'forbidden', status: number): GitHubResult<never> => ({
   ok: false,
-  failure: { kind, status, message: 'Not Found' },
+  error: { kind, status, message: 'Not Found' },
 })
 
 interface Given {
-  self?: Answer<Self>
-  facts?: Answer<RepositoryFacts>
-  hooks?: Answer<readonly Hook[]>
+  self?: GitHubResult<AccountIdentity>
+  facts?: GitHubResult<RepositoryFacts>
+  hooks?: GitHubResult<readonly WebhookFacts[]>
   github?: Partial<NonNullable<ConfigInput['github']>>
   env?: Record<string, string>
   app?: boolean
@@ -46,7 +46,7 @@ async function check({ self, facts, hooks, github, env = ENV, app = false }: Giv
     },
     { file: '/tmp/orc.yaml', env: {} },
   )
-  const survey: Survey = {
+  const survey: SetupSurvey = {
     self: async () =>
       self ??
       ok(app ? { kind: 'app', login: 'orchub[bot]' } : { kind: 'token', login: 'bot', scopes: ['repo'] }),
@@ -78,14 +78,10 @@ describe('the set-up of the GitHub team', () => {
     [
       'no address of the moderators',
       { github: { moderators_url_env: 'MODS' } },
-      /MODS is not set: moderators are not called/,
+      /MODS is not set: moderators are not notified/,
     ],
     ['a token that was revoked', { self: no('unauthenticated', 401) }, /wrong or was revoked/],
-    [
-      'a repository that is not for it',
-      { facts: no('gone', 404) },
-      /octo\/hello is not there for this account/,
-    ],
+    ['a repository that is not for it', { facts: no('gone', 404) }, /This account cannot see octo\/hello/],
     [
       'a token without the scope',
       { self: ok({ kind: 'token', login: 'bot', scopes: ['gist'] }) },
@@ -94,12 +90,12 @@ describe('the set-up of the GitHub team', () => {
     [
       'an account that may only read',
       { facts: ok({ isPrivate: false, isArchived: false, hasIssues: true, roles: ['pull'] }) },
-      /may not label or close.*triage/,
+      /cannot label or close.*triage/,
     ],
     [
       'an account that may not write branches',
       { facts: ok({ isPrivate: false, isArchived: false, hasIssues: true, roles: ['triage'] }) },
-      /may not make branches.*prohibited/,
+      /cannot create branches.*prohibited/,
     ],
     [
       'no webhook',
@@ -112,17 +108,13 @@ describe('the set-up of the GitHub team', () => {
       /one to ci\.example\.org/,
     ],
     ['a webhook that sends forms', { hooks: ok([{ ...HOOK, contentType: 'form' }]) }, /sends form/],
-    ['a webhook that is off', { hooks: ok([{ ...HOOK, isActive: false }]) }, /switched off/],
+    ['a webhook that is off', { hooks: ok([{ ...HOOK, isActive: false }]) }, /The webhook is disabled/],
     [
       'events that are not sent',
       { hooks: ok([{ ...HOOK, events: ['issues'] }]) },
       /does not send issue_comment/,
     ],
-    [
-      'another secret on GitHub',
-      { hooks: ok([{ ...HOOK, lastStatus: 401 }]) },
-      /answered with 401.*not the same/,
-    ],
+    ['another secret on GitHub', { hooks: ok([{ ...HOOK, lastStatus: 401 }]) }, /answered with 401.*differ/],
     [
       'a name that the service does not answer to',
       { hooks: ok([{ ...HOOK, url: 'https://other.example.org/github/webhooks' }]) },
@@ -157,7 +149,7 @@ describe('the set-up of the GitHub team', () => {
           events: ['issues'],
         }),
       },
-      /does not get issue_comment.*Subscribe to events/,
+      /does not receive issue_comment.*Subscribe to events/,
     ],
   ])('says that there is %s, and how to mend it', async (_, given, expected) => {
     const { missing } = await check(given)
@@ -168,7 +160,7 @@ describe('the set-up of the GitHub team', () => {
   it.each(['ada-gh', 'Ada-GH'])("finds it missing that the token is a person's own: %s", async (login) => {
     const { missing } = await check({ self: ok({ kind: 'token', login, scopes: ['repo'] }) })
     expect(missing).toHaveLength(1)
-    expect(missing[0]).toMatch(/The token is ada's own: .* approvals too, is not heard.*GitHub App/)
+    expect(missing[0]).toMatch(/The token is ada's own: the team ignores .* approvals too.*GitHub App/)
   })
 
   it('says what GitHub does not tell, and never what is in a variable', async () => {

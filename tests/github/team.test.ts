@@ -66,7 +66,7 @@ describe("a first-timer's report of a known bug", () => {
     expect(issue.comments.map(({ body }) => body.split('\n')[0])).toEqual(
       expect.arrayContaining([
         'Welcome, @newcomer!',
-        '**Triage** would like to close #2 as a duplicate of #1 (confidence 0.96).',
+        '**Triage** wants to close #2 as a duplicate of #1 (confidence 0.96).',
       ]),
     )
     expect(issue.state).toBe('open')
@@ -208,7 +208,7 @@ describe('a command in a comment', () => {
     meanwhile.state = 'closed'
     await team.settled()
     expect(meanwhile.comments).toHaveLength(1)
-    expect(team.lines().join()).toContain('it was closed meanwhile')
+    expect(team.lines().join()).toContain('it was closed in the meantime')
   })
 
   it('decides in a repository whatever the case of its name', async () => {
@@ -239,7 +239,7 @@ describe('a command in a comment', () => {
     expect(held).toMatchObject({ status: 'held', request_id: 'req_1' })
     await team.commented(issue, 'ada-gh', '/agent approve req_1', 'OWNER')
     await team.settled()
-    expect(issue.comments.at(-1)!.body).toContain('There is no req_1 to decide on here.')
+    expect(issue.comments.at(-1)!.body).toContain('There is no req_1 to decide in this repository.')
     expect(await team.board().store.all(`SELECT state FROM human_requests`)).toEqual([{ state: 'open' }])
   })
 })

@@ -15,11 +15,12 @@ import {
   nextTeamMessages,
   replayGithubEvent,
   sayTeamMessage,
+  showGithub,
   showGithubEvent,
   showGithubSetup,
+  streamGithub,
   takeGithubWebhook,
 } from '../../github/routes/github.ts'
-import { showGithub, streamGithub } from '../../github/routes/log.ts'
 import { closeModeration, listModeration, streamModeration } from '../../github/routes/moderation.ts'
 import { haltTeam, letGoOn } from '../../halt/routes.ts'
 import { countDeliveries, nextDeliveries } from '../../messages/routes/deliveries.ts'

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
+import type { Result } from '../../base/result.ts'
 import { ACTION_KINDS, type ActionKind } from '../terms.ts'
 
-/** Proposed or not, allowed or not: nobody gets these done (issue 6, §3). */
+/** The service never performs these, whatever the policy says (issue 6, §3). */
 export const NEVER = ['merge', 'force_push', 'delete', 'settings', 'ban'] as const
 
 const number = z
@@ -11,70 +12,72 @@ const number = z
   .max(2 ** 31)
 const line = z.string().min(1).max(256)
 const body = z.string().min(1).max(60_000)
-/** A branch that git takes and that is no trick with paths. */
+/** A valid branch name that cannot be misread as a path. */
 const branch = z
   .string()
   .max(200)
   .regex(/^[A-Za-z0-9](?!.*(?:\.\.|\/\/|\.lock$|[./]$))[A-Za-z0-9._/-]*$/, {
-    error: 'is not a name for a branch',
+    error: 'is not a valid branch name',
   })
 
-/** Enough for a page of documentation; what is larger is written by people. */
-const MOST_FILES = 20
-const MOST_FILE_BYTES = 60_000
+/** Enough for a page of documentation; larger changes are for people. */
+const MAX_FILES = 20
+const MAX_FILE_BYTES = 60_000
 const file = z.object({
   path: z
     .string()
     .max(200)
     .regex(/^(?!.*(?:^|\/)(?:\.{1,2}|\.git)?(?:\/|$))[^\p{C}\\:*?"<>|]+$/isu, {
-      error: 'is no path of a file in the repository',
+      error: 'is not a valid path in the repository',
     })
-    // What runs in the repository's name is no agent's to write.
+    // Workflows run with the rights of the repository.
     .refine((path) => !/^\.github\/(?:workflows|actions)\//i.test(path), {
-      error: 'is a workflow, and agents change none',
+      error: 'is a workflow, which agents must not change',
     }),
   content: z.string(),
 })
 const files = z
   .array(file)
   .min(1)
-  .max(MOST_FILES, { error: `are more than ${MOST_FILES}` })
-  .refine((all) => all.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0) <= MOST_FILE_BYTES, {
-    error: `are larger than ${MOST_FILE_BYTES} bytes together`,
+  .max(MAX_FILES, { error: `must be at most ${MAX_FILES} files` })
+  .refine((all) => all.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0) <= MAX_FILE_BYTES, {
+    error: `must be at most ${MAX_FILE_BYTES} bytes in total`,
   })
-  .refine((all) => new Set(all.map(({ path }) => path)).size === all.length, { error: 'name a path twice' })
+  .refine((all) => new Set(all.map(({ path }) => path)).size === all.length, {
+    error: 'contain a path twice',
+  })
   .optional()
 
 const ACTIONS = {
   label: z.object({ number, label: z.string().min(1).max(50) }),
   comment: z.object({ number, body }),
-  /** An agent neither approves nor blocks: that is for people. */
+  /** Always a plain comment: only people approve or block. */
   review: z.object({ number, body }),
-  /** With files it holds one commit. */
+  /** With files, the branch gets one commit. */
   branch: z.object({ branch, base: branch.optional(), message: line.optional(), files }),
-  /** With files the branch is made for it. */
+  /** With files, the branch is created too. */
   pull_request: z.object({ head: branch, base: branch.optional(), title: line, body, files }),
   close: z
     .object({ number, duplicate_of: number.optional(), reason: z.string().max(1000).optional() })
     .refine((close) => close.duplicate_of !== close.number, {
-      error: 'is the very thread that would be closed',
+      error: 'is the thread that would be closed',
       path: ['duplicate_of'],
     }),
 } as const
 
 export type ActionOf<Kind extends ActionKind> = { kind: Kind } & z.output<(typeof ACTIONS)[Kind]>
-export type Action = { [Kind in ActionKind]: ActionOf<Kind> }[ActionKind]
+export type RepositoryAction = { [Kind in ActionKind]: ActionOf<Kind> }[ActionKind]
 
 export interface Proposal {
-  readonly action: Action
+  readonly action: RepositoryAction
   readonly confidence: number | undefined
-  /** Of a proposal with a message of its own (S3.13): why, where that is not said for all of them. */
+  /** From an approval request (S3.13); replaces the rationale of the whole report. */
   readonly rationale?: string
-  /** How long people have to decide. */
+  /** After this time an undecided proposal is dropped. */
   readonly timeoutHours?: number
 }
 
-/** The protocol's words for actions, and words that models use for them. */
+/** The action types of the protocol, and synonyms that models use. */
 const KIND_OF: Readonly<Record<string, ActionKind>> = {
   label_applied: 'label',
   label: 'label',
@@ -92,19 +95,17 @@ const KIND_OF: Readonly<Record<string, ActionKind>> = {
   close: 'close',
 }
 
-export type ReadAction = { ok: true; action: Action } | { ok: false; problem: string }
-
-/** What an agent proposes, in the protocol's words. `number`: the thread it was asked about, where it names none. */
+/** Reads a proposed action. `about`: the thread of the task, used if the proposal names no thread. */
 export function readAction(
   type: string,
   details: Readonly<Record<string, unknown>>,
   about: number | undefined,
-): ReadAction {
+): Result<RepositoryAction, string> {
   const kind = Object.hasOwn(KIND_OF, type) ? KIND_OF[type]! : undefined
   if (kind === undefined) {
     return {
       ok: false,
-      problem: `"${type.slice(0, 60)}" is nothing that can be done; there is ${ACTION_KINDS.join(', ')}`,
+      error: `unknown action "${type.slice(0, 60)}"; known actions: ${ACTION_KINDS.join(', ')}`,
     }
   }
   const said = details.number ?? details.issue_number ?? details.pr_number ?? about
@@ -116,30 +117,30 @@ export function readAction(
   })
 }
 
-/** Keeps what belongs to the kind and drops everything else. */
-export function checkAction(kind: ActionKind, fields: Readonly<Record<string, unknown>>): ReadAction {
+/** Validates the fields of the kind and drops all others. */
+export function checkAction(
+  kind: ActionKind,
+  fields: Readonly<Record<string, unknown>>,
+): Result<RepositoryAction, string> {
   const parsed = ACTIONS[kind].safeParse(fields)
-  if (parsed.success) return { ok: true, action: { kind, ...parsed.data } as Action }
+  if (parsed.success) return { ok: true, value: { kind, ...parsed.data } as RepositoryAction }
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`)
-  return { ok: false, problem: `${kind}: ${problems.join('; ')}` }
+  return { ok: false, error: `${kind}: ${problems.join('; ')}` }
 }
 
-/**
- * The same proposal out of the same work has the same key, whoever says it again after whatever crash (C25); in the
- * order of its parts there is no meaning.
- */
-export function actionKey(work: string, action: Action): string {
+/** The same proposal of the same work always has the same key, so that it is performed once (C25). Field order is ignored. */
+export function actionKey(work: string, action: RepositoryAction): string {
   const parts = Object.entries(action).toSorted(([one], [other]) => (one < other ? -1 : 1))
   return hash('sha256', JSON.stringify([work, parts])).slice(0, 32)
 }
 
-/** The thread an action is on; none for a branch or a new pull request. */
-export function numberOf(action: Action): number | undefined {
+/** The thread of an action; undefined for a branch or a new pull request. */
+export function numberOf(action: RepositoryAction): number | undefined {
   return 'number' in action ? action.number : undefined
 }
 
-/** For people, the audit and the log: one line. */
-export function describeAction(action: Action): string {
+/** One line for people, the audit and the log. */
+export function describeAction(action: RepositoryAction): string {
   switch (action.kind) {
     case 'label':
       return `apply the label '${action.label}' to #${action.number}`
@@ -156,8 +157,8 @@ export function describeAction(action: Action): string {
   }
 }
 
-function withFiles(given: readonly { path: string }[] | undefined): string {
-  if (given === undefined) return ''
-  const names = given.slice(0, 5).map(({ path }) => path)
-  return ` with ${names.join(', ')}${given.length > names.length ? ` and ${given.length - names.length} more` : ''}`
+function withFiles(files: readonly { path: string }[] | undefined): string {
+  if (files === undefined) return ''
+  const names = files.slice(0, 5).map(({ path }) => path)
+  return ` with ${names.join(', ')}${files.length > names.length ? ` and ${files.length - names.length} more` : ''}`
 }

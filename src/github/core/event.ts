@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** An issue or a pull request, as far as we go by it. */
+/** An issue or a pull request. */
 export interface Subject {
   readonly kind: 'issue' | 'pull_request'
   readonly number: number
@@ -17,7 +17,7 @@ export interface Subject {
   readonly url?: string
 }
 
-/** What somebody wrote in a thread: a comment, one on a line of a pull request, or the words of a review. */
+/** A comment, a comment on a line of a pull request, or the text of a review. */
 export interface Comment {
   readonly id: number
   readonly kind: 'comment' | 'review_comment' | 'review'
@@ -27,20 +27,20 @@ export interface Comment {
   readonly url?: string
 }
 
-/** What a webhook says, in our words. Of what GitHub sends, and will send one day, nothing is required (C19). */
+/** A decoded webhook. All fields are optional, because GitHub may add events and leave out fields (C19). */
 export interface GitHubEvent {
   /** X-GitHub-Delivery. */
   readonly id: string
   /** `issues.opened`, or only `push` where there is no action. */
   readonly type: string
   readonly repository?: string
-  /** Somebody put the topic of the pause on the whole repository. */
+  /** The topics of the repository; AI-PAUSE among them pauses the team. */
   readonly topics: readonly string[]
   readonly subject?: Subject
   readonly comment?: Comment
   readonly sender?: { readonly login: string; readonly isBot: boolean }
   readonly installation?: number
-  /** When it came, by our clock. */
+  /** By our clock. */
   readonly receivedAt?: number
 }
 
@@ -88,10 +88,10 @@ const Payload = z.object({
   installation: z.object({ id: z.int() }).nullish().catch(null),
 })
 
-/** GitHub's word for an account that is gone. */
+/** GitHub's login for deleted accounts. */
 const GHOST = 'ghost'
 
-/** Undefined for what is no object at all; whatever else is missing is missing. */
+/** Undefined if the payload is not an object. */
 export function readEvent(id: string, name: string, payload: unknown): GitHubEvent | undefined {
   const parsed = Payload.safeParse(payload)
   if (!parsed.success) return undefined
@@ -110,7 +110,7 @@ export function readEvent(id: string, name: string, payload: unknown): GitHubEve
   }
 }
 
-/** In an event about a review, `comment` is missing; in one about a comment on a line, there is no `review`. */
+/** Events about reviews have no `comment`, events about line comments have no `review`. */
 function readComment(
   name: string,
   { comment, review }: Pick<z.output<typeof Payload>, 'comment' | 'review'>,
@@ -127,16 +127,16 @@ function readComment(
   }
 }
 
-/** Somebody says something for the first time: what is edited later is not heard again. */
-const SAID: ReadonlySet<string> = new Set([
+/** Edits are left out, so that a command doesn't run twice. */
+const NEW_COMMENTS: ReadonlySet<string> = new Set([
   'issue_comment.created',
   'pull_request_review_comment.created',
   'pull_request_review.submitted',
 ])
 
-/** What was just said, and may hold commands; a review may do without words. */
-export function saidIn({ type, comment }: GitHubEvent): Comment | undefined {
-  return SAID.has(type) && comment !== undefined && comment.body.trim() !== '' ? comment : undefined
+/** The comment of an event that may contain slash commands; a review may come without text. */
+export function newComment({ type, comment }: GitHubEvent): Comment | undefined {
+  return NEW_COMMENTS.has(type) && comment !== undefined && comment.body.trim() !== '' ? comment : undefined
 }
 
 type ThreadPayload = z.output<typeof Thread>
@@ -146,7 +146,7 @@ function readSubject(
   pull: ThreadPayload | null | undefined,
 ): Subject | undefined {
   if (pull) return toSubject('pull_request', pull)
-  // A comment on a pull request names it as an issue that has one.
+  // Comments on a pull request refer to it as an issue with a `pull_request` field.
   if (issue) return toSubject(issue.pull_request ? 'pull_request' : 'issue', issue)
   return undefined
 }
@@ -170,7 +170,7 @@ function toSubject(kind: Subject['kind'], thread: ThreadPayload): Subject {
   }
 }
 
-/** An answer of the API is the same object as in a webhook. */
+/** The API answers with the same objects as webhooks contain. */
 export function readThread(kind: Subject['kind'], value: unknown): Subject | undefined {
   const parsed = Thread.safeParse(value)
   if (!parsed.success) return undefined
@@ -179,7 +179,7 @@ export function readThread(kind: Subject['kind'], value: unknown): Subject | und
 
 const NEWCOMERS: ReadonlySet<string> = new Set(['FIRST_TIMER', 'FIRST_TIME_CONTRIBUTOR'])
 
-/** Whoever wrote what the event is about. On issues GitHub calls newcomers NONE; who that is shows their history. */
+/** The author of the comment or thread. On issues GitHub reports newcomers as NONE, so their history decides. */
 export function authorOf({
   subject,
   comment,

@@ -1,13 +1,15 @@
-/** Why a call to GitHub came to nothing, and whether it is worth another try. */
+import type { Result } from '../../base/result.ts'
+
+/** Why a call to GitHub failed. */
 export interface GitHubFailure {
   readonly kind: 'gone' | 'forbidden' | 'unauthenticated' | 'invalid' | 'limited' | 'unavailable' | 'timeout'
   readonly status?: number
   readonly message: string
-  /** How long GitHub wants to be left alone. */
+  /** How long GitHub asks us to wait. */
   readonly retryAfterMs?: number
 }
 
-export type Answer<Value> = { ok: true; value: Value } | { ok: false; failure: GitHubFailure }
+export type GitHubResult<Value> = Result<Value, GitHubFailure>
 
 export interface FailedCall {
   readonly status: number
@@ -16,12 +18,12 @@ export interface FailedCall {
 }
 
 const A_MINUTE = 60_000
-/** GitHub counts by the hour. Whatever says more, be it something on the way, is asked again after that. */
+/** GitHub's limits reset every hour, so a longer wait, such as one from a proxy, is cut to that. */
 const AN_HOUR = 3600_000
 
 /**
- * GitHub says 403 or 429 for its limits, primary (none of them left, with the time when there are) and secondary
- * (Retry-After, or a minute), and 403 for what is forbidden as well.
+ * GitHub answers 403 or 429 to a primary limit (x-ratelimit-remaining is 0) and to a secondary limit (Retry-After, or
+ * wait a minute), and 403 to a missing permission too.
  */
 export function classify({ status, message, headers }: FailedCall, now: number): GitHubFailure {
   const about = { status, message: message.slice(0, 300) }
@@ -51,9 +53,9 @@ function limitedFor(
   return undefined
 }
 
-const PASSING: ReadonlySet<GitHubFailure['kind']> = new Set(['limited', 'unavailable', 'timeout'])
+const RECOVERABLE: ReadonlySet<GitHubFailure['kind']> = new Set(['limited', 'unavailable', 'timeout'])
 
-/** The same call may work later. */
+/** Whether the same call may succeed later. */
 export function isRecoverable({ kind }: GitHubFailure): boolean {
-  return PASSING.has(kind)
+  return RECOVERABLE.has(kind)
 }

@@ -3,7 +3,7 @@ import { DEFAULT_POLICIES } from './policy.ts'
 import { DEFAULT_ROUTES } from './routing.ts'
 
 export interface NeededPermission {
-  /** As GitHub names it in the settings of an App or a fine-grained token. */
+  /** GitHub's name in the settings of an App or a fine-grained token. */
   readonly name: string
   readonly level: 'read' | 'write'
   readonly why: string
@@ -15,7 +15,7 @@ export function suffices(granted: string | undefined, needed: 'read' | 'write'):
   return LEVELS.indexOf(granted ?? 'none') >= LEVELS.indexOf(needed)
 }
 
-/** By what may be done at all: nobody should grant more than that. */
+/** The least permissions for the actions that the policy allows. */
 export function neededPermissions(
   actions: Readonly<Partial<Record<ActionKind, ActionPolicy>>>,
 ): NeededPermission[] {
@@ -24,8 +24,8 @@ export function neededPermissions(
   const onIssues = kinds.filter((kind) => ['label', 'comment', 'close'].includes(kind))
   const onPulls = kinds.filter((kind) => ['label', 'comment', 'review', 'pull_request'].includes(kind))
   const onContents = kinds.filter((kind) => ['branch', 'pull_request'].includes(kind))
-  const doing = (list: readonly string[], else_: string) =>
-    list.length === 0 ? else_ : list.join(', ').replaceAll('_', ' ')
+  const doing = (list: readonly string[], otherwise: string) =>
+    list.length === 0 ? otherwise : list.join(', ').replaceAll('_', ' ')
   return [
     { name: 'metadata', level: 'read', why: 'the repository itself' },
     { name: 'issues', level: onIssues.length > 0 ? 'write' : 'read', why: doing(onIssues, 'reading issues') },
@@ -42,18 +42,18 @@ export function neededPermissions(
   ]
 }
 
-/** Names of events as the settings of a webhook have them. */
+/** GitHub's names of events in the settings of a webhook. */
 export function neededEvents(routes: Routes): string[] {
   const all = { ...DEFAULT_ROUTES, ...routes }
   const routed = Object.entries(all)
     .filter(([, steps]) => steps.length > 0)
     .map(([event]) => event.split('.')[0]!)
-  // Commands and verdicts come in what people write, whoever works on it.
+  // Slash commands and verdicts come in comments, even if no role handles comments.
   const names = new Set([...routed, 'issue_comment', 'pull_request_review', 'pull_request_review_comment'])
   return [...names].filter((name) => name !== 'periodic_trigger').toSorted()
 }
 
-/** Of classic tokens: `repo` holds all of it, `public_repo` where the repository is public. */
+/** For classic tokens: `repo` covers everything, `public_repo` covers public repositories. */
 export function scopeSuffices(scopes: readonly string[], isPrivate: boolean): boolean {
   return scopes.includes('repo') || (!isPrivate && scopes.includes('public_repo'))
 }

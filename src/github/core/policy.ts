@@ -1,5 +1,5 @@
 import type { ActionKind, ActionPolicy } from '../terms.ts'
-import { NEVER, type Proposal } from './action.ts'
+import { NEVER, type Proposal, type RepositoryAction } from './action.ts'
 
 export type Policies = Readonly<Record<ActionKind, ActionPolicy>>
 
@@ -12,43 +12,43 @@ export const DEFAULT_POLICIES: Policies = {
   close: { mode: 'approval', quorum: 1 },
 }
 
-/** How the work stands that the proposal comes from. */
-export interface Circumstances {
+/** The work that the proposal comes from. */
+export interface ProposalContext {
   readonly threshold: number
   readonly requiresHitl: boolean
-  /** It is about another thread than the work it comes from. */
+  /** The action is on another thread than the work. */
   readonly isElsewhere?: boolean
-  /** The agent itself wants people to look at it. */
+  /** The agent asks for human review. */
   readonly wantsReview: boolean
 }
 
-export type Judged =
+export type PolicyDecision =
   | { readonly verdict: 'act'; readonly notice: boolean; readonly reason: string }
   | { readonly verdict: 'ask'; readonly quorum: number; readonly reason: string }
   | { readonly verdict: 'refuse'; readonly reason: string }
 
-/** What one person must not decide alone: how the repository is governed and what runs in its name. */
+/** One person must not decide alone about the governance of a repository or about code that runs in its name. */
 const CRITICAL_LABELS = /^(?:security|breaking|release|governance)/i
 const CRITICAL_BRANCHES = /^(?:main|master|release|hotfix)(?:[/-]|$)/i
 const CRITICAL_FILES =
   /^\.github\/|(?:^|\/)(?:LICENSE|SECURITY|GOVERNANCE|CODEOWNERS|CODE_OF_CONDUCT|MAINTAINERS)(?:\.\w+)?$/i
 export const CRITICAL_QUORUM = 2
 
-export function judge(proposal: Proposal, policy: ActionPolicy, about: Circumstances): Judged {
+export function judge(proposal: Proposal, policy: ActionPolicy, about: ProposalContext): PolicyDecision {
   const { action, confidence } = proposal
   if (policy.mode === 'prohibited') {
     return { verdict: 'refuse', reason: `the policy prohibits ${action.kind}` }
   }
   const critical = isCritical(proposal)
   const quorum = Math.max(policy.quorum, critical ? CRITICAL_QUORUM : 1)
-  const ask = (reason: string): Judged => ({ verdict: 'ask', quorum, reason })
+  const ask = (reason: string): PolicyDecision => ({ verdict: 'ask', quorum, reason })
   if (critical) return ask('it is critical')
   if (policy.mode === 'approval') return ask(`the policy asks people about every ${action.kind}`)
-  if (about.isElsewhere) return ask('it is about another thread than the one the agent was asked about')
-  if (about.requiresHitl) return ask('the task wants a person to decide')
-  if (about.wantsReview) return ask('the agent wants a person to look at it')
+  if (about.isElsewhere) return ask('it is about another thread than the task of the agent')
+  if (about.requiresHitl) return ask('the task requires approval')
+  if (about.wantsReview) return ask('the agent asks for human review')
   const least = Math.max(policy.confidence ?? 0, about.threshold)
-  if (confidence === undefined) return ask('the agent does not say how sure it is')
+  if (confidence === undefined) return ask('the agent states no confidence')
   if (!(confidence >= least)) return ask(`confidence ${confidence} is below ${least}`)
   return {
     verdict: 'act',
@@ -66,10 +66,41 @@ function isCritical({ action }: Proposal): boolean {
   )
 }
 
-/** Words of agents for what nobody gets done; they are refused with a reason of their own. */
+/** Synonyms that agents use for forbidden actions; these get a refusal of their own. */
 const FORBIDDEN =
   /(?:^|_)(?:merge[sd]?|force_push(?:ed)?|delete[sd]?|setting(?:s|_changed)?|ban(?:ned)?|block(?:ed)?|transfer(?:red)?|lock(?:ed)?)(?:_|$)/i
 
 export function isNeverDone(type: string): boolean {
   return FORBIDDEN.test(type) || (NEVER as readonly string[]).includes(type)
+}
+
+const SECRET: PolicyDecision = {
+  verdict: 'refuse',
+  reason: 'a file or a name contains what looks like a secret',
+}
+
+interface PolicySettings {
+  readonly actions: Readonly<Partial<Record<ActionKind, ActionPolicy>>>
+  readonly confidence: number
+}
+
+/** Applies the policy of orc.yaml to a proposal of an agent or to a person's change of it. */
+export function judgeProposal(
+  { actions, confidence: threshold }: PolicySettings,
+  redact: (text: string) => string,
+  proposal: Proposal,
+  about: Omit<ProposalContext, 'threshold'>,
+): PolicyDecision {
+  const { action } = proposal
+  // Comments are redacted before they are posted; redacting a name or a file would break it.
+  if (namesAndFiles(action).some((text) => redact(text) !== text)) return SECRET
+  return judge(proposal, actions[action.kind] ?? DEFAULT_POLICIES[action.kind], { threshold, ...about })
+}
+
+function namesAndFiles(action: RepositoryAction): string[] {
+  const { files = [], ...rest } = action as { files?: readonly { path: string; content: string }[] }
+  const names = Object.entries(rest).flatMap(([field, value]) =>
+    typeof value === 'string' && field !== 'body' && field !== 'message' ? [value] : [],
+  )
+  return [...names, ...files.flatMap(({ path, content }) => [path, content])]
 }

@@ -1,12 +1,12 @@
 import type { RouteStep, Routes } from '../terms.ts'
 import { authorOf, type GitHubEvent } from './event.ts'
-import { readSlashCommands, type SlashName } from './slash.ts'
+import { readSlashCommands, type SlashName } from './slash-commands.ts'
 
 const step = (to: string, ...when: string[]): RouteStep => ({ to, when, on: 'success' })
 
 const ON_PULL_REQUEST = [step('lifecycle'), step('scribe', 'touches_docs')]
 
-/** As the documents have it; orc.yaml replaces or adds by event. */
+/** The defaults; orc.yaml replaces or adds routes by event. */
 export const DEFAULT_ROUTES: Routes = {
   'issues.opened': [step('triage'), step('concierge', 'first_timer')],
   'issues.reopened': [step('triage')],
@@ -16,7 +16,7 @@ export const DEFAULT_ROUTES: Routes = {
   'pull_request.ready_for_review': ON_PULL_REQUEST,
   'issue_comment.created': [step('community'), step('concierge', 'first_timer')],
   'pull_request_review_comment.created': [step('community')],
-  // A review without words only holds comments, each of which comes by itself; a newcomer is welcomed once for all of them.
+  // A review without text only groups line comments, which arrive as events of their own.
   'pull_request_review.submitted': [
     step('community', 'has_words'),
     step('concierge', 'has_words', 'first_timer'),
@@ -30,19 +30,19 @@ export const COMMAND_ROLES: Readonly<Partial<Record<SlashName, string>>> = {
   'repo-stats': 'community',
 }
 
-/** What conditions are asked of; what is not known is not so. */
-export interface Facts {
+/** Facts that only GitHub knows; an unknown fact is false. */
+export interface EventFacts {
   readonly firstTimer: boolean
   readonly touchesDocs: boolean
 }
 
-/** Steps whose conditions hold, in their order, each agent once. Whoever a dropped step would have waited for is not waited for. */
-export function routeEvent(routes: Routes, event: GitHubEvent, facts: Facts): RouteStep[] {
+/** The steps whose conditions hold, each role once. A step doesn't wait for a step that was dropped. */
+export function routeEvent(routes: Routes, event: GitHubEvent, facts: EventFacts): RouteStep[] {
   const steps = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
   const taken = steps.filter((one) => one.when.every((condition) => holds(condition, event, facts)))
   const once = taken
     .filter((one, index) => taken.findIndex(({ to }) => to === one.to) === index)
-    // Of steps of one role, the strictest says whether people decide.
+    // The strictest step of a role decides whether people approve.
     .map((one) => {
       const isForPeople = taken.some(({ to, requiresHitl }) => to === one.to && requiresHitl === true)
       return isForPeople ? { ...one, requiresHitl: true } : one
@@ -55,8 +55,8 @@ export function routeEvent(routes: Routes, event: GitHubEvent, facts: Facts): Ro
   })
 }
 
-/** `first_timer`, `touches_docs`, `has_words`, `draft`, `bot`, `label:NAME`, `association:NAME`, `command:NAME`; `!` in front turns it round. */
-export function holds(condition: string, event: GitHubEvent, facts: Facts): boolean {
+/** `first_timer`, `touches_docs`, `has_words`, `draft`, `bot`, `label:NAME`, `association:NAME`, `command:NAME`; a leading `!` negates it. */
+export function holds(condition: string, event: GitHubEvent, facts: EventFacts): boolean {
   if (condition.startsWith('!')) return !holds(condition.slice(1), event, facts)
   const [name, value] = splitOnce(condition)
   switch (name) {
@@ -90,4 +90,15 @@ const DOCS = /(?:^|\/)docs?\/|\.(?:md|mdx|rst|adoc)$|^(?:README|CONTRIBUTING|CHA
 
 export function touchesDocs(files: readonly string[]): boolean {
   return files.some((file) => DOCS.test(file))
+}
+
+/** Why the team ignores an event, as far as the event itself shows. */
+export function whyIgnored(
+  { type, repository, sender, comment }: GitHubEvent,
+  repositories: readonly string[] | undefined,
+): string | undefined {
+  if (repository === undefined) return `${type} names no repository`
+  const isListed = repositories?.some((one) => one.toLowerCase() === repository.toLowerCase()) ?? true
+  if (!isListed) return `${repository} is not among github.repositories`
+  return sender?.isBot && comment !== undefined ? 'a bot wrote the comment' : undefined
 }

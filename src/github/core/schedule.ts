@@ -1,7 +1,7 @@
 import { Cron } from 'croner'
 import type { Trigger } from '../terms.ts'
 
-/** When it is next due, strictly after that time; undefined for a pattern that never comes. */
+/** The next time strictly after `after`; undefined if the pattern never matches. */
 export function nextRun(
   { cron, timezone }: Pick<Trigger, 'cron' | 'timezone'>,
   after: number,

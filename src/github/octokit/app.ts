@@ -1,13 +1,12 @@
 import type { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import { AppError } from '../../base/errors.ts'
-import type { Credentials } from './credentials.ts'
 
-type Basic = NonNullable<ConstructorParameters<typeof Octokit>[0]>
+type OctokitOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
 
-/** Clients of a GitHub App: one for itself, one for each installation, which may hold many repositories. */
+/** Clients of a GitHub App: one for the App itself and one for each installation, which may cover many repositories. */
 export function createApp(
-  basic: Basic,
+  basic: OctokitOptions,
   credentials: Extract<Credentials, { kind: 'app' }>,
   authStrategy: typeof createAppAuth,
 ) {
@@ -17,7 +16,7 @@ export function createApp(
   function authenticated(installationId?: number): Octokit {
     const privateKey = credentials.key()
     if (privateKey === undefined)
-      throw new AppError('CONFIG_INVALID', 'The key of the GitHub App is not in the environment')
+      throw new AppError('CONFIG_INVALID', 'The private key of the GitHub App is not set in the environment')
     return new Octokit({
       ...basic,
       authStrategy,
@@ -45,7 +44,7 @@ export function createApp(
       clients.set(id, client)
       return client
     },
-    /** False: there is nothing to forget. */
+    /** False if no installation was cached. */
     async forget(repository: string): Promise<boolean> {
       const known = await installations.get(repository)?.catch(() => undefined)
       if (known !== undefined) clients.delete(known)
@@ -57,7 +56,7 @@ export function createApp(
       if (known !== undefined) return known
       const found = find(repository)
       installations.set(repository, found)
-      // The App may be installed there yet.
+      // Failures aren't cached: the App may be installed later.
       found.catch(() => {
         if (installations.get(repository) === found) installations.delete(repository)
       })
@@ -65,3 +64,8 @@ export function createApp(
     },
   }
 }
+
+/** The functions read secrets from the environment for each call, so that none is stored. */
+export type Credentials =
+  | { readonly kind: 'token'; token(): string | undefined }
+  | { readonly kind: 'app'; readonly id: number; key(): string | undefined }

@@ -1,75 +1,139 @@
-import type { Action } from '../core/action.ts'
-import type { Answer } from '../core/failure.ts'
-import type { How, Performed } from '../port.ts'
-import { done, notOurs, performed, type Written } from './answers.ts'
-import { commitFiles } from './commit.ts'
+import type { RepositoryAction } from '../core/action.ts'
+import type { GitHubResult } from '../core/failure.ts'
+import type { ActionResult, PerformOptions } from '../port.ts'
+import { type AuthoredText, actionResultOf, notOurs, toActionResult } from './responses.ts'
 
-export type RepositoryCall = <Data>(route: string, params?: Record<string, unknown>) => Promise<Answer<Data>>
+export type RepositoryCall = <Data>(
+  route: string,
+  params?: Record<string, unknown>,
+) => Promise<GitHubResult<Data>>
 
 const REF = 'GET /repos/{owner}/{repo}/git/ref/{ref}'
 const PULLS = '/repos/{owner}/{repo}/pulls'
 
-/** Branches and pull requests of one repository. What is there already and is not ours is left alone. */
+/** Creates branches and pull requests. Existing ones of other authors are left alone. */
 export function createBranches(repository: string, call: RepositoryCall) {
-  async function baseOf(named: string | undefined): Promise<Answer<string>> {
+  async function baseOf(named: string | undefined): Promise<GitHubResult<string>> {
     if (named !== undefined) return { ok: true, value: named }
     const answer = await call<{ default_branch: string }>('GET /repos/{owner}/{repo}')
     return answer.ok ? { ok: true, value: answer.value.default_branch } : answer
   }
 
-  async function commitAt(branch: string): Promise<Answer<string>> {
+  async function commitAt(branch: string): Promise<GitHubResult<string>> {
     const ref = await call<{ object: { sha: string } }>(REF, { ref: `heads/${branch}` })
     return ref.ok ? { ok: true, value: ref.value.object.sha } : ref
   }
 
-  async function headOf(named: string | undefined): Promise<Answer<string>> {
+  async function headOf(named: string | undefined): Promise<GitHubResult<string>> {
     const base = await baseOf(named)
     return base.ok ? await commitAt(base.value) : base
   }
 
-  /** `from`: the commit it begins at; else where its base is now. */
-  async function make(
-    { branch, base, files, message = '' }: Omit<Extract<Action, { kind: 'branch' }>, 'kind'>,
+  /** `from`: the start of the branch, by default the head of its base. */
+  async function createBranch(
+    { branch, base, files, message = '' }: Omit<Extract<RepositoryAction, { kind: 'branch' }>, 'kind'>,
     from?: string,
-  ): Promise<Answer<Performed>> {
+  ): Promise<GitHubResult<ActionResult>> {
     const head = from === undefined ? await headOf(base) : { ok: true as const, value: from }
     if (!head.ok) return head
     if (files !== undefined) return await commitFiles(call, { branch, parent: head.value, message, files })
-    const made = await call('POST /repos/{owner}/{repo}/git/refs', {
+    const created = await call('POST /repos/{owner}/{repo}/git/refs', {
       ref: `refs/heads/${branch}`,
       sha: head.value,
     })
-    if (made.ok) return { ok: true, value: {} }
-    if (!/already exists/i.test(made.failure.message)) return made
-    // We, before a crash, or somebody else: an empty branch carries no mark, but it is where we would begin it.
+    if (created.ok) return { ok: true, value: {} }
+    if (!/already exists/i.test(created.error.message)) return created
+    // Either we created it before a crash, or somebody else did. An empty branch has no mark, but ours starts here.
     const there = await commitAt(branch)
     if (!there.ok) return there
     return there.value === head.value ? { ok: true, value: {} } : notOurs(`a branch ${branch}`)
   }
 
   async function openPullRequest(
-    { head, base, title, body, files }: Extract<Action, { kind: 'pull_request' }>,
+    { head, base, title, body, files }: Extract<RepositoryAction, { kind: 'pull_request' }>,
     commit: string | undefined,
-  ): Promise<Answer<Performed>> {
+  ): Promise<GitHubResult<ActionResult>> {
     const owner = repository.split('/')[0]!
-    // The body ends with a mark, and so does that of ours.
+    // Our own pull request contains the same mark.
     const mark = body.slice(Math.max(0, body.lastIndexOf('<!--')))
-    const open = await call<Written[]>(`GET ${PULLS}`, { head: `${owner}:${head}`, state: 'open' })
+    const open = await call<AuthoredText[]>(`GET ${PULLS}`, { head: `${owner}:${head}`, state: 'open' })
     if (!open.ok) return open
     const own = open.value.find((one) => one.body?.includes(mark))
-    if (own !== undefined) return { ok: true, value: performed(own) }
+    if (own !== undefined) return { ok: true, value: actionResultOf(own) }
     if (open.value.length > 0) return notOurs(`a pull request from ${head}`)
     if (files !== undefined) {
-      const made = await make({ branch: head, base, files, message: commit ?? `${title}\n\n${mark}` })
-      if (!made.ok) return made
+      const created = await createBranch({
+        branch: head,
+        base,
+        files,
+        message: commit ?? `${title}\n\n${mark}`,
+      })
+      if (!created.ok) return created
     }
     const into = await baseOf(base)
-    return into.ok ? await done(call(`POST ${PULLS}`, { head, base: into.value, title, body })) : into
+    return into.ok
+      ? await toActionResult(call(`POST ${PULLS}`, { head, base: into.value, title, body }))
+      : into
   }
 
   return {
     headOf,
-    perform: (action: Extract<Action, { kind: 'branch' | 'pull_request' }>, { commit, from }: How) =>
-      action.kind === 'branch' ? make(action, from) : openPullRequest(action, commit),
+    perform: (
+      action: Extract<RepositoryAction, { kind: 'branch' | 'pull_request' }>,
+      { commit, from }: PerformOptions,
+    ) => (action.kind === 'branch' ? createBranch(action, from) : openPullRequest(action, commit)),
   }
+}
+
+export interface CommitFile {
+  readonly path: string
+  readonly content: string
+}
+
+interface BranchCommit {
+  readonly branch: string
+  readonly parent: string
+  readonly message: string
+  readonly files: readonly CommitFile[]
+}
+
+/** Creates a branch with one commit. Only the last call makes it visible, so a crash leaves nothing half-done. */
+export async function commitFiles(
+  call: RepositoryCall,
+  { branch, parent, message, files }: BranchCommit,
+): Promise<GitHubResult<ActionResult>> {
+  const before = await call<{ tree: { sha: string } }>('GET /repos/{owner}/{repo}/git/commits/{commit_sha}', {
+    commit_sha: parent,
+  })
+  if (!before.ok) return before
+  const tree = await call<{ sha: string }>('POST /repos/{owner}/{repo}/git/trees', {
+    base_tree: before.value.tree.sha,
+    tree: files.map(({ path, content }) => ({ path, content, mode: '100644', type: 'blob' })),
+  })
+  if (!tree.ok) return tree
+  const commit = await call<{ sha: string; html_url?: string }>('POST /repos/{owner}/{repo}/git/commits', {
+    message,
+    tree: tree.value.sha,
+    parents: [parent],
+  })
+  if (!commit.ok) return commit
+  const created = await call('POST /repos/{owner}/{repo}/git/refs', {
+    ref: `refs/heads/${branch}`,
+    sha: commit.value.sha,
+  })
+  if (created.ok) return { ok: true, value: {} }
+  if (!/already exists/i.test(created.error.message)) return created
+  return (await isOwn(call, branch, message)) ? { ok: true, value: {} } : notOurs(`a branch ${branch}`)
+}
+
+/** Whether we created the branch before a crash: its commit message contains the key of the action. */
+async function isOwn(call: RepositoryCall, branch: string, message: string): Promise<boolean> {
+  const ref = await call<{ object: { sha: string } }>('GET /repos/{owner}/{repo}/git/ref/{ref}', {
+    ref: `heads/${branch}`,
+  })
+  if (!ref.ok) return false
+  const commit = await call<{ message: string }>('GET /repos/{owner}/{repo}/git/commits/{commit_sha}', {
+    commit_sha: ref.value.object.sha,
+  })
+  return commit.ok && commit.value.message.trim() === message.trim()
 }

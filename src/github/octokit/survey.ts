@@ -1,16 +1,16 @@
-import type { Answer } from '../core/failure.ts'
-import type { Hook, RepositoryFacts, Self, Survey } from '../core/survey.ts'
+import type { GitHubResult } from '../core/failure.ts'
+import type { AccountIdentity, RepositoryFacts, SetupSurvey, WebhookFacts } from '../port.ts'
 
-export interface Exchanged<Data> {
+export interface ApiResponse<Data> {
   readonly data: Data
   readonly headers: Readonly<Record<string, string | number | undefined>>
 }
 
-export type Exchange = <Data>(
+export type ApiRequest = <Data>(
   repository: string | undefined,
   route: string,
   params?: Record<string, unknown>,
-) => Promise<Answer<Exchanged<Data>>>
+) => Promise<GitHubResult<ApiResponse<Data>>>
 
 interface Installation {
   permissions?: Record<string, string>
@@ -23,16 +23,16 @@ interface HookConfig {
   content_type?: string
 }
 
-/** Without a repository an App speaks for itself. */
-export function createSurvey(kind: Self['kind'], exchange: Exchange): Survey {
-  async function self(): Promise<Answer<Self>> {
+/** Requests without a repository use the credentials of the App itself. */
+export function createSurvey(kind: AccountIdentity['kind'], request: ApiRequest): SetupSurvey {
+  async function self(): Promise<GitHubResult<AccountIdentity>> {
     if (kind === 'app') {
-      const answer = await exchange<{ slug?: string; name: string }>(undefined, 'GET /app')
+      const answer = await request<{ slug?: string; name: string }>(undefined, 'GET /app')
       if (!answer.ok) return answer
       const { slug, name } = answer.value.data
       return { ok: true, value: { kind, login: `${slug ?? name}[bot]` } }
     }
-    const answer = await exchange<{ login: string }>(undefined, 'GET /user')
+    const answer = await request<{ login: string }>(undefined, 'GET /user')
     if (!answer.ok) return answer
     const { data, headers } = answer.value
     const scopes = headers['x-oauth-scopes']
@@ -46,13 +46,13 @@ export function createSurvey(kind: Self['kind'], exchange: Exchange): Survey {
     }
   }
 
-  async function repository(name: string): Promise<Answer<RepositoryFacts>> {
+  async function repository(name: string): Promise<GitHubResult<RepositoryFacts>> {
     const installation =
       kind === 'app'
-        ? await exchange<Installation>(undefined, 'GET /repos/{owner}/{repo}/installation', placeOf(name))
+        ? await request<Installation>(undefined, 'GET /repos/{owner}/{repo}/installation', ownerAndName(name))
         : undefined
     if (installation?.ok === false) return installation
-    const answer = await exchange<{
+    const answer = await request<{
       private?: boolean
       archived?: boolean
       has_issues?: boolean
@@ -80,12 +80,12 @@ export function createSurvey(kind: Self['kind'], exchange: Exchange): Survey {
     }
   }
 
-  async function hooks(name: string): Promise<Answer<Hook[]>> {
+  async function hooks(name: string): Promise<GitHubResult<WebhookFacts[]>> {
     if (kind === 'app') {
-      const answer = await exchange<HookConfig>(undefined, 'GET /app/hook/config')
+      const answer = await request<HookConfig>(undefined, 'GET /app/hook/config')
       return answer.ok ? { ok: true, value: [hookOf(answer.value.data, true)] } : answer
     }
-    const answer = await exchange<
+    const answer = await request<
       {
         active: boolean
         events: string[]
@@ -105,11 +105,11 @@ export function createSurvey(kind: Self['kind'], exchange: Exchange): Survey {
   return { self, repository, hooks }
 }
 
-function hookOf({ url = '', content_type = 'form' }: HookConfig, isActive: boolean): Hook {
+function hookOf({ url = '', content_type = 'form' }: HookConfig, isActive: boolean): WebhookFacts {
   return { url, contentType: content_type, isActive }
 }
 
-function placeOf(name: string): { owner: string; repo: string } {
+function ownerAndName(name: string): { owner: string; repo: string } {
   const [owner = '', repo = ''] = name.split('/')
   return { owner, repo }
 }

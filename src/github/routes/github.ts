@@ -1,20 +1,23 @@
 import { sendJson } from '../../api/http/answer.ts'
 import { mediaTypeOf, readText } from '../../api/http/body.ts'
 import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { streamChanges } from '../../api/http/silent-changes.ts'
 import { AppError } from '../../base/errors.ts'
 import { MAX_COMMAND_BYTES } from '../../protocol/codec.ts'
 import type { GithubTeam } from '../github.ts'
+import { deliveriesVersion } from '../store/deliveries.ts'
+import { readGithubLog } from '../team/event-log.ts'
 
-/** GitHub sends up to 25 MB, and of that what we work on is far smaller. */
-const MOST_BYTES = 8 * 1024 * 1024
+/** GitHub sends up to 25 MB, but the events that the team handles are far smaller. */
+const MAX_BYTES = 8 * 1024 * 1024
 
-/** The body is taken as it came: whoever does not know the secret gets nothing parsed. */
+/** Reads the raw body: nothing is parsed before its signature is verified. */
 export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (desk, { incoming, outgoing }) => {
   const github = teamOf(desk)
-  const body = await readText(incoming, outgoing, { bytes: MOST_BYTES }).catch((error: unknown) => {
+  const body = await readText(incoming, outgoing, { bytes: MAX_BYTES }).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.code !== 'TOO_LARGE') throw error
-    throw new AppError('TOO_LARGE', `A webhook of more than ${MOST_BYTES / 2 ** 20} MiB is not taken`, {
-      hint: 'Have GitHub send only the events that the team works on.',
+    throw new AppError('TOO_LARGE', `The webhook is larger than ${MAX_BYTES / 2 ** 20} MiB`, {
+      hint: 'Let GitHub send only the events that the team handles.',
     })
   })
   const received = await github.receive({
@@ -31,8 +34,8 @@ export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (desk, { i
 function teamOf({ engine }: Desk): GithubTeam {
   const { github } = engine
   if (github !== undefined && engine.team().config.github !== undefined) return github
-  throw new AppError('NOT_FOUND', 'This service has no team for GitHub', {
-    hint: 'Add "github:" to orc.yaml, and start it again.',
+  throw new AppError('NOT_FOUND', 'This service has no GitHub team', {
+    hint: 'Add "github:" to orc.yaml and restart the service.',
   })
 }
 
@@ -45,10 +48,10 @@ export const replayGithubEvent: RouteHandler<'replayEvent'> = async (desk, { bod
 export const showGithubEvent: RouteHandler<'githubEvent'> = async (desk, { params }) => {
   const trail = await teamOf(desk).trail(params.delivery!)
   if (trail !== undefined) return trail
-  throw new AppError('NOT_FOUND', `GitHub sent no ${params.delivery!.slice(0, 64)}`)
+  throw new AppError('NOT_FOUND', `Unknown delivery ${params.delivery!.slice(0, 64)}`)
 }
 
-/** In the protocol's own JSON, and nothing around it. */
+/** Answers with bare messages of the team protocol. */
 export const nextTeamMessages: RouteHandler<'nextTeamMessages'> = async (desk, call) => {
   const { members } = teamOf(desk)
   const agent = memberOf(call)
@@ -70,11 +73,31 @@ export const sayTeamMessage: RouteHandler<'sayTeamMessage'> = async (desk, call)
 
 function memberOf({ isOperator, me }: Pick<Call, 'isOperator' | 'me'>): string {
   if (!isOperator) return me
-  throw new AppError('FORBIDDEN', 'Members of the team speak here, each with its own token', {
-    hint: 'orc token AGENT makes one.',
+  throw new AppError('FORBIDDEN', 'Only members of the team may call this, each with its own token', {
+    hint: 'Create a token with: orc token AGENT',
   })
 }
 
 function header(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined
+}
+
+const iso = (at: number) => new Date(at).toISOString()
+
+export const showGithub: RouteHandler<'github'> = async ({ engine }, { query }) => {
+  const settings = engine.team().config.github
+  const { events, actions, halted } = await readGithubLog(engine.store, query.limit)
+  return {
+    connected: settings !== undefined && engine.github !== undefined,
+    dry_run: settings?.dryRun ?? false,
+    repositories: [...(settings?.repositories ?? [])],
+    events: events.map(({ at, ...event }) => ({ ...event, at: iso(at) })),
+    actions: actions.map(({ at, ...action }) => ({ ...action, at: iso(at) })),
+    halted: halted.map(({ at, ...one }) => ({ ...one, at: iso(at) })),
+  }
+}
+
+export const streamGithub: RouteHandler<'githubChanges'> = async (desk, call) => {
+  await streamChanges(desk, call, () => deliveriesVersion(desk.engine.store))
+  return SENT
 }

@@ -2,14 +2,14 @@ import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/ca
 import { streamChanges } from '../../api/http/silent-changes.ts'
 import { AppError } from '../../base/errors.ts'
 import { personBehind } from '../../commands/team.ts'
-import { closeConduct, markOfConduct, readConduct } from '../store/conduct.ts'
+import { closeConduct, conductVersion, readConduct } from '../store/conduct.ts'
 
-/** Whether there is anything is for moderators to know as well (S3.15). */
+/** Answers NOT_FOUND to everyone else: even the existence of flags is confidential (S3.15). */
 function moderator({ engine }: Desk, { caller }: Pick<Call, 'caller'>): string {
   const person = personBehind(engine.team(), caller.principal)
   if (person?.role === 'moderator') return person.name
-  throw new AppError('NOT_FOUND', 'There is nothing to moderate for you', {
-    hint: 'It is for people with the role moderator in orc.yaml.',
+  throw new AppError('NOT_FOUND', 'There is nothing to moderate', {
+    hint: 'Only people with the role moderator in orc.yaml can moderate.',
   })
 }
 
@@ -34,9 +34,9 @@ export const listModeration: RouteHandler<'moderation'> = async (desk, call) => 
 export const streamModeration: RouteHandler<'moderationChanges'> = async (desk, call) => {
   moderator(desk, call)
   await streamChanges(desk, call, async () => {
-    // A reload may have taken the role away.
+    // A reload may have removed the role.
     moderator(desk, call)
-    return await markOfConduct(desk.engine.store)
+    return await conductVersion(desk.engine.store)
   })
   return SENT
 }

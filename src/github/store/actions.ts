@@ -1,7 +1,7 @@
 import type { Reader, Tx } from '../../store/store.ts'
 
-/** What an agent proposed. */
-export interface GithubAction {
+/** A proposed action. */
+export interface ActionRow {
   key: string
   work: string
   agent: string
@@ -11,10 +11,7 @@ export interface GithubAction {
   action: string
   confidence: number | null
   rationale: string
-  /**
-   * `asked`: people decide. `ready`: to be done. `acting`: the call goes out, or went out before a crash. The others
-   * are ends.
-   */
+  /** `asked`: people decide. `ready`: queued. `acting`: the call was started, maybe before a crash. The others are final. */
   state: 'asked' | 'ready' | 'acting' | 'done' | 'failed' | 'stale' | 'refused' | 'dry'
   request: number | null
   attempts: number
@@ -26,10 +23,10 @@ export interface GithubAction {
 const ACTION =
   'key, work, agent, repository, number, action, confidence, rationale, state, request, attempts, url, note, created_at'
 
-/** False: the same was proposed before. */
+/** False if the same action was proposed before. */
 export async function insertAction(
   tx: Tx,
-  action: Omit<GithubAction, 'attempts' | 'url' | 'created_at'>,
+  action: Omit<ActionRow, 'attempts' | 'url' | 'created_at'>,
 ): Promise<boolean> {
   const rows = await tx.all<{ key: string }>(
     `INSERT INTO github_actions (key, work, agent, repository, number, action, confidence, rationale, state, request, note,
@@ -44,12 +41,12 @@ export async function insertAction(
   return rows.length === 1
 }
 
-export async function findAction(reader: Reader, key: string): Promise<GithubAction | undefined> {
-  return await reader.get<GithubAction>(`SELECT ${ACTION} FROM github_actions WHERE key = ?`, [key])
+export async function findAction(reader: Reader, key: string): Promise<ActionRow | undefined> {
+  return await reader.get<ActionRow>(`SELECT ${ACTION} FROM github_actions WHERE key = ?`, [key])
 }
 
-export async function nextAction(reader: Reader, now: number): Promise<GithubAction | undefined> {
-  return await reader.get<GithubAction>(
+export async function nextAction(reader: Reader, now: number): Promise<ActionRow | undefined> {
+  return await reader.get<ActionRow>(
     `SELECT ${ACTION} FROM github_actions WHERE state IN ('ready', 'acting') AND not_before <= ?
       ORDER BY not_before, key LIMIT 1`,
     [now],
@@ -64,9 +61,9 @@ export async function nextActionDue(reader: Reader): Promise<number | undefined>
 }
 
 export interface ActionChange {
-  state: GithubAction['state']
+  state: ActionRow['state']
   action?: string
-  /** Of the thread, where people changed it. */
+  /** Set if people moved the action to another thread. */
   number?: number
   request?: number
   url?: string | undefined
@@ -94,7 +91,11 @@ export async function changeAction(tx: Tx, key: string, change: ActionChange): P
   )
 }
 
-/** Requests about proposals that people settled, of which the proposals do not know yet. */
+export async function linkRequest(tx: Tx, key: string, request: number): Promise<void> {
+  await tx.run('UPDATE github_actions SET request = ? WHERE key = ?', [request, key])
+}
+
+/** Decided requests whose proposals are still marked as asked, such as after a crash. */
 export async function settledQuestions(reader: Reader): Promise<number[]> {
   const rows = await reader.all<{ request: number }>(
     `SELECT a.request FROM github_actions a JOIN human_requests r ON r.id = a.request
@@ -103,18 +104,18 @@ export async function settledQuestions(reader: Reader): Promise<number[]> {
   return rows.map(({ request }) => request)
 }
 
-/** What was proposed, asked and said because of a delivery: all whose work begins with its id and a slash. */
-export async function actionsOfDelivery(reader: Reader, delivery: string): Promise<GithubAction[]> {
-  return await reader.all<GithubAction>(
+/** All actions that a delivery led to: their `work` starts with its id and a slash. */
+export async function actionsOfDelivery(reader: Reader, delivery: string): Promise<ActionRow[]> {
+  return await reader.all<ActionRow>(
     `SELECT ${ACTION} FROM github_actions WHERE work >= ? AND work < ? ORDER BY created_at, key`,
-    // The character after the slash.
+    // 0 is the character after the slash.
     [`${delivery}/`, `${delivery}0`],
   )
 }
 
-/** What was proposed, newest first. */
-export async function readActions(reader: Reader, limit: number): Promise<GithubAction[]> {
-  return await reader.all<GithubAction>(
+/** Newest first. */
+export async function readActions(reader: Reader, limit: number): Promise<ActionRow[]> {
+  return await reader.all<ActionRow>(
     `SELECT ${ACTION} FROM github_actions ORDER BY created_at DESC, key LIMIT ?`,
     [limit],
   )

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Reader, Tx } from '../../store/store.ts'
 
-/** A flag for moderators. Its id tells nothing of how many there are, or when. */
+/** A flag for moderators. Its id reveals neither the number of flags nor their time. */
 export interface GithubConduct {
   id: string
   repository: string
@@ -19,7 +19,7 @@ export type ConductDecision = 'upheld' | 'dismissed'
 
 const CONDUCT = 'id, repository, number, flag, created_at, closed_at, closed_by, decision, comment'
 
-/** The same flag again takes its place, as long as nobody has decided. */
+/** A repeated flag replaces the earlier one until a moderator has decided. */
 export async function insertConduct(
   tx: Tx,
   flag: Pick<GithubConduct, 'id' | 'repository' | 'number' | 'flag'>,
@@ -56,26 +56,26 @@ export async function closeConduct(
   return rows.length === 1
 }
 
-/** As many as are looked at. */
-const MARKED = 200
+/** The number of flags in the version. */
+const VERSIONED = 200
 
-/** Another one when there is another flag, one was closed, or one took the place of itself. */
-export async function markOfConduct(reader: Reader): Promise<string> {
+/** Changes when a flag is added, replaced or closed. */
+export async function conductVersion(reader: Reader): Promise<string> {
   const counts = await reader.get('SELECT COUNT(*) AS flags, COUNT(closed_at) AS closed FROM github_conduct')
-  const open = (await readConduct(reader, 'open', MARKED)).map(({ id, flag }) => [id, flag])
+  const open = (await readConduct(reader, 'open', VERSIONED)).map(({ id, flag }) => [id, flag])
   return hash('sha256', JSON.stringify([counts, open]))
 }
 
-/** Whether there are flags that moderators were not told of yet. */
-export async function hasUntoldConduct(reader: Reader): Promise<boolean> {
+/** Whether moderators still have to be notified of a flag. */
+export async function hasNewConduct(reader: Reader): Promise<boolean> {
   const row = await reader.get(
     'SELECT id FROM github_conduct WHERE told_at IS NULL AND closed_at IS NULL LIMIT 1',
   )
   return row !== undefined
 }
 
-/** All there are by now: one word calls people for all of them. */
-export async function conductTold(tx: Tx, until: number): Promise<void> {
+/** One notice covers all flags up to that time. */
+export async function markConductNotified(tx: Tx, until: number): Promise<void> {
   await tx.run('UPDATE github_conduct SET told_at = ? WHERE told_at IS NULL AND created_at <= ?', [
     tx.now,
     until,

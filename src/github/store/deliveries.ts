@@ -1,6 +1,6 @@
 import type { Reader, Tx } from '../../store/store.ts'
 
-/** A webhook that GitHub sent. Its id stays for good, so that it is worked on once (C25); its text until it was. */
+/** A webhook. Its id is kept for good, so that it is processed once (C25); its payload until it was processed. */
 export interface GithubDelivery {
   id: string
   event: string
@@ -9,7 +9,7 @@ export interface GithubDelivery {
   received_at: number
 }
 
-/** False: it was there before. */
+/** False if the delivery is already known. */
 export async function keepDelivery(
   tx: Tx,
   { id, event, payload }: Pick<GithubDelivery, 'id' | 'event' | 'payload'>,
@@ -30,7 +30,7 @@ export async function nextDelivery(reader: Reader, now: number): Promise<GithubD
   )
 }
 
-/** When the next one is due, of those that were put off. */
+/** When the next waiting delivery is due. */
 export async function nextDeliveryDue(reader: Reader): Promise<number | undefined> {
   const row = await reader.get<{ due: number | null }>(
     `SELECT MIN(not_before) AS due FROM github_deliveries WHERE state = 'waiting'`,
@@ -38,7 +38,7 @@ export async function nextDeliveryDue(reader: Reader): Promise<number | undefine
   return row?.due ?? undefined
 }
 
-/** Worked on, or not to be worked on. False if somebody else was first. */
+/** False if the delivery has already ended. */
 export async function endDelivery(
   tx: Tx,
   id: string,
@@ -52,8 +52,8 @@ export async function endDelivery(
   return rows.length === 1
 }
 
-/** Another one when a webhook came, or was dealt with. */
-export async function markOfDeliveries(reader: Reader): Promise<string> {
+/** Changes when a webhook arrives or is processed. */
+export async function deliveriesVersion(reader: Reader): Promise<string> {
   const row = await reader.get<{ newest: number | null; waiting: number }>(
     `SELECT (SELECT MAX(received_at) FROM github_deliveries) AS newest,
             (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS waiting`,
@@ -68,7 +68,7 @@ export async function putOffDelivery(tx: Tx, id: string, until: number, note: st
   )
 }
 
-/** Since when webhooks are taken: from the first start on, or the first webhook where that is not known. */
+/** The first start of the service, or the first webhook of older stores that don't know it. */
 export async function takenSince(tx: Tx): Promise<number> {
   await tx.run(
     `INSERT INTO github_since (id, at) SELECT 1, COALESCE(MIN(received_at), ?) FROM github_deliveries WHERE true
@@ -78,7 +78,7 @@ export async function takenSince(tx: Tx): Promise<number> {
   return (await tx.get<{ at: number }>('SELECT at FROM github_since WHERE id = 1'))!.at
 }
 
-/** Which of these never came. */
+/** The deliveries that never arrived. */
 export async function unknownDeliveries(reader: Reader, ids: readonly string[]): Promise<string[]> {
   const unknown: string[] = []
   for (const id of ids) {
@@ -88,8 +88,8 @@ export async function unknownDeliveries(reader: Reader, ids: readonly string[]):
   return unknown
 }
 
-/** What became of a delivery. */
-export interface KnownDelivery {
+/** A delivery without its payload. */
+export interface DeliveryOutline {
   id: string
   event: string
   state: string
@@ -97,21 +97,21 @@ export interface KnownDelivery {
   received_at: number
 }
 
-const KNOWN = 'id, event, state, note, received_at'
+const OUTLINE = 'id, event, state, note, received_at'
 
-export async function readDelivery(reader: Reader, id: string): Promise<KnownDelivery | undefined> {
-  return await reader.get<KnownDelivery>(`SELECT ${KNOWN} FROM github_deliveries WHERE id = ?`, [id])
+export async function readDelivery(reader: Reader, id: string): Promise<DeliveryOutline | undefined> {
+  return await reader.get<DeliveryOutline>(`SELECT ${OUTLINE} FROM github_deliveries WHERE id = ?`, [id])
 }
 
 /** Newest first. */
-export async function readDeliveries(reader: Reader, limit: number): Promise<KnownDelivery[]> {
-  return await reader.all<KnownDelivery>(
-    `SELECT ${KNOWN} FROM github_deliveries ORDER BY received_at DESC, id LIMIT ?`,
+export async function readDeliveries(reader: Reader, limit: number): Promise<DeliveryOutline[]> {
+  return await reader.all<DeliveryOutline>(
+    `SELECT ${OUTLINE} FROM github_deliveries ORDER BY received_at DESC, id LIMIT ?`,
     [limit],
   )
 }
 
-/** When GitHub, or the clock, last set something in motion. */
+/** The time of the last webhook or scheduled trigger. */
 export async function latestDeliveryAt(reader: Reader): Promise<number | undefined> {
   const row = await reader.get<{ at: number | null }>('SELECT MAX(received_at) AS at FROM github_deliveries')
   return row?.at ?? undefined

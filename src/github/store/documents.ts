@@ -1,25 +1,25 @@
 import type { Store, Tx } from '../../store/store.ts'
 
-/** What the repository has shown us: an issue, a pull request, a comment. */
+/** Indexed text of an issue, a pull request or a comment. */
 export interface GithubDocument {
   repository: string
   kind: string
   number: number
-  /** Empty for the thread itself, else the comment's id. */
+  /** Empty for the thread itself, otherwise the id of the comment. */
   part: string
   title: string
   body: string
   author: string
   state: string
-  /** When it was so, by GitHub's clock: what comes late does not take the place of what is newer. */
+  /** By GitHub's clock. A late webhook doesn't overwrite newer text. */
   at: number
 }
 
-const LONGEST = 20_000
+const MAX_LENGTH = 20_000
 
 export async function keepDocument(tx: Tx, document: GithubDocument): Promise<void> {
-  // PostgreSQL takes no NUL.
-  const plain = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, LONGEST).toWellFormed()
+  // PostgreSQL rejects NUL characters.
+  const plain = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, MAX_LENGTH).toWellFormed()
   await tx.run(
     `INSERT INTO github_documents (repository, kind, number, part, title, body, author, state, updated_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -45,16 +45,16 @@ export async function forgetDocuments(
   ])
 }
 
-export interface Related {
+export interface RelatedThread {
   kind: string
   number: number
   title: string
   state: string
-  /** The beginning of what fits. */
+  /** The beginning of the matching text. */
   body: string
 }
 
-/** Threads that speak of the same, the closest first. `words`: letters and digits only. */
+/** Related threads, the best match first. `words` contain letters and digits only. */
 export async function searchDocuments(
   store: Pick<Store, 'engine' | 'all'>,
   {
@@ -63,22 +63,22 @@ export async function searchDocuments(
     except,
     limit,
   }: { repository: string; words: readonly string[]; except: number; limit: number },
-): Promise<Related[]> {
+): Promise<RelatedThread[]> {
   if (words.length === 0) return []
   const found =
     store.engine === 'sqlite'
-      ? await store.all<Related>(SEARCH_SQLITE, [
+      ? await store.all<RelatedThread>(SEARCH_SQLITE, [
           words.map((word) => `"${word}"`).join(' OR '),
           repository,
           except,
         ])
-      : await store.all<Related>(SEARCH_POSTGRES, [words.join(' | '), repository, except])
-  const threads = new Map<number, Related>()
+      : await store.all<RelatedThread>(SEARCH_POSTGRES, [words.join(' | '), repository, except])
+  const threads = new Map<number, RelatedThread>()
   for (const one of found) if (!threads.has(one.number)) threads.set(one.number, one)
   return [...threads.values()].slice(0, limit)
 }
 
-/** More than are asked for, since several may be of one thread. */
+/** Reads more rows than requested, because several may belong to one thread. */
 const SEARCH_SQLITE = `SELECT d.kind, d.number, d.title, d.state, substr(d.body, 1, 600) AS body FROM github_search
   JOIN github_documents d ON d.id = github_search.rowid
   WHERE github_search MATCH ? AND d.repository = ? AND d.number <> ? ORDER BY bm25(github_search, 4.0, 1.0), d.number LIMIT 50`

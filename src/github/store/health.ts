@@ -1,7 +1,7 @@
 import type { Reader, Tx } from '../../store/store.ts'
 
-/** An agent's failures in a row. */
-export async function readStanding(
+/** The agent's consecutive failures. */
+export async function readFailureStreak(
   reader: Reader,
   agent: string,
 ): Promise<{ failures: number; halted: boolean }> {
@@ -12,7 +12,7 @@ export async function readStanding(
   return { failures: row?.failures ?? 0, halted: (row?.halted_at ?? null) !== null }
 }
 
-export async function keepStanding(
+export async function storeFailureStreak(
   tx: Tx,
   agent: string,
   { failures, halted }: { failures: number; halted: boolean },
@@ -25,7 +25,7 @@ export async function keepStanding(
   )
 }
 
-/** Agents that failed too often in a row. */
+/** Agents halted after too many consecutive failures. */
 export async function readHalted(
   reader: Reader,
 ): Promise<{ agent: string; failures: number; halted_at: number }[]> {
@@ -36,7 +36,7 @@ export async function readHalted(
 
 export interface WorkFigures {
   agent: string
-  /** Ended well or badly since that time. */
+  /** Ended since that time. */
   done: number
   failed: number
   average_ms: number | null
@@ -51,7 +51,7 @@ export async function readWorkFigures(reader: Reader, since: number): Promise<Wo
   )
 }
 
-/** When an agent last did what it was asked. */
+/** When the agent last completed a task. */
 export async function lastDoneAt(reader: Reader, agent: string): Promise<number | undefined> {
   const row = await reader.get<{ at: number | null }>(
     `SELECT MAX(ended_at) AS at FROM github_work WHERE agent = ? AND state = 'done'`,
@@ -60,7 +60,7 @@ export async function lastDoneAt(reader: Reader, agent: string): Promise<number 
   return row?.at ?? undefined
 }
 
-/** How sure agents were of what they proposed since that time. */
+/** The average confidence of proposals since that time. */
 export async function readConfidences(
   reader: Reader,
   since: number,
@@ -72,7 +72,7 @@ export async function readConfidences(
   )
 }
 
-/** Work that was given so long ago that something must be wrong. */
+/** The number of open tasks that were delegated before that time. */
 export async function readOverdue(
   reader: Reader,
   before: number,
@@ -92,8 +92,8 @@ export async function countWaiting(reader: Reader): Promise<{ events: number; ac
   return row ?? { events: 0, actions: 0 }
 }
 
-/** How each agent was when it was last written down, since then. */
-export async function lastToldHealth(
+/** The last recorded status of each agent since that time. */
+export async function lastRecordedHealth(
   reader: Reader,
   since: number,
 ): Promise<{ agent: string; status: 'healthy' | 'degraded' | 'error' }[]> {

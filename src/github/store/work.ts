@@ -1,26 +1,26 @@
 import type { Reader, Tx } from '../../store/store.ts'
 
-/** One agent's part in what an event set in motion. */
+/** The work of one agent for one event. */
 export interface GithubWork {
-  /** `DELIVERY/ROLE`: each role once for each event. */
+  /** `DELIVERY/ROLE`, so that each role gets an event once. */
   id: string
   delivery: string
   role: string
   agent: string
   repository: string
   number: number | null
-  /** `waiting` for the work that it comes after. */
+  /** `waiting`: for the end of `after`, or for a retry. */
   state: 'waiting' | 'delegated' | 'done' | 'failed' | 'skipped'
   task: number | null
   after: string | null
-  /** Which end of that it needs. */
+  /** The outcome of `after` that starts this work. */
   needs: 'success' | 'failure' | 'any'
   delegation: string
-  /** How often it was tried again. */
+  /** The number of retries. */
   attempts: number
 }
 
-/** Without its delegation, which is long: for lists. */
+/** For lists: without the long delegation. */
 export type GithubWorkOutline = Omit<GithubWork, 'delegation'>
 
 const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation, attempts'
@@ -40,7 +40,7 @@ export async function beginWork(tx: Tx, id: string, task: number): Promise<void>
   await tx.run(`UPDATE github_work SET state = 'delegated', task = ? WHERE id = ?`, [task, id])
 }
 
-/** False if it had ended before: what it came to counts once. */
+/** False if the work has already ended, so that an outcome counts once. */
 export async function endWork(tx: Tx, id: string, state: 'done' | 'failed' | 'skipped'): Promise<boolean> {
   const rows = await tx.all<{ id: string }>(
     'UPDATE github_work SET state = ?, ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id',
@@ -49,7 +49,7 @@ export async function endWork(tx: Tx, id: string, state: 'done' | 'failed' | 'sk
   return rows.length === 1
 }
 
-/** It waits for its next attempt. False if it has ended. */
+/** Resets the work for a retry. False if it has ended. */
 export async function putOffWork(tx: Tx, id: string): Promise<boolean> {
   const rows = await tx.all<{ id: string }>(
     `UPDATE github_work SET state = 'waiting', task = NULL, attempts = attempts + 1
@@ -80,7 +80,7 @@ export async function workAfter(reader: Reader, delivery: string, role: string):
   )
 }
 
-/** Whose work came of these, in a fixed order. */
+/** The work of these deliveries, oldest first. */
 export async function workOfDeliveries(
   reader: Reader,
   deliveries: readonly string[],
@@ -92,7 +92,7 @@ export async function workOfDeliveries(
   )
 }
 
-/** What an agent has to do. */
+/** The open work of an agent. */
 export async function openWorkOf(reader: Reader, agent: string): Promise<GithubWork[]> {
   return await reader.all<GithubWork>(
     `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL AND agent = ? ORDER BY created_at, id`,
@@ -100,7 +100,7 @@ export async function openWorkOf(reader: Reader, agent: string): Promise<GithubW
   )
 }
 
-/** The newest work of an agent, about that thread where one is named. */
+/** The newest work of an agent, on that thread if a number is given. */
 export async function latestWorkAbout(
   reader: Reader,
   agent: string,

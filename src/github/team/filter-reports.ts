@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import type { Tx } from '../../store/store.ts'
 import type { Task } from '../../tasks/task.ts'
 import type { FilteredReport } from '../../tasks/tasks.ts'
-import { isQuiet, partConduct, QUIET, unfitFlag } from '../core/conduct.ts'
-import { type Asked, enveloped, parseResult, type Report, readReport } from '../core/report.ts'
+import { EMPTY_REPORT, isEmptyReport, replacementFlag, separateConduct } from '../core/conduct.ts'
 import { isConfidentialRole } from '../core/roles.ts'
 import { insertConduct } from '../store/conduct.ts'
 import { encodeTeamMessage, readTeamMessage } from '../wire/codec.ts'
-import { askedOf, type WorkContext } from './asked.ts'
+import { type AgentReport, enveloped, parseResult, type ReportContext, readReport } from '../wire/report.ts'
+import { reportContextOf, type WorkContext } from './delegate-work.ts'
 
 const NOT_STORED = 'The report does not follow the protocol and was not stored.'
 const UNFIT =
@@ -25,26 +25,26 @@ export async function filterReport(
 ): Promise<(FilteredReport & { isFlagged?: boolean }) | undefined> {
   const { github_work: id, role, repository = '', number } = task.context as Partial<WorkContext>
   if (typeof id !== 'string' || typeof role !== 'string') return undefined
-  const asked = askedOf({ id, agent: task.agent, role, number: number ?? null }, task)
+  const context = reportContextOf({ id, agent: task.agent, role, number: number ?? null }, task)
   const value = parseResult(said)
-  const parted = partConduct(value, isConfidentialRole(role))
-  if (parted !== undefined) {
-    await storeFlags(tx, redact, { asked, repository, flags: parted.flags })
-    return { result: QUIET, isFlagged: true }
+  const conduct = separateConduct(value, isConfidentialRole(role))
+  if (conduct !== undefined) {
+    await storeFlags(tx, redact, { context, repository, flags: conduct.flags })
+    return { result: EMPTY_REPORT, isFlagged: true }
   }
-  const read = readReport(said, asked)
-  if (read.ok && isQuiet(value)) return { result: QUIET }
-  if (read.ok) return { result: isConfidentialRole(role) ? withoutText(value, read.report) : said }
+  const read = readReport(said, context)
+  if (read.ok && isEmptyReport(value)) return { result: EMPTY_REPORT }
+  if (read.ok) return { result: isConfidentialRole(role) ? withoutText(value, read.value) : said }
   // An invalid report of a confidential role is neither stored nor quoted.
   return isConfidentialRole(role)
     ? { result: NOT_STORED, problem: UNFIT }
-    : { result: said, problem: read.problem }
+    : { result: said, problem: read.error }
 }
 
 const REMOVED = 'The text of the agent is not stored.'
 
 /** Keeps the proposals of a confidential role without their explanations, and of a failure only its type. */
-function withoutText(said: unknown, { completion }: Report): string {
+function withoutText(said: unknown, { completion }: AgentReport): string {
   if (completion.status !== 'failure') {
     const messages = (Array.isArray(said) ? said : [said]) as Record<string, unknown>[]
     return JSON.stringify(messages.map(storedFields))
@@ -79,7 +79,7 @@ const KNOWN_ERRORS: ReadonlySet<string> = new Set([
 ])
 
 export interface FlaggedConduct {
-  readonly asked: Asked
+  readonly context: ReportContext
   readonly repository: string
   readonly flags: readonly Record<string, unknown>[]
 }
@@ -88,31 +88,36 @@ export interface FlaggedConduct {
 export async function storeFlags(
   tx: Tx,
   redact: (text: string) => string,
-  { asked, repository, flags }: FlaggedConduct,
+  { context, repository, flags }: FlaggedConduct,
 ): Promise<void> {
   for (const [index, flag] of flags.entries()) {
     await insertConduct(tx, {
-      id: hash('sha256', `conduct/${asked.delegation}/${index}`).slice(0, 32),
+      id: hash('sha256', `conduct/${context.delegation}/${index}`).slice(0, 32),
       repository,
-      number: asked.number ?? null,
-      flag: redact(encodeFlag(flag, asked, index)),
+      number: context.number ?? null,
+      flag: redact(encodeFlag(flag, context, index)),
     })
   }
 }
 
-function encodeFlag(flag: Record<string, unknown>, asked: Asked, index: number): string {
-  const read = readTeamMessage(completeFlag(flag, asked, index))
-  if (read.ok) return encodeTeamMessage(read.message)
-  const unfit = readTeamMessage(completeFlag(unfitFlag(flag), asked, index))
-  if (!unfit.ok) throw new Error(`the replacement flag does not follow the protocol: ${unfit.problem}`)
-  return encodeTeamMessage(unfit.message)
+function encodeFlag(flag: Record<string, unknown>, context: ReportContext, index: number): string {
+  const read = readTeamMessage(completeFlag(flag, context, index))
+  if (read.ok) return encodeTeamMessage(read.value)
+  const replacement = readTeamMessage(completeFlag(replacementFlag(flag), context, index))
+  if (!replacement.ok)
+    throw new Error(`the replacement flag does not follow the protocol: ${replacement.error}`)
+  return encodeTeamMessage(replacement.value)
 }
 
-function completeFlag(flag: Record<string, unknown>, asked: Asked, index: number): Record<string, unknown> {
+function completeFlag(
+  flag: Record<string, unknown>,
+  context: ReportContext,
+  index: number,
+): Record<string, unknown> {
   return {
     privacy_level: 'PRIVATE_TO_MODERATORS',
-    ...enveloped(flag, asked, index),
+    ...enveloped(flag, context, index),
     message_type: 'coc_violation_flag',
-    from_agent: asked.role,
+    from_agent: context.role,
   }
 }

@@ -4,38 +4,45 @@ import { parseId } from '../../base/ids.ts'
 import type { Reader } from '../../store/store.ts'
 import { type GithubWork, openWorkOf, workOfTask } from '../store/work.ts'
 import { decodeTeamMessage } from '../wire/codec.ts'
-import { createHearing, type HearingOptions, type Told } from './hearing.ts'
+import {
+  createMessageHandler,
+  createViolationLog,
+  isViolation,
+  type MemberMessageOptions,
+  type MessageReceipt,
+  violation,
+} from './member-messages.ts'
+import type { TeamMailboxes } from './parts.ts'
 import { agentFor } from './settings.ts'
-import { createViolations, isViolation, violation } from './violations.ts'
 
-/** A delegation that nobody answered is given again: its message_id says that it is the same. */
-const AGAIN_MS = 60_000
+/** An unanswered delegation is handed out again after this time; its message_id tells that it is the same. */
+const REPEAT_MS = 60_000
 const EVIDENCE = 'fetched in the protocol of the GitHub team'
 
 /** A malformed message cannot be decoded, so its text decides whether it may be a flag about conduct (S3.15). */
 const MAY_BE_FLAG = /coc_violation/i
 
-/** A member that speaks only the protocol's JSON: tasks go out to it as `task_delegation`, its messages come in (S3.1–S3.16). */
+/** Serves members that speak only the JSON of the protocol: they fetch `task_delegation`s and send messages (S3.1–S3.16). */
 export interface Members {
-  /** What it has to do, as JSON of the protocol; waits when there is nothing. */
+  /** The open delegations of the agent as JSON; waits while there are none. */
   next(agent: string, options: { waitMs: number; signal: AbortSignal }): Promise<string[]>
-  /** What it says, in the protocol. Throws what does not fit. */
-  say(agent: string, text: string): Promise<Told>
+  /** Handles a message of the agent. Throws if the message is invalid. */
+  say(agent: string, text: string): Promise<MessageReceipt>
 }
 
-export function createMembers(options: HearingOptions): Members {
-  const { store, clock, mailboxes, team, settings } = options.parts
-  const hear = createHearing(options)
-  const violated = createViolations(options.parts)
+export function createMembers(options: MemberMessageOptions & { mailboxes: TeamMailboxes }): Members {
+  const { mailboxes } = options
+  const { store, clock, team, settings } = options.parts
+  const handleMessage = createMessageHandler(options)
+  const logViolation = createViolationLog(options.parts)
   const offered = new Map<string, number>()
 
-  /** Those that were not given, or long ago. */
-  async function due(agent: string): Promise<GithubWork[]> {
+  async function dueWork(agent: string): Promise<GithubWork[]> {
     const open = await openWorkOf(store, agent)
     const keys = new Set(open.map(keyOf))
     for (const key of offered.keys()) if (!keys.has(key) && key.startsWith(`${agent} `)) offered.delete(key)
     return open.filter(
-      (work) => clock.now() - (offered.get(keyOf(work)) ?? Number.NEGATIVE_INFINITY) >= AGAIN_MS,
+      (work) => clock.now() - (offered.get(keyOf(work)) ?? Number.NEGATIVE_INFINITY) >= REPEAT_MS,
     )
   }
 
@@ -47,15 +54,15 @@ export function createMembers(options: HearingOptions): Members {
   ): Promise<string[]> {
     const deadline = clock.now() + waitMs
     for (;;) {
-      // What comes from here on is for the next look: of what is given out, the mail is there as well.
-      const works = await due(agent)
+      // Read before the mail: the mail of every delegation handed out here has then arrived.
+      const works = await dueWork(agent)
       const left = works.length > 0 ? 0 : Math.max(0, deadline - clock.now())
-      // Its mail is the delegation in other words: with the delegation in its hands, it has it.
+      // A member that has the delegation has also read the message about it.
       const mail = await mailboxes.waitForMail(agent, { waitMs: left, evidence: EVIDENCE, signal })
       if (mail.length > 0) {
         await store.write(async (tx) => {
           const ids: string[] = []
-          // Whatever else it was sent is not in what it gets here, and so stays unread.
+          // Other messages aren't part of this answer, so they stay unread.
           for (const { id, task } of mail) if (await isDelegation(tx, agent, task?.id)) ids.push(id)
           if (ids.length > 0) await mailboxes.acknowledge(tx, agent, ids, EVIDENCE)
         })
@@ -71,22 +78,22 @@ export function createMembers(options: HearingOptions): Members {
     return key !== undefined && (await workOfTask(reader, key))?.agent === agent
   }
 
-  async function say(agent: string, text: string): Promise<Told> {
+  async function say(agent: string, text: string): Promise<MessageReceipt> {
     try {
       return await read(agent, text)
     } catch (error) {
-      if (isViolation(error)) await violated(agent, error, MAY_BE_FLAG.test(text))
+      if (isViolation(error)) await logViolation(agent, error, MAY_BE_FLAG.test(text))
       throw error
     }
   }
 
-  async function read(agent: string, text: string): Promise<Told> {
+  async function read(agent: string, text: string): Promise<MessageReceipt> {
     const decoded = decodeTeamMessage(text)
-    if (!decoded.ok) throw violation(decoded.problem)
-    const { message } = decoded
+    if (!decoded.ok) throw violation(decoded.error)
+    const message = decoded.value
     const isItself = [agent, ...rolesOf(agent)].some((name) => foldName(name) === foldName(message.from))
     if (!isItself) {
-      // C3: who it is, its token says.
+      // The token identifies the sender, not the message (C3).
       await store.write((tx) =>
         tx.audit({
           type: 'security.sender_mismatch',
@@ -97,7 +104,7 @@ export function createMembers(options: HearingOptions): Members {
       )
       throw new AppError('SENDER_MISMATCH', `from_agent: you are ${agent}, not ${message.from.slice(0, 60)}`)
     }
-    return await hear(agent, message, text)
+    return await handleMessage(agent, message, text)
   }
 
   function rolesOf(agent: string): string[] {

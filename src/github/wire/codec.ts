@@ -1,12 +1,13 @@
-/** The JSON of the GitHub supervisor team, protocol v1.0 (S3), and our own names for what it says (C10). */
 import type { z } from 'zod'
+import type { Result } from '../../base/result.ts'
 import { MAX_COMMAND_BYTES } from '../../protocol/codec.ts'
-import { type Renamed, toOurs, toTheirs } from './names.ts'
-import { MESSAGES, type MessageType } from './schema.ts'
+import { FREE_FIELDS, MESSAGES, type MessageType } from './schema.ts'
 
-type Written<Type extends MessageType> = z.output<(typeof MESSAGES)[Type]>
+/** Encodes and decodes the JSON protocol v1.0 of the GitHub supervisor team (S3), with our own field names (C10). */
 
-export type TeamMessageOf<Type extends MessageType> = Renamed<Written<Type>>
+type WireFields<Type extends MessageType> = z.output<(typeof MESSAGES)[Type]>
+
+export type TeamMessageOf<Type extends MessageType> = Renamed<WireFields<Type>>
 export type TaskDelegation = TeamMessageOf<'task_delegation'>
 export type TaskCompletion = TeamMessageOf<'task_completion'>
 export type HitlApprovalRequest = TeamMessageOf<'hitl_approval_request'>
@@ -19,17 +20,17 @@ export type TeamMessage =
   | CocViolationFlag
   | AgentHealthCheck
 
-export type DecodedTeamMessage = { ok: true; message: TeamMessage } | { ok: false; problem: string }
+export type DecodedTeamMessage = Result<TeamMessage, string>
 
 export const TEAM_PROTOCOL = '1.0'
 
 const MISSING = /^Invalid input: expected .+, received undefined$/
 
-/** Over the limit it is refused as a whole, never cut (C20). */
+/** Refuses a message over the size limit instead of cutting it (C20). */
 export function decodeTeamMessage(text: string): DecodedTeamMessage {
   const bytes = Buffer.byteLength(text)
   if (bytes > MAX_COMMAND_BYTES)
-    return refused(`The message is ${bytes} bytes; at most ${MAX_COMMAND_BYTES} are taken`)
+    return refused(`The message is ${bytes} bytes; the limit is ${MAX_COMMAND_BYTES}`)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -39,13 +40,13 @@ export function decodeTeamMessage(text: string): DecodedTeamMessage {
   return readTeamMessage(value)
 }
 
-/** The same for what was parsed, and measured, before. */
+/** The same for a parsed value within the size limit. */
 export function readTeamMessage(value: unknown): DecodedTeamMessage {
   const type = isRecord(value) ? value.message_type : undefined
   if (typeof type !== 'string' || !Object.hasOwn(MESSAGES, type)) {
     const known = Object.keys(MESSAGES).join(', ')
     return refused(
-      `message_type is ${typeof type === 'string' ? `"${type.slice(0, 60)}"` : 'missing'}; it is one of ${known}`,
+      `message_type is ${typeof type === 'string' ? `"${type.slice(0, 60)}"` : 'missing'}; it must be one of ${known}`,
     )
   }
   const parsed = MESSAGES[type as MessageType].safeParse(value)
@@ -56,13 +57,13 @@ export function readTeamMessage(value: unknown): DecodedTeamMessage {
     return refused(`${type}: ${problems.join('; ')}`)
   }
   const message = toOurs(parsed.data) as TeamMessage
-  // A missing task_id is the delegation's id (C10).
+  // Without a task_id, the id of the delegation identifies the task (C10).
   if (message.type === 'task_completion')
-    return { ok: true, message: { ...message, taskId: message.taskId ?? message.inReplyTo } }
-  return { ok: true, message }
+    return { ok: true, value: { ...message, taskId: message.taskId ?? message.inReplyTo } }
+  return { ok: true, value: message }
 }
 
-/** Throws for what is no such message, or too large for one: whoever makes one sees to that. */
+/** Throws if the message is invalid or too large, which callers rule out. */
 export function encodeTeamMessage(message: TeamMessage): string {
   const written = MESSAGES[message.type].parse(toTheirs(message))
   const text = JSON.stringify(written)
@@ -75,6 +76,66 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function refused(problem: string): DecodedTeamMessage {
-  return { ok: false, problem }
+function refused(error: string): DecodedTeamMessage {
+  return { ok: false, error }
+}
+
+/** Fields with another name inside the service (C10). All others only change their case: `issue_number`, `issueNumber`. */
+const OURS = {
+  message_type: 'type',
+  message_id: 'id',
+  timestamp: 'at',
+  from_agent: 'from',
+  to_agent: 'to',
+} as const
+type Ours = typeof OURS
+
+const THEIRS: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(OURS).map(([theirs, ours]) => [ours, theirs]),
+)
+
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : Name
+
+type OurName<Name extends string> = Name extends keyof Ours ? Ours[Name] : Camel<Name>
+
+type FreeField = 'details' | 'flags' | 'metrics'
+
+/** A message of the protocol with our field names. */
+export type Renamed<Value> = Value extends readonly (infer Item)[]
+  ? Renamed<Item>[]
+  : Value extends object
+    ? {
+        [Key in keyof Value as Key extends string ? OurName<Key> : Key]: Key extends FreeField
+          ? Value[Key]
+          : Renamed<Value[Key]>
+      }
+    : Value
+
+export function toOurs(value: unknown): unknown {
+  return renamed(value, oursOf)
+}
+
+export function toTheirs(value: unknown): unknown {
+  return renamed(value, theirsOf)
+}
+
+function oursOf(theirs: string): string {
+  if (Object.hasOwn(OURS, theirs)) return OURS[theirs as keyof Ours]
+  return theirs.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function theirsOf(ours: string): string {
+  if (Object.hasOwn(THEIRS, ours)) return THEIRS[ours]!
+  return ours.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+function renamed(value: unknown, rename: (key: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => renamed(item, rename))
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value)
+    .filter(([, inner]) => inner !== undefined)
+    .map(([key, inner]) => [rename(key), FREE_FIELDS.has(key) ? inner : renamed(inner, rename)])
+  return Object.fromEntries(entries)
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The messages of protocol v1.0 (S3.24) as they are written, field by field. What is not in here is dropped. */
+/** The messages of protocol v1.0 (S3.24). Unknown fields are dropped. */
 
 /** ISO 8601 (S3.17). */
 const time = z.iso.datetime({ offset: true })
@@ -10,9 +10,9 @@ const confidence = z.number().min(0).max(1)
 const number = z.int().min(1)
 const count = z.number().min(0)
 const list = z.array(z.string().max(10_000)).max(1000)
-/** What others enumerate grows without us (C19): agents, events, associations, kinds of actions. */
+/** Open enumerations, which may grow (C19): agents, events, associations, kinds of actions. */
 const open = name
-/** Free in its keys, so that codecs leave them as they are. */
+/** Records with free keys, which the codec doesn't rename. */
 const free = z.record(z.string(), z.unknown())
 
 export const PRIORITIES = ['high', 'medium', 'low'] as const
@@ -21,7 +21,7 @@ export const HEALTH_STATUSES = ['healthy', 'degraded', 'error'] as const
 export const MAX_RATIONALE = 1000
 export const MAX_ACTIONS = 50
 
-/** S3.18, in characters as people count them. */
+/** S3.18 counts characters, not UTF-16 units. */
 const rationale = z
   .string()
   .refine((said) => said.length <= MAX_RATIONALE || [...said].length <= MAX_RATIONALE, {
@@ -76,7 +76,7 @@ export const TaskDelegation = z.object({
         related_prs: z.array(number).max(100).optional(),
         mentions: list.optional(),
         commands: list.optional(),
-        /** Beyond the documents: of what is named above, so much as one needs (S3.18). */
+        /** Not in the original protocol: excerpts of the things named above (S3.18). */
         excerpts: z
           .array(z.object({ source: name, text }))
           .max(50)
@@ -133,7 +133,7 @@ export const TaskCompletion = z
     path: ['confidence_score'],
   })
   .refine(({ status, error }) => status !== 'failure' || (error !== undefined && error !== null), {
-    error: 'is missing: a failure says what went wrong',
+    error: 'is missing: a failure must describe the error',
     path: ['error'],
   })
 
@@ -213,5 +213,5 @@ export const MESSAGES = {
 
 export type MessageType = keyof typeof MESSAGES
 
-/** Their values are kept as they are, keys and all. */
+/** Fields whose keys the codec leaves unchanged. */
 export const FREE_FIELDS: ReadonlySet<string> = new Set(['details', 'flags', 'metrics'])

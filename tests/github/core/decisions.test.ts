@@ -1,17 +1,22 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Action, actionKey, checkAction, readAction } from '../../../src/github/core/action.ts'
+import { actionKey, checkAction, type RepositoryAction, readAction } from '../../../src/github/core/action.ts'
 import { type GitHubEvent, isNewcomer, readEvent } from '../../../src/github/core/event.ts'
+import { createEventRate } from '../../../src/github/core/event-rate.ts'
 import { classify, isRecoverable } from '../../../src/github/core/failure.ts'
-import { markOf, signed, withoutMentions } from '../../../src/github/core/notice.ts'
-import { createPace } from '../../../src/github/core/pace.ts'
-import { afterOutcome, CLEAN, isPaused } from '../../../src/github/core/pause.ts'
+import { afterOutcome, isPaused, NO_FAILURES } from '../../../src/github/core/pause.ts'
 import { DEFAULT_POLICIES, isNeverDone, judge } from '../../../src/github/core/policy.ts'
 import { DEFAULT_ROUTES, holds, routeEvent, touchesDocs } from '../../../src/github/core/routing.ts'
 import { nextRun } from '../../../src/github/core/schedule.ts'
-import { isSigned } from '../../../src/github/core/signature.ts'
-import { maySay, readSlashCommands, readVerdict, SLASH_COMMANDS } from '../../../src/github/core/slash.ts'
-import { mentionsIn, numbersIn, searchWords } from '../../../src/github/core/words.ts'
+import { mentionsIn, numbersIn, searchWords } from '../../../src/github/core/search-words.ts'
+import { markOf, signed, withoutMentions } from '../../../src/github/core/signed-text.ts'
+import {
+  maySay,
+  readSlashCommands,
+  readVerdict,
+  SLASH_COMMANDS,
+} from '../../../src/github/core/slash-commands.ts'
+import { isSigned } from '../../../src/github/core/webhook-signature.ts'
 import { ACTION_MODES } from '../../../src/github/terms.ts'
 
 const event = (type: string, more: Partial<GitHubEvent> = {}): GitHubEvent => ({
@@ -138,7 +143,7 @@ describe('a command in a comment', () => {
   })
 })
 
-const label: Action = { kind: 'label', number: 1, label: 'bug' }
+const label: RepositoryAction = { kind: 'label', number: 1, label: 'bug' }
 const SURE = { threshold: 0.95, requiresHitl: false, wantsReview: false }
 const circumstances = fc.record({
   threshold: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -160,7 +165,7 @@ describe('the policy', () => {
   })
 
   it('asks two people about what is critical, however sure an agent is', () => {
-    const action: Action = { kind: 'label', number: 1, label: 'security' }
+    const action: RepositoryAction = { kind: 'label', number: 1, label: 'security' }
     expect(judge({ action, confidence: 1 }, DEFAULT_POLICIES.label, SURE)).toMatchObject({
       verdict: 'ask',
       quorum: 2,
@@ -221,10 +226,10 @@ describe('an action', () => {
   it('is about the thread of its task unless it names another', () => {
     expect(readAction('label_applied', { label: 'bug' }, 7)).toEqual({
       ok: true,
-      action: { kind: 'label', number: 7, label: 'bug' },
+      value: { kind: 'label', number: 7, label: 'bug' },
     })
     expect(readAction('label_applied', { label: 'bug', issue_number: 9 }, 7)).toMatchObject({
-      action: { number: 9 },
+      value: { number: 9 },
     })
   })
 
@@ -238,7 +243,7 @@ describe('an action', () => {
   })
 
   it('has one key for one proposal of one work, whatever the order of its parts (C25)', () => {
-    const turned = { label: 'bug', number: 1, kind: 'label' } as Action
+    const turned = { label: 'bug', number: 1, kind: 'label' } as RepositoryAction
     expect(actionKey('w', turned)).toBe(actionKey('w', label))
     expect(actionKey('v', label)).not.toBe(actionKey('w', label))
     expect(actionKey('w', { ...label, number: 2 })).not.toBe(actionKey('w', label))
@@ -248,7 +253,7 @@ describe('an action', () => {
     fc.assert(
       fc.property(fc.string(), fc.dictionary(fc.string(), fc.jsonValue()), (type, details) => {
         const read = readAction(type, details, undefined)
-        if (!read.ok) expect(read.problem).not.toBe('')
+        if (!read.ok) expect(read.error).not.toBe('')
       }),
     )
   })
@@ -290,10 +295,10 @@ describe('the brakes', () => {
   )
 
   it('halt an agent after more than five failures in a row, and no success lifts that', () => {
-    let standing = CLEAN
+    let standing = NO_FAILURES
     for (let count = 0; count < 5; count++) standing = afterOutcome(standing, 'failure')
     expect(standing.halted).toBe(false)
-    expect(afterOutcome(standing, 'success')).toEqual(CLEAN)
+    expect(afterOutcome(standing, 'success')).toEqual(NO_FAILURES)
     const halted = afterOutcome(standing, 'failure')
     expect(halted.halted).toBe(true)
     expect(afterOutcome(halted, 'success').halted).toBe(true)
@@ -398,7 +403,7 @@ describe('the pace', () => {
         (most, steps) => {
           let now = 0
           const begun: number[] = []
-          const pace = createPace(
+          const pace = createEventRate(
             () => most,
             () => now,
           )

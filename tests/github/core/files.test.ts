@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { checkAction, describeAction } from '../../../src/github/core/action.ts'
-import { isQuiet, partConduct, QUIET } from '../../../src/github/core/conduct.ts'
+import { EMPTY_REPORT, isEmptyReport, separateConduct } from '../../../src/github/core/conduct.ts'
 import { DEFAULT_POLICIES, judge } from '../../../src/github/core/policy.ts'
-import { taskError } from '../../../src/github/core/task-error.ts'
+import { taskError } from '../../../src/github/wire/task-error.ts'
 
 const branch = (...paths: string[]) =>
   checkAction('branch', { branch: 'docs/x', files: paths.map((path) => ({ path, content: 'x' })) })
@@ -57,22 +57,22 @@ describe('a file of an agent', () => {
       '.github/ISSUE_TEMPLATE/bug.md',
     ]) {
       const read = branch(path)
-      if (!read.ok) throw new Error(read.problem)
-      expect(judge({ action: read.action, confidence: 1 }, DEFAULT_POLICIES.branch, CALM)).toMatchObject({
+      if (!read.ok) throw new Error(read.error)
+      expect(judge({ action: read.value, confidence: 1 }, DEFAULT_POLICIES.branch, CALM)).toMatchObject({
         verdict: 'ask',
         quorum: 2,
       })
     }
     expect(branch('.github/workflows/ci.yml')).toMatchObject({
       ok: false,
-      problem: expect.stringContaining('workflow'),
+      error: expect.stringContaining('workflow'),
     })
-    expect(branch('x', 'x')).toMatchObject({ ok: false, problem: expect.stringContaining('twice') })
+    expect(branch('x', 'x')).toMatchObject({ ok: false, error: expect.stringContaining('twice') })
   })
 
   it('is named when people are asked', () => {
     const read = branch('a', 'b', 'c', 'd', 'e', 'f', 'g')
-    expect(read.ok && describeAction(read.action)).toBe(
+    expect(read.ok && describeAction(read.value)).toBe(
       'create the branch docs/x with a, b, c, d, e and 2 more',
     )
   })
@@ -93,10 +93,10 @@ describe('a report beside a flag', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (said, flag) => {
         const messages = [said, { message_type: 'coc_violation_flag', violation: flag }]
-        expect(partConduct(messages)?.rest).toBe(QUIET)
+        expect(separateConduct(messages)?.rest).toBe(EMPTY_REPORT)
       }),
     )
-    expect(isQuiet(JSON.parse(QUIET))).toBe(true)
+    expect(isEmptyReport(JSON.parse(EMPTY_REPORT))).toBe(true)
   })
 })
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { addSpending } from '../../../src/agents/store.ts'
 import { insertAction, readActions } from '../../../src/github/store/actions.ts'
 import { keepDelivery, readDeliveries } from '../../../src/github/store/deliveries.ts'
-import { keepStanding, readHalted } from '../../../src/github/store/health.ts'
+import { readHalted, storeFailureStreak } from '../../../src/github/store/health.ts'
 import { insertWork, workOfDeliveries } from '../../../src/github/store/work.ts'
 import { moveDeliveries } from '../../../src/messages/store/deliveries.ts'
 import { costByStep, countByStep, readingTimes } from '../../../src/messages/store/figures.ts'
@@ -77,7 +77,7 @@ export function figureCases(here: Here) {
         ...{ action: '{"kind":"label","number":1,"label":"bug"}', confidence: 0.5, rationale: 'It crashes.' },
         ...{ state: 'asked', note: null },
       })
-      await keepStanding(tx, 'Triage', { failures: 6, halted: true })
+      await storeFailureStreak(tx, 'Triage', { failures: 6, halted: true })
     })
     const deliveries = (await readDeliveries(store, 10)).map(({ id }) => id)
     expect(deliveries).toEqual(['d2', 'd1'])

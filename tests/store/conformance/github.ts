@@ -8,10 +8,10 @@ import {
 } from '../../../src/github/store/actions.ts'
 import {
   closeConduct,
-  conductTold,
-  hasUntoldConduct,
+  conductVersion,
+  hasNewConduct,
   insertConduct,
-  markOfConduct,
+  markConductNotified,
   readConduct,
 } from '../../../src/github/store/conduct.ts'
 import {
@@ -27,12 +27,12 @@ import {
 import { forgetDocuments, keepDocument, searchDocuments } from '../../../src/github/store/documents.ts'
 import {
   countWaiting,
-  keepStanding,
   lastDoneAt,
   readConfidences,
+  readFailureStreak,
   readOverdue,
-  readStanding,
   readWorkFigures,
+  storeFailureStreak,
 } from '../../../src/github/store/health.ts'
 import {
   endWork,
@@ -200,16 +200,16 @@ export function githubCases(here: Here) {
     const keep = (flag: string) =>
       store.write((tx) => insertConduct(tx, { id: 'f', repository: 'o/r', number: 1, flag }))
     await keep('{"a":1}')
-    const mark = await markOfConduct(store)
+    const mark = await conductVersion(store)
     await keep('{"a":1}')
-    expect(await markOfConduct(store)).toBe(mark)
+    expect(await conductVersion(store)).toBe(mark)
     await keep('{"a":2}')
     // Whoever has it open is told that it reads otherwise now.
-    expect(await markOfConduct(store)).not.toBe(mark)
+    expect(await conductVersion(store)).not.toBe(mark)
     expect(await readConduct(store, 'open', 10)).toMatchObject([{ flag: '{"a":2}', decision: null }])
-    expect(await hasUntoldConduct(store)).toBe(true)
-    await store.write((tx) => conductTold(tx, START))
-    expect(await hasUntoldConduct(store)).toBe(false)
+    expect(await hasNewConduct(store)).toBe(true)
+    await store.write((tx) => markConductNotified(tx, START))
+    expect(await hasNewConduct(store)).toBe(false)
     const close = () =>
       store.write((tx) => closeConduct(tx, 'f', { by: 'mo', decision: 'dismissed', comment: null }))
     expect([await close(), await close()]).toEqual([true, false])
@@ -220,11 +220,11 @@ export function githubCases(here: Here) {
 
   it('keeps how an agent stands', async () => {
     const store = await here().open()
-    expect(await readStanding(store, 'A')).toEqual({ failures: 0, halted: false })
-    await store.write((tx) => keepStanding(tx, 'A', { failures: 6, halted: true }))
-    expect(await readStanding(store, 'A')).toEqual({ failures: 6, halted: true })
-    await store.write((tx) => keepStanding(tx, 'A', { failures: 0, halted: false }))
-    expect(await readStanding(store, 'A')).toEqual({ failures: 0, halted: false })
+    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, halted: false })
+    await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 6, halted: true }))
+    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 6, halted: true })
+    await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 0, halted: false }))
+    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, halted: false })
   })
 
   it('finds threads by their words, in whatever form, the closest first, each once', async () => {

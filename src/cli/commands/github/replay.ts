@@ -4,9 +4,14 @@ import { AppError } from '../../../base/errors.ts'
 import { nearest } from '../../../base/suggestion.ts'
 import type { Client } from '../../../client/client.ts'
 import { createTeam } from '../../../commands/team.ts'
-import { readEvent } from '../../../github/core/event.ts'
-import { EVENT_NAMES } from '../../../github/core/event-names.ts'
-import { type Preview, type PreviewedReport, previewEvent, previewReport } from '../../../github/preview.ts'
+import {
+  EVENT_NAMES,
+  eventFromFile,
+  type Preview,
+  type PreviewedReport,
+  previewEvent,
+  previewReport,
+} from '../../../github/preview.ts'
 import { openClient } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import { usage } from '../../errors.ts'
@@ -87,7 +92,7 @@ async function rehearse(
       hint: 'orc github setup says how to begin.',
     })
   }
-  const event = readEvent('dry-run', name, payload)
+  const event = eventFromFile(name, payload)
   if (event === undefined) throw new AppError('INVALID_REQUEST', 'This is not a GitHub payload')
   const preview = previewEvent(team, event)
   const said = reportFile(option('report'))

@@ -1,6 +1,6 @@
 import { AppError } from '../../../base/errors.ts'
 import { createTeam } from '../../../commands/team.ts'
-import { checkSetup, type Finding, type Setup } from '../../../github/setup.ts'
+import { checkSetup, type GithubSetup, type SetupFinding } from '../../../github/setup.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
@@ -27,7 +27,7 @@ export const verb: Verb = {
   },
 }
 
-async function setupOf(location: TeamLocation): Promise<Setup> {
+async function setupOf(location: TeamLocation): Promise<GithubSetup> {
   const config = await loadTeam(location)
   if (config.github === undefined) {
     throw new AppError('NOT_FOUND', `${config.file ?? 'orc.yaml'} has no "github"`, {
@@ -36,7 +36,7 @@ async function setupOf(location: TeamLocation): Promise<Setup> {
   }
   const client = await openClientIfRunning(location)
   try {
-    if (client !== undefined) return (await client.githubSetup()) as Setup
+    if (client !== undefined) return (await client.githubSetup()) as GithubSetup
   } catch (error) {
     const { code } = error as { code?: unknown }
     // It was started before "github:" was written, or was killed.
@@ -46,14 +46,14 @@ async function setupOf(location: TeamLocation): Promise<Setup> {
   return await checkSetup(createTeam(config), openGithub(config.github).survey, process.env)
 }
 
-const STYLES: Record<Finding['level'], Style> = {
+const STYLES: Record<SetupFinding['level'], Style> = {
   ok: 'green',
   missing: 'red',
   note: 'yellow',
   unknown: 'cyan',
 }
 
-function show({ needs, findings }: Setup) {
+function show({ needs, findings }: GithubSetup) {
   print(paint('bold', 'What it needs'))
   print(
     table(

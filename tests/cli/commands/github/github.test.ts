@@ -76,7 +76,7 @@ describe('orc github replay --dry-run', () => {
     expect(out).toContain('issues.opened in octo/hello, #1 It crashes, by newcomer (FIRST_TIMER)')
     expect(out).toMatch(/gets it +triage +→ Triage +always/)
     expect(out).toMatch(/gets it +concierge +→ Concierge +first_timer/)
-    expect(out).toMatch(/close +a person is asked each time/)
+    expect(out).toMatch(/close +always needs an approval/)
     expect(github.calls).toEqual([])
   })
 
@@ -153,7 +153,7 @@ describe('with a service', () => {
       active: true,
       code: 202,
     })
-    expect((await team.orc('github setup')).out).toContain('Its webhook leads to 127.0.0.1:7420')
+    expect((await team.orc('github setup')).out).toContain('The webhook points to 127.0.0.1:7420')
   })
 
   it('replay is worked on, status and github tell of it, and the trail is exported and verified', async () => {

@@ -1,0 +1,77 @@
+import { classify, type FailedCall, type GitHubFailure, type GitHubResult } from '../core/failure.ts'
+import type { ActionResult } from '../port.ts'
+
+/** A comment, review or pull request in a response. */
+export interface AuthoredText {
+  body?: string | null
+  html_url?: string
+  user?: { login?: string } | null
+}
+
+export function ownAmong(texts: readonly AuthoredText[], text: string, by: string): string | undefined {
+  const own = texts.find(({ body, user }) => user?.login === by && body?.includes(text))
+  return own === undefined ? undefined : (own.html_url ?? '')
+}
+
+export async function toActionResult(
+  calling: Promise<GitHubResult<unknown>>,
+): Promise<GitHubResult<ActionResult>> {
+  const answer = await calling
+  return answer.ok ? { ok: true, value: actionResultOf(answer.value) } : answer
+}
+
+export function actionResultOf(data: unknown): ActionResult {
+  const { html_url, number } = (data ?? {}) as { html_url?: unknown; number?: unknown }
+  return {
+    ...(typeof html_url === 'string' ? { url: html_url } : {}),
+    ...(typeof number === 'number' ? { number } : {}),
+  }
+}
+
+export function notOurs(what: string): GitHubResult<never> {
+  return {
+    ok: false,
+    error: { kind: 'invalid', message: `Somebody else has already created ${what}` },
+  }
+}
+
+export function gone(message: string): GitHubResult<never> {
+  return { ok: false, error: { kind: 'gone', message } }
+}
+
+interface HttpError {
+  status?: number
+  response?: { headers?: FailedCall['headers'] }
+  request?: { url?: string }
+}
+
+/** The calls by which an App gets its credentials. */
+const CREDENTIALS = /\/(?:installation|access_tokens)$/
+
+/** Whether the App failed to get its own credentials. */
+export function isCredentialError(error: unknown): boolean {
+  return CREDENTIALS.test((error as HttpError).request?.url ?? '')
+}
+
+export function failureOf(error: unknown, now: number): GitHubFailure {
+  const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
+  const { status, response } = error as HttpError
+  if (response !== undefined && typeof status === 'number') {
+    const failure = classify({ status, message, headers: response.headers ?? {} }, now)
+    // The installation is gone, not the thing that was requested.
+    return failure.kind === 'gone' && isCredentialError(error)
+      ? { kind: 'unauthenticated', status, message: 'The GitHub App is not installed there' }
+      : failure
+  }
+  const cause = (error as { cause?: unknown }).cause
+  const isLate = [name, cause instanceof Error ? cause.name : ''].some(
+    (one) => one === 'TimeoutError' || one === 'AbortError',
+  )
+  if (isLate) return { kind: 'timeout', message: 'GitHub did not answer in time' }
+  if (name !== 'HttpError')
+    return {
+      kind: 'unauthenticated',
+      message: `Invalid GitHub credentials: ${message.slice(0, 200)}`,
+    }
+  return { kind: 'unavailable', message: `Cannot reach GitHub: ${message.slice(0, 200)}` }
+}
