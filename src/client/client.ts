@@ -5,7 +5,7 @@ import type {
   MailAnswer,
   QueryOf,
   ReceiptAnswer,
-  RunEvent,
+  RunUpdate,
   TaskStreamEvent,
 } from '../api/contract.ts'
 import type { CommandType, FieldsOf } from '../protocol/command.ts'
@@ -285,10 +285,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
         signal,
         reconnect = true,
       }: QueryOf<'runEvents'> & Following & { reconnect?: boolean } = {},
-    ): AsyncGenerator<RunEvent> {
+    ): AsyncGenerator<RunUpdate> {
       const path = `${runPath(id)}/events?round=${round}`
       const place = { last: after === undefined ? undefined : String(after) }
-      const read = (alive: () => void) => readStream<RunEvent>(path, place, signal, alive)
+      const read = (alive: () => void) => readStream<RunUpdate>(path, place, signal, alive)
       for await (const event of reconnect ? persist(read, signal) : read(() => {})) {
         yield event
         if (event.type === 'end') return

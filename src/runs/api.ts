@@ -139,7 +139,7 @@ export const RunEventSchema = z.discriminatedUnion('type', [
   }),
 ])
 
-export type RunEvent = z.output<typeof RunEventSchema>
+export type RunUpdate = z.output<typeof RunEventSchema>
 
 export const RUN_ROUTES = {
   startRun: {

@@ -3,10 +3,10 @@ import { reasonOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import {
   readStatus,
-  type Status,
   type StatusWatch,
   updateStatus,
   type WorkspaceState,
+  type WorkspaceStatus,
   watchStatus,
 } from '../workspaces/status.ts'
 import { clearAttempt, keepAttempt } from '../workspaces/workspaces.ts'
@@ -32,7 +32,7 @@ export interface AttemptsOptions {
   inform(driver: Driver, node: string, text: string): void
 }
 
-interface Live {
+interface LiveAttempt {
   worker: Worker
   look(): void
 }
@@ -42,7 +42,7 @@ const PROGRESS_MS = 500
 
 /** Follows the live attempts: their workers and their status.json. Each attempt ends with exactly one `exited` event. */
 export function createAttempts({ clock, log, workers, deliver, endEarlier, inform }: AttemptsOptions) {
-  const live = new Map<string, Live>()
+  const live = new Map<string, LiveAttempt>()
   let closed = false
   let isFrozen = false
 
@@ -312,10 +312,10 @@ function readState(workspace: string): WorkspaceState | undefined {
 /** Reports a change of state at once, and progress at most every `PROGRESS_MS`. */
 function createStatusTeller(driver: Driver, node: string, attempt: number, clock: Clock) {
   let lastState: WorkspaceState | undefined
-  let waiting: { status: Status; cancel(): void } | undefined
+  let waiting: { status: WorkspaceStatus; cancel(): void } | undefined
   let notBefore = 0
 
-  function tell(status: Status) {
+  function tell(status: WorkspaceStatus) {
     waiting?.cancel()
     waiting = undefined
     lastState = status.state
@@ -332,7 +332,7 @@ function createStatusTeller(driver: Driver, node: string, attempt: number, clock
   }
 
   return {
-    said(status: Status) {
+    said(status: WorkspaceStatus) {
       const wait = notBefore - clock.now()
       if (status.state !== lastState || wait <= 0) {
         tell(status)
@@ -347,7 +347,7 @@ function createStatusTeller(driver: Driver, node: string, attempt: number, clock
   }
 }
 
-function progressOf({ progress }: Status): Progress | null {
+function progressOf({ progress }: WorkspaceStatus): Progress | null {
   if (progress === undefined) return null
   const { current_step = '', steps_completed = 0, total_steps = 0 } = progress
   // The initial content of status.json.
@@ -355,7 +355,7 @@ function progressOf({ progress }: Status): Progress | null {
   return { step: current_step, done: steps_completed, total: total_steps }
 }
 
-function errorOf({ state, error }: Status): AttemptError | null {
+function errorOf({ state, error }: WorkspaceStatus): AttemptError | null {
   if (state !== 'failed' || error === undefined) return null
   const { type = '', message = '', details = '', recoverable = true } = error
   return { type, message, details, recoverable }

@@ -12,7 +12,7 @@ const PASSING: ReadonlySet<NodeState> = new Set(['waiting', 'ready', 'preparing'
 const REASON = 2000
 
 /** Returns the audit entries for an event, which also feed the event stream. `run` is the state before the event. */
-export function entriesOf(
+export function auditEntriesOf(
   run: Run,
   event: RunEvent,
   { state: { head, nodes }, effects }: Extract<RunReduced, { ok: true }>,

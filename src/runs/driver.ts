@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, moveTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
-import { entriesOf, noted } from './audit-entries.ts'
+import { auditEntriesOf, noted } from './audit-entries.ts'
 import { type Effect, isOwed, type Keyed, type OutsideEffect, type StoreEffect } from './core/effect.ts'
 import type { RunEvent } from './core/event.ts'
 import { reduce } from './core/reduce.ts'
@@ -15,7 +15,7 @@ import type { Run } from './core/run-state.ts'
 import { commit } from './core/transition.ts'
 import type { RunRequests } from './requests.ts'
 import type { RunHead } from './run.ts'
-import { createRunClock } from './run-timers.ts'
+import { createRunTimers } from './run-timers.ts'
 import { type NodeRecord, type RunFacts, updateHead, updateNode, updateRecord } from './store.ts'
 
 /** Drives one open run. Every change of the run goes through `tell`. */
@@ -63,7 +63,7 @@ export interface DriverOptions {
   ended(driver: Driver): void
 }
 
-type Told = { event: RunEvent; record?: NodeRecord } | { laterMs: number } | { entry: AuditDraft }
+type DriverInput = { event: RunEvent; record?: NodeRecord } | { laterMs: number } | { entry: AuditDraft }
 
 /** Changes in memory that are not stored yet. */
 interface Unstored {
@@ -95,9 +95,9 @@ export function createDriver(
 ): Driver {
   const { store, timers, log, cut, requests } = options
   const key = parseId('run', facts.id)!
-  const clock = createRunClock()
+  const clock = createRunTimers()
   clock.load(run)
-  let told: Told[] = []
+  let told: DriverInput[] = []
   let unstored = nothing()
   let isDeciding = false
   let writing: Promise<void> | undefined
@@ -127,7 +127,7 @@ export function createDriver(
     return lastNow
   }
 
-  function push(news: Told) {
+  function push(news: DriverInput) {
     if (closed) return
     told.push(news)
     tellings += 1
@@ -163,7 +163,7 @@ export function createDriver(
     })
   }
 
-  function take(news: Told) {
+  function take(news: DriverInput) {
     if ('entry' in news) {
       unstored.entries.push(news.entry)
       return
@@ -184,7 +184,7 @@ export function createDriver(
       log.debug({ run: facts.id, event: event.type, why: reduced.refusal.message }, 'not taken by the run')
       return
     }
-    unstored.entries.push(...entriesOf(run, event, reduced, cut))
+    unstored.entries.push(...auditEntriesOf(run, event, reduced, cut))
     commit(run, reduced.state)
     for (const node of reduced.state.nodes) unstored.nodes.add(node.name)
     for (const effect of reduced.effects) sort(effect)

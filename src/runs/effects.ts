@@ -5,21 +5,21 @@ import type { Attempts } from './attempts.ts'
 import type { Keyed, OutsideEffect } from './core/effect.ts'
 import type { RunEvent } from './core/event.ts'
 import type { Driver } from './driver.ts'
-import { type PreparingOptions, prepareNode } from './prepare-inbox.ts'
+import { type PrepareOptions, prepareNode } from './prepare-inbox.ts'
 import type { RunMarks } from './processes.ts'
-import { createReporting } from './report/write-report.ts'
-import type { Fixing } from './run-fixer.ts'
-import type { Validating } from './validate-outputs.ts'
+import { createReportWriter } from './report/write-report.ts'
+import type { FixerRunner } from './run-fixer.ts'
+import type { OutputValidator } from './validate-outputs.ts'
 
 export interface RunEffectsOptions {
   log: Log
   clock: Clock
   attempts: Attempts
-  fixing: Fixing
-  validate: Validating
+  fixing: FixerRunner
+  validate: OutputValidator
   now(): number
   marks: Pick<RunMarks, 'of'>
-  withheldFrom: PreparingOptions['withheldFrom']
+  withheldFrom: PrepareOptions['withheldFrom']
 }
 
 /**
@@ -31,7 +31,7 @@ export function createRunEffects(options: RunEffectsOptions) {
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
-  const report = createReporting(options.clock)
+  const report = createReportWriter(options.clock)
   const preparing = { markOf: marks.of, withheldFrom }
   /** Reports being written, for `cancelReport`. */
   const reports = new Map<Driver, AbortController>()

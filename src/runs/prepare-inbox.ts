@@ -6,8 +6,8 @@ import { SESSION_MARK } from '../runtimes/processes.ts'
 import { collectOutbox } from '../workspaces/outbox.ts'
 import {
   createWorkspace,
+  type InboxManifest,
   isWithin,
-  type Manifest,
   type OutputsWanted,
   type ProblemCode,
   prepareInbox,
@@ -40,7 +40,7 @@ const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json'
 /** Problems that may be gone at the next try. */
 const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'read_only', 'torn'])
 
-export interface PreparingOptions {
+export interface PrepareOptions {
   markOf: RunMarks['of']
   /** Files below the user's folders that no agent may get. */
   withheldFrom(driver: Driver): readonly Withheld[]
@@ -50,7 +50,7 @@ export interface PreparingOptions {
 export async function prepareNode(
   driver: Driver,
   effect: Prepare,
-  { markOf, withheldFrom }: PreparingOptions,
+  { markOf, withheldFrom }: PrepareOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { node, preparation, sources, missing, checkKept } = effect
@@ -110,14 +110,14 @@ function wantedOf(driver: Driver, agent: PlanAgent, workspace: string): Workspac
   return { ...wanted, ...messages }
 }
 
-type Made = Result<NodeRecord, readonly WorkspaceProblem[]>
+type MadeWorkspace = Result<NodeRecord, readonly WorkspaceProblem[]>
 
 async function makeWorkspace(
   driver: Driver,
   agent: PlanAgent,
   workspace: string,
   markOf: RunMarks['of'],
-): Promise<Made> {
+): Promise<MadeWorkspace> {
   const { name, worktree } = agent
   const wanted = wantedOf(driver, agent, workspace)
   const made = existsSync(workspace) ? await renewSkill(wanted) : await createWorkspace(wanted)
@@ -136,8 +136,8 @@ export function worktreeOf({ worktree }: NodeRecord): Worktree | undefined {
   return worktree === undefined ? undefined : (JSON.parse(worktree) as Worktree)
 }
 
-export function manifestIn({ inbox }: NodeRecord): Manifest | undefined {
-  return inbox === undefined ? undefined : (JSON.parse(inbox) as Manifest)
+export function manifestIn({ inbox }: NodeRecord): InboxManifest | undefined {
+  return inbox === undefined ? undefined : (JSON.parse(inbox) as InboxManifest)
 }
 
 /** Validated outputs of another agent, for an inbox. */

@@ -24,8 +24,8 @@ const NO_EXPIRY_MS = 365 * 24 * 3600_000
 /** Notices for each run; the report lists all failures. */
 const NOTICES = 10
 
-type Ask = Extract<StoreEffect, { type: 'ask_person' }>
-type Withdraw = Extract<StoreEffect, { type: 'withdraw' }>
+type AskEffect = Extract<StoreEffect, { type: 'ask_person' }>
+type WithdrawEffect = Extract<StoreEffect, { type: 'withdraw' }>
 
 /** Human requests of runs (S4.12, C9). */
 export function createRunRequests(cut: RedactedExcerpt) {
@@ -39,7 +39,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
   }
 
   return {
-    async ask(tx: Tx, { id: run, place }: Pick<RunFacts, 'id' | 'place'>, effect: Ask): Promise<void> {
+    async ask(tx: Tx, { id: run, place }: Pick<RunFacts, 'id' | 'place'>, effect: AskEffect): Promise<void> {
       const { node, ask, text, awaits, expiresAt } = effect
       // The commit may be a retry of one that was stored although its response was lost.
       if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
@@ -67,7 +67,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
       })
     },
 
-    async withdraw(tx: Tx, run: string, { node, ask }: Withdraw): Promise<void> {
+    async withdraw(tx: Tx, run: string, { node, ask }: WithdrawEffect): Promise<void> {
       const row = await findRequestOf(tx, contextOf({ run, node, ask }))
       if (row === undefined || row.state !== 'open') return
       const data = { kind: row.kind, run_id: run, node }

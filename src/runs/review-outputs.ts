@@ -8,13 +8,13 @@ import { findTask } from '../tasks/tasks.ts'
 import type { RunEvidence } from './run.ts'
 import type { MemberTasks } from './workers/workers.ts'
 
-export interface ReviewingOptions {
+export interface ReviewerOptions {
   store: Store
   clock: Clock
   tasks: MemberTasks
 }
 
-export interface Review {
+export interface ReviewOrder {
   /** Run, agent and attempt: a reviewer gets the same work only once. */
   readonly key: string
   readonly reviewer: string
@@ -25,13 +25,13 @@ export interface Review {
   readonly timeoutMs: number
 }
 
-export type Judged = Pick<RunEvidence, 'outcome' | 'text'>
+export type ReviewVerdict = Pick<RunEvidence, 'outcome' | 'text'>
 
 /** Lets a member of the team judge the work of an agent, as a task. */
-export function createReviewing({ store, clock, tasks }: ReviewingOptions) {
-  const away = (text: string): Judged => ({ outcome: 'unavailable', text })
+export function createReviewer({ store, clock, tasks }: ReviewerOptions) {
+  const away = (text: string): ReviewVerdict => ({ outcome: 'unavailable', text })
 
-  async function give({ key, ...review }: Review): Promise<string | Judged> {
+  async function give({ key, ...review }: ReviewOrder): Promise<string | ReviewVerdict> {
     return await store.write(async (tx) => {
       const earlier = await findReceipt(tx, ORCHESTRATOR, key)
       if (earlier !== undefined) return earlier.receipt
@@ -52,11 +52,11 @@ export function createReviewing({ store, clock, tasks }: ReviewingOptions) {
     })
   }
 
-  return async function judge(review: Review, signal: AbortSignal): Promise<Judged> {
+  return async function judge(review: ReviewOrder, signal: AbortSignal): Promise<ReviewVerdict> {
     const { reviewer, timeoutMs } = review
     const task = await give(review)
     if (typeof task !== 'string') return task
-    const { promise, resolve, reject } = Promise.withResolvers<Judged>()
+    const { promise, resolve, reject } = Promise.withResolvers<ReviewVerdict>()
     const look = async () => {
       const found = await findTask(store, task)
       if (found === undefined) return resolve(away(`${task} is gone`))
@@ -94,9 +94,9 @@ export function createReviewing({ store, clock, tasks }: ReviewingOptions) {
   }
 }
 
-export type Reviewing = ReturnType<typeof createReviewing>
+export type Reviewer = ReturnType<typeof createReviewer>
 
-function reviewText({ workspace, instructions, report, evidence }: Omit<Review, 'key'>): string {
+function reviewText({ workspace, instructions, report, evidence }: Omit<ReviewOrder, 'key'>): string {
   return [
     'Judge whether this work is done as it was asked for. Look at the files themselves; change none of them.',
     `They are in ${workspace}: what was given in inbox/, what was made in outbox/.`,
@@ -114,8 +114,8 @@ function reviewText({ workspace, instructions, report, evidence }: Omit<Review, 
 
 const VERDICT = /^[\s*_#>`"']*(accepted|rejected)\b[\s*_:.,`"'–—-]*/i
 
-function verdictOf({ id, state, result, reason }: Task, reviewer: string): Judged {
-  const away = (text: string): Judged => ({ outcome: 'unavailable', text })
+function verdictOf({ id, state, result, reason }: Task, reviewer: string): ReviewVerdict {
+  const away = (text: string): ReviewVerdict => ({ outcome: 'unavailable', text })
   if (state !== 'completed') return away(`${reviewer} did not judge it (${id} is ${state}): ${reason ?? ''}`)
   const said = result ?? ''
   const verdict = VERDICT.exec(said)

@@ -16,23 +16,23 @@ import type { RunEvent } from './core/event.ts'
 import type { Driver } from './driver.ts'
 import { DEFAULTS } from './plan/schema.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
-import { outputsFrom, type PreparingOptions } from './prepare-inbox.ts'
+import { outputsFrom, type PrepareOptions } from './prepare-inbox.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
 import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
 
-export interface FixingOptions {
+export interface FixerRunnerOptions {
   clock: Clock
   workers: WorkerKinds
   deliver(workspace: string, report: string): Promise<void>
-  withheldFrom: PreparingOptions['withheldFrom']
+  withheldFrom: PrepareOptions['withheldFrom']
 }
 
-type Done = { ok: true } | { ok: false; why: string }
+type FixEnd = { ok: true } | { ok: false; why: string }
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and corrects them. */
-export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOptions) {
+export function createFixerRunner({ clock, workers, deliver, withheldFrom }: FixerRunnerOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
@@ -69,7 +69,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
     return done(true, '')
   }
 
-  async function find(order: WorkOrder, signal: AbortSignal): Promise<Promise<Done> | undefined> {
+  async function find(order: WorkOrder, signal: AbortSignal): Promise<Promise<FixEnd> | undefined> {
     let port: WorkPort | undefined
     const early: (() => void)[] = []
     const tell = (say: (port: WorkPort) => void) => {
@@ -93,7 +93,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
     })
   }
 
-  function work(order: WorkOrder, signal: AbortSignal, begin: (port: WorkPort) => Worker): Promise<Done> {
+  function work(order: WorkOrder, signal: AbortSignal, begin: (port: WorkPort) => Worker): Promise<FixEnd> {
     return new Promise((done) => {
       let last: 'pending' | 'running' | 'completed' | 'failed' = 'pending'
       let said = ''
@@ -152,7 +152,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
           if (signal.aborted) return
           const isDone = last === 'completed' || (last === 'pending' && code === 0)
           const otherwise = said || why || 'the fixer ended without saying that it was done'
-          const outcome: Done =
+          const outcome: FixEnd =
             stopped === undefined && isDone ? { ok: true } : { ok: false, why: stopped ?? otherwise }
           void delivered.then(() => done(outcome))
         },
@@ -188,7 +188,7 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
   }
 }
 
-export type Fixing = ReturnType<typeof createFixing>
+export type FixerRunner = ReturnType<typeof createFixerRunner>
 
 function fixerOf({ run }: Driver, name: string): Fixer {
   const known = run.graph.plan.fixers.find((one) => one.name === name)
@@ -235,7 +235,7 @@ async function prepare(
   fixer: Fixer,
   { node, before }: Fix,
   workspace: string,
-  withheldFrom: FixingOptions['withheldFrom'],
+  withheldFrom: FixerRunnerOptions['withheldFrom'],
   signal: AbortSignal,
 ) {
   const { run, place, folder } = driver

@@ -12,7 +12,7 @@ const MOST_PLACES = 10_000
  * Makes the folder of a new run beside its plan: `runs/run_1`, or `runs/run_1.2` if another service, or one whose state is
  * gone, has left a run of that name. Agents must not mistake files of that run for their own.
  */
-export function claimPlace(folder: string, id: string): string {
+export function claimRunFolder(folder: string, id: string): string {
   makeRuns(join(folder, 'runs'))
   for (let number = 1; number <= MOST_PLACES; number++) {
     const place = join(folder, 'runs', number === 1 ? id : `${id}.${number}`)
@@ -27,7 +27,7 @@ export function claimPlace(folder: string, id: string): string {
 }
 
 /** Removes the folder of a run that was not stored. */
-export function releasePlace(place: string): void {
+export function releaseRunFolder(place: string): void {
   try {
     rmdirSync(place)
   } catch {

@@ -15,7 +15,7 @@ import type { Driver } from './driver.ts'
 import type { MESSAGE_TYPES } from './plan.ts'
 import { messagesOf } from './run-folder.ts'
 
-export interface RunMailOptions {
+export interface RunMessagesOptions {
   store: Store
   clock: Clock
   log: Log
@@ -25,7 +25,7 @@ export interface RunMailOptions {
   nameOf(driver: Driver, node: string): string | undefined
 }
 
-export interface Letter {
+export interface OutgoingRunMessage {
   readonly to: string
   readonly type: (typeof MESSAGE_TYPES)[number]
   readonly content: unknown
@@ -38,7 +38,7 @@ const AGAIN_MS = 1000
  * The message queue of a run, messages/ (S4.16). Records each message of an agent once, by file name and content, and forwards it
  * to recipients with a mailbox; others find the file. Messages from people become files as well.
  */
-export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: RunMailOptions) {
+export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }: RunMessagesOptions) {
   const queues = new Map<string, QueueWatch>()
   /** Serializes messages in the order of their numbers. */
   let taking: Promise<void> = Promise.resolve()
@@ -112,7 +112,11 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
   }
 
   /** Forwards a message to the recipient's mailbox, if there is one, and says how to answer. */
-  async function give(tx: Tx, driver: Driver, { from, to, type, content }: Letter & { from: string }) {
+  async function give(
+    tx: Tx,
+    driver: Driver,
+    { from, to, type, content }: OutgoingRunMessage & { from: string },
+  ) {
     const mailbox = to === OPERATOR ? OPERATOR : nameOf(driver, to)
     if (mailbox === undefined) return
     const isOfAgent = from !== OPERATOR
@@ -144,7 +148,7 @@ export function createRunMail({ store, clock, log, mailboxes, cut, nameOf }: Run
       }
     },
     /** Sends a message from a person. Returns the name of its file. */
-    async send(driver: Driver, letter: Letter, by: string): Promise<string> {
+    async send(driver: Driver, letter: OutgoingRunMessage, by: string): Promise<string> {
       const { graph } = driver.run
       if (!graph.plan.messages) {
         throw new AppError('CONFLICT', `${driver.id} has no messages`, {
@@ -207,7 +211,7 @@ const MOST_SKIPPED = 10_000
 /** Digest that earlier versions stored for a message. */
 const WITHOUT_DIGEST = 'run'
 
-export type RunMail = ReturnType<typeof createRunMail>
+export type RunMessages = ReturnType<typeof createRunMessages>
 
 /** Errors that may be gone at the next try. */
 function isOfStore(error: unknown): boolean {

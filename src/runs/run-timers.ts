@@ -8,7 +8,7 @@ import type { NodeTimer } from './run.ts'
  * of them or sooner. Clearing a timer does not touch the row, so a thousand agents that end long before their deadlines
  * cost nothing.
  */
-export function createRunClock() {
+export function createRunTimers() {
   const due = new Map<string, { at: number; tell: RunEvent }>()
   /** Due time of the row; undefined: there is none. */
   let armed: number | undefined
@@ -59,7 +59,7 @@ export function createRunClock() {
   }
 }
 
-export type RunClock = ReturnType<typeof createRunClock>
+export type RunTimers = ReturnType<typeof createRunTimers>
 
 function happening(node: string | null, kind: NodeTimer | 'run'): RunEvent {
   return kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)

@@ -70,7 +70,7 @@ export interface RunEvidence {
   readonly text: string
 }
 
-export interface Attempt {
+export interface NodeAttempt {
   readonly number: number
   readonly orderedAt: number
   /** Null: it never started. */
@@ -85,7 +85,7 @@ export interface Attempt {
 }
 
 /** The outputs of a completed agent, and the hash of the inputs that they were made from. */
-export interface Result {
+export interface NodeResult {
   readonly attempt: number
   readonly inputsHash: string
   readonly outputsHash: string
@@ -128,9 +128,9 @@ export interface RunNode {
   /** Completed without being run: an earlier round had done it from the same inputs. */
   readonly cached: boolean
   /** Result of an earlier round; cleared when a new attempt overwrites it. */
-  readonly kept: Result | null
-  readonly result: Result | null
-  readonly attempts: readonly Attempt[]
+  readonly kept: NodeResult | null
+  readonly result: NodeResult | null
+  readonly attempts: readonly NodeAttempt[]
   /** Explains the state to people. */
   readonly reason: string
   /** The dependency that made it fail or be skipped. */

@@ -22,13 +22,13 @@ import { createRunEffects } from './effects.ts'
 import { withheldFrom } from './prepare-inbox.ts'
 import { createRunMarks, endEarlier, endUnwanted, sweepRun } from './processes.ts'
 import { askedByRun, createRunRequests, decisionIn } from './requests.ts'
-import { createReviewing } from './review-outputs.ts'
-import { createFixing } from './run-fixer.ts'
-import { createRunMail, type Letter } from './run-messages.ts'
-import { createOrders, type ResumeOrder, type RunOrder } from './start-run.ts'
+import { createReviewer } from './review-outputs.ts'
+import { createFixerRunner } from './run-fixer.ts'
+import { createRunMessages, type OutgoingRunMessage } from './run-messages.ts'
+import { createRunStarter, type ResumeOrder, type RunOrder } from './start-run.ts'
 import { type NodeRecord, openRunIds, type RunFacts, runIds } from './store.ts'
 import { noSuchRun, type SeenRun, seeStoredRun } from './stored-runs.ts'
-import { createValidating } from './validate-outputs.ts'
+import { createOutputValidator } from './validate-outputs.ts'
 import type { GuestBook } from './workers/guests.ts'
 import { type MemberTasks, openWorkers } from './workers/workers.ts'
 
@@ -49,7 +49,7 @@ export interface Runs {
   /** The request that asks people about an agent. */
   requestOf(run: string, node: string, ask: number): Promise<HumanRequestRow | undefined>
   /** Sends a message from a person to an agent of a run with messages/ (S4.16). */
-  send(id: string, letter: Letter, by: string): Promise<{ run_id: string; file: string }>
+  send(id: string, letter: OutgoingRunMessage, by: string): Promise<{ run_id: string; file: string }>
   /** Runs that are blocked by something other than an agent, such as a full disk, with the reason. */
   troubles(): readonly { run: string; text: string; isFull: boolean }[]
   /** Reports changes of `troubles`; undefined means that the run continues. Returns a function that stops listening. */
@@ -116,18 +116,18 @@ export function createRuns(options: RunsOptions): Runs {
     endEarlier: (run, node, attempt) => endEarlier(run, node, attempt, marks),
   })
   const withheld = (driver: Driver) => withheldFrom(driver, team().config)
-  const fixing = createFixing({ clock, workers: workers.kinds, deliver, withheldFrom: withheld })
-  const validate = createValidating({
+  const fixing = createFixerRunner({ clock, workers: workers.kinds, deliver, withheldFrom: withheld })
+  const validate = createOutputValidator({
     ...{ clock, team, models: options.models, meter: options.meter, marks },
     environment: options.environment,
-    review: createReviewing({ store, clock, tasks: options.tasks }),
+    review: createReviewer({ store, clock, tasks: options.tasks }),
   })
   const effects = createRunEffects({
     ...{ log, clock, attempts, fixing, validate, now, marks },
     withheldFrom: withheld,
   })
 
-  const mail = createRunMail({
+  const mail = createRunMessages({
     ...{ store, clock, log, cut, mailboxes: options.mailboxes },
     nameOf(driver, node) {
       const { attempt, alive } = driver.run.nodes.get(node)!
@@ -183,14 +183,14 @@ export function createRuns(options: RunsOptions): Runs {
     return driver === undefined || kept === undefined ? kept : { ...kept, trouble: driver.trouble }
   }
 
-  async function mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }> {
+  async function mustFind(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }> {
     const seen = await see(id)
     if (seen !== undefined) return seen
     throw noSuchRun(id)
   }
 
   /** Applies answers that were stored before the service was killed, but never reached the run. */
-  async function heedAnswers(driver: Driver) {
+  async function applyStoredAnswers(driver: Driver) {
     for (const { name, state, asks } of driver.run.nodes.values()) {
       if (state !== 'asking') continue
       const row = await requests.find(store, { run: driver.id, node: name, ask: asks })
@@ -210,8 +210,8 @@ export function createRuns(options: RunsOptions): Runs {
     mail.end(driver.id)
   }
 
-  const orders = createOrders({
-    ...{ store, now, team, drivers, drive, abandon, mustSee },
+  const orders = createRunStarter({
+    ...{ store, now, team, drivers, drive, abandon, mustFind },
     runtimes: options.runtimes,
   })
 
@@ -229,7 +229,7 @@ export function createRuns(options: RunsOptions): Runs {
     async cancel(id, by, reason) {
       const driver = drivers.get(id)
       if (driver === undefined) {
-        await mustSee(id)
+        await mustFind(id)
         return { run_id: id, cancelled: false }
       }
       const { outcome, cancelled } = driver.run.head
@@ -258,7 +258,7 @@ export function createRuns(options: RunsOptions): Runs {
       return await requests.find(store, { run, node, ask })
     },
     async send(id, letter, by) {
-      await mustSee(id)
+      await mustFind(id)
       const driver = drivers.get(id)
       if (driver === undefined) {
         throw new AppError('CONFLICT', `${id} has ended`, { hint: `orc run --resume ${id}` })
@@ -345,7 +345,7 @@ export function createRuns(options: RunsOptions): Runs {
         if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
         for (const effect of owed) effects.perform(driver, effect, false)
         driver.ring()
-        await heedAnswers(driver)
+        await applyStoredAnswers(driver)
       }
     },
 

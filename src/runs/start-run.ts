@@ -13,7 +13,7 @@ import { createRun, type Run } from './core/run-state.ts'
 import type { Driver } from './driver.ts'
 import { readPlan } from './plan/read-plan.ts'
 import type { Plan } from './plan.ts'
-import { claimPlace, releasePlace } from './run-folder.ts'
+import { claimRunFolder, releaseRunFolder } from './run-folder.ts'
 import { insertRun, type NodeRecord, type RunFacts, readNodes, readRunHead, replaceRun } from './store.ts'
 import type { SeenRun } from './stored-runs.ts'
 
@@ -27,20 +27,20 @@ export interface RunOrder {
   readonly concurrency?: number
 }
 
-export interface OrdersOptions extends PlanSurroundings {
+export interface RunStarterOptions extends PlanContext {
   store: Store
   now(): number
   drivers: Map<string, Driver>
   drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver
   /** Throws for an unknown id. */
-  mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
+  mustFind(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
   /** Drops a run that was not stored. */
   abandon(driver: Driver): void
 }
 
 /** Starts and resumes runs: stores them first, and drives them then. */
-export function createOrders(options: OrdersOptions) {
-  const { store, now, drivers, drive, abandon, mustSee } = options
+export function createRunStarter(options: RunStarterOptions) {
+  const { store, now, drivers, drive, abandon, mustFind } = options
 
   async function start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }> {
     const { folder } = order
@@ -56,7 +56,7 @@ export function createOrders(options: OrdersOptions) {
         return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
       }
       const id = `run_${await tx.nextKey('run')}`
-      const place = claimed.get(id) ?? placeFor(folder, id)
+      const place = claimed.get(id) ?? claimFolder(folder, id)
       claimed.set(id, place)
       const facts: RunFacts = { id, folder, place, by }
       const run = createRun({ id, plan, now: now() })
@@ -81,7 +81,7 @@ export function createOrders(options: OrdersOptions) {
         throw error
       })
       .finally(() => {
-        for (const place of claimed.values()) if (place !== started?.facts.place) releasePlace(place)
+        for (const place of claimed.values()) if (place !== started?.facts.place) releaseRunFolder(place)
       })
     if (answer instanceof AppError) throw answer
     if (started !== undefined) {
@@ -97,10 +97,10 @@ export function createOrders(options: OrdersOptions) {
     order: ResumeOrder,
     by: string,
   ): Promise<{ run_id: string; round: number; resumed: boolean }> {
-    const seen = await mustSee(id)
+    const seen = await mustFind(id)
     const { run, folder: before } = seen
     const { round: meant = run.head.round + 1 } = order
-    if (isOpen(run) || meant <= run.head.round) return comeBack(seen, order)
+    if (isOpen(run) || meant <= run.head.round) return rejoin(seen, order)
     if (meant > run.head.round + 1) {
       throw new AppError(
         'CONFLICT',
@@ -126,7 +126,7 @@ export function createOrders(options: OrdersOptions) {
       seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
     // The second of two concurrent calls finds a driver here: nothing is awaited before `drive`.
     const begun = drivers.get(id)
-    if (begun !== undefined) return comeBack(begun, order)
+    if (begun !== undefined) return rejoin(begun, order)
     const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
     try {
       await store.write(async (tx) => {
@@ -155,7 +155,7 @@ export function createOrders(options: OrdersOptions) {
   }
 
   /** Refuses options that can no longer apply, instead of ignoring them. */
-  function comeBack(seen: SeenRun, order: ResumeOrder) {
+  function rejoin(seen: SeenRun, order: ResumeOrder) {
     const { id, folder, run } = seen
     const { plan } = run.graph
     const asked =
@@ -170,9 +170,9 @@ export function createOrders(options: OrdersOptions) {
   return { start, resume }
 }
 
-function placeFor(folder: string, id: string): string {
+function claimFolder(folder: string, id: string): string {
   try {
-    return claimPlace(folder, id)
+    return claimRunFolder(folder, id)
   } catch (error) {
     throw new AppError('CONFLICT', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
       hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
@@ -234,7 +234,7 @@ function isSamePlan(one: Plan, other: Plan): boolean {
   return isDeepStrictEqual(stored(one), stored(other))
 }
 
-export interface PlanSurroundings {
+export interface PlanContext {
   team(): Team
   /** Each runtime checks the settings of the programs that a plan starts in it. */
   runtimes: readonly Runtime[]
@@ -245,7 +245,7 @@ export function readOrderedPlan(
   text: string,
   folder: string,
   order: { name?: string; file?: string; concurrency?: number },
-  { team, runtimes }: PlanSurroundings,
+  { team, runtimes }: PlanContext,
 ): Plan {
   checkFolder(folder)
   const { config } = team()

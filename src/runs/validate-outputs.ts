@@ -21,13 +21,13 @@ import type { Driver } from './driver.ts'
 import type { PlanAgent } from './plan.ts'
 import { manifestIn, worktreeOf } from './prepare-inbox.ts'
 import type { RunMarks } from './processes.ts'
-import type { Judged, Review, Reviewing } from './review-outputs.ts'
+import type { Reviewer, ReviewOrder, ReviewVerdict } from './review-outputs.ts'
 import type { RunEvidence } from './run.ts'
 import { workspaceOf } from './run-folder.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
 
-export interface ValidatingOptions {
+export interface OutputValidatorOptions {
   clock: Clock
   team(): Team
   models: Models | undefined
@@ -35,7 +35,7 @@ export interface ValidatingOptions {
   marks: RunMarks
   environment: Readonly<NodeJS.ProcessEnv>
   /** Review by an agent of the team. */
-  review: Reviewing
+  review: Reviewer
 }
 
 const SUMMARY_CHARACTERS = 8000
@@ -43,7 +43,7 @@ const PROBLEMS_SHOWN = 5
 const JUDGE_MS = { model: 5 * 60_000, agent: 30 * 60_000 }
 
 /** Validates in the order of C22: schema, required outputs, checks, judge. The first failure ends it. */
-export function createValidating(options: ValidatingOptions) {
+export function createOutputValidator(options: OutputValidatorOptions) {
   // Test suites that run in parallel only slow each other down.
   const limiter = createKeyedLimiter(Math.max(1, Math.floor(availableParallelism() / 2)))
 
@@ -136,9 +136,9 @@ export function createValidating(options: ValidatingOptions) {
     })
   }
 
-  async function judge(agent: PlanAgent, claim: Claim, signal: AbortSignal): Promise<Judged> {
+  async function judge(agent: PlanAgent, claim: ReviewedWork, signal: AbortSignal): Promise<ReviewVerdict> {
     const { config } = options.team()
-    const away = (text: string): Judged => ({ outcome: 'unavailable', text })
+    const away = (text: string): ReviewVerdict => ({ outcome: 'unavailable', text })
     const judge = judgeOf(options.team(), agent)
     if (judge === undefined) return { outcome: 'skipped', text: 'there is no judge' }
     if (judge instanceof AppError) return away(judge.message)
@@ -178,9 +178,9 @@ export function createValidating(options: ValidatingOptions) {
   }
 }
 
-export type Validating = ReturnType<typeof createValidating>
+export type OutputValidator = ReturnType<typeof createOutputValidator>
 
-type Claim = Pick<Review, 'key' | 'workspace' | 'report' | 'evidence'>
+type ReviewedWork = Pick<ReviewOrder, 'key' | 'workspace' | 'report' | 'evidence'>
 
 /** Undefined: no judge. */
 function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined {
@@ -188,14 +188,14 @@ function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined
   return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
 }
 
-type Looked = { ok: true; outbox: Outbox } | { ok: false; why: string }
+type CheckedOutbox = { ok: true; outbox: Outbox } | { ok: false; why: string }
 
 async function look(
   workspace: string,
   agent: PlanAgent,
   content: boolean,
   signal: AbortSignal,
-): Promise<Looked> {
+): Promise<CheckedOutbox> {
   const collected = await collectOutbox(workspace, {
     ...{ content, signal },
     // Find oversized outputs before any check runs.

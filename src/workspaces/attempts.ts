@@ -16,7 +16,7 @@ import { startPace } from './safe-fs/pace.ts'
 import { readSmall } from './safe-fs/read-file.ts'
 import { removeTree } from './safe-fs/remove-tree.ts'
 import { makeFolder, replaceFile } from './safe-fs/write-file.ts'
-import { isFinal, parseStatus, resetStatus, STATUS_FILE, type Status } from './status.ts'
+import { isFinal, parseStatus, resetStatus, STATUS_FILE, type WorkspaceStatus } from './status.ts'
 
 const ATTEMPTS = 'attempts'
 const WHY = 'why.md'
@@ -85,10 +85,10 @@ function move(from: Directory, to: Directory, name: string): void {
   }
 }
 
-export interface Attempt {
+export interface EarlierAttempt {
   readonly number: number
   /** From status.json. If that does not say how or why the attempt ended, the run's own reason is added. */
-  readonly status: Status | undefined
+  readonly status: WorkspaceStatus | undefined
   readonly errorReport: ErrorReport | undefined
   /** Why there is none, where its file is there. */
   readonly errorReportProblem?: WorkspaceProblem
@@ -97,7 +97,7 @@ export interface Attempt {
 const MOST_ATTEMPTS = 1000
 
 /** The attempts that were kept, the first one first. */
-export function readAttempts(workspace: string): Promise<WorkspaceResult<readonly Attempt[]>> {
+export function readAttempts(workspace: string): Promise<WorkspaceResult<readonly EarlierAttempt[]>> {
   return attempt(ATTEMPTS, () => {
     const root = openDirectory(workspace, { shown: '' })
     try {
@@ -117,7 +117,7 @@ export function readAttempts(workspace: string): Promise<WorkspaceResult<readonl
 
 const isNumber = (name: string) => /^[1-9]\d{0,8}$/.test(name)
 
-function readAttempt(attempts: Directory, number: number): Attempt {
+function readAttempt(attempts: Directory, number: number): EarlierAttempt {
   const nothing = { number, status: undefined, errorReport: undefined }
   const folder = openFolder(attempts, String(number))
   if (!folder.ok) return nothing
@@ -141,7 +141,7 @@ function readAttempt(attempts: Directory, number: number): Attempt {
 }
 
 /** A plain command never touches its status.json, and a killed one no more: why it was put aside is how it ended. */
-function withWhy(status: Status | undefined, why: Opened<Buffer>): Status | undefined {
+function withWhy(status: WorkspaceStatus | undefined, why: Opened<Buffer>): WorkspaceStatus | undefined {
   if (!why.ok) return status
   const state = status !== undefined && isFinal(status.state) ? status.state : 'failed'
   return { ...status, state, error: status?.error ?? { message: why.value.toString().trim() } }

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import { closeSync, fchmodSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatBytes } from '../base/bytes.ts'
-import { type Input, type Manifest, manifestOf, REFERENCES } from './inbox-manifest.ts'
-import type { Limits } from './limits.ts'
+import { type InboxFile, type InboxManifest, manifestOf, REFERENCES } from './inbox-manifest.ts'
+import type { FileLimits } from './limits.ts'
 import { ProblemError, refuse } from './problem.ts'
 import {
   type Directory,
@@ -17,7 +17,7 @@ import {
 import { type Pace, startPace } from './safe-fs/pace.ts'
 import { readContent } from './safe-fs/read-file.ts'
 import { removeTree } from './safe-fs/remove-tree.ts'
-import { type Found, openFound } from './safe-fs/select-files.ts'
+import { type FoundFile, openFound } from './safe-fs/select-files.ts'
 import {
   createFile,
   makeFolder,
@@ -32,23 +32,23 @@ const MOST_LEFTOVERS = 1000
 
 /** Fills a folder beside inbox/ with copies and references, and puts it in inbox/'s place. */
 export interface Copier {
-  write(segments: readonly string[], text: string): Promise<Input>
-  takeFile(directory: Directory, name: string, real: string, to: readonly string[]): Promise<Input>
+  write(segments: readonly string[], text: string): Promise<InboxFile>
+  takeFile(directory: Directory, name: string, real: string, to: readonly string[]): Promise<InboxFile>
   takeFiles(
     root: Directory,
-    files: readonly Found[],
+    files: readonly FoundFile[],
     real: () => string,
     to: readonly string[],
     check?: (path: string, sha256: string) => void,
-  ): Promise<Input[]>
+  ): Promise<InboxFile[]>
   /** Makes the files taken so far win over later ones for the same place. */
   prefer(): void
-  seal(): Promise<Manifest>
+  seal(): Promise<InboxManifest>
   discard(): Promise<void>
 }
 
 export interface CopierOptions {
-  readonly limits: Limits
+  readonly limits: FileLimits
   readonly pace: Pace
 }
 
@@ -56,9 +56,9 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
   const root = openDirectory(workspace, { shown: '' })
   const draftName = temporaryName('inbox')
   const draft = await beginDraft(root, draftName, pace)
-  const inputs: Input[] = []
+  const inputs: InboxFile[] = []
   const taken = new Set([REFERENCES])
-  const preferred = new Map<string, Input>()
+  const preferred = new Map<string, InboxFile>()
   let copiedBytes = 0
   let referencedBytes = 0
   let open = true
@@ -77,7 +77,7 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
     return path
   }
 
-  function keep(input: Input): Input {
+  function keep(input: InboxFile): InboxFile {
     inputs.push(input)
     return input
   }
@@ -88,7 +88,7 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
     shown: string,
     real: () => string,
     to: readonly string[],
-  ): Promise<Input> {
+  ): Promise<InboxFile> {
     try {
       const path = claim(to)
       const size = Number(file.stat.size)
@@ -131,7 +131,11 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
     }
   }
 
-  async function write(segments: readonly string[], text: string, path = claim(segments)): Promise<Input> {
+  async function write(
+    segments: readonly string[],
+    text: string,
+    path = claim(segments),
+  ): Promise<InboxFile> {
     const data = Buffer.from(text)
     await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444))
     return keep({ path, size: data.length, sha256: hash('sha256', data) })
@@ -147,7 +151,7 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
       return await take(opened.value, real, () => real, to)
     },
     async takeFiles(from, files, real, to, check) {
-      const found: Input[] = []
+      const found: InboxFile[] = []
       for (const file of files) {
         await pace.rest()
         const place = [...to, ...file.segments]
@@ -226,7 +230,7 @@ function tooLarge(what: string, shown: string, limit: number): never {
 }
 
 /** C21. `path` is where the file is; `instead_of` where a copy would have been. */
-function formatReferences(references: readonly Input[]): string {
+function formatReferences(references: readonly InboxFile[]): string {
   const list = references.map(({ path, size, sha256, reference }) => ({
     path: reference,
     size,
@@ -236,7 +240,7 @@ function formatReferences(references: readonly Input[]): string {
   return `${JSON.stringify({ references: list }, null, 2)}\n`
 }
 
-function makeReadOnly(draft: Directory, inputs: readonly Input[]): void {
+function makeReadOnly(draft: Directory, inputs: readonly InboxFile[]): void {
   for (const path of foldersOf(inputs)) {
     const opened = openFolders(draft, path.split('/'))
     if (!opened.ok) throw new ProblemError(opened.error)
@@ -247,7 +251,7 @@ function makeReadOnly(draft: Directory, inputs: readonly Input[]): void {
 }
 
 /** All folders of copied files; references have none. */
-function foldersOf(inputs: readonly Input[]): Set<string> {
+function foldersOf(inputs: readonly InboxFile[]): Set<string> {
   const folders = new Set<string>()
   for (const { path, reference } of inputs) {
     if (reference !== undefined) continue

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { DEFAULT_LIMITS, type Limits } from './limits.ts'
+import { DEFAULT_LIMITS, type FileLimits } from './limits.ts'
 import { attempt, ProblemError, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import {
   type Opened,
@@ -16,7 +16,7 @@ import { readContent } from './safe-fs/read-file.ts'
 import { walkTree } from './safe-fs/walk-tree.ts'
 
 /** An input as the agent finds it. */
-export interface Input {
+export interface InboxFile {
   /** Below inbox/. */
   readonly path: string
   readonly size: number
@@ -26,22 +26,22 @@ export interface Input {
 }
 
 /** The content of an inbox. Stored outside the workspace, where the agent cannot change it. */
-export interface Manifest {
+export interface InboxManifest {
   /** Sorted by path, references.json among them. */
-  readonly inputs: readonly Input[]
+  readonly inputs: readonly InboxFile[]
   /** Hash of the content of all inputs, independent of where the workspaces are. */
   readonly hash: string
 }
 
 export const REFERENCES = 'references.json'
 
-export function manifestOf(inputs: readonly Input[]): Manifest {
+export function manifestOf(inputs: readonly InboxFile[]): InboxManifest {
   const sorted = [...inputs].sort((one, other) => (one.path < other.path ? -1 : 1))
   return { inputs: sorted, hash: hashInputs(sorted) }
 }
 
 /** references.json says where files are, which is not content; what it stands for is. */
-function hashInputs(inputs: readonly Input[]): string {
+function hashInputs(inputs: readonly InboxFile[]): string {
   const lines = inputs
     .filter(({ path }) => path !== REFERENCES)
     .map(({ path, size, sha256 }) => `${JSON.stringify([path, size, sha256])}\n`)
@@ -55,14 +55,14 @@ export interface Difference {
 }
 
 export interface InboxCheck {
-  readonly limits?: Limits
+  readonly limits?: FileLimits
   readonly signal?: AbortSignal
 }
 
 /** Compares the inbox with its manifest (C21): names and content, including references. */
 export function checkInbox(
   workspace: string,
-  manifest: Manifest,
+  manifest: InboxManifest,
   { limits = DEFAULT_LIMITS, signal }: InboxCheck = {},
 ): Promise<WorkspaceResult<readonly Difference[]>> {
   const pace = startPace(signal)
@@ -84,8 +84,8 @@ export function checkInbox(
 
 async function compareCopies(
   workspace: string,
-  manifest: Manifest,
-  limits: Limits,
+  manifest: InboxManifest,
+  limits: FileLimits,
   pace: Pace,
 ): Promise<Difference[]> {
   const copied = new Map(manifest.inputs.filter(isCopied).map((input) => [input.path, input]))
@@ -116,9 +116,14 @@ async function compareCopies(
   return differences
 }
 
-const isCopied = ({ reference }: Input) => reference === undefined
+const isCopied = ({ reference }: InboxFile) => reference === undefined
 
-async function isSame(opened: Opened<OpenFile>, shown: string, input: Input, pace: Pace): Promise<boolean> {
+async function isSame(
+  opened: Opened<OpenFile>,
+  shown: string,
+  input: InboxFile,
+  pace: Pace,
+): Promise<boolean> {
   if (!opened.ok) return false
   try {
     if (Number(opened.value.stat.size) !== input.size) return false

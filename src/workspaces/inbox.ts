@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, relative, sep } from 'node:path'
 import { type Copier, openCopier } from './inbox-copier.ts'
-import type { Input, Manifest } from './inbox-manifest.ts'
-import { DEFAULT_LIMITS, type Limits, TEXT_BYTES } from './limits.ts'
+import type { InboxFile, InboxManifest } from './inbox-manifest.ts'
+import { DEFAULT_LIMITS, type FileLimits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
 import {
   attempt,
@@ -19,8 +19,8 @@ import { readSmall } from './safe-fs/read-file.ts'
 import { selectFiles } from './safe-fs/select-files.ts'
 import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts'
 
-export interface Added {
-  readonly inputs: readonly Input[]
+export interface AddedInputs {
+  readonly inputs: readonly InboxFile[]
   /** Entries that were selected but cannot be taken, each with the reason. */
   readonly leftOut: readonly WorkspaceProblem[]
 }
@@ -50,18 +50,18 @@ export interface InputWanted {
 /** An inbox in the making. It takes the place of the one before at once, or not at all. */
 export interface InboxDraft {
   /** A file of the protocol itself: instructions.md, dependencies.json. */
-  write(path: string, text: string): Promise<WorkspaceResult<Input>>
-  addInput(wanted: InputWanted): Promise<WorkspaceResult<Added>>
-  addOutputs(wanted: OutputsWanted): Promise<WorkspaceResult<Added>>
+  write(path: string, text: string): Promise<WorkspaceResult<InboxFile>>
+  addInput(wanted: InputWanted): Promise<WorkspaceResult<AddedInputs>>
+  addOutputs(wanted: OutputsWanted): Promise<WorkspaceResult<AddedInputs>>
   /** Makes the files added so far win over later ones for the same place. */
   prefer(): void
   /** Makes it read-only and puts it in place. */
-  seal(): Promise<WorkspaceResult<Manifest>>
+  seal(): Promise<WorkspaceResult<InboxManifest>>
   discard(): Promise<void>
 }
 
 export interface InboxOptions {
-  readonly limits?: Limits
+  readonly limits?: FileLimits
   /** Files that are never taken from the user's folders; called only if there are inputs. */
   readonly withheld?: (() => readonly Withheld[]) | undefined
   readonly signal?: AbortSignal
@@ -78,7 +78,7 @@ export async function draftInbox(
 
 function draftBy(
   copier: Copier,
-  limits: Limits,
+  limits: FileLimits,
   pace: Pace,
   withheldHere: () => readonly Withheld[],
 ): InboxDraft {
@@ -134,7 +134,7 @@ function draftBy(
     place: string[],
     hardLinks: 'inside' | 'any',
     withheld?: WithheldSeen,
-  ): Promise<Added> {
+  ): Promise<AddedInputs> {
     try {
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks, withheld })
       return { inputs: await copier.takeFiles(folder, files, () => real, place), leftOut }

@@ -37,7 +37,7 @@ export function formatInstructions(task: string, instructions: PlanInstructions)
   return `# Task: ${tidy(task).replace(/\s*\n\s*/g, ' ')}\n\n${sections.join('\n')}`
 }
 
-export interface Known {
+export interface InboxContents {
   readonly inputs: readonly { readonly to: string; readonly description?: string }[]
   readonly dependencies: readonly { readonly agent: string; readonly copyTo: string }[]
   /** Deliverables that are asked for. */
@@ -53,7 +53,7 @@ export const isExpectedAnyway = (line: string) => line === ANY_DELIVERABLE || li
 /** Says for the author what follows from the plan, where the author did not; the summary in any case (S4.7). */
 export function fillIn(
   instructions: PlanInstructions,
-  { inputs, dependencies, outputs }: Known,
+  { inputs, dependencies, outputs }: InboxContents,
 ): PlanInstructions {
   const { inputsProvided, outputExpectations } = instructions
   const provided = [

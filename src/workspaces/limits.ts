@@ -1,7 +1,7 @@
 const MIB = 1024 * 1024
 
 /** How much of what agents made is taken in. Over a limit is a clear error; nothing is cut. */
-export interface Limits {
+export interface FileLimits {
   /** Files and folders looked at in one tree. */
   readonly files: number
   /** Folders inside folders. */
@@ -16,7 +16,7 @@ export interface Limits {
   readonly referencedBytes: number
 }
 
-export const DEFAULT_LIMITS: Limits = {
+export const DEFAULT_LIMITS: FileLimits = {
   files: 10_000,
   depth: 32,
   pathBytes: 1024,

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { formatBytes } from '../base/bytes.ts'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
-import { DEFAULT_LIMITS, type Limits, TEXT_BYTES } from './limits.ts'
+import { DEFAULT_LIMITS, type FileLimits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
 import {
   attempt,
@@ -24,12 +24,12 @@ import {
 } from './safe-fs/directory.ts'
 import { showName, splitPath } from './safe-fs/entry-name.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
-import { type Content, type FilePart, readContent, readPartIn, readSmall } from './safe-fs/read-file.ts'
+import { type FileContent, type FilePart, readContent, readPartIn, readSmall } from './safe-fs/read-file.ts'
 import { removeFolder, removeTree } from './safe-fs/remove-tree.ts'
-import { checkSize, type Found, openFound, selectFiles } from './safe-fs/select-files.ts'
+import { checkSize, type FoundFile, openFound, selectFiles } from './safe-fs/select-files.ts'
 import { createFile, makeFolders, makeWithParents, replaceFile, temporaryName } from './safe-fs/write-file.ts'
 
-export interface Output {
+export interface OutboxFile {
   /** Below outbox/. */
   readonly path: string
   readonly size: number
@@ -39,9 +39,9 @@ export interface Output {
 
 /** The files that an agent has delivered. workspace/ is never read (S4.10). */
 export interface Outbox {
-  readonly outputs: readonly Output[]
+  readonly outputs: readonly OutboxFile[]
   /** The work itself, without the summary, the reports and the partial work. */
-  readonly deliverables: readonly Output[]
+  readonly deliverables: readonly OutboxFile[]
   readonly summary: string | undefined
   /** Why there is none, where its file is there: it is too large, or has another name. */
   readonly summaryProblem?: WorkspaceProblem
@@ -49,7 +49,7 @@ export interface Outbox {
   /** The same of it. */
   readonly errorReportProblem?: WorkspaceProblem
   /** Below outbox/partial/ (S4.11). */
-  readonly partial: readonly Output[]
+  readonly partial: readonly OutboxFile[]
   /** Links, devices, names that are none: each with why it does not count. */
   readonly leftOut: readonly WorkspaceProblem[]
 }
@@ -61,7 +61,7 @@ const MOST_NAMED = 3
 const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
 
 export interface CollectOptions {
-  readonly limits?: Limits
+  readonly limits?: FileLimits
   /** Hash each output. */
   readonly content?: boolean
   /** More than could be read is refused, also where nothing is read yet. */
@@ -79,7 +79,7 @@ export function collectOutbox(
     try {
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'inside' })
       if (sizeCounts) checkSize(files, limits, folder.shown)
-      const outputs: Output[] = []
+      const outputs: OutboxFile[] = []
       let left = limits.referencedBytes
       for (const file of files) {
         const { path, stat } = file
@@ -99,13 +99,13 @@ export function collectOutbox(
   })
 }
 
-function sortOutputs(outputs: readonly Output[]) {
+function sortOutputs(outputs: readonly OutboxFile[]) {
   const partial = outputs.filter(({ path }) => path.startsWith(PARTIAL))
   const deliverables = outputs.filter(({ path }) => !ABOUT_THE_WORK.has(path) && !path.startsWith(PARTIAL))
   return { outputs, partial, deliverables }
 }
 
-function readReports(folder: Directory, outputs: readonly Output[]) {
+function readReports(folder: Directory, outputs: readonly OutboxFile[]) {
   const read = (name: string): Opened<Buffer> | undefined => {
     if (!outputs.some(({ path }) => path === name)) return undefined
     return readSmall(folder, name, TEXT_BYTES)
@@ -121,7 +121,7 @@ function readReports(folder: Directory, outputs: readonly Output[]) {
 
 const textOf = (bytes: Buffer) => bytes.toString().replace(/^\ufeff/, '')
 
-async function readFound(root: Directory, found: Found, most: number, pace: Pace): Promise<Content> {
+async function readFound(root: Directory, found: FoundFile, most: number, pace: Pace): Promise<FileContent> {
   const file = openFound(root, found)
   try {
     if (file.stat.size > most) {
@@ -194,7 +194,7 @@ function whyLeftOut({ leftOut }: Outbox, name: string): string {
 }
 
 export interface CopyOptions {
-  readonly limits?: Limits
+  readonly limits?: FileLimits
   readonly signal?: AbortSignal
   /** If given, large files stay where they are and are reported here (C21). */
   readonly stays?: (path: string) => void

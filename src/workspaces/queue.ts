@@ -240,7 +240,7 @@ export interface QueueWatch {
   close(): void
 }
 
-interface Seen {
+interface SeenFile {
   readonly version: string | undefined
   /** The hash of the message, or why it is none. */
   readonly what: string
@@ -251,7 +251,7 @@ const AGAIN = [20, 50, 100, 200, 400, 800]
 /** Follows the folder of a queue by file events. Messages come in the order of their numbers, as far as they are there. */
 export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWatchOptions): QueueWatch {
   /** The last content under each name: once a message is removed, another one may reuse its name. */
-  const done = new Map<string, Seen>()
+  const done = new Map<string, SeenFile>()
   const tries = new Map<string, number>()
   const timers = new Set<NodeJS.Timeout>()
   let closed = false

@@ -40,7 +40,7 @@ const StatusError = z.object({
 })
 
 /** Reads everything but the state leniently, so that a mistake in another field does not undo an agent's work. */
-const Status = z.object({
+const WorkspaceStatus = z.object({
   state: z.enum(WORKSPACE_STATES),
   started: optionalText,
   completed: optionalText,
@@ -54,9 +54,9 @@ const Status = z.object({
     .catch(undefined),
   metrics: z.record(z.string(), z.unknown()).transform(numbersOf).optional().catch(undefined),
 })
-export type Status = z.output<typeof Status>
+export type WorkspaceStatus = z.output<typeof WorkspaceStatus>
 
-export type ParsedStatus = Result<{ status: Status; raw: RawStatus }, WorkspaceProblem>
+export type ParsedStatus = Result<{ status: WorkspaceStatus; raw: RawStatus }, WorkspaceProblem>
 export type RawStatus = Readonly<Record<string, unknown>>
 
 const FILE = 'status.json'
@@ -72,7 +72,7 @@ export function parseStatus(content: string): ParsedStatus {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
     return { ok: false, error: problem('invalid', FILE, 'is JSON, but not an object') }
   }
-  const parsed = Status.safeParse(raw)
+  const parsed = WorkspaceStatus.safeParse(raw)
   if (parsed.success) return { ok: true, value: { status: parsed.data, raw: raw as RawStatus } }
   const why = `has no valid state: "state" must be one of ${WORKSPACE_STATES.join(', ')}`
   return { ok: false, error: problem('invalid', FILE, why) }
@@ -155,7 +155,7 @@ function numbersOf(values: Record<string, unknown>): Record<string, number> {
 export const STATUS_FILE = 'status.json'
 
 export interface StatusReading {
-  readonly status: Status
+  readonly status: WorkspaceStatus
   readonly raw: RawStatus
   /** Hash of the whole text, because an agent may change fields of its own. */
   readonly sha256: string
@@ -219,7 +219,7 @@ const TRIES = 5
  * Changes some fields for an agent that speaks by commands, and keeps the others. What the agent itself wrote in the
  * meantime is read again and not lost.
  */
-export function updateStatus(workspace: string, patch: StatusPatch): WorkspaceResult<Status> {
+export function updateStatus(workspace: string, patch: StatusPatch): WorkspaceResult<WorkspaceStatus> {
   const root = openDirectory(workspace, { shown: '' })
   try {
     for (let tries = 0; ; tries++) {
@@ -266,7 +266,7 @@ export const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.value.sha256 : ''
 
 export type StatusNews =
   /** The agent is at work: `passed` holds the states it went through since the last news, in order. */
-  | { kind: 'status'; status: Status; passed: readonly WorkspaceState[] }
+  | { kind: 'status'; status: WorkspaceStatus; passed: readonly WorkspaceState[] }
   /** The file says what cannot follow; the state stays what it was (S4.3). */
   | { kind: 'refused'; from: WorkspaceState; to: WorkspaceState; message: string }
   /** Still not to be read after it was read again. */

@@ -3,9 +3,9 @@ import { basename, dirname, join } from 'node:path'
 import { AGENT_NAME } from '../base/agent.ts'
 import type { PlanInstructions, WorkspaceTemplate } from '../runs/plan.ts'
 import { draftInbox, type InputWanted, type OutputsWanted } from './inbox.ts'
-import type { Manifest } from './inbox-manifest.ts'
+import type { InboxManifest } from './inbox-manifest.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
-import { type Limits, TEXT_BYTES } from './limits.ts'
+import { type FileLimits, TEXT_BYTES } from './limits.ts'
 import {
   attempt,
   errnoOf,
@@ -28,7 +28,7 @@ export { clearAttempt, keepAttempt } from './attempts.ts'
 export { collectCorrections } from './corrections.ts'
 export { ERROR_REPORT } from './error-report.ts'
 export { type OutputsWanted, readInbox, readInboxTexts } from './inbox.ts'
-export { checkInbox, type Manifest } from './inbox-manifest.ts'
+export { checkInbox, type InboxManifest } from './inbox-manifest.ts'
 export {
   formatInstructions,
   isExpectedAnyway,
@@ -113,7 +113,7 @@ export interface InboxWanted {
   /** The title of the instructions. */
   readonly task: string
   readonly instructions: PlanInstructions
-  readonly limits?: Limits
+  readonly limits?: FileLimits
   readonly inputs?: readonly (InputWanted & { description?: string })[]
   readonly dependencies?: readonly OutputsWanted[]
   /** Files that are never taken from the folders among the inputs. */
@@ -128,7 +128,7 @@ export interface InboxWanted {
 }
 
 export interface PreparedInbox {
-  readonly manifest: Manifest
+  readonly manifest: InboxManifest
   readonly leftOut: readonly WorkspaceProblem[]
 }
 

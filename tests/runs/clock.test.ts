@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import { createRunClock } from '../../src/runs/run-timers.ts'
+import { createRunTimers } from '../../src/runs/run-timers.ts'
 
 const stall = (node: string, at: number) =>
   ({ type: 'set_timer', key: `${node}/${at}`, node, kind: 'stall', at }) as const
 
 it('does not forget a clock that is set while the row for another is on its way to the disk', () => {
-  const clock = createRunClock()
+  const clock = createRunTimers()
   clock.take(stall('slow', 1000))
   expect(clock.wanted()).toBe(1000)
   clock.claim()

@@ -7,8 +7,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
 import { createAttempts } from '../../src/runs/attempts.ts'
 import type { Driver } from '../../src/runs/driver.ts'
-import { createReporting } from '../../src/runs/report/write-report.ts'
-import { createRunMail } from '../../src/runs/run-messages.ts'
+import { createReportWriter } from '../../src/runs/report/write-report.ts'
+import { createRunMessages } from '../../src/runs/run-messages.ts'
 import { openRunTeam } from './harness.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -96,7 +96,7 @@ it('notes where what is collected is not what was validated', async () => {
   const outputs = [output('same.txt', 'same'), output('changed.txt', 'before'), output('gone.txt', '')]
   const nodes = new Map([['one', { state: 'completed', result: { outputs, outputsHash: 'validated' } }]])
   // Fails at the report itself, which needs more of a run than this.
-  await createReporting(clock)(driver({ nodes }), 0, new AbortController().signal).catch(() => {})
+  await createReportWriter(clock)(driver({ nodes }), 0, new AbortController().signal).catch(() => {})
   expect(notes).toEqual(['what is in _outputs/one is not what was validated: changed.txt, gone.txt, new.txt'])
   expect(readFileSync(join(folder, '_outputs/one/same.txt'), 'utf8')).toBe('same')
 })
@@ -111,7 +111,7 @@ it('tries a message of an agent again while the store fails', async () => {
     },
   }
   const options = { store, clock, log, mailboxes: {}, cut: (text: string) => text, nameOf: () => undefined }
-  const mail = createRunMail(options as unknown as Parameters<typeof createRunMail>[0])
+  const mail = createRunMessages(options as unknown as Parameters<typeof createRunMessages>[0])
   mail.follow(driver({ graph: { plan: { messages: true }, agents: new Map() } }))
   const message = { from: 'a', to: 'b', timestamp: 'now', type: 'update', content: 'x' }
   writeFileSync(join(folder, 'messages', 'a_to_b_001.json'), JSON.stringify(message))

@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { PlanInstructions } from '../../src/runs/plan.ts'
 import { draftInbox, type InboxDraft } from '../../src/workspaces/inbox.ts'
-import { DEFAULT_LIMITS, type Limits } from '../../src/workspaces/limits.ts'
+import { DEFAULT_LIMITS, type FileLimits } from '../../src/workspaces/limits.ts'
 import type { WorkspaceProblem, WorkspaceResult } from '../../src/workspaces/problem.ts'
 import { createWorkspace } from '../../src/workspaces/workspaces.ts'
 
@@ -74,7 +74,7 @@ export async function handOver(
   from: string,
   to: string,
   outputs: readonly string[] = ['outbox/**'],
-  limits: Partial<Limits> = {},
+  limits: Partial<FileLimits> = {},
   copyTo = 'inbox/from/',
 ) {
   return filling(to, limits, (draft) =>
@@ -84,7 +84,7 @@ export async function handOver(
 
 export async function filling<T>(
   workspace: string,
-  limits: Partial<Limits>,
+  limits: Partial<FileLimits>,
   fill: (draft: InboxDraft) => Promise<WorkspaceResult<T>>,
 ) {
   const drafted = await draftInbox(workspace, { limits: { ...DEFAULT_LIMITS, ...limits } })

@@ -1,9 +1,9 @@
 /** Events of an attempt, from the copied inputs to the validated result. */
 
-import type { Attempt, RunNode } from '../run.ts'
+import type { NodeAttempt, RunNode } from '../run.ts'
 import { fail } from './recovery-events.ts'
 import { endAttempt, withAttempt } from './run-state.ts'
-import { type Handlers, type RunRefusal, refuse, type Transition } from './transition.ts'
+import { type RunHandlers, type RunRefusal, refuse, type Transition } from './transition.ts'
 
 /** Lost attempts that do not count as failures. After that, the agent itself may bring the machine down. */
 const FREE_LOSSES = 3
@@ -15,7 +15,7 @@ function stale(name: string, what: string): RunRefusal {
 function start(transition: Transition, node: RunNode, inputsHash: string): void {
   const { timeoutMs, stallMs } = transition.agent(node.name)
   const { now } = transition
-  const attempt: Attempt = {
+  const attempt: NodeAttempt = {
     number: node.attempt + 1,
     orderedAt: now,
     startedAt: null,
@@ -83,7 +83,7 @@ function lose(transition: Transition, node: RunNode, why: string): void {
 }
 
 export const working: Pick<
-  Handlers,
+  RunHandlers,
   | 'inputs_copied'
   | 'copy_failed'
   | 'started'

@@ -16,13 +16,13 @@ export type StoreEffect =
   | { type: 'run_ended'; outcome: RunOutcome }
 
 /** The previous attempt, for the next one. */
-export interface Before {
+export interface PreviousAttempt {
   attempt: number
   why: string
 }
 
 /** Outputs of a dependency to copy. */
-export interface Source extends Pick<Dependency, 'agent' | 'outputs' | 'copyTo'> {
+export interface OutputSource extends Pick<Dependency, 'agent' | 'outputs' | 'copyTo'> {
   outputsHash: string
 }
 
@@ -39,12 +39,12 @@ export type OutsideEffect =
       type: 'prepare'
       node: string
       preparation: number
-      sources: readonly Source[]
+      sources: readonly OutputSource[]
       missing: readonly string[]
       checkKept: boolean
     }
   /** Move the results of the previous attempt aside (error_report.md, partial/), and start. Events: started, exited. */
-  | { type: 'start_attempt'; node: string; attempt: number; before: Before | null }
+  | { type: 'start_attempt'; node: string; attempt: number; before: PreviousAttempt | null }
   /** Follow status.json and the process. Events: status, active, exited. */
   | { type: 'follow_attempt'; node: string; attempt: number }
   /** `finished`: it reported completion, and may exit by itself. Event: exited. */
@@ -52,7 +52,7 @@ export type OutsideEffect =
   /** Validate in the order of C22. Event: validated. */
   | { type: 'validate'; node: string; attempt: number }
   /** Give the error report and the inputs to the fixer. Event: fixer_done. */
-  | { type: 'fix'; node: string; fix: number; fixer: string; before: Before }
+  | { type: 'fix'; node: string; fix: number; fixer: string; before: PreviousAttempt }
   | { type: 'stop_fix'; node: string; fix: number }
   /** Consolidate outputs and write the report. Events: report_written, report_failed. */
   | { type: 'write_report'; round: number }
@@ -120,7 +120,7 @@ export function pendingOf(run: Run, node: RunNode, read: ReadNode): Keyed<Outsid
 
 function preparation(run: Run, node: RunNode, read: ReadNode): Extract<OutsideEffect, { type: 'prepare' }> {
   const { dependsOn } = run.graph.agents.get(node.name)!
-  const sources: Source[] = []
+  const sources: OutputSource[] = []
   const missing = new Set<string>()
   for (const { agent, outputs, copyTo } of dependsOn) {
     const { result, state } = read(agent)
@@ -137,7 +137,7 @@ function preparation(run: Run, node: RunNode, read: ReadNode): Extract<OutsideEf
   }
 }
 
-function beforeOf({ attempts }: RunNode, attempt: number): Before | null {
+function beforeOf({ attempts }: RunNode, attempt: number): PreviousAttempt | null {
   const before = attempts.findLast(({ number }) => number < attempt)
   return before === undefined ? null : { attempt: before.number, why: before.why }
 }

@@ -2,7 +2,7 @@
 import { pauseAfter } from '../../base/backoff.ts'
 import type { AttemptError, RunEvidence, RunNode } from '../run.ts'
 import { endAttempt } from './run-state.ts'
-import { type Handlers, refuse, type Transition } from './transition.ts'
+import { type RunHandlers, refuse, type Transition } from './transition.ts'
 
 export interface Failure {
   why: string
@@ -85,7 +85,7 @@ function again(transition: Transition, node: RunNode): void {
   transition.enqueue({ ...node, tries: 0, losses: 0 })
 }
 
-export const recovery: Pick<Handlers, 'retry_due' | 'fixer_done' | 'person_decided' | 'ask_expired'> = {
+export const recovery: Pick<RunHandlers, 'retry_due' | 'fixer_done' | 'person_decided' | 'ask_expired'> = {
   retry_due(transition, { node: name }) {
     const node = transition.read(name)
     if (node.state !== 'retrying' || node.due === null || node.due.at > transition.now) {

@@ -5,14 +5,14 @@ import { wholeRun } from './run-events.ts'
 import type { Run } from './run-state.ts'
 import {
   beginTransition,
-  type Handlers,
+  type RunHandlers,
   type RunReduced,
   type RunRefusal,
   refuse,
   type Transition,
 } from './transition.ts'
 
-const HANDLERS: Handlers = { ...wholeRun, ...working, ...recovery }
+const HANDLERS: RunHandlers = { ...wholeRun, ...working, ...recovery }
 
 /**
  * Returns what an event changes in a run and the effects that follow from it, or a refusal for late, duplicate and

@@ -2,7 +2,7 @@
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { isSettled, type RunNode } from '../run.ts'
 import { endAttempt } from './run-state.ts'
-import { type Handlers, refuse, type Transition } from './transition.ts'
+import { type RunHandlers, refuse, type Transition } from './transition.ts'
 
 /** Shortest time left for an attempt after a restart, to find out what it reported and how it ended. */
 const FOUND_WITHIN_MS = 10_000
@@ -19,7 +19,7 @@ function cancel(transition: Transition, by: string, reason: string, timedOut: bo
 }
 
 export const wholeRun: Pick<
-  Handlers,
+  RunHandlers,
   'begun' | 'restarted' | 'run_timed_out' | 'cancelled' | 'report_written' | 'report_failed'
 > = {
   begun(transition) {

@@ -1,5 +1,5 @@
 import { type Graph, graphOf, type Plan } from '../plan.ts'
-import { type Attempt, isSettled, type RunHead, type RunNode, type RunOutcome } from '../run.ts'
+import { isSettled, type NodeAttempt, type RunHead, type RunNode, type RunOutcome } from '../run.ts'
 
 /**
  * A run in memory. The plan, the head and the nodes are stored; the rest is derived from them. Only `commit` changes it,
@@ -79,14 +79,14 @@ export function newNode(name: string, waitingFor: number): RunNode {
   }
 }
 
-export interface StoredRun {
+export interface RunParts {
   readonly plan: Plan
   readonly head: RunHead
   readonly nodes: readonly RunNode[]
 }
 
 /** Rebuilds a run from its stored parts. */
-export function loadRun({ plan, head, nodes }: StoredRun): Run {
+export function loadRun({ plan, head, nodes }: RunParts): Run {
   const queued = nodes.filter((node) => node.queued !== null).toSorted((a, b) => a.queued! - b.queued!)
   const stored = new Map(nodes.map((node) => [node.name, node]))
   return {
@@ -98,7 +98,7 @@ export function loadRun({ plan, head, nodes }: StoredRun): Run {
   }
 }
 
-export function storedRun({ graph, head, nodes }: Run): StoredRun {
+export function storedRun({ graph, head, nodes }: Run): RunParts {
   return { plan: graph.plan, head, nodes: [...nodes.values()] }
 }
 
@@ -119,7 +119,7 @@ export function outcomeOf({ settled, cancelled }: Pick<RunHead, 'settled' | 'can
 }
 
 /** Changes the last attempt. */
-export function withAttempt(node: RunNode, changes: Partial<Attempt>): RunNode {
+export function withAttempt(node: RunNode, changes: Partial<NodeAttempt>): RunNode {
   const last = node.attempts.at(-1)
   return last === undefined
     ? node
@@ -130,7 +130,7 @@ export function withAttempt(node: RunNode, changes: Partial<Attempt>): RunNode {
 export function endAttempt(
   node: RunNode,
   now: number,
-  changes: Pick<Attempt, 'outcome' | 'why'> & Partial<Attempt>,
+  changes: Pick<NodeAttempt, 'outcome' | 'why'> & Partial<NodeAttempt>,
 ): RunNode {
   const last = node.attempts.at(-1)
   const isOpen = last?.outcome === 'running' || last?.outcome === 'claimed'

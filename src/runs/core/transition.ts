@@ -261,8 +261,8 @@ export function commit(run: Run, { head, nodes }: RunChange): void {
 }
 
 /** Applies an event to the transition, or refuses it. */
-export type Handler<T extends RunEventType> = (
+export type RunHandler<T extends RunEventType> = (
   transition: Transition,
   event: RunEventOf<T>,
 ) => RunRefusal | undefined
-export type Handlers<T extends RunEventType = RunEventType> = { [K in T]: Handler<K> }
+export type RunHandlers<T extends RunEventType = RunEventType> = { [K in T]: RunHandler<K> }

@@ -9,7 +9,7 @@ import { FENCE_RULE, fence } from '../../llm/fence.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
 import { WORKSPACE_TEMPLATES } from '../plan.ts'
 import { planText, readPlan } from './read-plan.ts'
-import type { AgentInput, PlanInput } from './schema.ts'
+import type { PlanAgentInput, PlanInput } from './schema.ts'
 
 export interface ProposedPlan {
   /** The text of plan.yaml. */
@@ -83,7 +83,7 @@ function inputOf({ name, agents }: Proposal, goal: string): PlanInput {
   return { name, goal, agents: Object.fromEntries(agents.map((agent) => [agent.name, agentOf(agent)])) }
 }
 
-function agentOf(proposed: Proposal['agents'][number]): AgentInput {
+function agentOf(proposed: Proposal['agents'][number]): PlanAgentInput {
   const { template, objective, context, requirements, success_criteria, constraints } = proposed
   const { outputs, depends_on } = proposed
   return {
@@ -107,7 +107,7 @@ function agentOf(proposed: Proposal['agents'][number]): AgentInput {
   }
 }
 
-function runnerOf({ by, who }: Pick<Proposal['agents'][number], 'by' | 'who'>): AgentInput {
+function runnerOf({ by, who }: Pick<Proposal['agents'][number], 'by' | 'who'>): PlanAgentInput {
   switch (by) {
     case 'agent':
       return { agent: who }

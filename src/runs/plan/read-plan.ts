@@ -9,7 +9,7 @@ import { decodeUtf8 } from '../../yaml/utf8.ts'
 import { readYaml } from '../../yaml/yaml.ts'
 import { EDGE_POLICIES, type Plan, type PlanAgent, type PlanTeam } from '../plan.ts'
 import { resolvePlan } from './resolve.ts'
-import { type AgentInput, type PlanInput, PlanSchema, planJsonSchema, SMALLEST } from './schema.ts'
+import { type PlanAgentInput, type PlanInput, PlanSchema, planJsonSchema, SMALLEST } from './schema.ts'
 import { validatePlan } from './validate.ts'
 
 /** Enough for tens of thousands of agents. */
@@ -123,9 +123,9 @@ const ManifestSchema = z.looseObject({
     .optional(),
   wait_for: z.array(z.string().min(1).max(200)).max(10_000).optional(),
 })
-export type Manifest = z.output<typeof ManifestSchema>
+export type DependencyManifest = z.output<typeof ManifestSchema>
 
-export function manifestOf({ dependsOn }: PlanAgent): Manifest {
+export function manifestOf({ dependsOn }: PlanAgent): DependencyManifest {
   return {
     depends_on: dependsOn
       // Agents without outputs are in wait_for, which cannot hold a policy.
@@ -149,7 +149,7 @@ export interface FoundWorkspace {
   /** Text of inbox/dependencies.json; null if there is none. */
   readonly manifest: string | null
   /** Other settings, such as its instructions. */
-  readonly definition?: Omit<AgentInput, 'depends_on'>
+  readonly definition?: Omit<PlanAgentInput, 'depends_on'>
 }
 
 export type FoundPlan =
@@ -159,7 +159,7 @@ export type FoundPlan =
 /** Derives a plan from existing workspaces. The result is not checked yet. */
 export function planFromManifests(workspaces: readonly FoundWorkspace[]): FoundPlan {
   const problems: Problem[] = []
-  const agents: [string, AgentInput][] = []
+  const agents: [string, PlanAgentInput][] = []
   for (const { name, manifest, definition = {} } of workspaces) {
     const read = manifest === null ? { ok: true as const, manifest: {} } : readManifest(manifest)
     if (read.ok) {
@@ -175,7 +175,7 @@ export function planFromManifests(workspaces: readonly FoundWorkspace[]): FoundP
     : { ok: true, input: { agents: Object.fromEntries(agents) } }
 }
 
-type ReadManifest = { ok: true; manifest: Manifest } | { ok: false; why: string }
+type ReadManifest = { ok: true; manifest: DependencyManifest } | { ok: false; why: string }
 
 export function readManifest(text: string): ReadManifest {
   if (text.length > MANIFEST_BYTES) return { ok: false, why: 'is too large' }
@@ -192,7 +192,10 @@ export function readManifest(text: string): ReadManifest {
 }
 
 /** Agents that are only in wait_for get `outputs: []`. */
-function dependenciesOf({ depends_on = [], wait_for = [] }: Manifest): NonNullable<AgentInput['depends_on']> {
+function dependenciesOf({
+  depends_on = [],
+  wait_for = [],
+}: DependencyManifest): NonNullable<PlanAgentInput['depends_on']> {
   const giving = depends_on.map(({ agent, outputs, copy_to, on_failure }) => ({
     agent,
     ...(outputs !== undefined && { outputs }),

@@ -3,7 +3,7 @@ import { parseDuration } from '../../base/durations.ts'
 import { type Glob, parseGlob } from '../../base/glob.ts'
 import type { Path, Report } from '../../yaml/problem.ts'
 import type { Dependency, InputFile, Plan, PlanAgent, PlanCheck, PlanInstructions, Runner } from '../plan.ts'
-import { type AgentInput, DEFAULTS, type PlanInput, type RunnerInput } from './schema.ts'
+import { DEFAULTS, type PlanAgentInput, type PlanInput, type RunnerInput } from './schema.ts'
 
 /** Fills in the defaults, and reports mistakes that concern a single entry. */
 export function resolvePlan(input: PlanInput, name: string, report: Report): Plan {
@@ -25,7 +25,7 @@ export function resolvePlan(input: PlanInput, name: string, report: Report): Pla
   }
 }
 
-function resolveAgent(name: string, input: AgentInput, report: Report): PlanAgent {
+function resolveAgent(name: string, input: PlanAgentInput, report: Report): PlanAgent {
   const path = ['agents', name]
   const runner = resolveRunner(input, path, report)
   return {
@@ -64,8 +64,8 @@ function linesOf(written: string | string[] | null | undefined): string[] {
 }
 
 function instructionsOf(
-  written: AgentInput['instructions'],
-  criteria: AgentInput['success_criteria'],
+  written: PlanAgentInput['instructions'],
+  criteria: PlanAgentInput['success_criteria'],
 ): PlanInstructions {
   const sections = typeof written === 'string' ? { objective: written } : (written ?? { objective: '' })
   return {
@@ -79,7 +79,7 @@ function instructionsOf(
   }
 }
 
-function checkOf(written: NonNullable<AgentInput['checks']>[number]): PlanCheck {
+function checkOf(written: NonNullable<PlanAgentInput['checks']>[number]): PlanCheck {
   const check = typeof written === 'string' ? { command: written } : written
   return {
     name: check.name ?? check.command.split('\n')[0]!.slice(0, 64),
@@ -88,7 +88,7 @@ function checkOf(written: NonNullable<AgentInput['checks']>[number]): PlanCheck 
   }
 }
 
-function inputsOf(written: NonNullable<AgentInput['inputs']>, path: Path, report: Report): InputFile[] {
+function inputsOf(written: NonNullable<PlanAgentInput['inputs']>, path: Path, report: Report): InputFile[] {
   const taken = new Map<string, number>()
   return written.map((entry, index) => {
     const input = typeof entry === 'string' ? { path: entry } : entry
@@ -122,7 +122,7 @@ function outputsOf(written: readonly string[], path: Path, report: Report): stri
   })
 }
 
-type DependencyInput = NonNullable<AgentInput['depends_on']>[number]
+type DependencyInput = NonNullable<PlanAgentInput['depends_on']>[number]
 
 function dependencyOf(written: DependencyInput, path: Path, report: Report): Dependency {
   const entry = typeof written === 'string' ? { agent: written } : written

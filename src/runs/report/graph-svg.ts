@@ -7,7 +7,7 @@ const BOX = { width: 168, height: 40, gapAcross: 20, gapAlong: 48, margin: 12 }
 /** More steps than this are drawn from top to bottom: pages scroll that way. */
 const STEPS_ACROSS = 8
 
-interface Placed {
+interface BoxPosition {
   x: number
   y: number
 }
@@ -16,7 +16,7 @@ interface Placed {
 export function graphSvg(graph: Graph, state: (name: string) => NodeState): string {
   const steps = arranged(graph)
   const isWide = steps.length <= STEPS_ACROSS
-  const places = new Map<string, Placed>()
+  const places = new Map<string, BoxPosition>()
   for (const [step, names] of steps.entries()) {
     for (const [index, name] of names.entries()) {
       const along = BOX.margin + step * ((isWide ? BOX.width : BOX.height) + BOX.gapAlong)
@@ -39,7 +39,7 @@ export function graphSvg(graph: Graph, state: (name: string) => NodeState): stri
   ].join('\n')
 }
 
-function farthest(places: readonly Placed[], axis: 'x' | 'y'): number {
+function farthest(places: readonly BoxPosition[], axis: 'x' | 'y'): number {
   return places.reduce((most, place) => Math.max(most, place[axis]), 0)
 }
 
@@ -60,7 +60,7 @@ function arranged(graph: Graph): string[][] {
   })
 }
 
-function line(from: Placed, to: Placed, isWide: boolean, policy: string): string {
+function line(from: BoxPosition, to: BoxPosition, isWide: boolean, policy: string): string {
   const [x1, y1] = isWide
     ? [from.x + BOX.width, from.y + BOX.height / 2]
     : [from.x + BOX.width / 2, from.y + BOX.height]
@@ -72,7 +72,7 @@ function line(from: Placed, to: Placed, isWide: boolean, policy: string): string
   return `<path class="edge ${policy}" d="M${x1} ${y1}${curve}"/>`
 }
 
-function box(name: string, state: NodeState, { x, y }: Placed): string {
+function box(name: string, state: NodeState, { x, y }: BoxPosition): string {
   const label = escapeHtml(shortened(name, 22))
   return [
     `<g class="node ${state}"><title>${escapeHtml(name)}: ${state}</title>`,

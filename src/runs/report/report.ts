@@ -1,6 +1,6 @@
 import type { Run } from '../core/run-state.ts'
 import { criticalPath, type Graph } from '../plan.ts'
-import type { Attempt, NodeState, OutputFile, RunOutcome, Spent } from '../run.ts'
+import type { NodeAttempt, NodeState, OutputFile, RunOutcome, Spent } from '../run.ts'
 
 export interface AgentReport {
   readonly name: string
@@ -15,7 +15,7 @@ export interface AgentReport {
   /** In attempts of this round, validation included. */
   readonly workedMs: number
   /** In this round. */
-  readonly attempts: readonly Attempt[]
+  readonly attempts: readonly NodeAttempt[]
   /** In all rounds. */
   readonly attemptsInAll: number
   readonly spent: Spent

@@ -3,13 +3,13 @@ import type { Clock } from '../../base/clock.ts'
 import { keepOutbox } from '../../workspaces/outbox.ts'
 import { removeFolder, replaceFiles, type WorkspaceResult } from '../../workspaces/workspaces.ts'
 import { DISK_FULL, type Driver } from '../driver.ts'
-import type { Result } from '../run.ts'
+import type { NodeResult } from '../run.ts'
 import { outputsOf, workspaceOf } from '../run-folder.ts'
 import { htmlReport } from './html.ts'
 import { markdownReport } from './markdown.ts'
 import { reportOf as reportOfRun } from './report.ts'
 
-interface Fault {
+interface ReportFault {
   /** The disk is full: worth another try. */
   readonly isFull: boolean
   readonly text: string
@@ -23,14 +23,14 @@ const AGAIN_MS = 1000
 const FULL = `${DISK_FULL}: its outputs and its report wait for room`
 
 /** Copies the outputs of all completed agents to `_outputs`, and writes the report as Markdown and HTML. Idempotent. */
-export function createReporting(clock: Clock) {
+export function createReportWriter(clock: Clock) {
   /** Undefined: copied, or there are no outputs. */
   async function collect(
     driver: Driver,
     name: string,
     references: Map<string, readonly object[]>,
     signal: AbortSignal,
-  ): Promise<Fault | undefined> {
+  ): Promise<ReportFault | undefined> {
     const { state, result } = driver.run.nodes.get(name)!
     if (state !== 'completed' || result === null) return undefined
     const other: string[] = []
@@ -49,7 +49,7 @@ export function createReporting(clock: Clock) {
   async function copyFromOutbox(
     driver: Driver,
     name: string,
-    result: Result,
+    result: NodeResult,
     references: Map<string, readonly object[]>,
     other: string[],
     signal: AbortSignal,
@@ -88,8 +88,8 @@ export function createReporting(clock: Clock) {
   async function untilItFits(
     driver: Driver,
     signal: AbortSignal,
-    work: () => Promise<Fault | undefined>,
-  ): Promise<Fault | undefined> {
+    work: () => Promise<ReportFault | undefined>,
+  ): Promise<ReportFault | undefined> {
     try {
       for (;;) {
         const fault = await work()
@@ -141,7 +141,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-function told(driver: Driver, name: string, text: string): Fault {
+function told(driver: Driver, name: string, text: string): ReportFault {
   driver.note(name, text)
   return { isFull: false, text }
 }
@@ -150,7 +150,7 @@ async function writeFiles(
   place: string,
   references: readonly object[],
   files: Readonly<Record<string, string>>,
-): Promise<Fault | undefined> {
+): Promise<ReportFault | undefined> {
   const shown = 'the report'
   const text = `${JSON.stringify({ references }, null, 2)}\n`
   // Cannot collide with the folder of an agent: names of agents have no dot.

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../api/contract.ts'
+import type { RunUpdate } from '../../api/contract.ts'
 import { type RouteHandler, SENT } from '../../api/http/call.ts'
 import { formatEvent } from '../../api/http/event-stream.ts'
 import { feedEvent } from '../../api/http/feed.ts'
@@ -53,19 +53,19 @@ export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
   return SENT
 }
 
-type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
+type WireEventOf<T extends RunUpdate['type']> = Extract<RunUpdate, { type: T }>
 
-interface Data
-  extends Partial<Omit<EventOf<'node'>, 'type' | 'seq' | 'at'>>,
-    Partial<Pick<EventOf<'progress'>, 'step' | 'done' | 'total'>>,
-    Partial<Pick<EventOf<'asked'>, 'request_id' | 'awaits'>>,
-    Partial<Pick<EventOf<'begun'>, 'round' | 'agents'>> {
+interface EntryData
+  extends Partial<Omit<WireEventOf<'node'>, 'type' | 'seq' | 'at'>>,
+    Partial<Pick<WireEventOf<'progress'>, 'step' | 'done' | 'total'>>,
+    Partial<Pick<WireEventOf<'asked'>, 'request_id' | 'awaits'>>,
+    Partial<Pick<WireEventOf<'begun'>, 'round' | 'agents'>> {
   run_id?: string
 }
 
 /** Converts an audit entry about a run into an event. The engine wrote its data. */
-export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunEvent {
-  const data = (said ?? {}) as Data
+export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunUpdate {
+  const data = (said ?? {}) as EntryData
   const about = { seq, at, run_id: data.run_id!, text }
   const { node } = data
   switch (type) {
@@ -110,12 +110,12 @@ export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunE
 }
 
 /** An event that is not stored. */
-export function noticeOfRun(id: string, text: string, seq: number, now: number): EventOf<'note'> {
+export function noticeOfRun(id: string, text: string, seq: number, now: number): WireEventOf<'note'> {
   return { type: 'note', seq, at: new Date(now).toISOString(), run_id: id, text: `${id}: ${text}` }
 }
 
 /** The last event of a round. */
-export function endOfRun({ id, outcome, round, endedAt }: RunHead, seq: number): EventOf<'end'> {
+export function endOfRun({ id, outcome, round, endedAt }: RunHead, seq: number): WireEventOf<'end'> {
   const at = new Date(endedAt!).toISOString()
   return { type: 'end', seq, at, run_id: id, text: `${id} ended: ${outcome}`, outcome: outcome!, round }
 }

@@ -45,7 +45,7 @@ function countsOf(nodes: Iterable<RunNode>): Partial<Record<NodeState, number>> 
   return counts
 }
 
-export interface Circumstances {
+export interface NodeContext {
   /** The human request about it. */
   requestId?: string
   /** Why it is blocked. */
@@ -56,7 +56,7 @@ export interface Circumstances {
 export async function wireWholeRun(
   seen: SeenRun,
   now: number,
-  around: (node: RunNode) => Promise<Circumstances>,
+  around: (node: RunNode) => Promise<NodeContext>,
 ): Promise<AnswerOf<'run'>> {
   const { head, graph, nodes } = seen.run
   const hasReport = head.outcome !== null && !head.reportOwed && head.reportFault === undefined
@@ -72,7 +72,7 @@ export async function wireWholeRun(
   }
 }
 
-function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstances): WireNode {
+function wireNode(seen: SeenRun, node: RunNode, now: number, around: NodeContext): WireNode {
   const { run, place } = seen
   const { requestId } = around
   const { name, state, progress, result, attempts, settledAt } = node
@@ -114,7 +114,7 @@ function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstanc
 function waitsFor(
   { run }: SeenRun,
   { name, state, due }: RunNode,
-  { requestId, heldUp }: Circumstances,
+  { requestId, heldUp }: NodeContext,
 ): string[] {
   if (isSettled(state)) return []
   switch (state) {

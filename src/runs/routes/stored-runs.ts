@@ -1,4 +1,4 @@
-import { type AnswerOf, type QueryOf, ROUTES, type RunEvent } from '../../api/contract.ts'
+import { type AnswerOf, type QueryOf, ROUTES, type RunUpdate } from '../../api/contract.ts'
 import { lastOfRun, readRunEntries } from '../../audit/store.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'
@@ -15,7 +15,7 @@ export interface StoredRuns {
   list(query: QueryOf<'runs'>): Promise<AnswerOf<'runs'>>
   show(id: string): Promise<AnswerOf<'run'>>
   /** Events of the last round, or after a sequence number, with its end if the report is written. */
-  events(id: string, after?: number): Promise<RunEvent[]>
+  events(id: string, after?: number): Promise<RunUpdate[]>
   report(id: string, format: 'markdown' | 'html'): Promise<string>
 }
 

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { Header, Pax } from 'tar'
 import { formatBytes } from '../../base/bytes.ts'
-import type { Limits } from '../limits.ts'
+import type { FileLimits } from '../limits.ts'
 import {
   attempt,
   ProblemError,
@@ -17,7 +17,7 @@ import {
 } from '../problem.ts'
 import { type Directory, openDirectory } from '../safe-fs/directory.ts'
 import { type Pace, startPace } from '../safe-fs/pace.ts'
-import { type Found, openFound, selectFiles } from '../safe-fs/select-files.ts'
+import { type FoundFile, openFound, selectFiles } from '../safe-fs/select-files.ts'
 import { temporaryName } from '../safe-fs/write-file.ts'
 
 export interface ArchivedFolder {
@@ -34,13 +34,13 @@ export interface ArchiveWanted {
   readonly folders: readonly ListedFolder[]
   /** More files, of our own. */
   readonly texts?: readonly { readonly path: string; readonly text: string }[]
-  readonly limits: Limits
+  readonly limits: FileLimits
   readonly signal?: AbortSignal
 }
 
 /** The files of a folder that an archive will hold, and those that it cannot. */
 export interface ListedFolder extends ArchivedFolder {
-  readonly files: readonly Found[]
+  readonly files: readonly FoundFile[]
   readonly leftOut: readonly WorkspaceProblem[]
 }
 
@@ -98,7 +98,7 @@ function openRoot(folder: string, prefix: string): Directory {
   }
 }
 
-async function listFolder({ folder, prefix, skips }: ArchivedFolder, limits: Limits, pace: Pace) {
+async function listFolder({ folder, prefix, skips }: ArchivedFolder, limits: FileLimits, pace: Pace) {
   const root = openRoot(folder, prefix)
   try {
     const skip = skips === undefined ? {} : { skips }
@@ -128,7 +128,7 @@ async function* archiveBlocks(
   }
   yield Buffer.alloc(2 * BLOCK)
 
-  async function* fileBlocks(root: Directory, found: Found, path: string) {
+  async function* fileBlocks(root: Directory, found: FoundFile, path: string) {
     const { fd, stat } = openFound(root, found)
     try {
       const size = Number(stat.size)

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readAttempts } from '../attempts.ts'
-import { DEFAULT_LIMITS, type Limits } from '../limits.ts'
+import { DEFAULT_LIMITS, type FileLimits } from '../limits.ts'
 import { type AgentFolder, collectOutbox, copySideBySide } from '../outbox.ts'
 import {
   attempt,
@@ -40,7 +40,7 @@ export interface DissolvedAgent extends AgentFolder {
 export interface DissolveWanted {
   readonly title: string
   readonly agents: readonly DissolvedAgent[]
-  readonly limits?: Limits
+  readonly limits?: FileLimits
   /** A new file for the report. */
   readonly reportFile?: string
   /** A new .tar.gz with the report and each agent's folder, without workspace/ and worktree/. */

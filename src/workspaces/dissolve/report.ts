@@ -1,18 +1,18 @@
 import { formatBytes } from '../../base/bytes.ts'
-import type { Attempt } from '../attempts.ts'
+import type { EarlierAttempt } from '../attempts.ts'
 import type { Outbox } from '../outbox.ts'
 import type { WorkspaceProblem } from '../problem.ts'
 import { showName } from '../safe-fs/entry-name.ts'
-import type { Status } from '../status.ts'
+import type { WorkspaceStatus } from '../status.ts'
 import { nameCommits, nameFiles, type UnmergedWork } from '../worktree/unsaved-work.ts'
 
 export interface AgentRecord {
   readonly name: string
   /** From its run, or else from its status.json; `unknown` if that cannot be read. */
   readonly state: string
-  readonly status: Status | undefined
+  readonly status: WorkspaceStatus | undefined
   readonly outbox: Outbox | undefined
-  readonly attempts: readonly Attempt[]
+  readonly attempts: readonly EarlierAttempt[]
   /** The work in its worktree, if it has one. */
   readonly unmerged: readonly UnmergedWork[]
   /** Why a worktree, or the files in it, could not be checked. */
@@ -98,7 +98,7 @@ export function unmergedLines({
   return lines
 }
 
-function timeOf(status: Status | undefined): string {
+function timeOf(status: WorkspaceStatus | undefined): string {
   const [started, completed] = [Date.parse(status?.started ?? ''), Date.parse(status?.completed ?? '')]
   return completed >= started ? `${((completed - started) / 1000).toFixed(0)} s` : ''
 }

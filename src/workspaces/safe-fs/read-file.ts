@@ -15,7 +15,7 @@ const PIECE = 1024 * 1024
 const readPiece = promisify(read)
 const writePiece = promisify(write)
 
-export interface Content {
+export interface FileContent {
   readonly size: number
   readonly sha256: string
 }
@@ -24,7 +24,12 @@ export interface Content {
  * Reads an open file once: hashes it and, if asked to, writes it elsewhere. It must be at the end what it was at the start.
  * A large one goes in pieces, so that its size is never memory.
  */
-export async function readContent(file: OpenFile, shown: string, pace: Pace, to?: number): Promise<Content> {
+export async function readContent(
+  file: OpenFile,
+  shown: string,
+  pace: Pace,
+  to?: number,
+): Promise<FileContent> {
   const size = Number(file.stat.size)
   if (size > SMALL) {
     const sha256 = await takeLarge(file.fd, size, shown, pace, to)

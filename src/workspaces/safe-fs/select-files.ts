@@ -1,6 +1,6 @@
 import { type BigIntStats, closeSync } from 'node:fs'
 import { formatBytes } from '../../base/bytes.ts'
-import type { Limits } from '../limits.ts'
+import type { FileLimits } from '../limits.ts'
 import type { OutputPattern } from '../output-patterns.ts'
 import { ProblemError, problem, refuse, type WorkspaceProblem } from '../problem.ts'
 import type { WithheldSeen } from '../withheld.ts'
@@ -9,7 +9,7 @@ import type { Pace } from './pace.ts'
 import { walkTree } from './walk-tree.ts'
 
 /** A regular file that was seen; it is opened later, and must then be the same one. */
-export interface Found {
+export interface FoundFile {
   readonly path: string
   readonly segments: readonly string[]
   readonly shown: string
@@ -17,7 +17,7 @@ export interface Found {
 }
 
 export interface Selection {
-  readonly files: readonly Found[]
+  readonly files: readonly FoundFile[]
   /**
    * Matching entries that cannot be taken, each with the reason; at most a hundred. If a pattern matches no file, entries on
    * its way come first.
@@ -28,7 +28,7 @@ export interface Selection {
 }
 
 export interface SelectOptions {
-  readonly limits: Limits
+  readonly limits: FileLimits
   readonly pace: Pace
   /** Undefined takes everything. */
   readonly patterns?: readonly OutputPattern[]
@@ -46,7 +46,7 @@ const MOST_LEFT_OUT = 100
 
 export async function selectFiles(root: Directory, options: SelectOptions): Promise<Selection> {
   const { patterns, limits, pace, skips, withheld } = options
-  const files: Found[] = []
+  const files: FoundFile[] = []
   const leftOut: WorkspaceProblem[] = []
   const otherTraps: WorkspaceProblem[] = []
   const firstOnTheWay = new Map<OutputPattern, WorkspaceProblem>()
@@ -111,7 +111,7 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
 }
 
 /** Checked before anything is read: a sparse file takes no room on the disk and hours to read. */
-export function checkSize(files: readonly Found[], { referencedBytes }: Limits, shown: string): void {
+export function checkSize(files: readonly FoundFile[], { referencedBytes }: FileLimits, shown: string): void {
   let size = 0
   let largest = files[0]
   for (const file of files) {
@@ -125,7 +125,7 @@ export function checkSize(files: readonly Found[], { referencedBytes }: Limits, 
 }
 
 /** Opens a file that was found before. It must be the same one, and have the same number of names. */
-export function openFound(root: Directory, { segments, shown, stat }: Found): OpenFile {
+export function openFound(root: Directory, { segments, shown, stat }: FoundFile): OpenFile {
   const above = segments.slice(0, -1)
   const parent = above.length === 0 ? { ok: true as const, value: root } : openFolders(root, above)
   if (!parent.ok) throw new ProblemError(parent.error)
@@ -155,6 +155,6 @@ function hardLink(shown: string): WorkspaceProblem {
   )
 }
 
-function matchedBy(files: readonly Found[], patterns: readonly OutputPattern[]): Set<OutputPattern> {
+function matchedBy(files: readonly FoundFile[], patterns: readonly OutputPattern[]): Set<OutputPattern> {
   return new Set(patterns.filter((pattern) => files.some(({ segments }) => pattern.takes(segments))))
 }

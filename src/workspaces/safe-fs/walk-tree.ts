@@ -1,11 +1,11 @@
 import type { BigIntStats } from 'node:fs'
-import type { Limits } from '../limits.ts'
+import type { FileLimits } from '../limits.ts'
 import { ProblemError, problem, refuse, type WorkspaceProblem } from '../problem.ts'
 import { type Directory, listNames, lookAt, openFolder, showIn, trapOf } from './directory.ts'
 import { readName } from './entry-name.ts'
 import type { Pace } from './pace.ts'
 
-export interface Entry {
+export interface TreeEntry {
   /** Open as long as the entry is being visited. */
   readonly directory: Directory
   readonly name: string
@@ -15,12 +15,12 @@ export interface Entry {
   readonly stat: BigIntStats
 }
 
-export interface Walk {
-  readonly limits: Pick<Limits, 'files' | 'depth' | 'pathBytes'>
+export interface TreeWalk {
+  readonly limits: Pick<FileLimits, 'files' | 'depth' | 'pathBytes'>
   readonly pace: Pace
-  file(entry: Entry): void | Promise<void>
+  file(entry: TreeEntry): void | Promise<void>
   /** Decides which folders are entered; all if not given. */
-  enters?(entry: Entry): boolean
+  enters?(entry: TreeEntry): boolean
   /** A link, a device, a name that is none: not entered. Its segments where its name can be read. */
   trap(problem: WorkspaceProblem, segments: readonly string[] | undefined): void
   /** Decides which paths are skipped. */
@@ -28,7 +28,7 @@ export interface Walk {
 }
 
 /** Visits every file below a folder in the order of names, and no other. Over a limit it throws a ProblemError. */
-export async function walkTree(root: Directory, walk: Walk): Promise<void> {
+export async function walkTree(root: Directory, walk: TreeWalk): Promise<void> {
   let seen = 0
 
   async function visit(directory: Directory, above: readonly string[]): Promise<void> {
@@ -61,7 +61,7 @@ export async function walkTree(root: Directory, walk: Walk): Promise<void> {
     else await enter(entry)
   }
 
-  async function enter(entry: Entry): Promise<void> {
+  async function enter(entry: TreeEntry): Promise<void> {
     if (walk.enters?.(entry) === false) return
     if (entry.segments.length > walk.limits.depth) {
       refuse('too_deep', root.shown, `has folders more than ${walk.limits.depth} deep, which is the limit`)

@@ -64,10 +64,16 @@ export async function findUnmerged(worktree: FoundWorktree): Promise<WorkspaceRe
 const NO_FILES = { uncommitted: [], ignored: [], opaque: [] }
 
 /** Unreadable: git cannot tell, so there may be some. Undefined: the branch is deleted. */
-type Count = number | undefined | 'unreadable'
+type CommitCount = number | undefined | 'unreadable'
 
 /** Commits of the branch that are on no other. */
-export async function countUnmerged({ gitDir, branch }: { gitDir: string; branch: string }): Promise<Count> {
+export async function countUnmerged({
+  gitDir,
+  branch,
+}: {
+  gitDir: string
+  branch: string
+}): Promise<CommitCount> {
   const tip = `refs/heads/${branch}`
   const args = ['rev-list', '--count', tip, '--not', `--exclude=${branch}`, ...EVERYWHERE]
   const counted = await runGit({ gitDir }, args, LISTS)

@@ -243,7 +243,7 @@ function textIn(file: string): string | undefined {
   return found?.isFile() && found.size < MOST_BYTES ? readFileSync(file, 'utf8').trim() : undefined
 }
 
-export interface Commit {
+export interface BranchCommit {
   readonly hash: string
   readonly author: string
   readonly time: string
@@ -262,7 +262,7 @@ export interface BranchSummary {
   readonly branch: string
   readonly base: string
   readonly head: string
-  readonly commits: readonly Commit[]
+  readonly commits: readonly BranchCommit[]
   readonly files: readonly { readonly path: string; readonly added: number; readonly deleted: number }[]
   /** Commits of the worktree's HEAD if it is on another branch or on none: in none of the above, and in no diff. */
   readonly elsewhere: readonly CommitsElsewhere[]
@@ -396,7 +396,7 @@ async function diff(
   return undefined
 }
 
-function parseCommits(out: string): Commit[] {
+function parseCommits(out: string): BranchCommit[] {
   return out
     .split('\0')
     .filter((record) => record !== '')

@@ -6,13 +6,13 @@ import { reduce } from '../../../src/runs/core/reduce.ts'
 import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
 import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
-import type { AgentInput, PlanInput } from '../../../src/runs/plan/schema.ts'
+import type { PlanAgentInput, PlanInput } from '../../../src/runs/plan/schema.ts'
 import type { RunNode } from '../../../src/runs/run.ts'
 
 type Told<T extends Effect['type']> = Extract<Effect, { type: T }>
 
 export function openBench(
-  agents: Record<string, AgentInput>,
+  agents: Record<string, PlanAgentInput>,
   plan: Partial<PlanInput> = {},
   { attended = true, begin = true } = {},
 ) {

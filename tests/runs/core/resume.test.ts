@@ -4,7 +4,7 @@ import { hashInputs, hashOutputs, staleNodes } from '../../../src/runs/content-h
 import { resumeRun } from '../../../src/runs/core/resume.ts'
 import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
-import type { AgentInput } from '../../../src/runs/plan/schema.ts'
+import type { PlanAgentInput } from '../../../src/runs/plan/schema.ts'
 import { graphOf } from '../../../src/runs/plan.ts'
 import { openBench } from './bench.ts'
 import { randomOf } from './random.ts'
@@ -172,7 +172,7 @@ function orderOf(agents: ReturnType<typeof definePlan>['agents']): string[] {
 }
 
 describe('the hash of inputs', () => {
-  const BASE: AgentInput = {
+  const BASE: PlanAgentInput = {
     command: 'make',
     instructions: { objective: 'Write.', requirements: ['short'] },
     inputs: ['brief.md'],
@@ -183,7 +183,7 @@ describe('the hash of inputs', () => {
     { path: 'inbox/brief.md', sha256: 'aa' },
     { path: 'inbox/b/data.json', sha256: 'bb' },
   ]
-  const hashOf = (changes: Partial<AgentInput> = {}, given = files, missing: string[] = []) => {
+  const hashOf = (changes: Partial<PlanAgentInput> = {}, given = files, missing: string[] = []) => {
     const plan = definePlan({ agents: { a: { ...BASE, ...changes }, b: { command: 'true' } } })
     return hashInputs({ agent: plan.agents[0]!, files: given, missing })
   }
@@ -193,7 +193,7 @@ describe('the hash of inputs', () => {
     expect(hashOf()).toMatch(/^[0-9a-f]{64}$/)
   })
 
-  it.each<[string, Partial<AgentInput>]>([
+  it.each<[string, Partial<PlanAgentInput>]>([
     ['the command', { command: 'make all' }],
     ['the instructions', { instructions: 'Write more.' }],
     ['the checks', { checks: ['npm run lint'] }],
@@ -204,7 +204,7 @@ describe('the hash of inputs', () => {
     expect(hashOf(changes)).not.toBe(hashOf())
   })
 
-  it.each<[string, Partial<AgentInput>]>([
+  it.each<[string, Partial<PlanAgentInput>]>([
     ['retries', { retries: 0 }],
     ['timeouts', { timeout: '1h', stall_timeout: '1m' }],
     ['what follows on a failure', { on_error: 'escalate', depends_on: [{ agent: 'b', on_failure: 'skip' }] }],

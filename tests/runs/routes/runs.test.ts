@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { RunEvent } from '../../../src/api/contract.ts'
+import type { RunUpdate } from '../../../src/api/contract.ts'
 import { AppError } from '../../../src/base/errors.ts'
 import { createClient } from '../../../src/client/client.ts'
 import { type Desk, openDesk } from '../../harness/service.ts'
@@ -20,8 +20,8 @@ function folder(): string {
 const client = () => createClient({ url: desk.url, token: desk.tokens.operator })
 const start = (plan: string) => client().startRun({ plan, folder: folder() })
 
-async function eventsOf(id: string): Promise<RunEvent[]> {
-  const events: RunEvent[] = []
+async function eventsOf(id: string): Promise<RunUpdate[]> {
+  const events: RunUpdate[] = []
   for await (const event of client().runEvents(id)) events.push(event)
   return events
 }
@@ -60,7 +60,7 @@ describe('POST /api/v1/runs', () => {
     desk = await openDesk()
     const { run_id } = await start(`agents: { a: { command: "${MADE}" } }`)
     const all = await eventsOf(run_id)
-    const rest: RunEvent[] = []
+    const rest: RunUpdate[] = []
     for await (const event of client().runEvents(run_id, { after: all[1]!.seq })) rest.push(event)
     expect(rest).toEqual(all.slice(2))
   })
@@ -182,10 +182,10 @@ describe('while the disk is full', () => {
     const { run_id } = await start(
       `agents: { a: { command: "until test -e ../../../enough; do sleep 0.02; done; ${MADE}" } }`,
     )
-    const followed = async (events: RunEvent[]) => {
+    const followed = async (events: RunUpdate[]) => {
       for await (const event of client().runEvents(run_id)) events.push(event)
     }
-    const events: RunEvent[] = []
+    const events: RunUpdate[] = []
     const following = followed(events)
     await vi.waitFor(() => expect(events.some(({ text }) => text.includes('a is running'))).toBe(true))
     const { write } = desk.store
@@ -203,7 +203,7 @@ describe('while the disk is full', () => {
       trouble: 'the disk is full: a run waits for room',
     })
     // Who comes later is told as well.
-    const later: RunEvent[] = []
+    const later: RunUpdate[] = []
     const followingLater = followed(later)
     await vi.waitFor(() => expect(later.map((event) => event.text)).toContain(`${run_id}: ${text}`))
     desk.store.write = write

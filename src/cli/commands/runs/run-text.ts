@@ -1,5 +1,5 @@
 import { relative } from 'node:path'
-import type { RunEvent } from '../../../api/contract.ts'
+import type { RunUpdate } from '../../../api/contract.ts'
 import { formatDuration } from '../../../base/durations.ts'
 import { formatSpent } from '../../../runs/run.ts'
 import { clip, counted, table } from '../../output/layout.ts'
@@ -10,12 +10,12 @@ import { detailOf } from './run-view.ts'
 const LONGEST = 200
 
 /** Formats an event as one line for a pipe. Undefined if it says nothing new. */
-export function eventLine(event: RunEvent): string | undefined {
+export function eventLine(event: RunUpdate): string | undefined {
   const text = wordsOf(event)
   return text === undefined ? undefined : `${event.at.slice(11, 19)} ${text}`
 }
 
-function wordsOf(event: RunEvent): string | undefined {
+function wordsOf(event: RunUpdate): string | undefined {
   switch (event.type) {
     case 'node': {
       const { node, state, attempt, cached, reason = '' } = event

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../../api/contract.ts'
+import type { RunUpdate } from '../../../api/contract.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
 import { type Instead, throughRestarts } from '../../connection/reconnect.ts'
@@ -10,7 +10,7 @@ import type { RunShown } from './run-state.ts'
 import { eventLine } from './run-text.ts'
 import { runView } from './run-view.ts'
 
-export interface WatchOptions {
+export interface WatchRunOptions {
   location: TeamLocation
   id: string
   json: boolean
@@ -21,10 +21,10 @@ export interface WatchOptions {
   startAgain(): Promise<boolean>
 }
 
-export type RunEnd = Extract<RunEvent, { type: 'end' }>
+export type RunEnd = Extract<RunUpdate, { type: 'end' }>
 
 /** Shows a run until it ends, across restarts of the service. */
-export async function watchRun(watched: WatchOptions): Promise<RunEnd> {
+export async function watchRun(watched: WatchRunOptions): Promise<RunEnd> {
   const { location, id, json, footer, signal } = watched
   let last: number | undefined
 
@@ -75,7 +75,7 @@ async function readEnd(location: TeamLocation, id: string, after: number | undef
   return read !== undefined && end?.type === 'end' ? { ...read, end } : undefined
 }
 
-function showLine(event: RunEvent) {
+function showLine(event: RunUpdate) {
   const line = eventLine(event)
   if (line !== undefined) print(line)
 }

@@ -78,8 +78,11 @@ const CAST: Readonly<Record<string, Part>> = {
 }
 
 /** How each agent is run: in a terminal of its own, or in this process where there is no tmux. */
-export type Stage = (name: string, script: ScriptSettings) => Pick<AgentInput, 'runtime' | 'program' | 'with'>
-type AgentInput = NonNullable<ConfigInput['agents'][string]>
+export type Stage = (
+  name: string,
+  script: ScriptSettings,
+) => Pick<PlanAgentInput, 'runtime' | 'program' | 'with'>
+type PlanAgentInput = NonNullable<ConfigInput['agents'][string]>
 
 export function demoTeam(stage: Stage): ConfigInput {
   return {
