@@ -50,23 +50,23 @@ import { openSqliteStore } from './store/sqlite/open.ts'
 import { readSqliteStore, type Snapshot } from './store/sqlite/read-only.ts'
 import type { Store } from './store/store.ts'
 
-/** The composition root: the only place that names concrete adapters. */
+/** Options of the composition root, the only file that names concrete adapters. */
 export interface OrchubOptions {
   config: Config
-  /** Over what the configuration says. */
+  /** Overrides the configuration, like `port`. */
   host?: string
   port?: number
   log?: Log
   clock?: Clock
   /** Reload the configuration when its file changes. */
   watch?: boolean
-  /** Agents are started with it, unless they say otherwise in orc.yaml; false: when they are needed. */
+  /** Start the agents with the service, unless orc.yaml says otherwise. With false, they start when needed. */
   autostart?: boolean
-  /** Noted for the command line: it was started for runs, and ends with them. */
+  /** Tells the command line that the service was started for runs and ends with them. */
   forRuns?: boolean
-  /** Command types of the embedding application. */
+  /** Commands of the embedding application. */
   commands?: readonly AddedCommand[]
-  /** Aborts when it is no longer wanted: agents that are still starting are not waited for then. */
+  /** Aborts the start: it then doesn't wait for agents that are still starting. */
   gone?: AbortSignal
 }
 
@@ -75,9 +75,9 @@ export interface Orchub {
   readonly engine: Engine
   readonly operatorToken: string
   readonly configStatus: () => ConfigStatus
-  /** Resolves when somebody asks over the API for the service to end, and with what is to become of the agents. */
+  /** Resolves when an API call asks the service to stop, with what should happen to the agents. */
   readonly stopAsked: Promise<'end' | 'leave'>
-  /** `end` (unless said otherwise): the agents end with it. `leave`: those in terminals of their own go on. */
+  /** `end` (the default) stops the agents too; `leave` keeps those that run in terminals. */
   close(agents?: 'end' | 'leave'): Promise<void>
 }
 
@@ -85,7 +85,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   const { config } = options
   if (config === undefined) {
     throw new AppError('CONFIG_INVALID', 'startOrchub needs a configuration', {
-      hint: 'defineConfig({ agents: … }) makes one; readTeam(file) reads one from orc.yaml.',
+      hint: 'Create one with defineConfig({ agents: … }), or read orc.yaml with readTeam(file).',
     })
   }
   const log = options.log ?? SILENT
@@ -153,9 +153,9 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     })
     ending.unshift(() => announced.close())
     const begun = engine.begin(service.url)
-    // Whoever wants it to end does not wait for agents that take long to start; closing it calls them off.
+    // A stop request doesn't wait for agents that take long to start; `close` cancels their start.
     await Promise.race([begun, stopAsked, aborted(options.gone)])
-    begun.catch((error: unknown) => log.error({ err: error }, 'the team could not be started'))
+    begun.catch((error: unknown) => log.error({ err: error }, 'could not start the team'))
     await store.write((tx) =>
       tx.audit({
         type: 'service.started',
@@ -180,7 +180,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   }
 }
 
-/** A free port is the same one as last time, if it is still free. */
+/** With port 0, tries the port of the last start first. */
 async function startAtLastPort(
   stateFolder: string,
   listen: ServiceOptions['listen'],
@@ -216,7 +216,7 @@ export function readTeam(file: string): LoadedConfig {
   return problems.length === 0 ? loaded : { ok: false, problems }
 }
 
-/** What is wrong with the settings of a program, as plan.yaml has them under `with`. */
+/** Checks the settings of a program in plan.yaml (`with`). */
 export function checkProgram(runtime: 'tmux' | 'acp', agent: AgentSettings): ReturnType<Runtime['check']> {
   const runtimes = runtimesOn({ clock: SYSTEM_CLOCK, log: SILENT })
   return runtimes.find(({ name }) => name === runtime)?.check(agent) ?? []
@@ -229,7 +229,7 @@ export function ownCommand(): string {
   return existsSync(script) ? script : join(root, 'bin', 'orc.js')
 }
 
-/** Nothing is started by making them: without a socket they can only check settings. */
+/** Creating runtimes starts nothing: without a tmux socket they can only check settings. */
 function runtimesOn({
   clock,
   log,
@@ -261,12 +261,12 @@ function runtimesOn({
 
 const GITHUB_TIMEOUT_MS = 15_000
 
-/** GitHub as orc.yaml names it, without the service: for `orc github setup`. */
+/** The GitHub client of orc.yaml without the service, for `orc github setup`. */
 export function openGithub(settings: GithubConfig): GitHub {
   return githubOf(settings, SYSTEM_CLOCK)
 }
 
-/** Secrets are read with each call and kept nowhere. */
+/** Reads secrets for each call and never stores them. */
 function githubOf({ app, tokenEnv = '', apiUrl }: GithubConfig, clock: Clock): GitHub {
   return createOctokit({
     credentials:
@@ -280,7 +280,7 @@ function githubOf({ app, tokenEnv = '', apiUrl }: GithubConfig, clock: Clock): G
   })
 }
 
-/** The same commands as everywhere, as models are offered them. */
+/** All commands as tools for models. */
 function toolsOf({ registry }: Engine): ToolDefinition[] {
   return registry.all().map((definition) => ({
     name: definition.type,
@@ -316,14 +316,14 @@ export function verifyStoredAudit(store: Store, witness?: ChainMark): Promise<Au
 }
 
 /**
- * What is stored, for whoever only looks while the service is stopped. A shared database may have other daemons at work,
- * hence only they are asked.
+ * Reads the store while the service is stopped. Not for a shared database: other daemons may be using it, so ask them
+ * instead.
  */
 export function readOffline({ store }: Config): Snapshot | 'locked' | 'unreadable' {
   return store.engine === 'sqlite' ? readSqliteStore(store.file) : 'unreadable'
 }
 
-/** The lease of a daemon on a shared database; on a file the kernel's lock decides and the lease is a formality. */
+/** Lease of a daemon. For a file, the file lock decides and the lease hardly matters. */
 const LEASE_MS = { postgres: 15_000, sqlite: 24 * 3600_000 }
 
 async function openStore(config: Config, clock: Clock, redactor: Redactor, address: string): Promise<Store> {
@@ -356,7 +356,7 @@ function listenOn({ config, host, port }: OrchubOptions) {
 
 function describeListen(listen: ReturnType<typeof listenOn>): string {
   if ('unixSocket' in listen) return listen.unixSocket
-  // Which free port it gets is not known yet.
+  // The free port isn't known yet.
   return listen.port === 0 ? '' : `http://${listen.host}:${listen.port}`
 }
 
@@ -378,7 +378,7 @@ function closeOnce(ending: readonly Ending[]): (agents?: 'end' | 'leave') => Pro
   }
 }
 
-/** Beside the program in the package, in its own workspace in a clone. */
+/** Built pages: beside the program in the package, in the web workspace in a clone. */
 const PAGES = join(import.meta.dirname, import.meta.url.endsWith('.ts') ? '../web/dist' : 'web')
 
 export const SYSTEM_CLOCK: Clock = {

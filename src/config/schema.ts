@@ -12,7 +12,7 @@ import { WebhookSchema } from './webhooks.ts'
 const RUNTIMES = ['none', 'scripted', 'tmux', 'acp', 'llm'] as const
 export type RuntimeName = (typeof RUNTIMES)[number]
 
-/** How waiting messages reach an agent. */
+/** Delivery modes for waiting messages. */
 const DELIVER = ['together', 'single'] as const
 
 /** A minimal orc.yaml, for hints. */

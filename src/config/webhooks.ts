@@ -5,7 +5,7 @@ import { leadsToLoopback } from './loopback.ts'
 const WEBHOOK_FORMATS = ['json', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
-/** Where to send events. Secrets, and URLs that are secret, appear only as names of environment variables. */
+/** A receiver of events. Secrets and secret URLs appear only as names of environment variables. */
 export interface WebhookConfig {
   readonly name: string
   readonly url?: string

@@ -8,7 +8,7 @@ export function fieldsSchema(definition: CommandDefinition): Record<string, unkn
     unrepresentable: 'any',
   }) as Record<string, unknown>
   const shape = definition.fields.shape
-  // What is there after parsing need not be given before: a default makes a parameter optional.
+  // `io: input`: a parameter with a default is optional.
   const required = Object.keys(shape).filter((field) => !shape[field]!.safeParse(undefined).success)
   return { ...schema, required, additionalProperties: true }
 }

@@ -1,8 +1,8 @@
 import type { AppError, ErrorCode } from '../base/errors.ts'
 
 /**
- * What a speaker is told about one command, in the seeds' words. `delivered` means "stored in the recipient's
- * mailbox" and nothing more; `delivery` tells how far the message has truly come (C27).
+ * The response to one command. `delivered` means only "stored in the recipient's mailbox"; `delivery` says how far the
+ * message has got (C27).
  */
 export type Receipt =
   | DeliveredReceipt
@@ -16,7 +16,7 @@ interface DeliveredReceipt {
   message_id: string
   delivery: 'queued'
   to: string
-  /** A broadcast has one line a recipient; `message_id` is then the first one's. */
+  /** For a broadcast, one per recipient; `message_id` is then the first one's. */
   recipients?: readonly RecipientReceipt[]
   ignored?: readonly string[]
 }

@@ -1,10 +1,10 @@
 import { AppError } from '../base/errors.ts'
 import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type SaidCommand } from './command.ts'
 
-/** The table of all commands: the built-in ones and those an embedding application adds. */
+/** All commands: the built-in ones and those of an embedding application. */
 export interface Registry {
   find(type: string): CommandDefinition | undefined
-  /** All that anybody can say. */
+  /** All commands that can be sent. */
   all(): readonly CommandDefinition[]
   decode(said: SaidCommand): Decoded
 }
@@ -37,21 +37,21 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
       const { known, ignored } = sortFields(definition, said)
       const parsed = definition.fields.safeParse(known)
       if (!parsed.success)
-        return { ok: false, error: invalidCommand(definition, known, parsed.error.issues as Issue[]) }
+        return { ok: false, error: invalidCommand(definition, known, parsed.error.issues as SchemaIssue[]) }
       return { ok: true, definition, command: { type: definition.type, fields: parsed.data }, ignored }
     },
   }
 }
 
-/** The part of a command that the shell form needs, small enough to be noted beside the address of the service. */
+/** The part of a command that the shell form needs, small enough for the service file. */
 export interface ShellShape {
   fields: readonly string[]
   required: readonly string[]
-  /** The field that the words without an option fill. */
+  /** The field filled by positional arguments. */
   body?: string
 }
 
-/** Type → shape, of every command that can be sent. */
+/** Shapes of all commands that can be sent, by type. */
 export function shellShapes(definitions: readonly CommandDefinition[]): Record<string, ShellShape> {
   return Object.fromEntries(
     definitions.map(({ type, fields, body }) => {
@@ -68,7 +68,7 @@ function unknownCommand(type: string, definitions: readonly CommandDefinition[])
   })
 }
 
-/** Field names are matched case-insensitively (S0.4); what the command has no use for is noted, never used. */
+/** Matches field names ignoring case (S0.4) and lists unknown fields instead of using them. */
 function sortFields(definition: CommandDefinition, said: SaidCommand) {
   const shape = definition.fields.shape
   const known: Record<string, unknown> = {}
@@ -86,12 +86,17 @@ function sortFields(definition: CommandDefinition, said: SaidCommand) {
   return { known, ignored }
 }
 
-type Issue = { code?: string; path: readonly PropertyKey[]; message: string; values?: readonly unknown[] }
+type SchemaIssue = {
+  code?: string
+  path: readonly PropertyKey[]
+  message: string
+  values?: readonly unknown[]
+}
 
 function invalidCommand(
   definition: CommandDefinition,
   said: Record<string, unknown>,
-  issues: readonly Issue[],
+  issues: readonly SchemaIssue[],
 ): AppError {
   const shape = definition.fields.shape
   const problems = issues.map((issue) => describe(issue, said))
@@ -105,8 +110,8 @@ function invalidCommand(
   })
 }
 
-/** For agents and people, who have no use for the words of a schema library. */
-function describe(issue: Issue, said: Record<string, unknown>): string {
+/** Rewrites the messages of the schema library for agents and people. */
+function describe(issue: SchemaIssue, said: Record<string, unknown>): string {
   const field = String(issue.path[0] ?? '')
   const value = said[field]
   if (value === undefined || value === '') return `"${field}" is missing`

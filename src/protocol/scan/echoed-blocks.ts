@@ -1,4 +1,4 @@
-/** Text of ours that an agent repeats: response blocks (S1.15, C17) and messages in their frame (C4). */
+/** Orchub's own text, repeated by an agent: response blocks (S1.15, C17) and messages in their frame (C4). */
 import { isBlank, isSpace, NEWLINE, RIGHT_BRACKET } from '../ascii.ts'
 import { commonLength } from './command-starts.ts'
 import { prefixBefore } from './markdown-blocks.ts'
