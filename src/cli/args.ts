@@ -3,14 +3,14 @@ import { needsValue, tokenInArguments, usage } from './errors.ts'
 import type { Unknown } from './print-error.ts'
 import { COMMON_OPTIONS, type Option, type Verb } from './verb.ts'
 
-export interface Typed {
+export interface TypedArguments {
   words: string[]
   options: Map<string, string | true>
 }
 
-/** Reads the words after a verb by the verb's own tables, and says what does not fit. */
-export function readTyped(verb: Verb, argv: readonly string[]): Typed {
-  const typed: Typed = { words: [], options: new Map() }
+/** Reads the words after a verb by the verb's own tables; throws a USAGE error for the first that doesn't fit. */
+export function readTyped(verb: Verb, argv: readonly string[]): TypedArguments {
+  const typed: TypedArguments = { words: [], options: new Map() }
   const known = [...(verb.options ?? []), ...COMMON_OPTIONS]
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at]!
@@ -25,11 +25,11 @@ export function readTyped(verb: Verb, argv: readonly string[]): Typed {
   return typed
 }
 
-/** Gives how many of the words that follow were used. */
+/** Returns how many of the following words it consumed. */
 function readOption(
   verb: Verb,
   known: readonly Option[],
-  typed: Typed,
+  typed: TypedArguments,
   word: string,
   next: string | undefined,
 ): number {
@@ -61,7 +61,7 @@ function checkWords(verb: Verb, words: readonly string[]): void {
   }
   const extra = words[wanted.length]
   if (extra === undefined || wanted.at(-1)?.rest) return
-  // The first may be meant for a verb below this one: `orc audit verfy`, `orc run shwo run_1`.
+  // The first word may be a mistyped verb of this noun: `orc audit verfy`, `orc run shwo run_1`.
   throw new AppError('USAGE', `Unexpected argument "${extra}"`, {
     hint: `Usage: ${usageLine(verb)}`,
     data: {
@@ -77,7 +77,6 @@ function checkChoice(name: string, choices: readonly string[] | undefined, value
   })
 }
 
-/** `among` lets the one who reports it say what was probably meant. */
 function unknownOption(verb: Verb, known: readonly Option[], word: string): AppError {
   return new AppError('USAGE', `orc ${verb.name} has no option ${word.replace(/=.*/s, '')}`, {
     hint: seeHelp(verb),

@@ -1,11 +1,11 @@
-import { askType, builtInTypes, type CommandType, verbOf } from './command-types.ts'
+import { askType, builtInTypes, type CommandHelp, verbOf } from './command-types.ts'
 import type { TeamLocation } from './connection/team-location.ts'
 import { dashed } from './errors.ts'
 import { fitted, table } from './output/layout.ts'
 import { paint, plain, plainLine, print, printJson } from './output/print.ts'
 import { COMMON_OPTIONS, type Option } from './verb.ts'
 
-/** Help for a command type, read off its schema. */
+/** Prints the help of a command type, derived from its schema. */
 export async function showCommandHelp(
   verb: string,
   type: string,
@@ -20,20 +20,24 @@ export async function showCommandHelp(
 }
 
 /** Options that every command type has in the shell form. */
-export const SPOKEN_OPTIONS: readonly Option[] = [
-  { name: 'idempotency-key', value: 'KEY', summary: 'the same key acts once, however often it is sent' },
+export const COMMAND_OPTIONS: readonly Option[] = [
+  { name: 'idempotency-key', value: 'KEY', summary: 'sent again with the same key, the command runs once' },
   ...COMMON_OPTIONS,
 ]
 
 export const NO_ACK: Option = {
   name: 'no-ack',
-  summary: 'do not confirm the messages: they come again after 30 s',
+  summary: 'do not acknowledge the messages; they are delivered again after 30 s',
 }
 
-function commandHelp(command: CommandType): string {
+function commandHelp(command: CommandHelp): string {
   const { type, summary, example, body } = command
   const takesBody = body === undefined ? '' : ` [${body.toUpperCase()}|-]`
-  const options = [...fieldOptions(command), ...(type === 'mailbox_check' ? [NO_ACK] : []), ...SPOKEN_OPTIONS]
+  const options = [
+    ...fieldOptions(command),
+    ...(type === 'mailbox_check' ? [NO_ACK] : []),
+    ...COMMAND_OPTIONS,
+  ]
   return [
     `${paint('bold', 'Usage:')} orc ${verbOf(command)} [options]${takesBody}`,
     '',
@@ -46,17 +50,17 @@ function commandHelp(command: CommandType): string {
     fitted(optionsText(options)),
     '',
     paint('bold', 'Example:'),
-    // Options are shown in one form throughout, whichever the definition has.
+    // Definitions may write in_reply_to; help shows dashes everywhere.
     `  ${plain(example).replace(/(?<=\s)--[a-z]\w*/g, dashed)}`,
     '',
-    fitted('Speaks as the agent whose token is in ORC_TOKEN, else as the operator. Exit codes: orc help'),
+    fitted('Sent as the agent whose token is in ORC_TOKEN, otherwise as the operator. Exit codes: orc help'),
   ].join('\n')
 }
 
-/** Longer lists of values would push the text of all options to the right. */
+/** A longer list of values would push the summaries of all options to the right. */
 const LONGEST_VALUE = 24
 
-export function fieldOptions({ schema }: CommandType): Option[] {
+export function fieldOptions({ schema }: CommandHelp): Option[] {
   return Object.entries(schema.properties ?? {}).map(([field, { description, enum: choices }]) => {
     const required = schema.required?.includes(field) ? ' (required)' : ''
     const list = choices?.join('|') ?? ''
@@ -73,10 +77,10 @@ export function optionsText(options: readonly Option[]): string {
   return table(options.flatMap(optionRows), '  ')
 }
 
-/** Values that neither the name of the value nor the summary tells stand on a line of their own. */
+/** Choices get a line of their own unless the value or the summary already lists them. */
 function optionRows({ name, value, short, summary, choices = [] }: Option): string[][] {
   const shown = value === undefined ? '' : ` ${value}`
   const row = [`${short === undefined ? '' : `-${short}, `}--${name}${shown}`, summary]
-  const isTold = choices.every((choice) => summary.includes(choice)) || value === choices.join('|')
-  return isTold ? [row] : [row, ['', `one of: ${plainLine(choices.join(', '))}`]]
+  const areListed = choices.every((choice) => summary.includes(choice)) || value === choices.join('|')
+  return areListed ? [row] : [row, ['', `one of: ${plainLine(choices.join(', '))}`]]
 }

@@ -11,19 +11,19 @@ export interface FieldSchema {
   minLength?: number
 }
 
-export interface CommandType {
+export interface CommandHelp {
   type: string
   summary: string
   example: string
-  /** Its name among the verbs of a noun: `agent list`. */
+  /** The name under a noun: `agent list`. */
   shell?: string
   /** The field that the body fills. */
   body?: string
   schema: { properties?: Record<string, FieldSchema>; required?: string[] }
 }
 
-/** Those of every Orchub, from the registry itself. */
-export async function builtInTypes(): Promise<CommandType[]> {
+/** The command types built into every Orchub, read from the registry. */
+export async function builtInTypes(): Promise<CommandHelp[]> {
   const [{ z }, { createRegistry }] = await Promise.all([import('zod'), import('../protocol/registry.ts')])
   return createRegistry()
     .all()
@@ -33,19 +33,19 @@ export async function builtInTypes(): Promise<CommandType[]> {
       example,
       ...(shell === undefined ? {} : { shell }),
       ...(body === undefined ? {} : { body }),
-      schema: z.toJSONSchema(fields, { io: 'input' }) as CommandType['schema'],
+      schema: z.toJSONSchema(fields, { io: 'input' }) as CommandHelp['schema'],
     }))
 }
 
-/** What reading a built-in command needs to know of it. */
+/** The field names that parsing a built-in command needs. */
 export async function builtInShapes(): Promise<Record<string, ShellShape>> {
   const { createRegistry, shellShapes } = await import('../protocol/registry.ts')
   return shellShapes(createRegistry().all())
 }
 
-/** Those of the running service, with what the application it runs in has added. */
-export async function askTypes(location: TeamLocation): Promise<CommandType[]> {
-  const answer = await exchange<{ commands?: CommandType[] }>(await openConnection(location), {
+/** The command types of the running service, including those an application adds. */
+export async function askTypes(location: TeamLocation): Promise<CommandHelp[]> {
+  const answer = await exchange<{ commands?: CommandHelp[] }>(await openConnection(location), {
     method: 'GET',
     path: '/api/v1/commands',
   })
@@ -53,18 +53,18 @@ export async function askTypes(location: TeamLocation): Promise<CommandType[]> {
   return answer.commands
 }
 
-/** A service that takes longer is left alone by whatever can do without it. */
+/** Help and completion fall back to the built-in types rather than wait longer for the service. */
 const PATIENCE_MS = 1000
 
-/** Those of the running service if there is one that answers, else those of every Orchub. Never fails. */
-export async function typesHere(location: TeamLocation): Promise<CommandType[]> {
+/** The command types of the running service if it answers in time, otherwise the built-in ones. Never throws. */
+export async function typesHere(location: TeamLocation): Promise<CommandHelp[]> {
   const tooLong = new Promise<undefined>((resolve) => setTimeout(resolve, PATIENCE_MS, undefined).unref())
   const asked = await Promise.race([askTypes(location).catch(() => undefined), tooLong])
   return asked ?? (await builtInTypes())
 }
 
-/** What reading a command needs to know of it: the names of its fields. */
-export function shapeOf({ schema, body }: CommandType): ShellShape {
+/** The field names that parsing a command needs. */
+export function shapeOf({ schema, body }: CommandHelp): ShellShape {
   return {
     fields: Object.keys(schema.properties ?? {}),
     required: schema.required ?? [],
@@ -72,13 +72,13 @@ export function shapeOf({ schema, body }: CommandType): ShellShape {
   }
 }
 
-/** The type behind a verb that this program does not know, or an error that suggests what was meant. */
-export async function askType(verb: string, type: string, location: TeamLocation): Promise<CommandType> {
-  let known: CommandType[] = []
+/** Asks the service for a type this program doesn't know; throws with a suggestion if the service doesn't either. */
+export async function askType(verb: string, type: string, location: TeamLocation): Promise<CommandHelp> {
+  let known: CommandHelp[] = []
   try {
     known = await askTypes(location)
   } catch (error) {
-    // For a mistyped verb it does not matter whether the service runs.
+    // A mistyped verb gets the same error whether or not the service runs.
     if (!(error instanceof AppError)) throw error
   }
   const found = known.find((one) => one.type === type.toLowerCase())
@@ -86,13 +86,13 @@ export async function askType(verb: string, type: string, location: TeamLocation
   const reached = known.length > 0
   throw new AppError('USAGE', `There is no command "${verb}"`, {
     hint: reached
-      ? 'orc help lists them all.'
-      : 'orc help lists them all. Commands that an application adds are known while its service runs; it could not be asked.',
+      ? 'orc help lists all commands.'
+      : 'orc help lists all commands. If an application adds this one, its service has to run; it did not answer.',
     data: { unknown: { word: verb, among: known.map(verbOf), verbs: true } satisfies Unknown },
   })
 }
 
-/** `send_message` as it is typed: `send-message`. */
+/** `send_message` as people type it: `send-message`. */
 export function verbOf({ type }: { type: string }): string {
   return type.replaceAll('_', '-')
 }
@@ -101,7 +101,7 @@ function asError(answer: unknown): AppError {
   const { code, message, hint } = answer as { code: AppError['code']; message: string; hint?: string }
   return new AppError(
     code ?? 'INTERNAL',
-    message ?? 'The service gave no list of commands',
+    message ?? 'The service returned no list of commands',
     hint === undefined ? {} : { hint },
   )
 }

@@ -1,4 +1,4 @@
-import type { CommandType } from './command-types.ts'
+import type { CommandHelp } from './command-types.ts'
 import { bashScript } from './completion/bash.ts'
 import { fishScript } from './completion/fish.ts'
 import { completionTable } from './completion/table.ts'
@@ -10,12 +10,12 @@ const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 export type Shell = keyof typeof SCRIPTS
 export const SHELLS = Object.keys(SCRIPTS) as Shell[]
 
-/** Everything in it is read off the tables of the verbs and of the command types. */
+/** Derived from the tables of verbs and command types, so completion never lags behind them. */
 export function completionScript(
   shell: Shell,
   program: Pick<Program, 'nouns' | 'aliases'>,
   verbs: readonly Verb[],
-  types: readonly CommandType[],
+  types: readonly CommandHelp[],
 ): string {
   return SCRIPTS[shell](completionTable(program, verbs, types))
 }

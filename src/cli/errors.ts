@@ -4,7 +4,7 @@ import { AppError, type ErrorCode } from '../base/errors.ts'
 import type { TeamLocation } from './connection/team-location.ts'
 import type { Unknown } from './print-error.ts'
 
-/** What can go wrong before a command reaches the service, each with what to do about it. */
+/** Errors that occur before a command reaches the service, each with a hint on what to do. */
 function fault(code: ErrorCode, message: string, hint: string, cause?: unknown): AppError {
   return new AppError(code, message, { hint, ...(cause === undefined ? {} : { cause }) })
 }
@@ -13,14 +13,14 @@ export function usage(message: string, hint: string): AppError {
   return fault('USAGE', message, hint)
 }
 
-/** The same wherever a team is needed and there is none, whether its service would be asked or its file read. */
+/** The error for every command that needs a team, whether it asks the service or reads the file. */
 export function noTeam(configFile: string | undefined): AppError {
   return fault(
     'NOT_FOUND',
     configFile === undefined
       ? 'There is no orc.yaml here or in a folder above'
-      : `${configFile}: there is no such file`,
-    `orc init${configFile === undefined ? '' : ` ${dirname(configFile)}`} writes a first one, or name yours with --config FILE or ORC_CONFIG. The smallest: agents: { Master: {}, Worker: { parent: Master } }`,
+      : `${configFile}: no such file`,
+    `orc init${configFile === undefined ? '' : ` ${dirname(configFile)}`} writes one, or name yours with --config FILE or ORC_CONFIG. A minimal one: agents: { Master: {}, Worker: { parent: Master } }`,
   )
 }
 
@@ -34,7 +34,7 @@ export function hasEnded({ configFile }: TeamLocation, pid: number): AppError {
   return fault(
     'SERVICE_UNREACHABLE',
     `The service is not running: process ${pid} has ended`,
-    `Start it: ${upCommand(configFile)}. If it runs where its process cannot be seen, as in a container, set ORC_URL.`,
+    `Start it: ${upCommand(configFile)}. If it runs in a container or under another process namespace, set ORC_URL.`,
   )
 }
 
@@ -48,8 +48,8 @@ export function unreachable(address: string, cause: NodeJS.ErrnoException): AppE
     'SERVICE_UNREACHABLE',
     `The service at ${address} does not answer: ${cause.message || cause.code}`,
     neverArrived
-      ? 'Start it: orc up. `orc doctor` says more.'
-      : 'Whether the command was carried out is not known; `orc messages` or `orc audit --since 1m` shows it.',
+      ? 'Start it: orc up. `orc doctor` shows what is wrong.'
+      : 'The command may or may not have been carried out; check with `orc messages` or `orc audit --since 1m`.',
     cause,
   )
 }
@@ -58,14 +58,14 @@ export function notOrchub(address: string): AppError {
   return fault(
     'SERVICE_UNREACHABLE',
     `The server at ${address} is not Orchub`,
-    'Does ORC_URL point to something else?',
+    'Check that ORC_URL points to an Orchub service.',
   )
 }
 
 export function noAddress(address: string): AppError {
   return usage(
     `"${address}" is not a service address`,
-    'ORC_URL is such as http://127.0.0.1:7420 or unix:/path/to/socket',
+    'Set ORC_URL to an address such as http://127.0.0.1:7420 or unix:/path/to/socket.',
   )
 }
 
@@ -75,19 +75,19 @@ export function noToken(file: string | undefined, cause: unknown): AppError {
     const reason = file === undefined ? 'no state folder is known' : `there is no ${file}`
     return fault(
       'UNAUTHENTICATED',
-      `There is no token: ORC_TOKEN is not set, and ${reason}`,
-      "The service makes the operator's file when it starts: orc up. An agent gets its token from: orc token AGENT",
+      `No token found: ORC_TOKEN is not set, and ${reason}`,
+      "The service creates the operator's token when it starts: orc up. For an agent's token: orc token AGENT",
     )
   }
   if (code !== undefined) {
-    const hint = 'Only the user who runs the service is the operator. An agent sets ORC_TOKEN.'
+    const hint = 'Only the user who runs the service is the operator. Agents set ORC_TOKEN.'
     return fault('FORBIDDEN', `The operator's token cannot be read: ${file} (${code})`, hint, cause)
   }
   const mode = (statSync(file).mode & 0o777).toString(8)
   return fault(
     'FORBIDDEN',
     `Others can read the operator's token: ${file} has mode 0${mode}`,
-    `chmod 600 ${file}. If others may have read it: delete it, restart the service, and revoke the old one (orc token list).`,
+    `Run: chmod 600 ${file}. If others may have read it, delete it, restart the service, and revoke the old token (orc token list).`,
   )
 }
 
@@ -103,20 +103,19 @@ export function badToken(file: string | undefined): AppError {
 
 export function tokenInArguments(): AppError {
   return usage(
-    'A token never goes on the command line: other users can see it there',
-    "An agent sets ORC_TOKEN in its environment; the operator's token is read from the state folder.",
+    'Tokens are not accepted on the command line, where other users can see them',
+    "Set ORC_TOKEN in the agent's environment; the operator's token is read from the state folder.",
   )
 }
 
-/** An option whose value is missing. */
 export function needsValue(name: string, value: string): AppError {
   return usage(
     `--${name} needs a value`,
-    `Such as --${name} ${value}; one that begins with dashes: --${name}=--${value}`,
+    `Example: --${name} ${value}. If the value begins with dashes: --${name}=--${value}`,
   )
 }
 
-/** A slip of the finger must not send a command with a part of it left out. */
+/** An error rather than a warning: a typo must not send a command with a field missing. */
 export function noSuchField(verb: string, name: string, fields: readonly string[]): AppError {
   const word = dashed(name)
   return new AppError('USAGE', `orc ${verb} has no option --${word}`, {
@@ -149,7 +148,7 @@ function seeHelp(verb: string): string {
   return `orc ${verb} --help shows its options.`
 }
 
-/** A field as it is typed: `in_reply_to` is --in-reply-to. */
+/** A field as people type it: `in_reply_to` is --in-reply-to. */
 export function dashed(field: string): string {
   return field.replaceAll('_', '-')
 }

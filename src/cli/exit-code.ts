@@ -1,20 +1,20 @@
 import type { ErrorCode } from '../base/errors.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 
-/** What the exit code of every command says; `orc help` and docs/cli.md show this table. */
+/** The exit codes of every command; `orc help` and docs/cli.md show this table. */
 export const EXIT_CODES = {
   ok: [0, 'done'],
-  error: [1, 'an error of the service, of a file, or a check that found something bad'],
+  error: [1, 'an error in the service or a file, or a check that failed'],
   usage: [2, 'the command line or the command was not understood'],
   blocked: [3, 'a rule forbids it'],
-  held: [4, 'a person was asked; it is carried out or refused by the verdict'],
-  unreachable: [5, 'the service does not run or does not answer'],
+  held: [4, 'held until a person approves or rejects it'],
+  unreachable: [5, 'the service is not running or does not answer'],
   rateLimited: [6, 'too many commands; the message says when to try again'],
   notFound: [7, 'no such agent, recipient, message, request or file'],
   refused: [8, 'the token is missing, invalid, or not permitted to do this'],
-  taskFailed: [9, 'the run that was waited for failed; or the task failed, was cancelled or skipped'],
-  runPartial: [10, 'the run that was waited for has ended without those of its agents that were skipped'],
-  runCancelled: [11, 'the run that was waited for was cancelled'],
+  taskFailed: [9, 'the run failed, or the task failed, was cancelled or was skipped'],
+  runPartial: [10, 'the run ended, but some of its agents were skipped'],
+  runCancelled: [11, 'the run was cancelled'],
   interrupted: [130, 'stopped with Ctrl-C'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>
 

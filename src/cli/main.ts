@@ -9,7 +9,7 @@ const moderation = () => import('./commands/github/moderation.ts')
 const workspaces = () => import('./commands/workspaces/show.ts')
 const stopping = () => import('./commands/agents/stop.ts')
 
-/** Every verb that is not a command type, under its one real name. Loaded on use, so that a short command starts fast. */
+/** Every verb that is not a command type, under its primary name. Loaded on use, so that short commands start fast. */
 const VERBS: Readonly<Record<string, Load>> = {
   init: async () => (await import('./commands/service/init.ts')).verb,
   up: async () => (await import('./commands/service/up.ts')).verb,
@@ -91,7 +91,7 @@ const VERBS: Readonly<Record<string, Load>> = {
   'workspace dissolve': async () => (await import('./commands/workspaces/dissolve.ts')).verb,
 }
 
-/** Other names, which behave exactly like the verb they stand for. A noun by itself is the old name of one verb. */
+/** Other names for a verb, which behave exactly like it. A bare noun is the former name of one of its verbs. */
 const ALIASES: Readonly<Record<string, string>> = {
   '--help': 'help',
   '-h': 'help',
@@ -154,7 +154,10 @@ const NOUNS: Readonly<Record<string, string>> = {
   workspace: "agents' folders; needs no service",
 }
 
-/** The verb that the first words name, and how many of them its name takes. */
+/** Nouns whose bare form needs an argument (`orc run PLAN`); without one, list the noun's verbs. */
+const NEEDS_ARGUMENT: ReadonlySet<string> = new Set(['message', 'run', 'token'])
+
+/** The verb that the first words name, and how many words the name takes. */
 function resolve(first: string, second: string | undefined): { name: string; count: number } | undefined {
   for (const [typed, count] of [[`${first} ${second}`, 2] as const, [first, 1] as const]) {
     if (Object.hasOwn(VERBS, typed)) return { name: typed, count }
@@ -172,7 +175,8 @@ async function run(argv: readonly string[]): Promise<number> {
     const { findCommandOfNoun, showNoun } = await import('./commands/service/help.ts')
     const type = await findCommandOfNoun(first, rest[0])
     if (type !== undefined) return await sendCommand(type, rest.slice(1))
-    if (found === undefined) return await showNoun(first, rest, PROGRAM)
+    if (found === undefined || (rest.length === 0 && NEEDS_ARGUMENT.has(first)))
+      return await showNoun(first, rest, PROGRAM)
   }
   if (found === undefined || isCommandAnswer(found.name, rest)) return await sendCommand(first, rest)
   const words = rest.slice(found.count - 1)
@@ -184,7 +188,7 @@ async function run(argv: readonly string[]): Promise<number> {
   return await runVerb(verb, words, PROGRAM)
 }
 
-/** With the parameters of the command, `orc answer` is the command, like every other in the shell form (S1.17). */
+/** With the fields of the answer command, `orc answer` sends that command, like every other shell form (S1.17). */
 function isCommandAnswer(name: string, words: readonly string[]): boolean {
   return name === 'answer' && words.some((word) => /^--(in[-_]response[-_]to|to)(=|$)/i.test(word))
 }
@@ -232,5 +236,5 @@ async function fail(error: unknown, argv: readonly string[]): Promise<number> {
 }
 
 const argv = process.argv.slice(2)
-// Output is synchronous, so nothing is lost by not waiting for the event loop.
+// Output is written synchronously, so exiting without draining the event loop loses nothing.
 process.exit(await run(argv).catch((error) => fail(error, argv)))

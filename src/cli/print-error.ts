@@ -3,7 +3,7 @@ import type { ErrorReceipt } from '../protocol/receipt.ts'
 import { exitCode, exitOfError } from './exit-code.ts'
 import { complain, OutputClosed, paint, plain, printJson } from './output/print.ts'
 
-/** An error as everyone meets it: what happened, its code, what to do next. With --json on standard output. */
+/** Prints what happened, the code and the hint to standard error; with --json to standard output. Returns the exit code. */
 export function reportError(error: Omit<ErrorReceipt, 'status'>, json: boolean): number {
   const { code, message } = error
   const hint = code === 'UNAUTHENTICATED' ? tokenHint(error.hint) : error.hint
@@ -16,26 +16,26 @@ export function reportError(error: Omit<ErrorReceipt, 'status'>, json: boolean):
   return exitCode(exitOfError(code))
 }
 
-/** The service speaks to programs, of a header; here a token comes from somewhere else. */
+/** The service's hint speaks of the Authorization header; on the command line the token comes from a file or ORC_TOKEN. */
 function tokenHint(said: string | undefined): string | undefined {
   if (!said?.includes('Authorization')) return said
   return process.env.ORC_TOKEN === undefined
-    ? "The operator's token in the state folder is not one of this service: check ORC_URL and ORC_HOME, or start the service again."
-    : 'ORC_TOKEN was revoked, or belongs to another service. `orc token AGENT` makes a new one; unset it to speak as the operator.'
+    ? "The operator's token in the state folder belongs to another service: check ORC_URL and ORC_HOME, or restart the service."
+    : 'ORC_TOKEN was revoked or belongs to another service. Create a new one with `orc token AGENT`, or unset it to act as the operator.'
 }
 
-/** A word that is not known: whoever reports it may say what was probably meant. */
+/** An unknown word and its candidates, for the suggestion in the error. */
 export interface Unknown {
   word: string
   among: readonly string[]
-  /** Among the verbs as well. */
+  /** The names of all verbs are candidates too. */
   verbs?: true
   prefix?: string
 }
 
 export type Suggest = (unknown: Unknown) => string | undefined
 
-/** The end of every run that did not go well; gives the exit code. */
+/** Handles every error that main.ts catches; returns the exit code. */
 export function reportThrown(error: unknown, argv: readonly string[], suggest: Suggest): number {
   try {
     if (error instanceof OutputClosed) return exitCode('ok')
@@ -55,20 +55,16 @@ function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'>
   return { code, message, ...(hint === '' ? {} : { hint }) }
 }
 
-/** What the system says about a file that was named. */
+/** System errors about a file that the user named. */
 const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: string, hint: string]>> = {
   ENOENT: ['NOT_FOUND', 'no such file or folder', 'Check its name.'],
   ENOTDIR: ['NOT_FOUND', 'no such file or folder', 'A part of the path is not a folder.'],
   EISDIR: ['USAGE', 'this is a folder', 'Name a file inside it.'],
-  EEXIST: ['CONFLICT', 'it already exists', 'Remove it, or choose another name.'],
-  EACCES: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
-  EPERM: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
-  EROFS: [
-    'CONFLICT',
-    'this cannot be written: the file system is read-only',
-    'Use a place that can be written.',
-  ],
-  ENOSPC: ['STORE_FULL', 'the disk is full', 'Make room and try again.'],
+  EEXIST: ['CONFLICT', 'already exists', 'Remove it, or choose another name.'],
+  EACCES: ['FORBIDDEN', 'permission denied', 'Check its permissions and its owner.'],
+  EPERM: ['FORBIDDEN', 'permission denied', 'Check its permissions and its owner.'],
+  EROFS: ['CONFLICT', 'the file system is read-only', 'Choose a writable folder.'],
+  ENOSPC: ['STORE_FULL', 'the disk is full', 'Free some space and try again.'],
 }
 
 function fileFault({ code = '', path }: NodeJS.ErrnoException): Omit<ErrorReceipt, 'status'> | undefined {

@@ -36,7 +36,7 @@ function verbHelp(verb: Verb, below: readonly Verb[]): string {
     optionsText([...(verb.options ?? []), ...COMMON_OPTIONS]),
     '',
   ].join('\n')
-  // An example is copied, so that it stays in one piece.
+  // Not wrapped, so that an example can be copied.
   const examples = [
     paint('bold', verb.examples.length === 1 ? 'Example:' : 'Examples:'),
     ...verb.examples.map((example) => `  ${example}`),
@@ -44,14 +44,14 @@ function verbHelp(verb: Verb, below: readonly Verb[]): string {
   return [fitted(about), ...examples].join('\n')
 }
 
-/** The other verbs of the noun, for the verb that the noun alone stands for. */
+/** The other verbs of the noun, for the verb that the bare noun runs. */
 async function below({ name }: Verb, { verbs, nouns, aliases }: Program): Promise<readonly Verb[]> {
   const [noun = ''] = name.split(' ')
   if (!Object.hasOwn(nouns, noun) || (name !== noun && aliases[noun] !== name)) return []
   return (await verbs(`${noun} `)).filter((one) => one.name !== name)
 }
 
-/** Reads what was typed after a verb and runs it. */
+/** Parses the words after a verb and runs it. */
 export async function runVerb(verb: Verb, argv: readonly string[], program: Program): Promise<number> {
   const { words, options } = readTyped(verb, argv)
   if (options.has('help')) {

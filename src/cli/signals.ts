@@ -2,7 +2,7 @@ import { AppError } from '../base/errors.ts'
 import { exitCode } from './exit-code.ts'
 import { complain, ifTaken } from './output/print.ts'
 
-/** `hangup`: the terminal is gone, and whoever sat there has not said a word about the agents. */
+/** `hangup`: the terminal closed, which says nothing about whether the agents should stop. */
 export type StopReason = 'asked' | 'hangup'
 
 export interface StopSignal {
@@ -12,12 +12,12 @@ export interface StopSignal {
 }
 
 /**
- * `npm start` and `timeout` pass a Ctrl-C on to a program that the terminal has told already, so that one press
- * comes twice. Nobody presses again in earnest before they have waited a little.
+ * `npm start` and `timeout` forward a Ctrl-C that the terminal already sent to the whole group, so one press arrives
+ * twice. A second signal within this time counts as the same press; people wait longer before they press again.
  */
 const SAME_PRESS_MS = 2000
 
-/** Watches from now on: the first SIGINT, SIGTERM or SIGHUP asks to stop, a later one does not wait for that. */
+/** The first SIGINT, SIGTERM or SIGHUP asks to stop; a later one exits at once. */
 export function watchStopSignal(): StopSignal {
   const { promise, resolve } = Promise.withResolvers<StopReason>()
   const coming = new AbortController()
@@ -25,7 +25,7 @@ export function watchStopSignal(): StopSignal {
   const stopBy = (reason: StopReason) => () => {
     if (cameAt === undefined) {
       cameAt = performance.now()
-      ifTaken(() => complain('Stopping …; again to leave at once'))
+      ifTaken(() => complain('Stopping … (press Ctrl-C again to exit at once)'))
       resolve(reason)
       coming.abort()
     } else if (performance.now() - cameAt > SAME_PRESS_MS) process.exit(130)
@@ -36,7 +36,7 @@ export function watchStopSignal(): StopSignal {
   return { promise, signal: coming.signal }
 }
 
-/** Work that Ctrl-C calls off: it is brought to a state that can be told and gone on from, and not left where it is. */
+/** Runs work that Ctrl-C aborts through its signal, so that the work can undo what it began. */
 export async function untilCancelled<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const ending = new AbortController()
   const stop = () => ending.abort()
@@ -51,7 +51,7 @@ export async function untilCancelled<T>(work: (signal: AbortSignal) => Promise<T
   }
 }
 
-/** Follows something until Ctrl-C, which ends it quietly. */
+/** Follows a stream until Ctrl-C, which ends it without an error. */
 export async function untilInterrupted(follow: (signal: AbortSignal) => Promise<void>): Promise<number> {
   const ending = new AbortController()
   const stop = () => ending.abort()

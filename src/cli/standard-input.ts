@@ -3,15 +3,15 @@ import { isatty } from 'node:tty'
 import { AppError } from '../base/errors.ts'
 import { complain, paint } from './output/print.ts'
 
-/** Far over what any message may hold; the service refuses those with its own limit in the error. */
+/** Far above any message limit, so that the service's own limit decides in all realistic cases. */
 const MOST_BYTES = 1024 * 1024
 
-/** A person who typed `-` by mistake should not wait for a program that waits for them. */
+/** Tells a person who typed `-` by mistake that the program waits for input. */
 export function noteTypedInput(): void {
-  if (isatty(0)) complain(paint('dim', 'Reading standard input; Ctrl-D ends it.', 'err'))
+  if (isatty(0)) complain(paint('dim', 'Reading standard input; end it with Ctrl-D.', 'err'))
 }
 
-/** All of standard input but its final line end, which `echo` and editors add and nobody means. */
+/** Reads standard input without the final line end that `echo` and editors add. */
 export async function readInput(): Promise<string> {
   noteTypedInput()
   const chunks: Buffer[] = []
@@ -30,12 +30,12 @@ export async function readInput(): Promise<string> {
     return text.replace(/\r?\n$/, '')
   } catch {
     throw new AppError('INVALID_REQUEST', 'Standard input is not UTF-8 text', {
-      hint: 'Send the path of a binary file rather than the file.',
+      hint: 'Send the path of a binary file instead of its content.',
     })
   }
 }
 
-/** Whether somebody piped or redirected something in. A socket may be a parent's that never ends, so it needs `-`. */
+/** True for a pipe or a redirected file. A socket may belong to a parent process and never end, so it needs `-`. */
 export function isInputGiven(): boolean {
   try {
     const stat = fstatSync(0)

@@ -13,12 +13,12 @@ beforeEach(() => {
 afterEach(() => team.close())
 
 describe('a folder without a team', () => {
-  it('says that orc init makes one', async () => {
+  it('suggests orc init', async () => {
     const ran = await runOrc('/', ['status'])
-    expect(ran).toMatchObject({ code: 7, err: expect.stringContaining('orc init writes a first one') })
+    expect(ran).toMatchObject({ code: 7, err: expect.stringContaining('orc init writes one') })
   })
 
-  it('is told by orc doctor once, not by every check', async () => {
+  it('is reported by orc doctor once, not by every check', async () => {
     const ran = await runOrc('/', ['doctor'])
     expect(ran.code).toBe(1)
     expect(ran.out.match(/There is no orc\.yaml/g)).toHaveLength(1)
@@ -26,14 +26,14 @@ describe('a folder without a team', () => {
 })
 
 describe('a broken orc.yaml', () => {
-  it('is shown by orc doctor once', async () => {
+  it('is reported by orc doctor once', async () => {
     writeFileSync(team.configFile, 'agents: { Master: { prgram: any } }')
     expect((await team.orc('doctor')).out.match(/prgram/g)).toHaveLength(1)
   })
 })
 
 describe('orc init --print --json', () => {
-  it('is JSON like everything', async () => {
+  it('prints JSON', async () => {
     expect((await team.orc('init --print --json')).json()).toEqual([
       { file: team.configFile, text: expect.stringContaining('agents:') },
     ])
@@ -41,7 +41,7 @@ describe('orc init --print --json', () => {
 })
 
 describe('the state folder', () => {
-  it("is nothing that git would add: the operator's token is in it", async () => {
+  it("is ignored by git, because it contains the operator's token", async () => {
     execFileSync('git', ['init', '-q', team.folder])
     await team.start()
     expect(existsSync(join(team.state, 'operator.token'))).toBe(true)
@@ -51,7 +51,7 @@ describe('the state folder', () => {
     expect(seen).toBe('?? orc.yaml\n')
   })
 
-  it('keeps its own .gitignore, and adds none to a folder that was there before', async () => {
+  it('gets a .gitignore, unless the folder existed before', async () => {
     mkdirSync(team.state)
     writeFileSync(join(team.state, '.gitignore'), '*.db\n')
     const home = join(team.folder, 'home')
@@ -65,7 +65,7 @@ describe('the state folder', () => {
 })
 
 describe('orc up --detach', () => {
-  it('twice at once is one service, and both say that it is up', async () => {
+  it('run twice in parallel starts one service, and both report it', async () => {
     writeFileSync(team.configFile, 'agents: { Master: {} }\nservice: { port: 0 }\n')
     const both = await Promise.all([team.orc('up -d'), team.orc('up -d')])
     expect(both.map(({ code, err }) => [code, err])).toEqual([
@@ -78,7 +78,7 @@ describe('orc up --detach', () => {
     expect((await team.orc('down')).code).toBe(0)
   })
 
-  it('says why an agent did not start', async () => {
+  it('says why an agent failed to start', async () => {
     const worker =
       '{ program: any, runtime: tmux, with: { command: [./no-such-program], patterns: { idle: x } } }'
     writeFileSync(team.configFile, `agents: { Worker: ${worker} }\nservice: { port: 0 }\n`)
@@ -90,7 +90,7 @@ describe('orc up --detach', () => {
 })
 
 describe('orc status', () => {
-  it('says where the service listens, and who runs outside', async () => {
+  it('shows the address of the service and which agents run outside', async () => {
     const { url } = await team.start()
     const { out } = await team.orc('status')
     expect(out).toContain(`at ${url}, process`)
@@ -108,26 +108,26 @@ describe('an answer to a question', () => {
     await team.orc(['ask-user', '--from', 'Worker', '--choices', 'red,blue', 'Which?'])
     expect(await team.orc('answer req_1 2')).toMatchObject({
       code: 0,
-      out: 'req_1 is answered; Worker is told\n',
+      out: 'req_1 is answered; Worker is notified\n',
     })
   })
 })
 
 describe('ORC_URL', () => {
-  it('that is no address is told by every verb, with one that is', async () => {
+  it('with an invalid address is refused by every verb, with an example', async () => {
     const ran = await team.orc('inbox', { env: { ORC_URL: 'foo', ORC_TOKEN: 'orc_x' } })
     expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('"foo" is not a service address') })
   })
 })
 
-describe('the first word of a verb of two', () => {
-  it('is told with the second', async () => {
+describe('a noun without its verb', () => {
+  it('suggests the verbs', async () => {
     expect((await team.orc('task task_7')).err).toContain('Did you mean task show?')
   })
 })
 
 describe('orc resume', () => {
-  it('says that it is resumed, and nothing else', async () => {
+  it('prints one line', async () => {
     await team.start()
     await team.orc('pause Worker')
     expect((await team.orc('resume Worker')).out).toBe('Worker is resumed\n')
@@ -135,7 +135,7 @@ describe('orc resume', () => {
 })
 
 describe('orc audit', () => {
-  it('says when nothing is like that, so that a slip of the finger is no silence', async () => {
+  it('says when no entry matches, so that a typo is visible', async () => {
     await team.start()
     expect(await team.orc('audit --type nope')).toMatchObject({
       code: 0,
@@ -150,7 +150,7 @@ describe('orc audit', () => {
 })
 
 describe('the log of the service', () => {
-  it.runIf(existsSync('/dev/full'))('on a disk that is full does not end it', async () => {
+  it.runIf(existsSync('/dev/full'))('on a full disk does not end the service', async () => {
     const full = openSync('/dev/full', 'w')
     const service = spawn(process.execPath, [ENTRY, 'serve', '--port', '0'], {
       cwd: team.folder,
@@ -159,7 +159,7 @@ describe('the log of the service', () => {
     closeSync(full)
     const ended = once(service, 'exit')
     await once(service.stdout!, 'data')
-    // It logs that the file has mistakes.
+    // The service logs that the file has mistakes.
     writeFileSync(team.configFile, 'agents: [')
     await expect
       .poll(async () => (await team.orc('status')).out, { timeout: 10_000 })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => team.close())
 
 describe('orc status', () => {
-  it('shows the agents, what waits for them, and whether a person is wanted', async () => {
+  it('shows agents, pending messages and open requests', async () => {
     const ran = await team.orc('status')
     expect(ran.out).toMatch(/Worker {2}unknown {2}2 waiting {2}reports to Master/)
     expect(ran.out).toContain('Nothing needs your attention.')
@@ -31,7 +31,7 @@ describe('orc status', () => {
 })
 
 describe('orc messages', () => {
-  it('lists who wrote to whom and how far it came', async () => {
+  it('lists messages with their delivery states', async () => {
     const lines = (await team.orc('messages')).out.trim().split('\n')
     expect(lines).toHaveLength(3)
     expect(lines[0]).toMatch(/^msg_1 {2}Master → Worker {2}\S+Z, queued {2}First$/)
@@ -41,7 +41,7 @@ describe('orc messages', () => {
     expect((await team.orc('messages --limit 1')).out.trim().split('\n')).toHaveLength(1)
   })
 
-  it('says what a time looks like', async () => {
+  it('explains the format of a time', async () => {
     const ran = await team.orc('messages --since yesterday')
     expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('10m') })
   })
@@ -54,7 +54,7 @@ describe('orc messages', () => {
     const [json] = (await team.orc('message msg_2 --json')).json() as { steps: { state: string }[] }[]
     expect(json!.steps.map(({ state }) => state)).toEqual(['queued', 'written', 'read'])
     expect((await team.orc('message msg_99')).code).toBe(7)
-    expect((await team.orc('message')).err).toContain('ID is missing')
+    expect((await team.orc('message show')).err).toContain('ID is missing')
   })
 })
 
@@ -79,7 +79,7 @@ describe('orc audit', () => {
     expect([...out.matchAll(/\] ([A-Z_.]+): /g)].map(([, kind]) => kind)).toEqual(kinds)
   })
 
-  it('prints entries as JSON, and as many as are wanted', async () => {
+  it('prints as many JSON entries as requested', async () => {
     const entries = (await team.orc('audit --limit 2 --json')).json()
     expect(entries).toHaveLength(2)
     expect(entries[0]).toMatchObject({
@@ -89,7 +89,7 @@ describe('orc audit', () => {
     })
   })
 
-  it('shows an agent only what it may see', async () => {
+  it('shows an agent only entries it may see', async () => {
     const env = { ORC_TOKEN: await team.token('Worker') }
     const { out } = await team.orc('audit', { env })
     expect(out).toContain('First')
@@ -97,7 +97,7 @@ describe('orc audit', () => {
     expect(out).not.toContain('TOKEN.MINTED')
   })
 
-  it('follows what happens without a gap, and ends quietly with Ctrl-C', async () => {
+  it('follows without a gap, and ends quietly with Ctrl-C', async () => {
     const { child, shows, ended } = team.begin('audit --follow --type message')
     await shows('Second')
     await team.orc('send-message --to Worker followed-1')
@@ -111,15 +111,15 @@ describe('orc audit', () => {
     expect(ran.out).not.toContain('unseen')
   })
 
-  it('refuses options that do not go together', async () => {
-    expect((await team.orc('audit --with Worker')).err).toContain('--with goes together with --agent')
+  it('refuses options that exclude each other', async () => {
+    expect((await team.orc('audit --with Worker')).err).toContain('--with needs --agent')
     expect((await team.orc('audit --follow --until 1m')).code).toBe(2)
     expect((await team.orc('audit --class secret')).err).toContain(
       '--class must be one of: public, internal, private',
     )
   })
 
-  it('matches entries that come one by one as the service matches stored ones', async () => {
+  it('filters live entries like the service filters stored ones', async () => {
     const all = (await team.orc('audit --json')).json() as AuditEntryAnswer[]
     const queries = [
       { agent: 'spy' },
@@ -148,7 +148,7 @@ describe('orc audit verify and export', () => {
     expect((await team.orc('audit verify --json')).json()).toMatchObject([{ ok: true }])
   })
 
-  it('exports a file that verifies, and that only its owner reads', async () => {
+  it('exports a file that verifies and that only its owner can read', async () => {
     const ran = await team.orc('audit export -o out.jsonl')
     const file = join(team.folder, 'out.jsonl')
     expect(ran).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^\d+ entries in out.jsonl/) })
@@ -174,12 +174,16 @@ describe('orc audit verify and export', () => {
       'Entry 3 comes after entry 4',
     ],
     ['first', (lines: string[]) => lines.slice(1), 'begins with entry 2'],
-    ['missing last', (lines: string[]) => lines.toSpliced(-2, 1), 'tells of another head'],
-    ['last but its line', (lines: string[]) => lines.slice(0, -1), 'cut off or not a whole export'],
-    ['cut', (lines: string[]) => lines.with(-1, lines.at(-1)!.slice(0, 20)), 'cut off or changed there'],
-    ['half', (lines: string[]) => [...lines.slice(0, 2), lines[2]!.slice(0, 40)], 'Line 3 is no entry'],
+    ['missing last', (lines: string[]) => lines.toSpliced(-2, 1), 'does not match its entries'],
+    ['last but its line', (lines: string[]) => lines.slice(0, -1), 'truncated or not a complete export'],
+    ['cut', (lines: string[]) => lines.with(-1, lines.at(-1)!.slice(0, 20)), 'truncated or changed there'],
+    [
+      'half',
+      (lines: string[]) => [...lines.slice(0, 2), lines[2]!.slice(0, 40)],
+      'Line 3 is not an audit entry',
+    ],
     ['added', (lines: string[]) => [...lines, lines[0]!], 'comes after the end'],
-    ['nonexistent', () => [], 'cut off or not a whole export'],
+    ['nonexistent', () => [], 'truncated or not a complete export'],
   ])('finds a %s entry in an export and names it', async (name, damage, said) => {
     const lines = (await team.orc('audit export')).out.trimEnd().split('\n')
     const file = join(team.folder, `${name}.jsonl`)
@@ -188,14 +192,14 @@ describe('orc audit verify and export', () => {
     expect(ran).toMatchObject({ code: 1, out: '', err: expect.stringContaining(said) })
   })
 
-  it('exports readable lines, and says that those cannot be verified', async () => {
+  it('exports text, and says that text cannot be verified', async () => {
     await team.orc('audit export --format text -o out.txt')
     expect(readFileSync(join(team.folder, 'out.txt'), 'utf8')).toMatch(/^\[.+\] \[.+\] TOKEN\.MINTED: /)
     const ran = await team.orc('audit verify out.txt')
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Line 1 is no entry') })
+    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Line 1 is not an audit entry') })
   })
 
-  it('says which file is not there, and which folder cannot be written to', async () => {
+  it('names a missing file and a folder that is not writable', async () => {
     const absent = await team.orc('audit verify nowhere.jsonl')
     expect(absent).toMatchObject({
       code: 7,
@@ -207,7 +211,7 @@ describe('orc audit verify and export', () => {
     })
   })
 
-  it('ends an export with a line that tells the head, and says it in JSON', async () => {
+  it('ends an export with the head, and prints it with --json', async () => {
     const ran = await team.orc('audit export -o summed.jsonl --json')
     const lines = readFileSync(join(team.folder, 'summed.jsonl'), 'utf8').trimEnd().split('\n')
     const end = JSON.parse(lines.at(-1)!)
@@ -220,14 +224,14 @@ describe('orc audit verify and export', () => {
     expect((await team.orc('audit export --format text --json')).code).toBe(2)
   })
 
-  it('leaves no half-written file behind when it fails', async () => {
+  it('leaves no partial file behind when it fails', async () => {
     const env = { ORC_TOKEN: 'orct_wrong' }
     const ran = await team.orc('audit export -o never.jsonl', { env })
     expect(ran.code).toBe(8)
     expect(readdirSync(team.folder).filter((name) => name.startsWith('never'))).toEqual([])
   })
 
-  it('works on the store itself while no service runs, and finds a changed message there', async () => {
+  it('reads the store while no service runs, and finds a changed message', async () => {
     const other = createTeamFolder()
     try {
       await other.start()

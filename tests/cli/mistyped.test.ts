@@ -15,15 +15,15 @@ beforeEach(() => {
 })
 afterEach(() => team.close())
 
-describe('a slip of the finger', () => {
-  it('in a verb of two words is told with the right one', async () => {
+describe('a typo', () => {
+  it('in a verb of two words suggests the right one', async () => {
     expect(await team.orc('run shwo run_1')).toMatchObject({
       code: 2,
       err: expect.stringContaining('Did you mean run show?'),
     })
   })
 
-  it('in the name of an agent is told with the one that is near, before all of them', async () => {
+  it('in the name of an agent suggests the nearest name before listing all', async () => {
     await team.start()
     const near = await team.orc(['send-message', '--from', 'Master', '--to', 'Wroker', 'Hello'])
     expect(near.err).toContain('Did you mean "Worker"? Valid agents: Master, Worker, Spy.')
@@ -31,7 +31,7 @@ describe('a slip of the finger', () => {
     expect((await team.orc('mailbox-check --agent Nobody')).err).not.toContain('Did you mean')
   })
 
-  it('in the name of an event of GitHub is no event that nobody gets', async () => {
+  it('in the name of a GitHub event is refused', async () => {
     writeFileSync(join(team.folder, 'opened.json'), '{}')
     const slip = await team.orc('github replay opened.json --event isues --dry-run')
     expect(slip).toMatchObject({ code: 2, out: '' })
@@ -41,7 +41,7 @@ describe('a slip of the finger', () => {
     expect(whole).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean issues?') })
   })
 
-  it('in the name of a shell is told with the shells, and nothing else', async () => {
+  it('in the name of a shell lists the shells and nothing else', async () => {
     const { code, err } = await team.orc('completion tcsh')
     expect(code).toBe(2)
     expect(err).toContain('SHELL must be one of: bash, zsh, fish (got "tcsh")')
@@ -50,7 +50,7 @@ describe('a slip of the finger', () => {
 })
 
 describe('a hint', () => {
-  it('to a message that is not there says where they are', async () => {
+  it('for an unknown message says how to list messages', async () => {
     await team.start()
     expect(await team.orc('message msg_99')).toMatchObject({
       code: 7,
@@ -58,7 +58,7 @@ describe('a hint', () => {
     })
   })
 
-  it('to an agent that runs outside does not advise what would be refused', async () => {
+  it('for an agent outside Orchub suggests only commands that work', async () => {
     await team.start()
     for (const verb of ['attach', 'logs']) {
       const { code, err } = await team.orc(`${verb} Spy`)
@@ -80,9 +80,9 @@ describe('orc mailbox-check', () => {
   })
 })
 
-/** Runs a command that finds a folder read-only, where a user may have mounts of its own. */
+/** Runs a command with a read-only folder, in a mount namespace of its own. */
 const MOUNT = ['-rm', 'sh', '-c', 'mount -t tmpfs -o ro none "$0" && exec "$@"']
-/** The same with what is in it, which it begins in. */
+/** Makes the working folder and its contents read-only. */
 const BIND = [
   '-rm',
   'sh',
@@ -93,7 +93,7 @@ const canMount = spawnSync('unshare', [...MOUNT, tmpdir(), 'true']).status === 0
 const canBind = spawnSync('unshare', [...BIND, tmpdir(), 'true']).status === 0
 
 describe('a read-only file system', () => {
-  it('is called that', () => {
+  it('is named in the error', () => {
     const refusal = Object.assign(new Error('EROFS'), { code: 'EROFS' })
     expect(problemOf(refusal, 'here/me').message).toBe(
       'here/me cannot be written: the file system is read-only',
@@ -140,7 +140,7 @@ describe('a read-only file system', () => {
     },
   )
 
-  it.runIf(canBind)('is named by whatever needs a state folder, however deep', () => {
+  it.runIf(canBind)('is named by every command that needs a state folder', () => {
     const alone = mkdtempSync(join(tmpdir(), 'orchub-read-only-'))
     try {
       for (const folder of [alone, team.folder]) {
@@ -160,7 +160,7 @@ describe('a read-only file system', () => {
           encoding: 'utf8',
           env: { PATH: process.env.PATH, HOME: alone, ...env },
         })
-        expect(stderr, line).toContain('this cannot be written: the file system is read-only')
+        expect(stderr, line).toContain('the file system is read-only')
         expect(status, line).toBe(1)
       }
     } finally {
@@ -168,7 +168,7 @@ describe('a read-only file system', () => {
     }
   })
 
-  it.runIf(canBind)('is named where the store would be, or is', () => {
+  it.runIf(canBind)('is named with the path of the store', () => {
     const [state, disk] = ['orchub-state-', 'orchub-disk-'].map((name) => mkdtempSync(join(tmpdir(), name)))
     try {
       const configFile = join(state!, 'orc.yaml')
@@ -194,7 +194,7 @@ describe('a read-only file system', () => {
     }
   })
 
-  it.runIf(canBind)('is named where a run would keep its workspaces', () => {
+  it.runIf(canBind)('is named with the folder for the workspaces of a run', () => {
     const state = mkdtempSync(join(tmpdir(), 'orchub-state-'))
     try {
       writeFileSync(join(team.folder, 'plan.yaml'), 'agents: { a: { command: "true" } }\n')
@@ -213,24 +213,24 @@ describe('a read-only file system', () => {
 })
 
 describe('a line that is too long for the terminal', () => {
-  it('goes on below its last column', () => {
+  it('continues below its last column', () => {
     expect(wrapped('  audit  all that was said and done', 24)).toBe(
       '  audit  all that was\n         said and done',
     )
   })
 
-  it('goes on below its beginning where the last column begins too far right', () => {
+  it('continues below its beginning if the last column begins too far right', () => {
     expect(wrapped('  a-rather-long-name  what it does', 24)).toBe('  a-rather-long-name\n      what it does')
   })
 
-  it('stays in its column where that has room enough for words', () => {
+  it('stays in its column if there is enough room', () => {
     const line = '  workspace create WORKSPACE  make the folder of an agent'
     expect(wrapped(line, 52)).toBe(
       '  workspace create WORKSPACE  make the folder of an\n                              agent',
     )
   })
 
-  it('counts no colours, and leaves alone what fits or has no room at all', () => {
+  it('ignores color codes, and leaves lines alone that fit or have no room', () => {
     const dim = '\x1b[2mtwenty-four places, dim.\x1b[0m'
     expect(wrapped(dim, 24)).toBe(dim)
     expect(wrapped('one two three', 5)).toBe('one two three')

@@ -8,7 +8,7 @@ beforeAll(() => {
 })
 afterAll(() => team.close())
 
-/** Every name in use before commands were sorted by nouns, and the command that it is now. A literal list, on purpose. */
+/** Every name in use before commands were grouped by nouns, and today's command. A literal list on purpose. */
 const EARLIER: readonly (readonly [name: string, command: string])[] = [
   ['init', 'init'],
   ['up', 'up'],
@@ -95,7 +95,7 @@ const EARLIER: readonly (readonly [name: string, command: string])[] = [
   ['task-action', 'task-action'],
 ]
 
-describe('a name from before the nouns', () => {
+describe('an earlier name of a command', () => {
   it('still names its command', async () => {
     const all = await Promise.all(EARLIER.map(([name]) => team.orc([...name.split(' '), '--help', '--json'])))
     for (const [index, ran] of all.entries()) {
@@ -124,7 +124,7 @@ describe('a name from before the nouns', () => {
     }
   }, 60_000)
 
-  it('takes the shell forms of the seeds', async () => {
+  it('accepts the shell forms of the specification', async () => {
     const sent = await team.orc([
       ...['send-message', '--from', 'Master', '--to', 'Worker', '--title', 'Review request'],
       'Please review it.',

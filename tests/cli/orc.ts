@@ -14,23 +14,23 @@ export interface Ran {
   code: number | null
   out: string
   err: string
-  /** Standard output as JSON, a value a line. */
+  /** Parses standard output as JSON, one value per line. */
   json(): unknown[]
 }
 
 export interface RunOptions {
   env?: Record<string, string>
   cwd?: string
-  /** Standard input; without it there is none. */
+  /** Standard input; empty by default. */
   input?: string | Buffer
 }
 
-/** Nothing of the machine's own set-up reaches the program, but the way to other programs. */
+/** Passes nothing of the machine's environment but PATH. */
 function environment(folder: string, more: Record<string, string> = {}): Record<string, string> {
   return { PATH: process.env.PATH ?? '', HOME: folder, NODE_COMPILE_CACHE: CACHE, ...more }
 }
 
-/** The real program, started and not yet ended. */
+/** The real program while it runs. */
 export function startOrc(folder: string, args: readonly string[], { env, cwd = folder }: RunOptions = {}) {
   const child = spawn(process.execPath, [ENTRY, ...args], { cwd, env: environment(folder, env) })
   let out = ''
@@ -45,7 +45,7 @@ export function startOrc(folder: string, args: readonly string[], { env, cwd = f
     ended,
     out: () => out,
     err: () => err,
-    /** Waits until the output has what is looked for. */
+    /** Waits until the output matches. */
     async shows(wanted: string | RegExp): Promise<void> {
       const deadline = Date.now() + 20_000
       const has = () => (typeof wanted === 'string' ? out.includes(wanted) : wanted.test(out))
@@ -58,7 +58,7 @@ export function startOrc(folder: string, args: readonly string[], { env, cwd = f
   }
 }
 
-/** The real program, from start to end. */
+/** Runs the real program to its end. */
 export async function runOrc(
   folder: string,
   args: readonly string[],
@@ -70,7 +70,7 @@ export async function runOrc(
   return await ended
 }
 
-/** A line of shell in which `orc` is the real program, for pipes and redirections. */
+/** Runs a shell line in which `orc` is the real program, for pipes and redirections. */
 export async function runShell(folder: string, line: string, env: Record<string, string> = {}): Promise<Ran> {
   const script = `orc() { "$ORC_NODE" "$ORC_ENTRY" "$@"; }; ${line}`
   const child = spawn('bash', ['-c', script], {
@@ -105,7 +105,7 @@ rules:
 limits: { rate: off }
 `
 
-/** A folder with an orc.yaml, and its service when it is started. */
+/** A folder with an orc.yaml, and optionally its service. */
 export function createTeamFolder(yaml = TEAM) {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-cli-'))
   const configFile = join(folder, 'orc.yaml')

@@ -2,10 +2,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { expect, vi } from 'vitest'
 import { CACHE, ENTRY } from './orc.ts'
 
-/** What gives a program a terminal. */
+/** Runs a program in a terminal. */
 export const hasTerminals = spawnSync('script', ['--version']).status === 0
 
-/** The real program in a terminal of its own, which the test types into. */
+/** The real program in its own terminal, into which the test types. */
 export function openTerminal(folder: string, command: string) {
   const line = `"${process.execPath}" "${ENTRY}" ${command}`
   const child = spawn('script', ['-qec', line, '/dev/null'], {

@@ -11,11 +11,11 @@ export interface FoundFolder {
   /** Absolute, without links. */
   path: string
   agents: { name: string; workspace: string }[]
-  /** True if the folder is itself a workspace. */
+  /** True if the folder is a workspace itself, false if it contains workspaces. */
   isOne: boolean
 }
 
-/** Finds the workspace at a path, or all workspaces in it. */
+/** Finds a workspace, or all workspaces in a folder such as that of a run. */
 export function findWorkspaces(named: string): FoundFolder {
   const path = realpathSync(resolve(named))
   if (isWorkspace(path)) return { path, agents: [{ name: basename(path), workspace: path }], isOne: true }
@@ -24,8 +24,8 @@ export function findWorkspaces(named: string): FoundFolder {
     .map(({ name }) => ({ name, workspace: join(path, name) }))
     .sort((one, other) => (one.name < other.name ? -1 : 1))
   if (agents.length > 0) return { path, agents, isOne: false }
-  throw new AppError('NOT_FOUND', `${named}: there is no workspace here`, {
-    hint: 'Name a workspace (a folder with inbox/, outbox/ and status.json), or a folder of them, such as runs/run_1.',
+  throw new AppError('NOT_FOUND', `${named} contains no workspace`, {
+    hint: 'Name a workspace (a folder with inbox/, outbox/ and status.json) or a folder of workspaces, such as runs/run_1.',
   })
 }
 

@@ -8,20 +8,20 @@ import { reachRuns } from '../connection/stored-runs.ts'
 import type { TeamLocation } from '../connection/team-location.ts'
 import type { RunShown } from './runs/run-state.ts'
 
-/** The run that a workspace belongs to, as its service or store knows it. */
+/** The run that a workspace belongs to. */
 export interface OwningRun {
   id: string
-  /** Folder without links. */
+  /** The real path of its folder. */
   folder: string
-  /** Undefined if neither its service nor its store answers. */
+  /** Undefined if neither the service nor the store could be read. */
   shown?: RunShown
-  /** A service drives it and can stop it. */
+  /** True if a running service drives it and can stop it. */
   isDriven: boolean
-  /** Live processes by agent, even if its service was killed. */
+  /** Live processes by agent, found even if the service was killed. */
   processes: ReadonlyMap<string, readonly number[]>
 }
 
-/** Undefined: not part of a run. The run knows more than status.json, which a command need not update (S4.2). */
+/** Undefined if no run owns the workspace. The run's state outranks status.json, which a command need not update (S4.2). */
 export async function findOwningRun(location: TeamLocation, path: string): Promise<OwningRun | undefined> {
   const folder = folderOfRun(path)
   const [id] = /^run_\d+/.exec(basename(folder ?? '')) ?? []
@@ -29,7 +29,7 @@ export async function findOwningRun(location: TeamLocation, path: string): Promi
   let owning: OwningRun | undefined
   for (const team of teamsFor(location, folder)) {
     const found = await askForRun(team, id)
-    // A run of the same name in another folder is a different run.
+    // A run with the same id in another folder: this one belongs to another team, or its state was deleted.
     if (found !== undefined && !isSameFolder(found.shown.place, folder)) continue
     const { stateFolder } = team
     const processes = stateFolder === undefined ? new Map() : await findRunProcesses(stateFolder, id)
@@ -44,7 +44,7 @@ function folderOfRun(path: string): string | undefined {
   return path === dirname(path) ? undefined : folderOfRun(dirname(path))
 }
 
-/** The team for this command, and the one around the folder if that is another. */
+/** The team that other commands use here, and the one around the folder if it differs. */
 function teamsFor(location: TeamLocation, folder: string): TeamLocation[] {
   const meant = locationForPlan(location, folder)
   const around = searchUpwards(folder)
@@ -63,7 +63,7 @@ async function askForRun(location: TeamLocation, id: string) {
       async (stored) => ({ shown: await stored.show(id), isDriven: false }),
     )
   } catch (error) {
-    // The files can be shown without a service or store.
+    // The files can be shown without access to the service or the store.
     if (error instanceof AppError || (error as { code?: unknown }).code !== undefined) return undefined
     throw error
   }

@@ -53,7 +53,7 @@ _orc_files() { COMPREPLY+=($(compgen -f -- "$current")); }
 complete -o bashdefault -F _orc orc`
 }
 
-/** The options after which a word is theirs and does not count. */
+/** Options with a value: the word after them isn't a positional argument. */
 function valued(options: CompletedVerb['options']): string {
   return options
     .filter(({ value }) => value !== undefined)

@@ -10,7 +10,7 @@ export function fishScript(table: readonly CompletedVerb[]): string {
   }
   for (const { name, options, words } of table) {
     const condition = `-n '${seen(name)}'`
-    // What stands at any place is offered at each: fish does not count words apart from options.
+    // fish can't count positional words apart from options, so every position offers all of them.
     const actions = new Set(words.map(action).filter((one) => one !== ''))
     lines.push(...[...actions].map((one) => `complete -c orc ${condition} ${one}`))
     lines.push(...options.map((option) => `complete -c orc ${condition} ${optionWords(option)}`))

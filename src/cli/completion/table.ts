@@ -1,8 +1,8 @@
-import { fieldOptions, NO_ACK, SPOKEN_OPTIONS } from '../command-help.ts'
-import { type CommandType, verbOf } from '../command-types.ts'
+import { COMMAND_OPTIONS, fieldOptions, NO_ACK } from '../command-help.ts'
+import { type CommandHelp, verbOf } from '../command-types.ts'
 import { COMMON_OPTIONS, type Option, type Program, type Verb } from '../verb.ts'
 
-/** What a shell can offer as a value: these words, and what it finds out when it is asked. */
+/** Candidates for a value: fixed words, and names that the shell looks up when it completes. */
 export interface Offer {
   words?: readonly string[]
   find?: 'agents' | 'files'
@@ -16,7 +16,7 @@ export interface CompletedOption {
   value?: Offer
 }
 
-/** All that the three scripts are made from. */
+/** A verb in the table that the scripts for bash, zsh and fish are generated from. */
 export interface CompletedVerb {
   name: string
   summary: string
@@ -30,7 +30,7 @@ export interface CompletedVerb {
 export function completionTable(
   { nouns, aliases }: Pick<Program, 'nouns' | 'aliases'>,
   verbs: readonly Verb[],
-  types: readonly CommandType[],
+  types: readonly CommandHelp[],
 ): CompletedVerb[] {
   const byName = new Map(verbs.map((verb) => [verb.name, verb]))
   const aliasOf = (alias: string) => byName.get(aliases[alias] ?? alias)
@@ -52,7 +52,7 @@ export function completionTable(
   ]
 }
 
-/** Names of one word, offered first. Old names still complete their options and are not offered themselves. */
+/** Candidates for the first word. Aliases complete their options but aren't offered themselves. */
 export function firstWords(table: readonly CompletedVerb[]): CompletedVerb[] {
   return table.filter(({ name, isAlias }) => !name.includes(' ') && !isAlias)
 }
@@ -74,12 +74,12 @@ function ofVerb(
   }
 }
 
-function ofType(type: CommandType, name: string): CompletedVerb {
+function ofType(type: CommandHelp, name: string): CompletedVerb {
   const extra = type.type === 'mailbox_check' ? [NO_ACK] : []
   return {
     name,
     summary: type.summary,
-    options: [...fieldOptions(type), ...extra, ...SPOKEN_OPTIONS].map(completed),
+    options: [...fieldOptions(type), ...extra, ...COMMAND_OPTIONS].map(completed),
     words: [],
   }
 }

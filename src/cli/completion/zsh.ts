@@ -50,7 +50,7 @@ function optionSpecs({ name, short, summary, value }: CompletedOption): string[]
 }
 
 function action({ words = [], find }: Offer): string {
-  // A space before it: called with these words alone.
+  // The leading space makes _arguments call the function without its own options.
   if (find === 'agents') return [' _orc_agents', ...words].join(' ')
   if (find === 'files') return words.length === 0 ? '_files' : `{compadd ${words.join(' ')}; _files}`
   return words.length === 0 ? ' ' : `(${words.join(' ')})`

@@ -3,7 +3,7 @@ import type { Client } from '../../client/client.ts'
 import { openConnection } from './connection.ts'
 import type { TeamLocation } from './team-location.ts'
 
-/** The typed client of the running service, with the token of whoever types. */
+/** Opens the typed client of the running service, with the caller's token. */
 export async function openClient(location: TeamLocation): Promise<Client> {
   const { address, token } = await openConnection(location)
   const { createClient } = await import('../../client/client.ts')
@@ -19,7 +19,7 @@ export async function openClient(location: TeamLocation): Promise<Client> {
   })
 }
 
-/** The same, or undefined when no service runs here: for what can be done without one. */
+/** Returns undefined when no service runs here, for commands that work without one. */
 export async function openClientIfRunning(location: TeamLocation): Promise<Client | undefined> {
   try {
     return await openClient(location)

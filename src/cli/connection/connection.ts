@@ -2,15 +2,14 @@ import type { Socket } from 'node:net'
 import type { ShellShape } from '../../protocol/registry.ts'
 import type { TeamLocation } from './team-location.ts'
 
-// An import statement makes a namespace of every export of the module, which takes as long as the module itself.
+// `import` builds a namespace of every export of a built-in module, which takes as long as loading the module.
 const { closeSync, existsSync, fstatSync, openSync, readFileSync } = process.getBuiltinModule('node:fs')
 const { connect } = process.getBuiltinModule('node:net')
 const { dirname, join, resolve } = process.getBuiltinModule('node:path')
 
 /**
- * The line to the service: which team is meant, where its service listens, who speaks, and one exchange with it.
- * All that a short command needs is in this file, in send-command.ts and print.ts, because each further file costs it half
- * a millisecond. errors.ts is loaded only when something fails.
+ * The service's address and the caller's token. Everything a short command needs is in this file, send-command.ts
+ * and print.ts, because each further file costs half a millisecond at startup. errors.ts is loaded only on failure.
  */
 export interface Connection {
   address: string
@@ -21,16 +20,16 @@ export type EnvVars = Readonly<Record<string, string | undefined>>
 
 const errors = () => import('../errors.ts')
 
-/** `--config`, ORC_CONFIG, or the first orc.yaml from the working folder upwards. Nothing is parsed for it. */
+/** `--config`, ORC_CONFIG, or the first orc.yaml from the working folder upwards. Parses nothing, to stay fast. */
 export function findTeamLocation(named?: string, env: EnvVars = process.env): TeamLocation {
   const given = named ?? (env.ORC_CONFIG || undefined)
   const configFile = given === undefined ? searchUpwards(process.cwd()) : resolve(given)
-  // As stateFolder() in config.ts has it.
+  // Same rule as stateFolder() in config.ts, which would take too long to load.
   if (env.ORC_HOME) return { ...(configFile && { configFile }), stateFolder: resolve(env.ORC_HOME) }
   return configFile === undefined ? {} : { configFile, stateFolder: stateBeside(configFile) }
 }
 
-/** One that `orc run` made for a plan without a team is inside that folder. */
+/** The orc.yaml that `orc run` writes for a plan without a team lies inside the state folder. */
 function stateBeside(configFile: string): string {
   const folder = dirname(configFile)
   return folder.endsWith('/.orc') ? folder : join(folder, '.orc')
@@ -48,20 +47,20 @@ export async function openConnection(location: TeamLocation): Promise<Connection
   return { address: await findService(location), token: await findToken(location) }
 }
 
-/** Where the service listens: ORC_URL, or what the running service noted in its state folder. */
+/** The service's address: ORC_URL, or the one in the service.json of the state folder. */
 export async function findService(location: TeamLocation, env: EnvVars = process.env): Promise<string> {
   if (env.ORC_URL) return env.ORC_URL
   const noted = readNote(location)
   if (noted === undefined) throw (await errors()).notRunning(location)
-  // After a crash the note stays. Whoever has the port by then must not be sent a token.
+  // After a crash service.json remains, and another program may own the port by now: never send it a token.
   if (!isAlive(noted.pid)) throw (await errors()).hasEnded(location, noted.pid)
   return noted.url
 }
 
-/** An agent's token comes from its environment, the operator's from a file; never from argv, which others can list. */
+/** Agents pass their token in ORC_TOKEN, the operator's is in a file. Never in argv, which other users can list. */
 export async function findToken(location: TeamLocation, env: EnvVars = process.env): Promise<string> {
   const file = operatorFile(location)
-  // An agent whose variable is empty by mistake must not speak as the operator.
+  // `??`, not `||`: an agent whose ORC_TOKEN is empty by mistake must not act as the operator.
   const token = (env.ORC_TOKEN ?? (await readOwnFile(file))).trim()
   if (/^[\x21-\x7e]+$/.test(token)) return token
   throw (await errors()).badToken(env.ORC_TOKEN === undefined ? file : undefined)
@@ -76,7 +75,7 @@ async function readOwnFile(file: string | undefined): Promise<string> {
   try {
     if (file !== undefined) descriptor = openSync(file, 'r')
     if (descriptor === undefined || (fstatSync(descriptor).mode & 0o077) !== 0)
-      throw new Error('not readable by me alone')
+      throw new Error('other users can read it')
     return readFileSync(descriptor, 'utf8')
   } catch (error) {
     throw (await errors()).noToken(file, error)
@@ -85,7 +84,7 @@ async function readOwnFile(file: string | undefined): Promise<string> {
   }
 }
 
-/** What a service that is only there for runs has left: one that is stopped takes its note away. */
+/** The service.json of a service started for runs only, if any. A service that was stopped properly removes it. */
 export function noteOfRuns(
   location: TeamLocation,
   env: EnvVars = process.env,
@@ -94,7 +93,7 @@ export function noteOfRuns(
   return noted?.for_runs ? { isAlive: isAlive(noted.pid) } : undefined
 }
 
-/** What the service that will be asked noted about a command; undefined if it isn't known here. */
+/** The fields of a command as the running service noted them; undefined if the note doesn't have the command. */
 export function notedShape(
   location: TeamLocation,
   type: string,
@@ -109,7 +108,7 @@ interface ServiceFile {
   url: string
   pid: number
   for_runs?: true
-  /** Missing from the note of an older service. */
+  /** Older services don't write this. */
   commands?: Record<string, ShellShape>
 }
 
@@ -122,7 +121,7 @@ function readNote({ stateFolder }: TeamLocation): ServiceFile | undefined {
   }
 }
 
-/** As in model/process.ts. */
+/** Same as isRunning() in base/process.ts, which would be one more file to load. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
@@ -136,9 +135,9 @@ export interface ServiceRequest {
   path: string
   body?: string
   idempotencyKey?: string
-  /** Called when it is on its way, for what can be done while the service works. */
+  /** Called once the request is written, to load modules while the service works. */
   onSent?: () => void
-  /** How long to wait for the answer; 0 is for ever. */
+  /** Timeout for the response; 0 waits forever. */
   timeoutMs?: number
 }
 
@@ -149,7 +148,7 @@ export interface ServiceResponse {
 
 const TIMEOUT_MS = 60_000
 
-/** One exchange with the service; gives the JSON of its answer. */
+/** Sends one request and returns the parsed JSON of the response. */
 export async function exchange<T>(connection: Connection, request: ServiceRequest): Promise<T> {
   const { body } = await transfer(connection, request)
   try {
@@ -159,10 +158,7 @@ export async function exchange<T>(connection: Connection, request: ServiceReques
   }
 }
 
-/**
- * One HTTP/1.1 exchange over a bare socket. Loading fetch or node:http would take longer than all the rest of a short
- * command.
- */
+/** Makes one HTTP/1.1 exchange over a bare socket, because loading fetch or node:http takes longer than a short command. */
 export async function transfer(
   { address, token }: Connection,
   request: ServiceRequest,
@@ -172,14 +168,14 @@ export async function transfer(
   const chunks: Buffer[] = []
   let received = 0
   let whole: number | undefined
-  // The service ends the connection, as it was asked to; closing it from here would only take time.
+  // `Connection: close` makes the service end the connection; closing it here would only take time.
   return await new Promise<ServiceResponse>((resolve, reject) => {
     const finish = () => {
       const answered = readAnswer(Buffer.concat(chunks))
-      if (answered === undefined) reject(new Error('its answer was cut off'))
+      if (answered === undefined) reject(new Error('the response was cut off'))
       else resolve(answered)
     }
-    socket.setTimeout(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs / 1000} s`)))
+    socket.setTimeout(timeoutMs, () => reject(new Error(`no response within ${timeoutMs / 1000} s`)))
     socket.on('error', reject)
     socket.on('end', finish)
     socket.on('data', (chunk: Buffer) => {
@@ -189,7 +185,7 @@ export async function transfer(
       if (whole !== undefined && received >= whole) finish()
     })
     socket.write(renderRequest({ ...request, path: prefix + request.path }, host, token))
-    // After the listener with which the socket sends what was written before it was connected.
+    // Runs after the socket's own connect listener, which flushes the request.
     if (request.onSent !== undefined) socket.once('connect', request.onSent)
   }).catch(async (error: Error) => {
     throw (await errors()).unreachable(address, error)
@@ -199,7 +195,7 @@ export async function transfer(
 interface OpenedSocket {
   socket: Socket
   host: string
-  /** Before every path, where a proxy has the service below one. */
+  /** The path that a proxy puts before every route. */
   prefix: string
 }
 
@@ -230,13 +226,13 @@ function renderRequest(
   return `${head}${key}${entity}\r\n${body ?? ''}`
 }
 
-/** How many bytes an answer has, once its head is there; without a word on it, it goes on until the end. */
+/** The response's size in bytes once its head has arrived; infinite without a Content-Length. */
 function answerSize(bytes: Buffer): number | undefined {
   const head = readHead(bytes)
   return head && head.end + (head.length ?? Number.POSITIVE_INFINITY)
 }
 
-/** A whole answer; undefined for what is not one. */
+/** Undefined unless the bytes are one complete response. */
 export function readAnswer(bytes: Buffer): ServiceResponse | undefined {
   const head = readHead(bytes)
   if (head === undefined) return undefined
@@ -248,7 +244,7 @@ export function readAnswer(bytes: Buffer): ServiceResponse | undefined {
 
 interface ResponseHead {
   status: number
-  /** Where the body begins. */
+  /** Offset of the body. */
   end: number
   length?: number
   isChunked: boolean

@@ -5,7 +5,7 @@ import type { OfflineStore } from '../../main.ts'
 import { noTeam } from '../errors.ts'
 import type { TeamLocation } from './team-location.ts'
 
-/** The configuration that the place names, or an error that tells its mistakes with their lines. */
+/** Loads the team's configuration; throws an error that lists the mistakes with their lines. */
 export async function loadTeam({ configFile }: TeamLocation, how: Loading = {}): Promise<Config> {
   if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
   const { formatProblems, readConfig } = await import('../../config/config.ts')
@@ -21,21 +21,21 @@ export async function loadTeam({ configFile }: TeamLocation, how: Loading = {}):
 }
 
 export interface Loading {
-  /** `readTeam` of main.ts checks the settings of the runtimes too, but takes longer to load. */
+  /** `readTeam` of main.ts also checks the settings of runtimes and programs, but takes longer to load. */
   read?: (file: string) => LoadedConfig
   onWarnings?: (text: string) => void
 }
 
 export type Offline = OfflineStore & { config: Config }
 
-/** Works on the store itself while no service runs. Whoever can open it is the operator, unless it says otherwise. */
+/** Opens the store directly while no service runs. Access to the file makes the caller the operator, unless ORC_TOKEN is set. */
 export async function withStore<T>(
   location: TeamLocation,
   use: (offline: Offline) => Promise<T>,
 ): Promise<T> {
   if (process.env.ORC_TOKEN !== undefined) {
     throw new AppError('FORBIDDEN', 'Only the operator may do this, and ORC_TOKEN makes you an agent', {
-      hint: 'Unset ORC_TOKEN to speak as the operator.',
+      hint: 'Unset ORC_TOKEN to act as the operator.',
     })
   }
   const config = await loadTeam(location)

@@ -4,15 +4,15 @@ import { openClientIfRunning } from './client.ts'
 import { type Offline, withStore } from './offline.ts'
 import type { TeamLocation } from './team-location.ts'
 
-/** A service that starts with a large team or a slow disk; longer than this it is not starting but stuck. */
+/** Enough for a large team on a slow disk to start; a service that takes longer is stuck. */
 const STARTING_MS = 10_000
 const LOOK_AGAIN_MS = 100
 
 /**
- * Asks the running service, or works on the store itself while none runs. One that is just starting holds the
- * store and does not answer yet: `orc serve & orc token Worker` waits for it.
+ * Asks the running service, or opens the store directly while none runs. A service that is still starting holds the
+ * store's lock without answering; `orc serve & orc token Worker` waits for it.
  */
-export async function reach<T>(
+export async function onlineOrOffline<T>(
   location: TeamLocation,
   online: (client: Client) => Promise<T>,
   offline: (store: Offline) => Promise<T>,
@@ -23,7 +23,7 @@ export async function reach<T>(
     try {
       if (client !== undefined) return await online(client)
     } catch (error) {
-      // It was killed, and its note of where it listens is still there.
+      // The service was killed and left its service.json.
       if ((error as { code?: unknown }).code !== 'SERVICE_UNREACHABLE') throw error
     }
     try {

@@ -3,22 +3,25 @@ import { join, relative } from 'node:path'
 import { findTeamLocation, searchUpwards } from './connection.ts'
 import type { TeamLocation } from './team-location.ts'
 
-/** A team of nobody: commands, and people who are asked. A free port, as any number of folders may have one. */
-export const NOBODY = `# Made by orc run, for plans that need no team. Put an orc.yaml beside the plan to have one.
+/**
+ * A team without agents, for plans of commands and people. Port 0, because many folders may have such a team. Files
+ * that earlier versions wrote are recognized by this exact text.
+ */
+export const NO_AGENTS = `# Made by orc run, for plans that need no team. Put an orc.yaml beside the plan to have one.
 agents: { nobody: {} }
 service: { port: 0 }
 `
 
-/** Which team carries a plan out: the one meant by everything else here, else that around the plan, else one of nobody. */
+/** The team that runs a plan: the one that other commands use here, else the one around the plan, else one without agents. */
 export function locationForPlan(location: TeamLocation, folder: string): TeamLocation {
   if (location.configFile !== undefined || location.stateFolder !== undefined) return location
   return findTeamLocation(searchUpwards(folder) ?? join(folder, '.orc', 'orc.yaml'))
 }
 
-/** Whether a plan has nobody to name there: the one agent of that team only stands for there being none. */
-export function isTeamOfNobody(location: TeamLocation): boolean {
+/** True for the generated team: a configuration needs one agent, so its `nobody` is a placeholder. */
+export function hasNoAgents(location: TeamLocation): boolean {
   if (!isMadeForPlans(location)) return false
-  return !existsSync(location.configFile) || readFileSync(location.configFile, 'utf8') === NOBODY
+  return !existsSync(location.configFile) || readFileSync(location.configFile, 'utf8') === NO_AGENTS
 }
 
 function isMadeForPlans(location: TeamLocation): location is Required<TeamLocation> {
@@ -26,16 +29,16 @@ function isMadeForPlans(location: TeamLocation): location is Required<TeamLocati
   return configFile !== undefined && stateFolder !== undefined && configFile === join(stateFolder, 'orc.yaml')
 }
 
-/** Only when something is about to run: to look at a plan leaves nothing behind. */
-export async function makeTeamOfNobody(location: TeamLocation): Promise<void> {
+/** Called only before something runs: looking at a plan leaves no files behind. */
+export async function makeTeamWithoutAgents(location: TeamLocation): Promise<void> {
   if (!isMadeForPlans(location) || existsSync(location.configFile)) return
   const { configFile, stateFolder } = location
   const { makeStateFolder } = await import('../../config/config.ts')
   makeStateFolder(stateFolder)
-  writeFileSync(configFile, NOBODY)
+  writeFileSync(configFile, NO_AGENTS)
 }
 
-/** What must be typed besides, so that a command from here is meant for that team. */
+/** The `--config` option that a command typed in this folder needs to reach that team. */
 export function optionFor(location: TeamLocation): string {
   const here = findTeamLocation()
   const isSame = location.configFile === undefined || here.configFile === location.configFile

@@ -5,19 +5,18 @@ import { complain, paint } from '../output/print.ts'
 import { openClient } from './client.ts'
 import type { TeamLocation } from './team-location.ts'
 
-/** What to do about a service that is away: wait, or try at once, as one was started; or it is not needed any more. */
-export type Instead<T> = 'wait' | 'again' | { value: T }
+/** Reaction to an unreachable service: wait and retry, retry at once (a new one was started), or return a value without it. */
+export type WhenUnreachable<T> = 'wait' | 'again' | { value: T }
 
 /**
- * Carries work through restarts of the service: it is begun again with a client of the service that is there by then.
- * That none answers at the first try is thrown, so that a wrong address shows at once; not with `whileAway`, which
- * decides then, too.
+ * Repeats work across restarts of the service, each time with a client of the service that runs by then. If the first
+ * attempt finds no service, that error is thrown, so a wrong address shows at once; with `whileAway`, that decides.
  */
 export async function throughRestarts<T>(
   location: TeamLocation,
   signal: AbortSignal,
   work: (client: Client) => Promise<T>,
-  whileAway?: () => Promise<Instead<T>>,
+  whileAway?: () => Promise<WhenUnreachable<T>>,
 ): Promise<T> {
   if (whileAway === undefined) await (await openClient(location)).health()
   let isAway = false
@@ -37,7 +36,7 @@ export async function throughRestarts<T>(
       signal.throwIfAborted()
       if (typeof instead === 'object') return instead.value
       if (instead === 'again') continue
-      if (!isAway) say('The service is away; waiting for it. Ctrl-C leaves.')
+      if (!isAway) say('The service is unreachable; waiting for it. Press Ctrl-C to leave.')
       isAway = true
     }
     await wait(backoff(failures), signal)

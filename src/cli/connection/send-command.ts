@@ -6,10 +6,10 @@ import type { TeamLocation } from './team-location.ts'
 const errors = () => import('../errors.ts')
 const output = () => import('../output/print.ts')
 
-/** A command in the shell form, before anyone knows its parameters. */
+/** A command in the shell form, before its type is known. */
 interface ParsedCommand {
   fields: Record<string, string>
-  /** What is no option: the body, `-` for standard input. */
+  /** Positional words: the body, or `-` for standard input. */
   words: string[]
   json?: true
   help?: true
@@ -20,9 +20,9 @@ interface ParsedCommand {
 }
 
 /**
- * Any command type in the shell form: `orc send-message --to Worker "Hello"` says send_message. A type that an
- * application adds works here at once (S0.16, S1.17). Names are checked here, where a slip of the finger must not
- * send half a command; values are judged by the service.
+ * Sends any command type in its shell form: `orc send-message --to Worker "Hello"` sends send_message. Types that an
+ * application adds work without changes here (S0.16, S1.17). Field names are checked here, because a typo must not
+ * send half a command; the service checks the values.
  */
 export async function sendCommand(verb: string, argv: readonly string[]): Promise<number> {
   const parsed = await parseCommand(argv)
@@ -61,7 +61,7 @@ async function parseCommand(argv: readonly string[]): Promise<ParsedCommand> {
   return parsed
 }
 
-/** Gives how many of the words that follow were used. */
+/** Returns how many of the following words it consumed. */
 async function readOption(parsed: ParsedCommand, word: string, next: string | undefined): Promise<number> {
   const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
   if (name === undefined) {
@@ -75,7 +75,7 @@ async function readOption(parsed: ParsedCommand, word: string, next: string | un
   }
   if (name === 'config') parsed.config = value
   else if (name === 'idempotency-key') {
-    // It becomes a header, so that a connection end in it would begin another header.
+    // The key becomes an HTTP header, and a line end in it would start another header.
     if (!/^[\x21-\x7e]{1,200}$/.test(value)) {
       throw (await errors()).usage(
         'The idempotency key is not valid',
@@ -97,14 +97,14 @@ function fold(name: string): string {
   return name.replaceAll('-', '_').toLowerCase()
 }
 
-/** Without a service that noted its commands: the built-in ones, and else the service at ORC_URL is asked. */
+/** Used when no service.json lists the command: tries the built-in types, then asks the service at ORC_URL. */
 async function findShape(verb: string, type: string, location: TeamLocation): Promise<ShellShape> {
   const { askType, builtInShapes, shapeOf } = await import('../command-types.ts')
   const builtIn = await builtInShapes()
   return Object.hasOwn(builtIn, type) ? builtIn[type]! : shapeOf(await askType(verb, type, location))
 }
 
-/** The fields under the names the command has for them. */
+/** Renames the fields to the spelling that the command type uses. */
 async function named(parsed: ParsedCommand['fields'], verb: string, { fields, required, body }: ShellShape) {
   const given: Record<string, string> = {}
   for (const name of Object.keys(parsed)) {
@@ -171,7 +171,7 @@ async function showReceipt(receipt: Receipt, json: boolean): Promise<number> {
   return 0
 }
 
-/** Only now that it is printed is it known to have arrived; had the output failed, all would come again. */
+/** Acknowledges messages after printing them: if printing had failed, they would be delivered again. */
 async function acknowledge(
   connection: Connection,
   checked: Receipt,

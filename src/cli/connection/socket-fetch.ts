@@ -12,7 +12,7 @@ export function fetchOverSocket(socketPath: string): FetchLike {
       const sent = request({ ...options, ...(signal === undefined ? {} : { signal }) }, (answer) => {
         resolve({
           status: answer.statusCode!,
-          // Made when it is asked for: a stream can be read in one way only.
+          // Lazy, because a stream can be consumed only once: as a body or as text.
           get body() {
             return Readable.toWeb(answer) as ReadableStream<Uint8Array>
           },

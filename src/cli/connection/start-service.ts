@@ -11,27 +11,27 @@ import { openClientIfRunning } from './client.ts'
 import { loadTeam } from './offline.ts'
 import type { TeamLocation } from './team-location.ts'
 
-export interface Detached {
+export interface DetachedService {
   client: Client
   logFile: string
   facts: { pid: number; url?: string }
-  /** Another program has started one in the same moment; it is that one. */
+  /** Another process started this service at the same moment. */
   isOthers?: true
 }
 
-/** A large team on a slow disk; longer than this it is not starting but stuck. */
+/** Enough for a large team on a slow disk; a service that takes longer is stuck. */
 const PATIENCE_MS = 60_000
 const LOOK_AGAIN_MS = 50
 const OTHER_MS = 10_000
 const LOG_TAIL = 2000
 
-/** Starts `orc serve` in the background, and waits until it answers. `flags`: for it. */
+/** Starts `orc serve` with `flags` in the background and waits until it answers. */
 export async function startDetached(
   { location, option }: Invocation,
   flags: readonly string[] = [],
-): Promise<Detached> {
+): Promise<DetachedService> {
   const { readTeam } = await import('../../main.ts')
-  // Mistakes are told here, not in a log that nobody looks into.
+  // Report configuration errors here rather than in the log of the background process.
   const config = await loadTeam(location, { read: readTeam })
   const { makeStateFolder } = await import('../../config/config.ts')
   makeStateFolder(config.stateFolder)
@@ -45,7 +45,7 @@ export async function startDetached(
   const child = spawn(
     process.execPath,
     [...process.execArgv, process.argv[1]!, 'serve', '--config', config.file!, ...options, ...flags],
-    // Whoever starts it may be an agent that ends before it: it is not a part of that one's work.
+    // Without the session mark, because an agent may start the service and end before it.
     { detached: true, stdio: ['ignore', log, log], env: { ...process.env, [SESSION_MARK]: undefined } },
   )
   child.unref()
@@ -60,13 +60,15 @@ export async function startDetached(
   const said = readFileSync(logFile, 'utf8').slice(-LOG_TAIL).trim()
   const other = said.includes('STORE_LOCKED') ? await otherService(location) : undefined
   if (other !== undefined) return { ...other, logFile, isOthers: true }
-  throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${said || 'it said nothing'}`, {
-    hint: `Its log is ${logFile}; orc doctor checks its parts.`,
+  throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${said || '(its log is empty)'}`, {
+    hint: `The log is ${logFile}; orc doctor checks what the service needs.`,
   })
 }
 
-/** Whoever was faster holds the store, and may not listen yet. */
-async function otherService(location: TeamLocation): Promise<Pick<Detached, 'client' | 'facts'> | undefined> {
+/** The other process holds the store but may not listen yet. */
+async function otherService(
+  location: TeamLocation,
+): Promise<Pick<DetachedService, 'client' | 'facts'> | undefined> {
   const deadline = Date.now() + OTHER_MS
   while (Date.now() < deadline) {
     const client = await openClientIfRunning(location)

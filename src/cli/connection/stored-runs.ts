@@ -6,13 +6,13 @@ import { openClient } from './client.ts'
 import { loadTeam } from './offline.ts'
 import type { TeamLocation } from './team-location.ts'
 
-/** A service that is about to answer or about to end, or a command that works on the store for a moment. */
+/** Long enough for a service to start answering or to end, or for another command to release the store. */
 const PATIENCE_MS = 1500
 const LOOK_AGAIN_MS = 50
 
 /**
- * Asks the running service about runs, or reads the store while none runs: one that `orc run` started has ended with
- * the run. Nothing is written. A service that has the store and does not answer is what could not be reached.
+ * Asks the running service about runs, or reads the store while none runs, because a service that `orc run` started
+ * ends with its run. Writes nothing. Throws SERVICE_UNREACHABLE if a service holds the store but doesn't answer.
  */
 export async function reachRuns<T>(
   location: TeamLocation,
@@ -38,7 +38,7 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof AppError && error.code === 'SERVICE_UNREACHABLE'
 }
 
-/** Only the operator, and only the store of the team that is meant. */
+/** Only the operator reads the store, and only when ORC_URL doesn't name a service elsewhere. */
 function mayRead(): boolean {
   return process.env.ORC_TOKEN === undefined && !process.env.ORC_URL
 }

@@ -1,4 +1,4 @@
-/** Which team is meant: its orc.yaml and the folder of its state, as far as they are known. */
+/** The team that a command addresses: its orc.yaml and its state folder, each undefined if unknown. */
 export interface TeamLocation {
   readonly configFile?: string
   readonly stateFolder?: string

@@ -4,7 +4,7 @@ import { plainLine } from './print.ts'
 
 export type ListedAgent = AnswerOf<'agents'>['agents'][number]
 
-/** One line each; `unread` adds a column. */
+/** A line per agent; `unread` adds a column. */
 export function agentsText(agents: readonly ListedAgent[], unread?: ReadonlyMap<string, number>): string {
   return table(
     agents.map((agent) => [
@@ -24,9 +24,9 @@ export function agentsText(agents: readonly ListedAgent[], unread?: ReadonlyMap<
   )
 }
 
-/** Nothing starts it here; until it says how it is, nobody knows whether somebody has. */
+/** Orchub doesn't start such an agent, so its status stays unknown until it reports one. */
 function outside({ runtime, status }: ListedAgent): string | false {
-  return runtime === 'none' && status === 'unknown' && 'runs outside, with its token'
+  return runtime === 'none' && status === 'unknown' && 'runs outside Orchub, with its token'
 }
 
 function contextText({ context, spent }: ListedAgent): string {
@@ -34,10 +34,10 @@ function contextText({ context, spent }: ListedAgent): string {
   return [full, spent === undefined ? '' : `spent ${spent.toFixed(2)}`].filter(Boolean).join(', ')
 }
 
-/** Further than these a message cannot be. */
+/** Final delivery states. */
 const DONE: ReadonlySet<string> = new Set(['read', 'failed'])
 
-/** How many messages are on their way to each agent. */
+/** Counts the messages that are still on their way to each agent. */
 export function waitingFor(
   deliveries: readonly { agent: string; state: string; count: number }[],
 ): ReadonlyMap<string, number> {

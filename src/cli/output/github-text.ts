@@ -7,7 +7,7 @@ export type GithubState = NonNullable<AnswerOf<'state'>['github']>
 
 const STYLES: Readonly<Record<string, Style>> = { healthy: 'green', degraded: 'yellow', error: 'red' }
 
-/** One line for `orc status`, which names only those that are not well. */
+/** A line for `orc status`, which names only agents that aren't healthy. */
 export function githubLine({ dry_run, agents, ...about }: GithubState): string {
   const bad = agents.filter(({ status }) => status !== 'healthy')
   const health =
@@ -18,12 +18,12 @@ export function githubLine({ dry_run, agents, ...about }: GithubState): string {
 }
 
 export function githubText({ agents, dry_run, ...about }: GithubState): string {
-  const head = [...waiting(about), ...(dry_run ? ['dry run: nothing is done on GitHub'] : [])]
+  const head = [...waiting(about), ...(dry_run ? ['dry run: nothing changes on GitHub'] : [])]
   const rows = agents.map(({ agent, roles, status, ...figures }) => [
     agent,
     roles.join(', '),
     status,
-    `${figures.tasks_completed_last_hour} in an hour`,
+    `${figures.tasks_completed_last_hour} in the last hour`,
     figures.average_response_time_ms === undefined
       ? ''
       : `${(figures.average_response_time_ms / 1000).toFixed(1)} s each`,

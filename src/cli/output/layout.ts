@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
 
-/** Columns side by side, each as wide as its widest cell; the last one is left ragged. */
+/** Aligns cells in columns as wide as their widest cell; the last column isn't padded. */
 export function table(
   rows: readonly (readonly string[])[],
   indent = '',
@@ -21,24 +21,24 @@ export function table(
     .join('\n')
 }
 
-/** Good enough for names and titles: one place for each character, two for wide ones. */
+/** Approximate width on a terminal, good enough for names and titles: two columns for wide characters, else one. */
 export function width(text: string): number {
   let sum = 0
-  for (const character of text.normalize('NFC')) sum += placesOf(character)
+  for (const character of text.normalize('NFC')) sum += columnsOf(character)
   return sum
 }
 
-function placesOf(character: string): number {
+function columnsOf(character: string): number {
   return /[\u1100-\u115f\u2e80-\uffdc]|\p{Emoji_Presentation}/u.test(character) ? 2 : 1
 }
 
-/** As much of a line as fits, and a mark where something is missing. */
+/** Cuts a line to `most` columns, ending with `…` if something is missing. */
 export function clip(text: string, most: number): string {
   if (width(text) <= most) return text
   let kept = ''
   let used = 1
   for (const character of text.normalize('NFC')) {
-    used += placesOf(character)
+    used += columnsOf(character)
     if (used > most) break
     kept += character
   }
@@ -50,15 +50,15 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }
 
-/** As wide as the terminal where there is one; in a pipe a line stays a line. */
+/** Wraps to the width of the terminal; leaves lines whole in a pipe. */
 export function fitted(text: string): string {
   return isatty(1) ? wrapped(text, process.stdout.columns || 80) : text
 }
 
-/** Narrower than that nothing is readable, wrapped or not. */
+/** Wrapping to fewer columns than this helps nobody. */
 const LEAST = 20
 
-/** Lines that are too long go on below where their last column begins. */
+/** Wraps long lines, indenting the rest to where their last column begins. */
 export function wrapped(text: string, most: number): string {
   if (most < LEAST) return text
   return text
@@ -71,7 +71,7 @@ function wrapLine(line: string, most: number): string[] {
   if (places(line) <= most) return [line]
   const hanging = ' '.repeat(columnOf(line, most))
   const lines: string[] = []
-  // With the spaces before each word: those of columns stay.
+  // Each part keeps the spaces before its word, so that columns stay aligned.
   let current = ''
   for (const part of line.match(/ *[^ ]+/g) ?? []) {
     if (current.trim() !== '' && places(current + part) > most) {
@@ -82,7 +82,7 @@ function wrapLine(line: string, most: number): string[] {
   return [...lines, current]
 }
 
-/** Where the last column begins, unless too little would be left beside it. */
+/** The position of the last column, or a plain indent if too little room is left beside it. */
 function columnOf(line: string, most: number): number {
   const [head] = /^.*\S {2,}(?=\S)/.exec(line) ?? []
   const [indent] = /^ */.exec(line)!
@@ -91,7 +91,7 @@ function columnOf(line: string, most: number): number {
   return hasRoom ? column : indent.length + 4
 }
 
-/** On the screen: colours take none. */
+/** Width without the color codes. */
 function places(text: string): number {
   return width(text.replace(/\x1b\[\d+m/g, ''))
 }

@@ -13,9 +13,9 @@ export function mailHead(mail: ShownMessage): string {
   return `${parts.join('  ')}  ${plainLine(mail.title)}`
 }
 
-/** The content is indented, so that no line of it can pass for one of ours. */
+/** Indents the content, so that no line of it can imitate our own output. */
 export function mailText(mail: ShownMessage): string {
-  // One that was given no title is called by its own words, which stand below.
+  // A message without a title has its first words as title; showing both would repeat them.
   const isOwnWords = mail.title.trim() === mail.content.trim()
   const head = mailHead(isOwnWords ? { ...mail, title: '' } : mail).trimEnd()
   return `${head}\n${indent(plain(mail.content))}`
@@ -25,7 +25,7 @@ export function indent(text: string): string {
   return text.replace(/^/gm, '    ')
 }
 
-/** To the second; the whole is in the JSON. */
+/** To the second; --json has the full timestamp. */
 export function shortTime(iso: string): string {
   return iso.replace(/\.\d+Z$/, 'Z')
 }

@@ -1,9 +1,9 @@
-/** How a terminal is told to show something on the desktop; `bell` for those that cannot, or of which we don't know. */
+/** The escape sequence for desktop notifications; `bell` for terminals that have none or that we don't recognize. */
 export type Way = 'osc9' | 'osc99' | 'osc777' | 'bell'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** By what the terminal says of itself. A multiplexer in between swallows all but the bell. */
+/** Detects the terminal by its environment variables. Multiplexers pass on only the bell. */
 export function wayOf(env: Environment): Way {
   const { TERM = '', TERM_PROGRAM = '' } = env
   if (env.TMUX !== undefined || env.STY !== undefined || /^(screen|tmux)/.test(TERM)) return 'bell'
@@ -19,7 +19,7 @@ const END = '\x1b\\'
 const TITLE = 'Orchub'
 const LONGEST = 160
 
-/** The bell, and with it a notification that says what it is about. */
+/** The bell, plus a desktop notification with the text where the terminal can show one. */
 export function notification(way: Way, text: string): string {
   const body = harmless(text)
   switch (way) {
@@ -28,14 +28,14 @@ export function notification(way: Way, text: string): string {
     case 'osc99':
       return `\x1b]99;i=orchub:d=0;${TITLE}${END}\x1b]99;i=orchub:d=1:p=body;${body}${END}${BELL}`
     case 'osc777':
-      // Fields are parted by semicolons.
+      // Semicolons separate fields.
       return `\x1b]777;notify;${TITLE};${body.replaceAll(';', ',')}${END}${BELL}`
     case 'bell':
       return BELL
   }
 }
 
-/** Agents wrote it: nothing in it may end the sequence, or begin another. */
+/** Agents write this text, so nothing in it may end the escape sequence or start another. */
 function harmless(text: string): string {
   const line = text.replace(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
   return line.length <= LONGEST ? line : `${line.slice(0, LONGEST)}…`
@@ -53,10 +53,10 @@ export interface NotifierOptions {
   after(ms: number, callback: () => void): () => void
 }
 
-/** However many ask meanwhile, a person is called once. */
+/** Requests within this time after a notification are announced together, so a person is interrupted once. */
 const QUIET_MS = 10_000
 
-/** The first is told at once, those that follow soon together. */
+/** Announces the first request at once and those that follow soon after together. */
 export function createNotifier({ write, way, after }: NotifierOptions): Notifier {
   let waiting: string[] = []
   let cancel: (() => void) | undefined
@@ -64,7 +64,7 @@ export function createNotifier({ write, way, after }: NotifierOptions): Notifier
   function tell() {
     if (waiting.length === 0) return
     const [first] = waiting
-    const text = waiting.length === 1 ? first! : `${waiting.length} requests wait for a person: orc inbox`
+    const text = waiting.length === 1 ? first! : `${waiting.length} requests need a person: orc inbox`
     waiting = []
     write(notification(way, text))
     cancel = after(QUIET_MS, () => {

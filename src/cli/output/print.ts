@@ -1,26 +1,26 @@
-// Not imported, for the reason given in line.ts.
+// Not imported, for the reason given in connection.ts.
 const { writeSync } = process.getBuiltinModule('node:fs')
 
-/** Whoever read the output has gone (`orc audit | head`): no fault, the program ends quietly. */
+/** The reader of the output has exited (`orc audit | head`), which isn't an error: the program ends quietly. */
 export class OutputClosed extends Error {}
 
-/** Written when this returns, so that a message may be acknowledged after it was printed, not before. */
+/** Synchronous, so that messages are acknowledged only after they were printed. */
 export function print(text: string): void {
   write(1, `${safe(text, 'out')}\n`)
 }
 
-/** One line of JSON. What JSON leaves unescaped and some terminals obey is escaped too. */
+/** A line of JSON. Also escapes control characters that JSON allows but some terminals obey. */
 export function printJson(value: unknown): void {
   const json = JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029]/g, escapeUnit)
   write(1, `${json}\n`)
 }
 
-/** For what is not the answer itself: errors, notes, progress. */
+/** Writes errors, notes and progress to standard error. */
 export function complain(text: string): void {
   write(2, `${safe(text, 'err')}\n`)
 }
 
-/** Writes something that can be done without: a service goes on when nobody reads its output, or its disk is full. */
+/** Ignores failures to write output that isn't essential: a service keeps running without a reader or on a full disk. */
 export function ifTaken(write: () => void): void {
   try {
     write()
@@ -30,14 +30,14 @@ export function ifTaken(write: () => void): void {
   }
 }
 
-/** Bytes as they are, for text that is not for a terminal. */
+/** Writes text unchanged, for output that isn't meant for a terminal. */
 export function printRaw(text: string): void {
   write(1, text)
 }
 
 const isColoured = { out: colourTest(1), err: colourTest(2) }
 
-/** Colours only where a person looks, and not where they said no (https://no-color.org). Looked up when first asked. */
+/** Colors only on a terminal and unless NO_COLOR is set (https://no-color.org). Cached on first use. */
 function colourTest(descriptor: number): () => boolean {
   let answer: boolean | undefined
   return () => {
@@ -55,8 +55,8 @@ export function paint(style: Style, text: string, on: 'out' | 'err' = 'out'): st
 }
 
 /**
- * Agents' text is hostile: what could drive a terminal or show text in another order than it has becomes visible
- * instead. Line ends and tabs stay; so do joiners, which emoji and several scripts need.
+ * Agents' text is hostile: characters that control a terminal or reorder text are replaced by visible ones. Line ends,
+ * tabs, and the joiners that emoji and several scripts need stay.
  */
 export function plain(text: string): string {
   if (/^[\x20-\x7e\n\t]*$/.test(text)) return text
@@ -65,12 +65,11 @@ export function plain(text: string): string {
     .replace(/[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]--[\n\t\u200c\u200d]]/gv, visible)
 }
 
-/** The same on one line. */
 export function plainLine(text: string): string {
   return plain(text).replace(/[\n\t]+/g, ' ')
 }
 
-/** The last net, should a renderer forget `plain`: only the styles above pass, and only to a terminal. */
+/** Second line of defence if a renderer forgets `plain`: only the styles above pass, and only to a terminal. */
 export function safe(text: string, on: 'out' | 'err'): string {
   if (!text.includes('\x1b') || !isColoured[on]()) return plain(text)
   return text
@@ -99,7 +98,7 @@ function write(descriptor: number, text: string): void {
       // EIO: the terminal was closed.
       if (code === 'EPIPE' || code === 'EIO') throw new OutputClosed()
       if (code !== 'EAGAIN') throw error
-      // Someone made the pipe non-blocking, and it is full.
+      // A non-blocking pipe is full.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
     }
   }

@@ -8,7 +8,7 @@ export interface ProgressLine {
 
 const EVERY_MS = 100
 
-/** A line that counts, for long work that a person waits for; silent where nobody looks. */
+/** A counter on one line for long work; silent unless standard error is a terminal. */
 export function showProgress(what: string): ProgressLine {
   if (!isatty(2)) return { update() {}, end() {} }
   let shownAt = 0
@@ -25,7 +25,7 @@ export function showProgress(what: string): ProgressLine {
   }
 }
 
-/** The same for work whose steps cannot be counted. */
+/** For work whose steps can't be counted. */
 export function showWorking(text: string): { end(): void } {
   if (!isatty(2)) return { end() {} }
   writeSync(2, `${text} …`)
@@ -34,7 +34,7 @@ export function showWorking(text: string): { end(): void } {
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** `████▌░░░░░ 9/20`. What is over the end, or not a number, does not break it. */
+/** `████▌░░░░░ 9/20`. Clamps values above the total and values that aren't numbers. */
 export function bar(done: number, total: number, width = 10): string {
   const share = total > 0 ? Math.min(1, Math.max(0, done / total)) : 0
   const eighths = Math.round(share * width * 8)

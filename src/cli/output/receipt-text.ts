@@ -6,14 +6,14 @@ import { agentsText, type ListedAgent, waitingFor } from './agent-table.ts'
 import { mailText, type ShownMessage } from './message-text.ts'
 import { complain, paint, plain, plainLine, print, printJson } from './print.ts'
 
-/** What was done goes to standard output, what was not to standard error; with --json all goes to the first. */
+/** Prints success to standard output and refusals to standard error; with --json everything to standard output. */
 export function showAnyReceipt(receipt: Receipt, json: boolean): number {
   if (receipt.status === 'error') reportError(receipt, json)
   else if (json) printJson(receipt)
   else {
     showText(receipt)
-    // Only where the service is of another version than this program, which checks names itself.
-    if (receipt.ignored !== undefined) complain(`not used: ${plain(receipt.ignored.join(', '))}`)
+    // Only a service of another version ignores fields, because this program checks names before it sends.
+    if (receipt.ignored !== undefined) complain(`ignored: ${plain(receipt.ignored.join(', '))}`)
   }
   return exitCode(exitOfReceipt(receipt))
 }
@@ -47,7 +47,7 @@ function showText(receipt: Exclude<Receipt, ErrorReceipt>): void {
 
 type Deliveries = AnswerOf<'state'>['deliveries']
 
-/** What an `ok` receipt tells, for people. Lists of known shape are shown as such, all else as name and value. */
+/** The details of an `ok` receipt for people: known lists as tables, everything else as `name: value`. */
 export function showDetails(receipt: Receipt & { status: 'ok' }): void {
   const { messages, agents, deliveries, ...others } = receipt.details ?? {}
   print(paint('bold', plain(receipt.result)))
@@ -62,10 +62,10 @@ export function showDetails(receipt: Receipt & { status: 'ok' }): void {
   }
 }
 
-/** Beside messages these only repeat what was asked for. */
+/** Next to messages, these fields only repeat the query. */
 const QUESTION = new Set(['agent', 'filter'])
 
-/** Not what is nothing, and not what the first line has said already. */
+/** Skips empty values and values that the first line already contains. */
 function isWorthShowing(name: string, value: unknown, result: string): boolean {
   if (value === undefined || value === null || value === 0) return false
   if (name === 'paused' && value === false) return false

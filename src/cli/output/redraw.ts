@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { safe } from './print.ts'
 
-/** A text that is drawn over itself again and again, on a terminal. */
+/** A text on a terminal that each draw overwrites. */
 export interface LiveText {
   draw(text: string): void
 }
@@ -14,20 +14,20 @@ export function canRedraw(): boolean {
 const UP = (lines: number) => (lines === 0 ? '\r' : `\r\x1b[${lines}A`)
 const CLEAR_LINE_END = '\x1b[K'
 const CLEAR_BELOW = '\x1b[J'
-/** While it is drawn, a line that is too long is cut off instead of wrapped: each line is one row. */
+/** Disables wrapping while drawing, so that each line takes exactly one row. */
 const CUT = '\x1b[?7l'
 const WRAP = '\x1b[?7h'
 
 /**
- * Columns and rows of the terminal, which may have changed since it was last drawn. The last column stays free: with the
- * cursor in it, clearing the rest of the line would take its character too.
+ * Columns and rows of the terminal, which may have changed since the last draw. The last column stays free: with the
+ * cursor in it, clearing to the end of the line would erase its character.
  */
 export function screenSize(): { width: number; height: number } {
   const { columns = 80, rows = 24 } = process.stdout
   return { width: Math.max(1, (columns || 80) - 1), height: Math.max(2, rows || 24) }
 }
 
-/** Lines are written over those before and nothing is cleared first, so that nothing flickers; what is as before is not written. */
+/** Overwrites lines without clearing first, and skips identical frames, so that nothing flickers. */
 export function openLiveText(
   tooMany = (count: number) => `… and ${count} more; orc tasks lists them`,
 ): LiveText {

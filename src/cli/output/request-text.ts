@@ -4,7 +4,7 @@ import { paint, plain, plainLine } from './print.ts'
 
 export type HumanRequest = AnswerOf<'humanRequests'>['requests'][number]
 
-/** What is asked, why, the very command that is held, who has approved it, and how to answer. */
+/** The question, the reason, the exact command that is held, who has approved it, and how to answer. */
 export function requestText(request: HumanRequest): string {
   const { id, kind, state, asker, question, reason, created_at, task_id } = request
   const lines = [
@@ -23,15 +23,16 @@ export function requestText(request: HumanRequest): string {
   return lines.join('\n')
 }
 
-/** The choices by their numbers; the default is marked. */
+/** Numbered choices with the default marked. */
 export function choiceLines({ choices = [], default: standard, allow_other }: HumanRequest): string[] {
   const lines = choices.map((choice, index) => {
-    const mark = choice.toLowerCase() === standard?.toLowerCase() ? '  (if you say nothing)' : ''
+    const mark = choice.toLowerCase() === standard?.toLowerCase() ? '  (default if you do not answer)' : ''
     return `    ${index + 1}  ${plainLine(choice)}${mark}`
   })
-  if (allow_other === true) lines.push('    or an answer of your own')
+  if (allow_other === true) lines.push('    or your own answer')
   const isListed = choices.some((choice) => choice.toLowerCase() === standard?.toLowerCase())
-  if (standard !== undefined && !isListed) lines.push(`  if you say nothing: ${plainLine(standard)}`)
+  if (standard !== undefined && !isListed)
+    lines.push(`  default if you do not answer: ${plainLine(standard)}`)
   return lines
 }
 
@@ -40,14 +41,14 @@ function actionLines({ action, modified }: HumanRequest): string[] {
   const fields = Object.entries(action.fields).filter(([, value]) => value !== undefined && value !== null)
   const changes = Object.entries(modified?.changes ?? {})
   return [
-    `  the command: ${action.type}`,
+    `  command: ${action.type}`,
     ...fields.map(([name, value]) => fieldText(name, value)),
-    ...(modified === undefined ? [] : [`  changed by ${modified.by}; it was:`]),
+    ...(modified === undefined ? [] : [`  changed by ${modified.by}; before:`]),
     ...changes.map(([name, { from }]) => fieldText(name, from ?? '(nothing)')),
   ]
 }
 
-/** A person decides on what it shows, so that it is shown whole, and indented so that no line of it passes for ours. */
+/** Shown in full because a person decides on it, and indented so that no line can imitate our own output. */
 function fieldText(name: string, value: unknown): string {
   const text = plain(typeof value === 'string' ? value : JSON.stringify(value))
   return text.includes('\n') ? `    ${name}:\n${indent(indent(text))}` : `    ${name}: ${text}`
@@ -63,45 +64,44 @@ function approvalLines(request: HumanRequest): string[] {
   return isMissing ? [...given, `  ${missingText(request)}`] : given
 }
 
-/** Whose approval is still missing. */
 export function missingText({ approvals, quorum, approvers }: HumanRequest): string {
   const left = approvers?.filter((name) => !approvals.some(({ by }) => by === name))
-  const whose = left === undefined ? '' : ` of ${left.join(', ')}`
-  return `${approvals.length} of ${quorum} approvals; waits for ${quorum - approvals.length} more${whose}`
+  const whose = left === undefined ? '' : ` from ${left.join(', ')}`
+  return `${approvals.length} of ${quorum} approvals; ${quorum - approvals.length} more needed${whose}`
 }
 
 function wayLines(request: HumanRequest): string[] {
   const { decisions, expires_at } = request
   const until = `until ${shortTime(expires_at)}`
-  if (decisions.length === 0) return [paint('dim', `  for others to decide; ${until}`)]
+  if (decisions.length === 0) return [paint('dim', `  someone else has to decide; ${until}`)]
   const ways = decisions.map((decision) => wayText(request, decision))
-  const lines = isPlea(request)
+  const lines = isHelpRequest(request)
     ? [...ways, `orc task-action --task-id ${request.task_id} --action follow_up|skip|cancel|take_over TEXT`]
     : [ways.join(', or ')]
   return [...lines.slice(0, -1), `${lines.at(-1)}; ${until}`].map((line) => paint('dim', `  ${line}`))
 }
 
-/** A task that needs help: its worker waits for a decision on how it goes on. */
-function isPlea({ kind, decisions, task_id }: HumanRequest): boolean {
+/** A task that needs help: its worker waits for a decision on how to continue. */
+function isHelpRequest({ kind, decisions, task_id }: HumanRequest): boolean {
   return kind === 'escalation' && task_id !== undefined && decisions.length === 3
 }
 
 function wayText(request: HumanRequest, decision: HumanRequest['decisions'][number]): string {
   const { id, action, modified, kind, decisions } = request
-  const plea = isPlea(request)
-  // Of what somebody changed, each must say that they have seen it.
+  const needsHelp = isHelpRequest(request)
+  // After somebody changed the command, each approver confirms the version they saw by its hash.
   const seen = modified === undefined ? '' : ` --hash ${action?.hash.slice(0, 12)}`
   switch (decision) {
     case 'answer':
-      return plea
-        ? `orc answer ${id} TEXT, which tells the worker how to go on`
+      return needsHelp
+        ? `orc answer ${id} TEXT tells the worker how to continue`
         : `orc answer ${id} ${request.choices === undefined ? 'TEXT' : 'NUMBER|TEXT'}`
     case 'approve':
-      if (plea) return `orc approve ${id}, which accepts it as done`
-      if (kind === 'escalation' && decisions.length === 1) return `orc approve ${id}, which puts it away`
+      if (needsHelp) return `orc approve ${id} accepts the task as done`
+      if (kind === 'escalation' && decisions.length === 1) return `orc approve ${id} dismisses it`
       return `orc approve ${id}${seen}`
     case 'reject':
-      return plea ? `orc reject ${id}, which gives it up as failed` : `orc reject ${id}`
+      return needsHelp ? `orc reject ${id} marks the task as failed` : `orc reject ${id}`
     case 'modify':
       return `orc modify ${id}${seen} FIELD=VALUE…`
   }

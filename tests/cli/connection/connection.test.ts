@@ -18,8 +18,8 @@ afterEach(async () => {
   for (const team of open.splice(0)) await team.close()
 })
 
-describe('the team that is meant', () => {
-  it('has its state where the configuration says, without its file being read', () => {
+describe('the team of a command', () => {
+  it('has its state folder beside orc.yaml, without reading the file', () => {
     for (const env of [{}, { ORC_HOME: '/elsewhere/state' }, { ORC_HOME: 'relative' }, { ORC_HOME: '' }]) {
       expect(findTeamLocation('team/orc.yaml', env).stateFolder).toBe(stateFolder('team/orc.yaml', env))
     }
@@ -50,7 +50,7 @@ describe('the team that is meant', () => {
 })
 
 describe('a service that does not run', () => {
-  it('is told with the way to start it, and exit code 5', async () => {
+  it('is reported with exit code 5 and how to start it', async () => {
     const team = teamFolder()
     for (const args of ['send-message --to Worker hi', 'status', 'audit', 'inbox']) {
       const ran = await team.orc(args)
@@ -70,7 +70,7 @@ describe('a service that does not run', () => {
     'token Worker',
     'prompt Worker',
     'audit verify',
-  ])('is told with one exit code where there is no team at all: orc %s', async (args) => {
+  ])('without any team exits with 7: orc %s', async (args) => {
     const team = teamFolder()
     rmSync(team.configFile)
     const ran = await team.orc(args)
@@ -82,7 +82,7 @@ describe('a service that does not run', () => {
     ])
   })
 
-  it('does not hide that a command was mistyped', async () => {
+  it('does not hide a typo in a command', async () => {
     const team = teamFolder()
     const mistyped = await team.orc('send-message --to Worker --priorty urgent hi')
     expect(mistyped).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean --priority?') })
@@ -96,7 +96,7 @@ describe('a service that does not run', () => {
     })
   })
 
-  it('gets no token sent to whoever has its port after a crash', async () => {
+  it('sends no token to another program on its port after a crash', async () => {
     const team = teamFolder()
     await team.start()
     await team.stop()
@@ -113,7 +113,7 @@ describe('a service that does not run', () => {
     expect(connections).toBe(0)
   })
 
-  it('is told when something else answers at its address', async () => {
+  it('reports that something else answers at its address', async () => {
     const other = await listen((socket) => {
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'))
     })
@@ -124,7 +124,7 @@ describe('a service that does not run', () => {
     expect(ran).toMatchObject({ code: 5, err: expect.stringContaining('is not Orchub') })
   })
 
-  it('keeps nobody waiting who only wants help', async () => {
+  it('does not delay help', async () => {
     const silent = await listen(() => {})
     const team = teamFolder()
     const ran = await team.orc('help', { env: { ORC_URL: silent.url, ORC_TOKEN: 'x' } })
@@ -132,10 +132,10 @@ describe('a service that does not run', () => {
     expect(ran).toMatchObject({ code: 0, err: '', out: expect.stringContaining('send-message') })
   })
 
-  it('is told when ORC_URL is no address', async () => {
+  it('reports an invalid ORC_URL', async () => {
     const team = teamFolder()
     const ran = await team.orc('list-agents', { env: { ORC_URL: 'ftp://x', ORC_TOKEN: 'x' } })
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('ORC_URL is such as') })
+    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Set ORC_URL to an address such as') })
   })
 })
 
@@ -153,17 +153,17 @@ describe("the operator's token", () => {
     expect((await team.orc('list-agents', { env })).code).toBe(0)
   })
 
-  it('is missed with the way to get it', async () => {
+  it('is missing: says how to get one', async () => {
     const team = teamFolder()
     await team.start()
     rmSync(join(team.state, 'operator.token'))
     const ran = await team.orc('list-agents')
-    expect(ran).toMatchObject({ code: 8, err: expect.stringContaining('There is no token') })
+    expect(ran).toMatchObject({ code: 8, err: expect.stringContaining('No token found') })
   })
 })
 
 describe('a service on a Unix socket', () => {
-  it('is spoken to by every command, streams included', async () => {
+  it('works with every command, including streams', async () => {
     const team = teamFolder('agents: { Master: {}, Worker: {} }\nservice: { unix_socket: s.sock }\n')
     const { url } = await team.start()
     expect(url).toMatch(/^unix:/)
@@ -189,17 +189,17 @@ describe('one exchange over a socket', () => {
   ])('gives the body of an answer %s, and never a part of it', (_, answer) => {
     const bytes = Buffer.from(answer)
     expect(readAnswer(bytes)).toEqual({ status: 200, body: '{"a":"\u00fcber"}' })
-    // The empty line after the last chunk says nothing.
+    // The empty line after the last chunk carries no data.
     const needed = answer === CHUNKED ? bytes.length - 2 : bytes.length
     for (let cut = 0; cut < needed; cut++) expect(readAnswer(bytes.subarray(0, cut))).toBeUndefined()
   })
 
-  it('gives the body of an answer that goes on until the end', () => {
+  it('returns the body of a response that ends with the connection', () => {
     expect(readAnswer(Buffer.from(CLOSED))).toEqual({ status: 200, body: '{"a":"\u00fcber"}' })
     expect(readAnswer(Buffer.from('HTTP/1.0 200'))).toBeUndefined()
   })
 
-  it('puts an answer together however it is cut', async () => {
+  it('assembles a response from any chunks', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(LENGTH, CHUNKED, CLOSED),
@@ -225,14 +225,14 @@ describe('one exchange over a socket', () => {
     )
   })
 
-  it('says that it is not known what happened when the answer is cut off', async () => {
+  it('says that the outcome is unknown when the response is cut off', async () => {
     const { server, url } = await listen((socket) => {
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{'))
     })
     const failed = exchange({ address: url, token: 't' }, { method: 'POST', path: '/', body: '{}' })
     await expect(failed).rejects.toMatchObject({
       code: 'SERVICE_UNREACHABLE',
-      hint: expect.stringContaining('not known'),
+      hint: expect.stringContaining('may or may not'),
     })
     server.close()
   })

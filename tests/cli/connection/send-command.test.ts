@@ -50,7 +50,7 @@ async function mailbox(agent: string) {
 }
 
 describe('the shell form of a command (S1.17)', () => {
-  it('sends a message and says where it is, not that it was read (C27)', async () => {
+  it('sends a message and says that it is queued, not that it was read (C27)', async () => {
     const ran = await team.orc([
       'send-message',
       '--from',
@@ -66,7 +66,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: 'Sum', content: 'What is 15 + 27?' })
   })
 
-  it('takes --key=value, joins words, and leaves all after -- alone', async () => {
+  it('accepts --key=value, joins words, and leaves everything after -- alone', async () => {
     const ran = await team.orc(['send-message', '--to=Worker', '--title=--odd', '--', '--not', 'an option'])
     expect(ran.code).toBe(0)
     expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: '--odd', content: '--not an option' })
@@ -96,7 +96,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect((await mailbox('Worker')).at(-1)?.content).toBe(text + kept)
   })
 
-  it('takes what is piped or redirected into it as the body when none is given', async () => {
+  it('reads the body from a pipe or a redirected file if none is given', async () => {
     expect((await team.shell('echo piped | orc send-message --to Worker')).code).toBe(0)
     expect((await mailbox('Worker')).at(-1)?.content).toBe('piped')
     expect((await team.shell('orc send-message --to Worker < orc.yaml')).code).toBe(0)
@@ -111,7 +111,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect(ran.err).toContain('not UTF-8')
   })
 
-  it('takes 102,400 bytes and not one more (C20)', async () => {
+  it('accepts 102,400 bytes and not one more (C20)', async () => {
     const most = await team.orc('send-message --to Worker --title big -', { input: 'x'.repeat(102_400) })
     expect(most.code).toBe(0)
     const over = await team.orc('send-message --to Worker --title big -', { input: 'x'.repeat(102_401) })
@@ -119,7 +119,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect(over.err).toContain('TOO_LARGE')
   })
 
-  it('acts once for one idempotency key (C25)', async () => {
+  it('runs once per idempotency key (C25)', async () => {
     const args = 'send-message --to Worker --idempotency-key k-1 once --json'
     const [first, second] = [await team.orc(args), await team.orc(args)]
     expect(first.out).toBe(second.out)
@@ -153,7 +153,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect(ran.out).toMatch(/delivered: msg_\d+, in the mailbox of Worker/)
   })
 
-  it('refuses an option that the command does not have, and sends nothing', async () => {
+  it('refuses an unknown option and sends nothing', async () => {
     const before = await mailbox('Worker')
     for (const [args, said] of [
       ['send-message --to Worker --priorty urgent hi', 'Did you mean --priority?'],
@@ -168,7 +168,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect(await mailbox('Worker')).toEqual(before)
   })
 
-  it('takes the names of fields with dashes and underscores, in any case (S0.4)', async () => {
+  it('accepts field names with dashes and underscores, in any case (S0.4)', async () => {
     for (const name of ['in-reply-to', 'in_reply_to', 'In-Reply_To']) {
       const ran = await team.orc(['send-message', '--to', 'Worker', `--${name}`, 'msg_1', 'answer'])
       expect(ran).toMatchObject({ code: 0, err: '' })
@@ -177,7 +177,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect(twice.err).toContain('is given twice')
   })
 
-  it('shows answers without repeating the question, and no raw JSON where it knows better', async () => {
+  it('shows answers without repeating the query, and no raw JSON for known shapes', async () => {
     const status = await team.orc('update-status --agent Spy --status idle')
     expect(status.out).toBe('Spy is idle\n')
     expect((await team.orc('query-mailbox --agent Worker --filter all')).out).not.toMatch(/^(agent|filter):/m)
@@ -187,7 +187,7 @@ describe('the shell form of a command (S1.17)', () => {
     expect(out).not.toMatch(/[{}[\]]/)
   })
 
-  it('knows a command type at once that an application added to the service (S0.16, S1.23)', async () => {
+  it('knows command types that an application adds (S0.16, S1.23)', async () => {
     const ran = await team.orc('note-measurement --unit m 12')
     expect(ran).toMatchObject({ code: 0, out: expect.stringContaining('noted 12 m') })
     const help = await team.orc('note-measurement --help')
@@ -206,7 +206,7 @@ describe('the shell form of a command (S1.17)', () => {
       { ok: true, type: 'note_measurement', fields: { reading: '12' } },
     ])
     expect((await team.orc('scan', { input })).out).toMatch(
-      /not used: size\n.*would be refused: unit is missing/,
+      /ignored: size\n.*would refuse it: unit is missing/,
     )
     const env = { ORC_URL: 'http://127.0.0.1:9' }
     expect(await team.orc('help', { env })).toMatchObject({ code: 0, err: '' })
@@ -215,7 +215,7 @@ describe('the shell form of a command (S1.17)', () => {
     ])
   })
 
-  it('reads what the service noted about its commands, and the registry without a note', async () => {
+  it('reads the commands from service.json, or from the registry without one', async () => {
     const noted = JSON.parse(readFileSync(join(team.state, 'service.json'), 'utf8'))
     expect(noted.commands).toEqual(shellShapes([...createRegistry().all(), measure as CommandDefinition]))
     const file = join(team.state, 'service.json')
@@ -230,7 +230,7 @@ describe('the shell form of a command (S1.17)', () => {
     }
   })
 
-  it('takes the first line of the text as the title of orc send', async () => {
+  it('uses the first line of the text as the title of orc send', async () => {
     const long = 'a'.repeat(100)
     expect(await team.orc(['send', 'Worker', `\n${long}\nmore`])).toMatchObject({ code: 0 })
     expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: 'a'.repeat(80) })
@@ -290,21 +290,21 @@ describe('a mistake on the command line', () => {
     ['a short option that is none', 'send-message -t A hi', 'Unknown option "-t"'],
     ['text for a command that takes none', 'list-agents please', 'takes no text'],
     ['text that is there twice', 'send-message --to A --content x y', 'given twice'],
-    ['a token among the arguments', 'send-message --token abc --to A hi', 'never goes on the command line'],
+    ['a token among the arguments', 'send-message --token abc --to A hi', 'not accepted on the command line'],
     ['a name that every object has', 'constructor', 'There is no command "constructor"'],
     [
       'an idempotency key with a line end',
       'send-message --idempotency-key=a\r\nX:1 --to A hi',
       'idempotency key is not valid',
     ],
-  ])('is told: %s', async (_, args, said) => {
+  ])('is reported: %s', async (_, args, said) => {
     const ran = await team.orc(args)
     expect(ran.code).toBe(2)
     expect(ran.err).toContain(said)
     expect(ran.err).toContain('hint:')
   })
 
-  it('is told as JSON with --json', async () => {
+  it('is reported as JSON with --json', async () => {
     const ran = await team.orc('sned-message --json')
     expect(ran.json()).toMatchObject([
       { status: 'error', code: 'USAGE', hint: expect.stringContaining('send-message') },
@@ -312,21 +312,21 @@ describe('a mistake on the command line', () => {
   })
 })
 
-describe('who speaks (C3)', () => {
+describe('the sender of a command (C3)', () => {
   it('is the agent whose token is in ORC_TOKEN', async () => {
     const env = { ORC_TOKEN: await team.token('Master') }
     await team.orc('send-message --to Worker hi', { env })
     expect((await mailbox('Worker')).at(-1)).toMatchObject({ from: 'Master' })
   })
 
-  it('cannot be another agent than that', async () => {
+  it('cannot be another agent', async () => {
     const env = { ORC_TOKEN: await team.token('Worker') }
     const ran = await team.orc('send-message --from Master --to Spy forged', { env })
     expect(ran).toMatchObject({ code: 8, err: expect.stringContaining('You are Worker, not Master') })
     expect((await mailbox('Spy')).map(({ content }) => content)).not.toContain('forged')
   })
 
-  it('is not the operator because ORC_TOKEN is empty or wrong', async () => {
+  it('is not the operator if ORC_TOKEN is empty or wrong', async () => {
     expect((await team.orc('send-message --to Worker hi', { env: { ORC_TOKEN: '' } })).code).toBe(8)
     const wrong = await team.orc('send-message --to Worker hi', { env: { ORC_TOKEN: 'orct_wrong' } })
     expect(wrong).toMatchObject({ code: 8, err: expect.stringContaining('UNAUTHENTICATED') })
@@ -338,7 +338,7 @@ describe('who speaks (C3)', () => {
 })
 
 describe('mailbox-check', () => {
-  it('shows what waits and acknowledges it once it is printed (C1)', async () => {
+  it('prints new messages and then acknowledges them (C1)', async () => {
     const env = { ORC_TOKEN: await team.token('Spy') }
     await team.orc('send-message --to Spy --title Hello first')
     const kept = await team.orc('mailbox-check --no-ack', { env })
@@ -351,7 +351,7 @@ describe('mailbox-check', () => {
     expect((await team.orc('mailbox-check', { env })).out).toContain('No new messages')
   })
 
-  it('leaves everything unread when nobody takes its output', async () => {
+  it('leaves everything unread if its output has no reader', async () => {
     const env = { ORC_TOKEN: await team.token('Spy') }
     await team.orc('send-message --to Spy nobody-reads-this')
     const { child, ended } = team.begin('mailbox-check --json', { env })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createNotifier, notification, type Way, wayOf } from '../../../src/cli/output/notification.ts'
 import { createSimulatedClock } from '../../fakes/simulated-clock.ts'
 
-describe('the way to notify', () => {
+describe('the notification', () => {
   it.each<[Record<string, string>, Way]>([
     [{ TERM_PROGRAM: 'iTerm.app', TERM: 'xterm-256color' }, 'osc9'],
     [{ LC_TERMINAL: 'iTerm2' }, 'osc9'],
@@ -21,7 +21,7 @@ describe('the way to notify', () => {
     expect(wayOf(env)).toBe(way)
   })
 
-  it('says what waits, in the words of each terminal', () => {
+  it('uses the escape sequence of each terminal', () => {
     expect(notification('osc9', 'Ada asks')).toBe('\x1b]9;Orchub: Ada asks\x1b\\\x07')
     expect(notification('osc777', 'a; b')).toBe('\x1b]777;notify;Orchub;a, b\x1b\\\x07')
     expect(notification('osc99', 'Ada asks')).toBe(
@@ -30,7 +30,7 @@ describe('the way to notify', () => {
     expect(notification('bell', 'Ada asks')).toBe('\x07')
   })
 
-  it('lets no text end the sequence or begin another', () => {
+  it('lets no text end the sequence or start another', () => {
     const nasty = fc.array(
       fc.oneof(
         fc.string({ unit: 'binary' }),
@@ -52,7 +52,7 @@ describe('the way to notify', () => {
 })
 
 describe('a burst', () => {
-  it('is one notification, and a second for all that came meanwhile', async () => {
+  it('is one notification, and a second for all later requests', async () => {
     const clock = createSimulatedClock()
     const written: string[] = []
     const notifier = createNotifier({ write: (text) => written.push(text), way: 'osc9', after: clock.after })
@@ -64,7 +64,7 @@ describe('a burst', () => {
     expect(written).toHaveLength(1)
     await clock.advance(1000)
     expect(written).toHaveLength(2)
-    expect(written[1]).toContain('50 requests wait for a person')
+    expect(written[1]).toContain('50 requests need a person')
     await clock.advance(60_000)
     expect(written).toHaveLength(2)
     notifier.asked('Ada: again')

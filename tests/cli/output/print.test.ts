@@ -29,19 +29,19 @@ describe('text of agents', () => {
     expect(out).not.toMatch(CONTROLS)
   })
 
-  it('is visible where it would have acted, and indented so that it cannot pass for ours', async () => {
+  it('shows control characters visibly, and indented so that it cannot imitate our output', async () => {
     const { out } = await team.orc('message msg_1')
     expect(out).toContain('before ␛]0;title␇ ␛[2J␍\\u{9b}31m \\u{202e}evil\\u{202c} ␈ after')
     expect(out).toContain('\n    [END]\n')
   })
 
-  it('is whole in JSON, and escaped there', async () => {
+  it('is complete and escaped in JSON', async () => {
     const { out } = await team.orc('messages --json')
     expect(out.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
     expect(JSON.parse(out).content).toBe(HOSTILE.trimEnd())
   })
 
-  it('cannot drive it in errors either', async () => {
+  it('cannot control the terminal through errors', async () => {
     const ran = await team.orc(['send-message', '--to', 'x\u001b[31m', 'hi'])
     expect(ran.code).toBe(7)
     expect(ran.err).not.toMatch(CONTROLS)
@@ -53,17 +53,17 @@ describe('colours', () => {
   const onTerminal = (command: string, env: Record<string, string> = {}) =>
     team.shell(`script -qec '"$ORC_NODE" "$ORC_ENTRY" ${command}' /dev/null`, { TERM: 'xterm', ...env })
 
-  it('are absent where nobody looks', async () => {
+  it('are absent in a pipe', async () => {
     expect((await team.orc('status')).out).not.toContain('\u001b')
   })
 
-  it.runIf(hasScript)('are there on a terminal, unless NO_COLOR says no', async () => {
+  it.runIf(hasScript)('appear on a terminal, unless NO_COLOR is set', async () => {
     expect((await onTerminal('status')).out).toContain('\u001b[1mOrchub')
     expect((await onTerminal('status', { NO_COLOR: '1' })).out).not.toContain('\u001b')
     expect((await onTerminal('status', { TERM: 'dumb' })).out).not.toContain('\u001b')
   })
 
-  it.runIf(hasScript)('cannot be brought in by an agent', async () => {
+  it.runIf(hasScript)('cannot be injected by an agent', async () => {
     const { out } = await onTerminal('message msg_1')
     expect(out).toContain('\u001b[1mmsg_1')
     expect(out).toContain('T␛[31m')
@@ -71,7 +71,7 @@ describe('colours', () => {
   })
 })
 
-describe('output that nobody takes any more', () => {
+describe('output without a reader', () => {
   it('ends the program quietly', async () => {
     for (let n = 0; n < 3; n++) {
       await team.orc('send-message --to Worker -', { input: 'x'.repeat(100_000) })

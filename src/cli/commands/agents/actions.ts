@@ -4,7 +4,7 @@ import { openClient } from '../../connection/client.ts'
 import { showAnyReceipt } from '../../output/receipt-text.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
-/** A verb that does one thing with an agent: the command `request_action` under a shorter name. */
+/** A verb that sends one `request_action` per agent. */
 export function actionVerb(action: AgentAction, about: Pick<Verb, 'name' | 'summary'> & Partial<Verb>): Verb {
   return {
     arguments: [{ name: 'AGENT', rest: true }],
@@ -49,5 +49,5 @@ export const pause = actionVerb('pause_session', {
 export const resume = actionVerb('resume_session', {
   name: 'agent resume',
   summary: 'resume deliveries to a paused agent',
-  details: '`orc go` resumes what `orc service halt` stopped.',
+  details: 'After `orc service halt`, use `orc service go` instead.',
 })

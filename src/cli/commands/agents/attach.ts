@@ -18,7 +18,7 @@ export const verb: Verb = {
     const { view, ...about } = await client.terminal(agent!, { lines: 1 })
     if (view === undefined) {
       throw new AppError('CONFLICT', `${about.agent} has no terminal`, {
-        hint: `What it says is in the audit: orc audit --agent ${about.agent} --follow`,
+        hint: `Its messages are in the audit: orc audit --agent ${about.agent} --follow`,
       })
     }
     const argv = flag('read-only') ? [...view, '-r'] : view
@@ -28,10 +28,10 @@ export const verb: Verb = {
     }
     if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
       throw new AppError('USAGE', 'orc attach needs a terminal', {
-        hint: `orc logs ${about.agent} prints what it shows. The command for a terminal is: ${argv.join(' ')}`,
+        hint: `orc logs ${about.agent} prints its screen. In a terminal, run: ${argv.join(' ')}`,
       })
     }
-    // A session inside a session is what tmux refuses, unless it is told that this is meant.
+    // tmux refuses to nest sessions while TMUX is set.
     const { TMUX: _, ...env } = process.env
     const { status, error } = spawnSync(argv[0]!, argv.slice(1), { stdio: 'inherit', env })
     if (error !== undefined) throw new AppError('RUNTIME_MISSING', error.message, { hint: 'Install tmux.' })

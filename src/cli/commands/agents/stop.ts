@@ -8,17 +8,14 @@ import { actionVerb } from './actions.ts'
 const one = actionVerb('terminate_agent', {
   name: 'agent stop',
   summary: 'stop an agent and every process it started; --all halts everything',
-  details:
-    'An agent stays stopped until it is spawned. --all interrupts every busy agent and holds everything: nothing is\n' +
-    'delivered, started or timed, and what agents say is refused, until `orc go`. It outlives a restart. The service\n' +
-    'itself goes on; `orc down` ends that.',
+  details: 'An agent stays stopped until `orc agent start`. --all is the same as `orc service halt`.',
 })
 
 export const verb = {
   ...one,
   arguments: [{ name: 'AGENT', rest: true, optional: true }],
   options: [{ name: 'all', summary: 'halt everything until `orc go`' }, ...(one.options ?? [])],
-  examples: ['orc agent stop Worker', 'orc agent stop --all --reason "they go in circles"'],
+  examples: ['orc agent stop Worker', 'orc agent stop --all --reason "stuck in a loop"'],
   run: (invocation: Invocation) => (invocation.flag('all') ? stopAll(invocation) : stopSome(invocation)),
 } as const satisfies typeof one
 
@@ -27,24 +24,24 @@ export const halt: Verb = {
   name: 'service halt',
   summary: 'interrupt every agent and hold everything until `orc go`',
   details:
-    'Orchub delivers, starts and times nothing, and refuses what agents say, until `orc service go`. A restart does not\n' +
-    'end it. The service itself keeps running; `orc down` stops that.',
+    'Until `orc service go`, Orchub delivers and starts nothing, stops all timers, and refuses commands of agents. A\n' +
+    'restart does not end a halt. The service itself keeps running; `orc down` stops it.',
   options: one.options ?? [],
-  examples: ['orc service halt', 'orc service halt --reason "they go in circles"'],
+  examples: ['orc service halt', 'orc service halt --reason "stuck in a loop"'],
   run: stopAll,
 }
 
 async function stopSome(invocation: Invocation): Promise<number> {
   if (invocation.words.length > 0) return await one.run(invocation)
   throw new AppError('USAGE', 'AGENT is missing', {
-    hint: 'orc stop AGENT stops one; orc stop --all stops everything.',
+    hint: 'orc agent stop AGENT stops one agent; orc agent stop --all halts everything.',
   })
 }
 
 async function stopAll({ location, words, option, json }: Invocation): Promise<number> {
   if (words.length > 0) {
-    throw new AppError('USAGE', 'Either --all or the names of agents', {
-      hint: 'orc stop --all; why, if you like, is said with --reason "…"',
+    throw new AppError('USAGE', '--all takes no names of agents', {
+      hint: 'Drop --all or the names. A reason goes into --reason "…".',
     })
   }
   const client = await openClient(location)
@@ -57,17 +54,13 @@ async function stopAll({ location, words, option, json }: Invocation): Promise<n
 
 function haltText({ already, halt, interrupts }: AnswerOf<'halt'>): string {
   const why = halt.reason === undefined ? '' : `: ${plainLine(halt.reason)}`
-  const lines = [
-    already
-      ? `Everything was stopped already, by ${halt.by}${why}.`
-      : paint('bold', `Everything is stopped${why}.`),
-  ]
+  const lines = [already ? `Already halted by ${halt.by}${why}.` : paint('bold', `Halted${why}.`)]
   for (const { agent, stopped, evidence } of interrupts) {
     lines.push(
       stopped
-        ? `  ${agent} was interrupted: ${plainLine(evidence)}`
-        : paint('red', `  ${agent} did not stop: ${plainLine(evidence)}. End it: orc stop ${agent}`),
+        ? `  interrupted ${agent}: ${plainLine(evidence)}`
+        : paint('red', `  ${agent} did not stop: ${plainLine(evidence)}. Stop it: orc agent stop ${agent}`),
     )
   }
-  return [...lines, 'orc go lets it go on.'].join('\n')
+  return [...lines, 'Resume with orc go.'].join('\n')
 }

@@ -4,18 +4,18 @@ import { AppError } from '../../../base/errors.ts'
 import { readLines } from '../../../client/lines.ts'
 import { counted } from '../../output/layout.ts'
 
-/** The last line of an export: a file that was cut off has none, or one that does not fit. */
+/** The last line of an export. In a truncated file it is missing or doesn't match the entries. */
 export interface ExportEnd {
   head: (ChainMark & { chain: string }) | null
   count: number
 }
 
-/** The form in which entries are exported: all that the hash covers, and nothing that it does not. */
+/** Exports exactly the fields that the hash covers. */
 export function exportLine({ line: _, ...covered }: AuditEntryAnswer): string {
   return JSON.stringify(covered)
 }
 
-/** Counts what is exported, for the line that ends it. */
+/** Collects the last line of an export. */
 export function openExportEnd() {
   const end: ExportEnd = { head: null, count: 0 }
   return {
@@ -29,23 +29,23 @@ export function openExportEnd() {
 
 export type ExportVerdict = AnswerOf<'auditVerify'> & { head?: ChainMark }
 
-/** Checks an export, entry by entry, whatever its size. */
+/** Checks an export entry by entry, without loading it into memory. */
 export async function verifyExport(file: AsyncIterable<string>): Promise<ExportVerdict> {
   const reader = openReader(file)
   const entries = reader.entries()
   const first = await entries.next()
   if (first.done === true) {
-    return reader.problem() ?? { ok: true, count: 0, message: 'The export of an audit without entries' }
+    return reader.problem() ?? { ok: true, count: 0, message: 'The export has no entries' }
   }
   const { chain, seq } = first.value
   if (seq > 1) {
-    const message = `The file begins with entry ${seq}; only a whole export can be checked`
+    const message = `The file begins with entry ${seq}; only a complete export can be verified`
     return { ok: false, count: 0, seq: 1, problem: 'missing', message }
   }
   const verdict = await verifyChain(withFirst(first.value, entries), { chain })
   if (!verdict.ok) return { ...verdict, count: Math.max(0, verdict.seq - 1) }
   const { count, head } = verdict
-  const message = `All is well: ${counted(count, 'entry is', 'entries are')} as written`
+  const message = `${counted(count, 'entry', 'entries')} verified, none changed`
   return reader.problem({ ...head, chain }) ?? { ok: true, count, head, message }
 }
 
@@ -54,7 +54,7 @@ async function* withFirst(first: StoredEntry, rest: AsyncIterable<StoredEntry>):
   yield* rest
 }
 
-/** Reads the entries up to the line that ends the export, and then says whether that line is there and fits. */
+/** Yields the entries, then reports whether the last line is present and matches them. */
 function openReader(file: AsyncIterable<string>) {
   let end: ExportEnd | undefined
   let problem: string | undefined
@@ -71,7 +71,7 @@ function openReader(file: AsyncIterable<string>) {
       const read = parseLine(line)
       if (read === undefined) {
         if (number === 1) throw notAnExport()
-        problem = `Line ${number} is no entry of an audit: the file was cut off or changed there`
+        problem = `Line ${number} is not an audit entry: the file was truncated or changed there`
         return
       }
       if ('dataJson' in read) yield read
@@ -91,9 +91,9 @@ function openReader(file: AsyncIterable<string>) {
   }
 }
 
-const NO_END = 'The file is cut off or not a whole export: the last line, which tells the head, is missing'
+const NO_END = 'The file is truncated or not a complete export: its last line, with the head, is missing'
 const OTHER_END =
-  'The file is cut off or not a whole export: its last line tells of another head than its entries have'
+  'The file is truncated or not a complete export: the head in its last line does not match its entries'
 
 function fits({ head, count }: ExportEnd, last: (ChainMark & { chain: string }) | undefined): boolean {
   if (last === undefined) return head === null && count === 0
@@ -105,7 +105,7 @@ function parseLine(line: string): StoredEntry | ExportEnd | undefined {
     const read = JSON.parse(line) as AuditEntryAnswer | ExportEnd
     if ('head' in read) return read
     if (typeof read.seq !== 'number' || typeof read.chain !== 'string') return undefined
-    // Parsing and writing again gives the text that was hashed: it was written in the same way.
+    // JSON.stringify reproduces the hashed text, because it wrote that text.
     return { ...read, dataJson: JSON.stringify(read.data ?? {}) }
   } catch {
     return undefined
@@ -113,7 +113,7 @@ function parseLine(line: string): StoredEntry | ExportEnd | undefined {
 }
 
 function notAnExport(): AppError {
-  return new AppError('INVALID_REQUEST', 'Line 1 is no entry of an audit', {
-    hint: 'Only an export in the format jsonl can be checked: orc audit export -o audit.jsonl',
+  return new AppError('INVALID_REQUEST', 'Line 1 is not an audit entry', {
+    hint: 'Only exports in jsonl format can be verified: orc audit export -o audit.jsonl',
   })
 }

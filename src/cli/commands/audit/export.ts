@@ -11,7 +11,7 @@ import {
 import { streamAudit, toEntry } from '../../../audit/store.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Store } from '../../../store/store.ts'
-import { reach } from '../../connection/online-or-offline.ts'
+import { onlineOrOffline } from '../../connection/online-or-offline.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
 import { noJson } from '../../errors.ts'
 import { counted } from '../../output/layout.ts'
@@ -37,14 +37,14 @@ export const verb: Verb = {
       name: 'format',
       value: 'FORMAT',
       summary:
-        'jsonl (the default, can be verified) or text; with --public, html as well, and all of them can be',
+        'jsonl (default; can be verified) or text; with --public also html, and all three can be verified',
       choices: FORMATS,
     },
     {
       name: 'public',
-      summary: 'only what anyone may read: what agents did for repositories, in a chain of its own',
+      summary: 'only public entries: what agents did in repositories, with its own hash chain',
     },
-    { name: 'repository', value: 'OWNER/NAME', summary: 'with --public: of this one only' },
+    { name: 'repository', value: 'OWNER/NAME', summary: 'with --public: only this repository' },
   ],
   examples: [
     'orc audit export -o audit.jsonl',
@@ -57,13 +57,9 @@ export const verb: Verb = {
     const file = option('output')
     const repository = option('repository')
     if (!flag('public') && (format === 'html' || repository !== undefined)) {
-      throw new AppError(
-        'USAGE',
-        `${format === 'html' ? 'html' : '--repository'} goes together with --public`,
-        {
-          hint: 'Add --public, or drop it.',
-        },
-      )
+      throw new AppError('USAGE', `${format === 'html' ? '--format html' : '--repository'} needs --public`, {
+        hint: 'Add --public, or drop it.',
+      })
     }
     if (json && file === undefined && format === 'text')
       throw noJson('audit export --format text', 'Drop one of --json and --format text, or add -o FILE.')
@@ -81,7 +77,7 @@ export const verb: Verb = {
   },
 }
 
-/** All entries and, where it can be verified, the line that tells the last of them. */
+/** Writes all entries and, in jsonl, the last line that makes truncation visible. */
 async function writeEntries(
   location: TeamLocation,
   format: string,
@@ -99,7 +95,7 @@ async function writeEntries(
 
 type ExportTotals = ExportEnd | { head: PublicHead; count: number }
 
-/** The lines that anyone may read, and the head of their own chain. */
+/** Writes the public lines and the head of their hash chain. */
 async function writePublic(
   location: TeamLocation,
   format: string,
@@ -122,13 +118,13 @@ async function writePublic(
   return { head, count: head.n }
 }
 
-/** From the running service, or from the store itself when none runs. */
+/** Reads from the running service, or from the store while none runs. */
 async function eachEntry(
   location: TeamLocation,
   take: (entry: AuditEntryAnswer) => void,
   query: { class?: 'public' } = {},
 ): Promise<void> {
-  await reach(
+  await onlineOrOffline(
     location,
     async (client) => {
       for await (const entry of client.audit(query)) take(entry)
@@ -148,7 +144,7 @@ async function eachStored(
   }
 }
 
-/** Under another name until it is on disk, so that a half-written file never passes for an export. */
+/** Writes to a temporary file and renames it once it is on disk, so that an incomplete file never looks like an export. */
 async function writeWhole(
   file: string,
   fill: (write: (text: string) => void) => Promise<ExportTotals>,
@@ -174,7 +170,7 @@ async function writeWhole(
   }
 }
 
-/** Nothing half-written stays, and the error tells of the file that was named. */
+/** Removes the temporary file and names the user's file in the error. */
 function aboutFile(error: unknown, temporary: string, file: string): unknown {
   const fault = error as NodeJS.ErrnoException
   const isOurs = fault.code !== 'EEXIST'

@@ -7,7 +7,7 @@ import { untilInterrupted } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import { auditMatcher } from './filter.ts'
 
-/** Of what was before, when nothing says how much. */
+/** Number of earlier entries that --follow shows by default. */
 const TAIL = 10
 const CLASSES = ['public', 'internal', 'private']
 
@@ -47,12 +47,12 @@ export const verb: Verb = {
         show(entry)
         isEmpty = false
       }
-      // Of an audit without a filter nothing need be said; one with a slip in it would look like peace and quiet.
+      // With a typo in a filter, an empty list would look as if nothing had happened.
       if (isEmpty && !json && Object.keys(query).length > 0) complain(await nothingFound(client, query))
       return 0
     }
     if (query.until !== undefined) {
-      throw new AppError('USAGE', '--follow and --until do not go together', { hint: 'Keep one of the two.' })
+      throw new AppError('USAGE', '--follow and --until exclude each other', { hint: 'Drop one of them.' })
     }
     return await untilInterrupted((signal) => follow(client, query, show, signal))
   },
@@ -67,14 +67,14 @@ function queryOf({ option }: Invocation): AuditQuery {
     if (value !== undefined) given[name] = value
   }
   if (given.with !== undefined && given.agent === undefined) {
-    throw new AppError('USAGE', '--with goes together with --agent', {
-      hint: 'Such as --agent Master --with Worker',
+    throw new AppError('USAGE', '--with needs --agent', {
+      hint: 'Example: --agent Master --with Worker',
     })
   }
   return given as AuditQuery
 }
 
-/** A name that nobody has is no mistake: agents that were taken out of orc.yaml are in the audit still. */
+/** An unknown name isn't an error: the audit still has entries of agents that were removed from orc.yaml. */
 async function nothingFound(client: Client, { agent, with: other }: AuditQuery): Promise<string> {
   const { agents } = await client.agents()
   const known = agents.map(({ name }) => name)
@@ -83,7 +83,7 @@ async function nothingFound(client: Client, { agent, with: other }: AuditQuery):
   return `No entries match; ${strangers.join(' and ')} is not an agent now. Agents: ${known.join(', ')}.`
 }
 
-/** The end of the log is noted before it is read, so that nothing falls between reading and following. */
+/** Reads the last sequence number first, so that no entry is lost between listing and following. */
 async function follow(
   client: Client,
   query: AuditQuery,
@@ -101,7 +101,7 @@ async function follow(
   for await (const entry of client.events({ after: last, signal })) if (matches(entry)) show(entry)
 }
 
-/** The readable line is made by the service and holds no control characters. */
+/** The service formats the line and removes control characters. */
 function entryLine(entry: AuditEntryAnswer): string {
   if (entry.type.startsWith('security.')) return paint('red', entry.line)
   return /\.(blocked|refused|rejected|failed|expired|parked)$/.test(entry.type)

@@ -4,7 +4,7 @@ import { readLines } from '../../../client/lines.ts'
 import { counted } from '../../output/layout.ts'
 import { PUBLIC_FORMS, unescapeHtml } from './public-format.ts'
 
-/** What a file says of itself, piece by piece, whichever form it has. */
+/** A parsed line of a public trail, in any of its formats. */
 type Piece =
   | { readonly title: string }
   | { readonly line: string; readonly n?: number; readonly hash?: string }
@@ -15,11 +15,11 @@ export interface PublicVerdict {
   count: number
   message: string
   head?: PublicHead
-  /** The first line that is wrong. */
+  /** The first wrong line. */
   seq?: number
 }
 
-/** Whether a file is a public trail at all, by its first line. */
+/** Recognizes a public trail by its first line. */
 export function isPublicFile(first: string): boolean {
   return first.startsWith('<!doctype html>') || first.includes(PUBLIC_FORMAT)
 }
@@ -27,8 +27,8 @@ export function isPublicFile(first: string): boolean {
 type FormName = 'text' | 'jsonl' | 'html'
 
 /**
- * Follows the chain of a public trail and writes the file anew from it: whatever was changed, or put in beside the lines,
- * shows. `known`: a head that somebody kept, which must be on the way.
+ * Recomputes the hash chain of a public trail and regenerates the whole file from it, so that any change or addition
+ * shows. `known` is an earlier head that must be part of the chain.
  */
 export async function verifyPublic(file: AsyncIterable<string>, known?: PublicHead): Promise<PublicVerdict> {
   const asRead = createHash('sha256')
@@ -52,8 +52,8 @@ export async function verifyPublic(file: AsyncIterable<string>, known?: PublicHe
       if (known?.n === 0) isKnown = known.hash === chain.head().hash
       continue
     }
-    if (chain === undefined) return wrong(1, 'The file does not begin as a public trail does')
-    if (end !== undefined) return wrong(chain.head().n + 1, 'Something comes after the end of the trail')
+    if (chain === undefined) return wrong(1, 'The file does not begin like a public trail')
+    if (end !== undefined) return wrong(chain.head().n + 1, 'The file continues after the end of the trail')
     if ('head' in piece) {
       end = piece.head
       continue
@@ -64,21 +64,22 @@ export async function verifyPublic(file: AsyncIterable<string>, known?: PublicHe
     if (known?.n === own.n) isKnown = true
     asWritten.update(write.line(own))
   }
-  if (chain === undefined || title === undefined) return wrong(1, 'The file is no public trail')
+  if (chain === undefined || title === undefined) return wrong(1, 'The file is not a public trail')
   const head = chain.head()
   if (end === undefined)
-    return wrong(head.n + 1, 'The file is cut off: its end, which tells the head, is missing')
+    return wrong(head.n + 1, 'The file is truncated: its last line, with the head, is missing')
   if (end.n !== head.n || end.hash !== head.hash) {
     return wrong(
       head.n + 1,
-      'The file was cut off or changed: its end tells of another head than its lines have',
+      'The file was truncated or changed: the head in its last line does not match its lines',
     )
   }
-  if (!isKnown) return wrong(head.n + 1, `The trail ends with line ${head.n}, before the head that you kept`)
+  if (!isKnown)
+    return wrong(head.n + 1, `The trail ends with line ${head.n}, before the head given with --extends`)
   asWritten.update(PUBLIC_FORMS[form!]!.end(title, head))
   if (asRead.digest('hex') !== asWritten.digest('hex'))
-    return wrong(head.n + 1, 'The file holds something that is no line of the trail')
-  const message = `All is well: ${counted(head.n, 'line is', 'lines are')} as written`
+    return wrong(head.n + 1, 'The file contains something that is not part of the trail')
+  const message = `${counted(head.n, 'line')} verified, none changed`
   return { ok: true, count: head.n, head, message }
 }
 
@@ -88,11 +89,11 @@ function wrong(n: number, message: string): PublicVerdict {
 
 function whyWrong(read: { n?: number; hash?: string }, own: PublicHead, known: PublicHead | undefined) {
   if (read.n !== undefined && read.n !== own.n)
-    return `Line ${own.n} is missing or out of place: the file has ${read.n} there`
+    return `Line ${own.n} is missing or in the wrong position: the file has line ${read.n} there`
   if (read.hash !== undefined && read.hash !== own.hash)
     return `Line ${own.n}, or one before it, was changed: it does not match its hash`
   if (known?.n === own.n && known.hash !== own.hash)
-    return `Line ${own.n}, or one before it, is not what it was: the head that you kept is another`
+    return `Line ${own.n}, or one before it, was changed: it does not match the head given with --extends`
   return undefined
 }
 
@@ -121,7 +122,7 @@ function fromJson(line: string): Piece | undefined {
   }
 }
 
-/** Of the page, only what is written as this program writes it. */
+/** Recognizes only lines in the exact form that this program writes. */
 function fromHtml(line: string): Piece | undefined {
   const title = /<meta name="format" content="([^"]*)">/.exec(line)
   if (title !== null) return { title: unescapeHtml(title[1]!) }

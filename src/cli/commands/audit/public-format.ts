@@ -1,7 +1,10 @@
 import { type AuditLine, parseLine } from '../../../audit/line.ts'
 import { PUBLIC_FORMAT, type PublicHead, type PublicLine } from '../../../audit/public-trail.ts'
 
-/** How the public trail is written down. Each form begins with its title and ends with the head, so that a cut shows. */
+/**
+ * A file format of the public trail. Each begins with the title and ends with the head, which makes truncation visible.
+ * Verification regenerates the file, so the fixed texts must never change.
+ */
 export interface PublicForm {
   begin(title: string): string
   line(line: PublicLine): string
@@ -22,7 +25,7 @@ const UNREADABLE: AuditLine = { at: '', type: '', actor: '', text: '' }
 const jsonl: PublicForm = {
   begin: (title) => `${JSON.stringify({ format: title, how: HOW })}\n`,
   line({ n, line, hash }) {
-    // A line that was tampered with is no line; it is written as it is, and fails by its hash.
+    // A tampered line may not parse; it is written unchanged and fails by its hash.
     const { at, actor, subject, type, text: said, confidence } = parseLine(line) ?? UNREADABLE
     const parts = { at, from: actor, to: subject, kind: type.toUpperCase(), text: said, confidence }
     return `${JSON.stringify({ n, ...parts, line, hash })}\n`
@@ -35,7 +38,7 @@ ol{padding-left:3.5rem}li{padding:.15rem 0;border-bottom:1px solid #e5e8eb}li::m
 code{font:13px/1.5 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}footer,header p{color:#59636e}
 @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}li{border-color:#2b323b}footer,header p,li::marker{color:#9198a1}}`
 
-/** One file without scripts or anything from elsewhere: it can lie on any server. */
+/** A self-contained file without scripts, for any web server. */
 const html: PublicForm = {
   begin: (title) =>
     `<!doctype html>

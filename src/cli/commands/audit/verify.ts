@@ -1,7 +1,7 @@
 import { closeSync, createReadStream, openSync, readSync } from 'node:fs'
 import type { PublicHead } from '../../../audit/public-trail.ts'
 import { AppError } from '../../../base/errors.ts'
-import { reach } from '../../connection/online-or-offline.ts'
+import { onlineOrOffline } from '../../connection/online-or-offline.ts'
 import { exitCode } from '../../exit-code.ts'
 import { complain, paint, plain, print, printJson } from '../../output/print.ts'
 import { showWorking } from '../../output/progress.ts'
@@ -13,17 +13,17 @@ export const verb: Verb = {
   name: 'audit verify',
   summary: 'check that no entry was changed, removed, reordered or truncated',
   details:
-    'Asks the running service, or reads the store itself when none runs; every message is compared with its entry.\n' +
-    'With FILE it checks what `orc audit export` wrote, its last line included, which tells the head. Whoever can\n' +
-    'write the file could cut it and write that line anew: compare the head that is shown with another copy.\n' +
-    'A public trail (`orc audit export --public`, any form) is checked without a service or a team. With --extends, that\n' +
-    'an older copy of it, or a head that you kept (N:HASH), is its beginning.',
+    'Asks the running service, or reads the store while none runs; also compares every message with its entry.\n' +
+    'With FILE it checks a file that `orc audit export` wrote, including the head in its last line. Somebody who can\n' +
+    'write the file could truncate it and rewrite that line, so compare the printed head with another copy.\n' +
+    'Public trails (`orc audit export --public`, any format) need no service and no team. --extends also checks that an\n' +
+    'older copy, or a head you saved (N:HASH), is the beginning of the file.',
   arguments: [{ name: 'FILE', optional: true }],
   options: [
     {
       name: 'extends',
       value: 'OLD',
-      summary: 'of a public trail: this older file, or head N:HASH, is its beginning',
+      summary: 'for a public trail: check that this older file, or head N:HASH, is its beginning',
     },
   ],
   examples: [
@@ -55,19 +55,19 @@ async function verdictOf({ words, location, option }: Invocation): Promise<Expor
       older === undefined ? undefined : await headOf(older),
     )
   if (older !== undefined) {
-    throw new AppError('USAGE', '--extends goes together with a public trail', {
+    throw new AppError('USAGE', '--extends needs a public trail', {
       hint: 'orc audit export --public writes one.',
     })
   }
   if (file !== undefined) return await verifyExport(createReadStream(file, 'utf8'))
-  return await reach<ExportVerdict>(
+  return await onlineOrOffline<ExportVerdict>(
     location,
     (client) => client.verifyAudit(),
     ({ verifyAudit }) => verifyAudit(),
   )
 }
 
-/** Of a copy that somebody kept: it must be sound itself. */
+/** The head of an older copy, which must itself be valid. */
 async function headOf(older: string): Promise<PublicHead> {
   const said = /^(\d{1,15}):([0-9a-f]{64})$/.exec(older)
   if (said !== null) return { n: Number(said[1]), hash: said[2]! }

@@ -15,11 +15,11 @@ export const verb: Verb = {
   name: 'github moderation',
   summary: 'list conduct flags, for moderators only',
   details:
-    'For people with the role moderator, with a token of their own in ORC_TOKEN (orc token NAME makes it). Nobody else is\n' +
-    'told that there are any: they are not in the inbox, the audit, the events, the metrics or on GitHub.',
+    'For people with the role moderator, who set their own token as ORC_TOKEN (create it with orc token NAME). Flags are\n' +
+    'visible to moderators only: not in the inbox, the audit, the events, the metrics, or on GitHub.',
   options: [
     { name: 'all', summary: 'include decided flags' },
-    { name: 'follow', short: 'f', summary: 'stay, show new ones as they come, and ring the bell' },
+    { name: 'follow', short: 'f', summary: 'keep running, show new flags and ring the bell' },
   ],
   examples: [
     'orc github moderation',
@@ -52,7 +52,7 @@ export const verb: Verb = {
         for (const one of now.toReversed().filter(({ id }) => !known.has(id))) {
           known.add(one.id)
           show(one)
-          if (process.stderr.isTTY) notifier.asked('Something for moderators')
+          if (process.stderr.isTTY) notifier.asked('A new flag for moderators')
         }
       }
     }).finally(() => notifier.close())
@@ -98,9 +98,9 @@ const DECISIONS = ['upheld', 'dismissed'] as const
 export const decide: Verb = {
   name: 'github moderate',
   summary: 'decide a conduct flag as a moderator; nobody else is notified',
-  details: 'Nothing is done on GitHub by it: what follows for a person, people do themselves.',
+  details: 'Changes nothing on GitHub; moderators act on a decision themselves.',
   arguments: [{ name: 'ID' }, { name: 'DECISION', choices: DECISIONS }],
-  options: [{ name: 'comment', value: 'TEXT', summary: 'why, for other moderators' }],
+  options: [{ name: 'comment', value: 'TEXT', summary: 'the reason, for other moderators' }],
   examples: ['orc github moderate 1f0c… dismissed', 'orc github moderate 1f0c… upheld --comment "spoken to"'],
   async run({ location, words, option, json }) {
     const comment = option('comment')

@@ -22,28 +22,28 @@ import type { Unknown } from '../../print-error.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
-/** As the service takes it. */
+/** The same check as in the service. */
 const EVENT = /^[a-z_]{1,64}$/
 
 export const verb: Verb = {
   name: 'github replay',
   summary: 'process a GitHub payload as if it had just arrived, or preview it',
   details:
-    'FILE is the JSON of a webhook, from Recent Deliveries in its settings; - is standard input. With --dry-run nobody is\n' +
-    'asked: no service, no model, no GitHub. What only GitHub knows is named as such. --report ROLE=FILE says what would\n' +
-    'become of that report. Without --dry-run the running service works on it, and it stays until that is over.',
+    'FILE is the JSON of a webhook, from Recent Deliveries in its settings; - reads standard input. --dry-run contacts no\n' +
+    'service, no model and not GitHub, and marks what only GitHub knows. --report ROLE=FILE also shows what would happen\n' +
+    'with that report. Without --dry-run, the running service processes the payload, and the command waits for the end.',
   arguments: [{ name: 'FILE' }],
   options: [
     {
       name: 'event',
       value: 'NAME',
-      summary: 'as X-GitHub-Event has it: issues, issue_comment, pull_request …',
+      summary: 'the X-GitHub-Event header: issues, issue_comment, pull_request …',
     },
-    { name: 'dry-run', summary: 'only say what would happen; nothing is sent' },
+    { name: 'dry-run', summary: 'show what would happen, without doing it' },
     {
       name: 'report',
       value: 'ROLE=FILE',
-      summary: 'with --dry-run: a report of that role, and what would become of it',
+      summary: 'with --dry-run: also preview a report of this role',
     },
   ],
   examples: [
@@ -54,10 +54,11 @@ export const verb: Verb = {
   async run(invocation) {
     const { words, option, flag, location, json } = invocation
     const name = option('event')
-    if (name === undefined) throw usage('--event NAME is missing', 'As X-GitHub-Event has it: --event issues')
+    if (name === undefined)
+      throw usage('--event NAME is missing', 'Use the value of X-GitHub-Event, such as --event issues.')
     checkEvent(name)
     if (option('report') !== undefined && !flag('dry-run'))
-      throw usage('--report goes together with --dry-run', 'Add --dry-run.')
+      throw usage('--report needs --dry-run', 'Add --dry-run.')
     const payload = readPayload(words[0]!)
     if (flag('dry-run')) return await rehearse(invocation, name, payload)
     const client = await openClient(location)
@@ -66,17 +67,17 @@ export const verb: Verb = {
   },
 }
 
-/** GitHub may have more events than the library knows; a slip in one that is known is more likely than one of those. */
+/** Accepts unknown events, because GitHub may add some, unless the name looks like a typo of a known one. */
 function checkEvent(name: string): void {
   if (EVENT_NAMES.includes(name)) return
   if (!EVENT.test(name) || nearest(name, EVENT_NAMES) !== undefined) throw noSuchEvent(name)
-  complain(`"${name}" is no event that is known here; it is taken as it stands.`)
+  complain(`"${name}" is not a known GitHub event; using it anyway.`)
 }
 
-/** `issues.opened` is how routes name it; the action is in the payload. */
+/** Routes say `issues.opened`, but the header has only `issues`; the action is in the payload. */
 function noSuchEvent(name: string): AppError {
   return new AppError('USAGE', `GitHub has no event "${name}"`, {
-    hint: 'As X-GitHub-Event has it, without the action: issues, issue_comment, pull_request …',
+    hint: 'Use the value of X-GitHub-Event, without the action: issues, issue_comment, pull_request …',
     data: { unknown: { word: name.replace(/\..*/s, ''), among: EVENT_NAMES } satisfies Unknown },
   })
 }
@@ -89,7 +90,7 @@ async function rehearse(
   const team = createTeam(await loadTeam(location))
   if (team.config.github === undefined) {
     throw new AppError('NOT_FOUND', 'orc.yaml has no "github"', {
-      hint: 'orc github setup says how to begin.',
+      hint: 'orc github setup explains how to start.',
     })
   }
   const event = eventFromFile(name, payload)
@@ -111,16 +112,15 @@ function show(
   const who = event.author === undefined ? '' : `, by ${event.author} (${event.association})`
   print(`${paint('bold', plainLine(event.type))}${plainLine(`${where}${thread}${who}`)}`)
   if (ignored !== undefined) {
-    print(`Nothing comes of it: ${plainLine(ignored)}.`)
+    print(`Ignored: ${plainLine(ignored)}.`)
     return
   }
-  if (paused)
-    print(paint('yellow', 'The team is paused there (AI-PAUSE): only commands of people are heard.'))
+  if (paused) print(paint('yellow', 'The team is paused there (AI-PAUSE): only commands of people work.'))
   for (const { command, allowed, does } of commands)
     print(`  ${paint(allowed ? 'green' : 'yellow', plainLine(command))}  ${plainLine(does)}`)
   print('')
-  print(paint('bold', 'Who gets it'))
-  if (steps.length === 0) print('  nobody: nothing is routed for this event')
+  print(paint('bold', 'Routed to'))
+  if (steps.length === 0) print('  nobody: no route matches this event')
   else {
     const rows = steps.map(({ role, agent, outcome, why, after }) => [
       outcome,
@@ -133,7 +133,7 @@ function show(
   if (report !== undefined) return showReport(report)
   if (!steps.some(({ outcome }) => outcome !== 'left out')) return
   print('')
-  print(paint('bold', 'What would become of their proposals'))
+  print(paint('bold', 'Policies for their proposals'))
   print(
     table(
       policies.map(({ kind, text }) => [kind.replace('_', ' '), text]),
@@ -145,9 +145,9 @@ function show(
 
 function showReport({ role, problem, proposals, flags }: PreviewedReport) {
   print('')
-  print(paint('bold', `What would become of the report of ${role}`))
-  if (problem !== undefined) print(`  ${paint('red', 'goes back')}  ${plainLine(problem)}`)
-  else if (proposals.length === 0) print('  nothing is proposed')
+  print(paint('bold', `Effect of the report of ${role}`))
+  if (problem !== undefined) print(`  ${paint('red', 'returned')}  ${plainLine(problem)}`)
+  else if (proposals.length === 0) print('  no proposals')
   else
     print(
       table(
@@ -155,13 +155,13 @@ function showReport({ role, problem, proposals, flags }: PreviewedReport) {
         '  ',
       ),
     )
-  if (flags > 0) print('  What it says of conduct goes to moderators, and nothing of it anywhere else.')
+  if (flags > 0) print('  Its conduct flags go to moderators only.')
 }
 
 function reportFile(said: string | undefined): { role: string; file: string } | undefined {
   if (said === undefined) return undefined
   const at = said.indexOf('=')
-  if (at < 1) throw usage('--report needs ROLE=FILE', 'Such as --report triage=report.json')
+  if (at < 1) throw usage('--report needs ROLE=FILE', 'Example: --report triage=report.json')
   return { role: said.slice(0, at), file: said.slice(at + 1) }
 }
 
@@ -178,7 +178,7 @@ function readPayload(file: string): Record<string, unknown> {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>
-  throw new AppError('INVALID_REQUEST', `${file === '-' ? 'Standard input' : file} holds no JSON object`, {
+  throw new AppError('INVALID_REQUEST', `${file === '-' ? 'Standard input' : file} is not a JSON object`, {
     hint: 'Copy the payload from Recent Deliveries in the settings of the webhook.',
   })
 }
@@ -187,9 +187,10 @@ type Trail = AnswerOf<'githubEvent'>
 
 const AGAIN_MS = 300
 
-/** Shows what comes of an event until nothing more does by itself. */
+/** Shows the effects of an event until it is settled. */
 export async function followTrail(client: Client, delivery: string, json: boolean): Promise<number> {
-  if (!json) complain(paint('dim', `It is ${delivery}. Ctrl-C leaves it to the service.`, 'err'))
+  if (!json)
+    complain(paint('dim', `Replaying as ${delivery}. Ctrl-C leaves the service working on it.`, 'err'))
   let last: Trail | undefined
   const shown = new Set<string>()
   const code = await untilInterrupted(async (signal) => {
@@ -211,7 +212,7 @@ function* linesOf({ state, note, work, actions }: Trail): Generator<string> {
   if (state !== 'waiting' && (state !== 'routed' || note !== undefined))
     yield `${state}: ${plainLine(note ?? '')}`
   if (state === 'routed' && note === undefined && work.length === 0 && actions.length === 0)
-    yield 'Nobody gets it: no step of its event fits, or nobody fills the role.'
+    yield 'No agent gets it: no route matches the event, or no agent has the role.'
   for (const { role, agent, state: at, task_id } of work)
     yield `${role} → ${agent}: ${at}${task_id === undefined ? '' : ` (${task_id})`}`
   for (const { agent, what, state: at, note: why, request_id, url } of actions) {

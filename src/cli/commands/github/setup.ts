@@ -14,11 +14,11 @@ export const verb: Verb = {
   name: 'github setup',
   summary: 'check what the team needs on GitHub, and how to fix what is missing',
   details:
-    'Asks GitHub with the credentials that the running service has, or with those in this environment when none runs.\n' +
-    'Nothing is changed. It ends with 1 if something is missing.',
+    'Asks GitHub with the credentials of the running service, or with those in the environment while none runs.\n' +
+    'Changes nothing. Exits with 1 if something is missing.',
   examples: ['orc github setup', 'orc github setup --json'],
   async run({ location, json }) {
-    const working = showWorking('asking GitHub')
+    const working = showWorking('checking GitHub')
     const setup = await setupOf(location).finally(working.end)
     const isMissing = setup.findings.some(({ level }) => level === 'missing')
     if (json) printJson({ ok: !isMissing, ...setup })
@@ -31,7 +31,7 @@ async function setupOf(location: TeamLocation): Promise<GithubSetup> {
   const config = await loadTeam(location)
   if (config.github === undefined) {
     throw new AppError('NOT_FOUND', `${config.file ?? 'orc.yaml'} has no "github"`, {
-      hint: 'The smallest: github: { secret_env: ORC_GITHUB_SECRET, token_env: ORC_GITHUB_TOKEN, repositories: [OWNER/NAME] }',
+      hint: 'A minimal one: github: { secret_env: ORC_GITHUB_SECRET, token_env: ORC_GITHUB_TOKEN, repositories: [OWNER/NAME] }',
     })
   }
   const client = await openClientIfRunning(location)
@@ -39,7 +39,7 @@ async function setupOf(location: TeamLocation): Promise<GithubSetup> {
     if (client !== undefined) return (await client.githubSetup()) as GithubSetup
   } catch (error) {
     const { code } = error as { code?: unknown }
-    // It was started before "github:" was written, or was killed.
+    // The service started before "github:" was added, or was killed.
     if (code !== 'NOT_FOUND' && code !== 'SERVICE_UNREACHABLE') throw error
   }
   const { openGithub } = await import('../../../main.ts')
@@ -54,7 +54,7 @@ const STYLES: Record<SetupFinding['level'], Style> = {
 }
 
 function show({ needs, findings }: GithubSetup) {
-  print(paint('bold', 'What it needs'))
+  print(paint('bold', 'Required'))
   print(
     table(
       needs.permissions.map(({ name, level, why }) => [name, level, why]),
@@ -64,7 +64,7 @@ function show({ needs, findings }: GithubSetup) {
   print(`  webhook to ${needs.webhook}, application/json, with a secret`)
   print(`  events ${needs.events.join(', ')}`)
   print('')
-  print(paint('bold', 'What it has'))
+  print(paint('bold', 'Found'))
   let about: string | undefined
   for (const { level, repository, text, mend } of findings) {
     if (repository !== about && repository !== undefined) print(`  ${paint('bold', repository)}`)

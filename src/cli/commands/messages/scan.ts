@@ -1,28 +1,28 @@
 import { createReadStream } from 'node:fs'
 import type { CommandShape, Scanned } from '../../../protocol/scanner.ts'
-import { type CommandType, shapeOf, typesHere } from '../../command-types.ts'
+import { type CommandHelp, shapeOf, typesHere } from '../../command-types.ts'
 import { exitCode } from '../../exit-code.ts'
 import { indent } from '../../output/message-text.ts'
 import { complain, paint, plain, print, printJson } from '../../output/print.ts'
 import { noteTypedInput } from '../../standard-input.ts'
 import type { Verb } from '../../verb.ts'
 
-/** No mistakes: an agent may well show a command to another, or quote an answer. */
+/** Not mistakes: agents quote commands and answers to each other. */
 const QUOTED = new Set<string>(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
 
 export const verb: Verb = {
   name: 'message scan',
   summary: 'show which commands Orchub would extract from a text, and why not others',
   details:
-    'Reads FILE, or standard input without one or with -. Nothing is carried out and no service is needed; while\n' +
-    'one runs here, the commands that its application adds are known too.\n' +
+    'Reads FILE, or standard input without FILE or with -. Runs no command and needs no service; while one is running\n' +
+    'here, it also knows the commands that its application adds.\n' +
     'With --json each line is {"ok":true,"type","fields","offset","line"} or {"ok":false,"code","message","offset","line"};\n' +
-    'offsets count bytes, and fields are as they were said.',
+    'offsets are in bytes, and fields are unparsed.',
   arguments: [{ name: 'FILE|-', optional: true }],
   options: [
     {
       name: 'strict',
-      summary: 'exit with 1 if something looks like a command but is none, unless it is quoted',
+      summary: 'exit with 1 if something looks like a command but is not valid, unless it is quoted',
     },
   ],
   examples: [
@@ -55,7 +55,7 @@ export const verb: Verb = {
   },
 }
 
-function scannedShape(command: CommandType | undefined): CommandShape | undefined {
+function scannedShape(command: CommandHelp | undefined): CommandShape | undefined {
   if (command === undefined) return undefined
   const { fields, body } = shapeOf(command)
   return { type: command.type, fields: new Set(fields), ...(body === undefined ? {} : { body }) }
@@ -67,26 +67,26 @@ function jsonOf(found: Scanned) {
   return { ok: false, code: found.code, message: found.message, offset, line }
 }
 
-function textOf(found: Scanned, command: CommandType | undefined): string {
+function textOf(found: Scanned, command: CommandHelp | undefined): string {
   const place = paint('dim', `line ${found.span.line}`)
   if (!found.ok) {
     const code = paint(QUOTED.has(found.code) ? 'dim' : 'red', found.code)
     return `${place}  ${code}  ${plain(found.message)}\n    ${paint('dim', `hint: ${plain(found.hint)}`)}`
   }
   const fields = Object.entries(found.fields).map(([name, value]) => fieldText(name, plain(value)))
-  const ignored = found.ignored.length === 0 ? [] : [`    not used: ${plain(found.ignored.join(', '))}`]
+  const ignored = found.ignored.length === 0 ? [] : [`    ignored: ${plain(found.ignored.join(', '))}`]
   const missing = command === undefined ? [] : missingFields(command, found.fields)
   const refused =
     missing.length === 0
       ? []
       : [
-          `    ${paint('red', 'would be refused:')} ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing`,
+          `    ${paint('red', 'Orchub would refuse it:')} ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing`,
         ]
   return [`${place}  ${paint('green', found.type)}`, ...fields, ...ignored, ...refused].join('\n')
 }
 
-/** An empty value is as good as none where the schema takes no empty one. */
-function missingFields({ schema }: CommandType, fields: Readonly<Record<string, string>>): string[] {
+/** An empty value counts as missing if the schema doesn't accept it. */
+function missingFields({ schema }: CommandHelp, fields: Readonly<Record<string, string>>): string[] {
   return (schema.required ?? []).filter((name) => {
     const value = fields[name]
     const { minLength = 0, enum: choices } = schema.properties?.[name] ?? {}
@@ -108,7 +108,7 @@ function summary({
   quoted: number
 }): string {
   const parts = [`${commands} ${commands === 1 ? 'command' : 'commands'}`]
-  if (mistakes > 0) parts.push(`${mistakes} with a mistake`)
-  if (quoted > 0) parts.push(`${quoted} quoted and left alone`)
+  if (mistakes > 0) parts.push(`${mistakes} with mistakes`)
+  if (quoted > 0) parts.push(`${quoted} quoted and ignored`)
   return parts.join(', ')
 }

@@ -6,8 +6,8 @@ export const verb: Verb = {
   name: 'send',
   summary: 'send a message to an agent; - reads standard input',
   details:
-    'The same as `orc send-message --to AGENT TEXT`. urgent interrupts the agent, high is announced to it at once, and\n' +
-    'the others wait for the end of its turn. While everything is halted, the message waits for `orc go`.',
+    'Short for `orc send-message --to AGENT TEXT`. An urgent message interrupts the agent, a high one is announced to it\n' +
+    'at once, and others wait until its turn ends. During a halt, messages wait for `orc go`.',
   arguments: [{ name: 'AGENT' }, { name: 'TEXT', rest: true }],
   options: [
     { name: 'priority', value: 'PRIORITY', summary: PRIORITIES.join(', '), choices: PRIORITIES },

@@ -16,12 +16,12 @@ export const verb: Verb = {
   name: 'answer',
   summary: 'answer a question from an agent; - reads standard input',
   details:
-    'Where there are choices, TEXT is the number or the text of one. An empty TEXT ("") takes the default, where\n' +
-    'there is one. On a terminal, orc answer ID alone shows the question and asks.',
+    'If the question has choices, TEXT is the number or the text of one. An empty TEXT ("") takes the default, if there\n' +
+    'is one. On a terminal, orc answer ID shows the question and prompts for the answer.',
   arguments: [{ name: 'ID' }, { name: 'TEXT', rest: true, optional: true }],
   options: [
-    { name: 'from', value: 'AGENT', summary: 'the agent that answers, when the operator speaks for it' },
-    { name: 'insist', summary: 'the answer counts, whatever the model that checks answers thinks of it' },
+    { name: 'from', value: 'AGENT', summary: 'answer as this agent (operator only)' },
+    { name: 'insist', summary: 'skip the model that checks whether the answer fits' },
   ],
   examples: [
     'orc answer req_4 "Use the second one."',
@@ -34,7 +34,7 @@ export const verb: Verb = {
     const isRequest = id!.startsWith('req_')
     if (text.length === 0) {
       if (isRequest && isatty(0)) return await askAndAnswer(invocation, id!)
-      throw usage('TEXT is missing', 'Usage: orc answer ID TEXT… [options]; - reads standard input.')
+      throw usage('TEXT is missing', 'Usage: orc answer ID TEXT… [options]. - reads standard input.')
     }
     const words = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
     return isRequest ? await answerRequest(invocation, id!, words) : await answerQuery(invocation, id!, words)
@@ -62,12 +62,12 @@ async function answerQuery(invocation: Invocation, id: string, words: string): P
   ])
 }
 
-/** Shows a question on the terminal and takes the answer there, asking again until there is one that fits (S2.12). */
+/** Shows a question on the terminal and prompts until an answer is accepted (S2.12). */
 export async function askAndAnswer(invocation: Invocation, id: string): Promise<number> {
   const request = await (await openClient(invocation.location)).humanRequest(id)
   if (!request.decisions.includes('answer')) {
-    throw new AppError('CONFLICT', `${id} is ${request.state} and takes no answer from you`, {
-      hint: 'orc inbox shows what can be said to it.',
+    throw new AppError('CONFLICT', `${id} is ${request.state}; you cannot answer it`, {
+      hint: 'orc inbox shows what you can decide.',
     })
   }
   print([`${request.asker} asks: ${plain(request.question)}`, ...choiceLines(request)].join('\n'))
@@ -75,7 +75,7 @@ export async function askAndAnswer(invocation: Invocation, id: string): Promise<
   lines.once('SIGINT', () => lines.close())
   try {
     lines.prompt()
-    // One reader for all of it: what is typed ahead is not lost.
+    // Share one reader between attempts, so that lines typed ahead aren't lost.
     for await (const said of lines) {
       const code = await tryAnswer(invocation, id, said)
       if (code !== undefined) return code
@@ -88,7 +88,7 @@ export async function askAndAnswer(invocation: Invocation, id: string): Promise<
   return exitCode('interrupted')
 }
 
-/** Undefined for an answer that does not fit: the person is told why. */
+/** Undefined for an answer that was refused, after printing why. */
 async function tryAnswer(invocation: Invocation, id: string, said: string): Promise<number | undefined> {
   const insist = invocation.flag('insist')
   try {

@@ -7,7 +7,7 @@ import { showAnyReceipt } from '../../output/receipt-text.ts'
 import { type HumanRequest, missingText } from '../../output/request-text.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
-/** A person's word on one request. The exit code tells whether it was taken, not what became of the held command. */
+/** Sends a person's decision. The exit code says whether it was accepted, not how the held command ended. */
 export async function giveVerdict(
   { location, json }: Pick<Invocation, 'location' | 'json'>,
   id: string,
@@ -24,7 +24,7 @@ export async function giveVerdict(
   return 0
 }
 
-/** That the asker hears of it, which the first line says. */
+/** The first line already says that the asker is notified. */
 function isToldAlready(receipt: Receipt, { asker }: HumanRequest): boolean {
   return receipt.status === 'ok' && receipt.result === `${asker} is told`
 }
@@ -32,7 +32,7 @@ function isToldAlready(receipt: Receipt, { asker }: HumanRequest): boolean {
 function outcomeText(request: HumanRequest): string {
   const { id, state, asker } = request
   if (state === 'open') return `${id} is still ${paint('yellow', 'open')}: ${missingText(request)}`
-  return `${id} is ${state}; ${asker} is told`
+  return `${id} is ${state}; ${asker} is notified`
 }
 
 export const approve: Verb = {
@@ -78,8 +78,8 @@ export const modify: Verb = {
   name: 'modify',
   summary: 'change fields of a held command and approve it; the asker sees the change',
   details:
-    'The change must fit the command, and the rules judge it again for whoever said it. Where several people must\n' +
-    'approve, this is the first approval of the changed command. FIELD= empties a field that may be left out.',
+    "The changed command must be valid and is checked again by the asker's rules. If several people must approve, this is\n" +
+    'the first approval of the changed command. FIELD= clears an optional field.',
   arguments: [{ name: 'ID' }, { name: 'FIELD=VALUE', rest: true }],
   options: [
     { name: 'comment', value: 'TEXT', summary: 'a comment for the asker' },
@@ -106,7 +106,7 @@ export const modify: Verb = {
   },
 }
 
-/** `--in-reply-to` and `in_reply_to` are one field everywhere else, too. */
+/** `in-reply-to` and `in_reply_to` name the same field, as everywhere. */
 function readChange(word: string): [field: string, value: string] {
   const [, name, value] = /^([A-Za-z][\w-]*)=(.*)$/s.exec(word) ?? []
   if (name !== undefined) return [name.replaceAll('-', '_').toLowerCase(), value!]

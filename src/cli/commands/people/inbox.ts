@@ -29,8 +29,8 @@ export const verb: Verb = {
 }
 
 /**
- * The place in the log is taken before the list, so that nothing between the two is missed; over broken connections
- * the events go on where they were.
+ * Reads the last sequence number before the list, so that no request is lost in between. Events continue after a
+ * reconnect.
  */
 async function follow(
   client: Client,
@@ -56,7 +56,7 @@ async function follow(
   }
 }
 
-/** The service may be gone again between an event and the look at what it is about. */
+/** Retries, because the service may restart between an event and reading its request. */
 async function fetchRequest(client: Client, id: string, signal: AbortSignal): Promise<HumanRequest> {
   for (let failures = 0; ; failures++) {
     try {

@@ -9,7 +9,7 @@ import { approvalText } from './show.ts'
 export const verb: Verb = {
   name: 'rules explain',
   summary: 'explain which rule allows or forbids a message or an action',
-  details: `ACTION is one of: ${Object.keys(ACTIONS).join(', ')}.\nAsks the running service for the rules in force, or reads orc.yaml when none runs.`,
+  details: `ACTION is one of: ${Object.keys(ACTIONS).join(', ')}.\nUses the rules of the running service, or orc.yaml while none runs.`,
   arguments: [
     { name: 'FROM' },
     { name: 'TO' },
@@ -24,8 +24,8 @@ export const verb: Verb = {
     else {
       print(`${paint(COLOUR[decision.verdict], decision.verdict)}  ${plain(decision.reason)}`)
       print(`  decided by ${plain(decision.rule)}${lineText(decision.line)}, in ${source}`)
-      if (decision.verdict === 'ask') print(`  it waits for ${plain(approvalText(decision.approval))}`)
-      print('looked at, in this order:')
+      if (decision.verdict === 'ask') print(`  needs approval by ${plain(approvalText(decision.approval))}`)
+      print('rules checked, in this order:')
       for (const step of steps) {
         print(`  ${step.verdict ?? '–'}  ${plain(step.rule)}${lineText(step.line)}: ${plain(step.reason)}`)
       }

@@ -59,7 +59,7 @@ function listText(config: Config, list: string, rules: readonly Rule[]): string[
   return [paint('bold', list), table(rows, '  ')]
 }
 
-/** What single agents narrow for themselves. */
+/** Restrictions of single agents. */
 function narrowingText(config: Config): string[] {
   return config.agents.flatMap(({ name, send, receive }) => [
     ...(send === undefined
@@ -79,7 +79,7 @@ function permissionsText(who: string, permissions: Permissions, line: (action: s
   return `  ${who}  ${said.map(([action, verdict]) => `${action}: ${verdict}${line(action)}`).join(', ')}`
 }
 
-/** What holds beside the table: an agent may read the log of those below it. */
+/** Exceptions to the defaults table: an agent may read the log of its descendants. */
 const IN_FULL: Partial<Record<Action, string>> = { read_log: "its own descendants' only" }
 
 function silentText(): string {
@@ -104,7 +104,7 @@ function lineOf({ lines }: Config, path: string): string {
   return lines[path] === undefined ? '' : paint('dim', ` (line ${lines[path]})`)
 }
 
-/** Whose word it takes where something is asked: `2 of ada, ben, cleo`. */
+/** The required approvers: `2 of ada, ben, cleo`. */
 export function approvalText({ approvers, quorum }: Approval = { quorum: 1 }): string {
   if (approvers !== undefined) {
     return quorum === approvers.length && quorum === 1

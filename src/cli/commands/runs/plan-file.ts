@@ -4,23 +4,23 @@ import { AppError } from '../../../base/errors.ts'
 import { readPlan } from '../../../runs/plan/read-plan.ts'
 import type { Plan, PlanTeam } from '../../../runs/plan.ts'
 import { formatProblems } from '../../../yaml/problem.ts'
-import { isTeamOfNobody } from '../../connection/plan-team.ts'
+import { hasNoAgents } from '../../connection/plan-team.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
 
 export interface PlanFile {
-  /** As typed. */
+  /** The path as typed. */
   file: string
   text: string
-  /** The paths of the plan are relative to this folder. */
+  /** Base of the plan's relative paths. */
   folder: string
-  /** Name for a plan that has none itself. */
+  /** Default name of the run, from the file name. */
   name: string
   plan: Plan
-  /** Inputs that do not exist yet. Not a mistake, because they may still be made. */
+  /** Inputs that don't exist yet. Not a mistake: something may still create them. */
   missing: string[]
 }
 
-/** Reads and checks plan.yaml, so that a plan with mistakes starts no service. */
+/** Reads and checks plan.yaml; throws an error that lists the mistakes with their lines. */
 export async function readPlanFile(file: string, location: TeamLocation): Promise<PlanFile> {
   const path = resolve(file)
   const bytes = readFileSync(path)
@@ -33,7 +33,7 @@ export async function readPlanFile(file: string, location: TeamLocation): Promis
       'CONFIG_INVALID',
       `The plan has mistakes\n\n${formatProblems(read.problems, file)}\n`,
       {
-        hint: 'Nothing was started. docs/runs.md has every key of a plan.',
+        hint: 'Nothing was started. docs/runs.md explains every key of a plan.',
         data: { problems: read.problems },
       },
     )
@@ -43,7 +43,7 @@ export async function readPlanFile(file: string, location: TeamLocation): Promis
   return { file, text: bytes.toString(), folder, name, plan: read.plan, missing }
 }
 
-/** Loads all runtimes, so it does that only if the plan may contain a program. */
+/** Loads all runtimes, so only for plans that use a program. */
 async function programsIn(plan: Buffer): Promise<Pick<PlanTeam, 'checkProgram'>> {
   if (!plan.includes('program')) return {}
   const { checkProgram } = await import('../../../main.ts')
@@ -52,11 +52,11 @@ async function programsIn(plan: Buffer): Promise<Pick<PlanTeam, 'checkProgram'>>
   }
 }
 
-/** Agents and models of orc.yaml, if it can be read. The service reports mistakes in it. */
+/** Agents and models of the team, if orc.yaml is valid. The service reports mistakes in orc.yaml itself. */
 async function teamAt(location: TeamLocation): Promise<PlanTeam | undefined> {
   const { configFile } = location
-  // The file may not exist yet, but such a team has neither agents nor models.
-  if (isTeamOfNobody(location)) return { agents: [], models: [] }
+  // This team's orc.yaml doesn't exist yet, but its content is known.
+  if (hasNoAgents(location)) return { agents: [], models: [] }
   if (configFile === undefined || !existsSync(configFile)) return undefined
   const { readConfig } = await import('../../../config/config.ts')
   const loaded = readConfig(configFile)

@@ -10,13 +10,13 @@ import {
 import type { Problem } from '../../../yaml/problem.ts'
 import { findWorkspaces, refused } from '../find-workspaces.ts'
 
-/** Derives a plan from the workspaces in a folder (S4.13): dependencies, outputs and instructions. */
+/** Derives a plan from the workspaces in a folder (S4.13): dependencies, files handed over, and instructions. */
 export async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
   const { path, agents } = findWorkspaces(folder)
   const found: FoundWorkspace[] = []
   for (const { name, workspace } of agents) {
     const read = await readWorkspace(name, workspace)
-    if (!read.ok) throw refused(read.error, 'Only plain files of an inbox are read.')
+    if (!read.ok) throw refused(read.error, 'An inbox may contain only regular files.')
     found.push(read.value)
   }
   const planned = planFromManifests(found)
@@ -40,7 +40,7 @@ async function readWorkspace(name: string, workspace: string): Promise<Workspace
   return { ok: true, value: { name, manifest: read.value.dependencies, ...definition } }
 }
 
-/** Leaves out what Orchub adds itself: the inputs, and what is expected of every agent. */
+/** Leaves out the lines that every run writes again: the inputs, and the outputs expected of everyone. */
 function asWritten({
   task,
   instructions,
@@ -56,7 +56,7 @@ function asWritten({
   const given = Object.entries(lists).filter(([, items]) => items.length > 0)
   if (objective === '' && context === '' && given.length === 0) return undefined
   return {
-    objective: objective || task || 'Not written down',
+    objective: objective || task || 'Not specified',
     ...(context === '' ? {} : { context }),
     ...Object.fromEntries(given.map(([key, items]) => [key, [...items]])),
   }

@@ -5,7 +5,7 @@ import { counted } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson, printRaw } from '../../output/print.ts'
 import type { PlanFile } from './plan-file.ts'
 
-/** Shows the order and the graph of a plan. */
+/** Prints the order and the graph of a plan. */
 export function showPlan(
   { plan, missing }: PlanFile,
   how: { json: boolean; mermaid: boolean; concurrency?: number },
@@ -14,7 +14,7 @@ export function showPlan(
   const { name, goal, agents } = plan
   const { concurrency = plan.concurrency } = how
   if (how.json) {
-    if (how.mermaid) throw usage('--json and --mermaid do not go together', 'Keep one of the two.')
+    if (how.mermaid) throw usage('--json and --mermaid exclude each other', 'Drop one of them.')
     printJson({ name, goal, concurrency, steps: stepsOf(graph), agents: agents.map(facts), missing })
     return 0
   }
@@ -53,6 +53,6 @@ function whoWorks({ runner }: PlanAgent): string {
     case 'model':
       return `[model ${runner.model}]`
     case 'files':
-      return '[someone outside]'
+      return '[outside agent]'
   }
 }

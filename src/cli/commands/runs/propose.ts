@@ -15,20 +15,20 @@ export const verb: Verb = {
   name: 'run propose',
   summary: 'let a model propose a plan.yaml, or derive one from workspaces; runs nothing',
   details:
-    'The plan goes to standard output, or to the file named with --out. It is checked like any plan: what would keep it\n' +
-    'from being run is told, and the exit code is then 1. The model is runs.planner of orc.yaml, unless --model says.\n' +
-    'With --from FOLDER no model and no service is asked: the plan is what inbox/dependencies.json and inbox/instructions.md of\n' +
-    'the workspaces in FOLDER amount to. Who does the work, and files from elsewhere, are not written there: add them.',
+    'Prints the plan, or writes it to the file named with --out. If the plan has mistakes, it lists them and exits with 1.\n' +
+    'The model is --model or runs.planner in orc.yaml.\n' +
+    'With --from FOLDER it needs no model and no service: it derives the plan from inbox/dependencies.json and\n' +
+    'inbox/instructions.md of the workspaces in FOLDER. Add who does the work, and input files from elsewhere.',
   arguments: [{ name: 'GOAL', optional: true, rest: true }],
   options: [
-    { name: 'out', short: 'o', value: 'FILE', summary: 'write it to this file' },
-    { name: 'force', summary: 'replace a file that is there' },
+    { name: 'out', short: 'o', value: 'FILE', summary: 'write the plan to this file' },
+    { name: 'force', summary: 'replace an existing file' },
     {
       name: 'from',
       value: 'FOLDER',
-      summary: 'read it from the workspaces in this folder, such as runs/run_1',
+      summary: 'derive it from the workspaces in this folder, such as runs/run_1',
     },
-    { name: 'model', value: 'MODEL', summary: 'a name from "models" of orc.yaml' },
+    { name: 'model', value: 'MODEL', summary: 'a model from orc.yaml' },
   ],
   examples: [
     'orc run propose "Compare the three fastest JSON parsers" -o plan.yaml',
@@ -39,7 +39,7 @@ export const verb: Verb = {
     const from = option('from')
     const model = option('model')
     if (from !== undefined && (words.length > 0 || model !== undefined)) {
-      throw usage('--from asks no model', 'Leave out GOAL and --model, or --from.')
+      throw usage('--from uses no model', 'Drop GOAL and --model, or drop --from.')
     }
     const proposed = from === undefined ? await propose(words, model, json, location) : await planFrom(from)
     const file = option('out')
@@ -77,10 +77,10 @@ async function readGoal(words: readonly string[]): Promise<string> {
 }
 
 function nextStep(file: string | undefined, problems: number): string {
-  if (file === undefined) return 'Nothing runs yet. With --out FILE it is written down.'
+  if (file === undefined) return 'Nothing runs yet. --out FILE saves the plan.'
   return problems > 0
-    ? `Wrote ${file}. Mend it, then: orc run ${file} --dry-run`
-    : `Wrote ${file}. Look it through, then: orc run ${file} --dry-run`
+    ? `Wrote ${file}. Fix the mistakes, then: orc run ${file} --dry-run`
+    : `Wrote ${file}. Review it, then: orc run ${file} --dry-run`
 }
 
 function write(file: string, text: string, force: boolean): void {
@@ -88,6 +88,6 @@ function write(file: string, text: string, force: boolean): void {
     writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    throw new AppError('CONFLICT', `${file}: it already exists`, { hint: '--force replaces it.' })
+    throw new AppError('CONFLICT', `${file} already exists`, { hint: '--force replaces it.' })
   }
 }

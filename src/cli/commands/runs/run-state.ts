@@ -6,8 +6,8 @@ export type RunShown = AnswerOf<'run'>
 export type NodeShown = RunShown['nodes'][number]
 export type RunLine = AnswerOf<'runs'>['runs'][number]
 
-/** Mark and style of each state; a lower rank is shown first if there is not enough room. */
-export const LOOKS: Record<NodeState, { mark: string; style: Style | undefined; rank: number }> = {
+/** Mark and color of each state, and its rank when not all agents fit on the screen. */
+export const STATE_STYLES: Record<NodeState, { mark: string; style: Style | undefined; rank: number }> = {
   asking: { mark: '?', style: 'magenta', rank: 0 },
   running: { mark: '▸', style: 'cyan', rank: 1 },
   validating: { mark: '▸', style: 'cyan', rank: 1 },

@@ -4,7 +4,7 @@ import { formatDuration } from '../../../base/durations.ts'
 import { formatSpent } from '../../../runs/run.ts'
 import { clip, counted, table } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
-import { LOOKS, type NodeShown, OUTCOME_STYLE, type RunLine, type RunShown } from './run-state.ts'
+import { type NodeShown, OUTCOME_STYLE, type RunLine, type RunShown, STATE_STYLES } from './run-state.ts'
 import { detailOf } from './run-view.ts'
 
 const LONGEST = 200
@@ -20,7 +20,7 @@ function wordsOf(event: RunUpdate): string | undefined {
     case 'node': {
       const { node, state, attempt, cached, reason = '' } = event
       const again = attempt > 1 && state === 'running' ? `, attempt ${attempt}` : ''
-      // A note with the reason comes with it.
+      // The note that follows gives the reason for a retry.
       const why = reason === '' || state === 'retrying' ? '' : `: ${brief(reason)}`
       return `${node} ${cached ? 'completed as before' : state}${again}${why}`
     }
@@ -45,10 +45,9 @@ function brief(text: string): string {
   return clip(plainLine(text), LONGEST)
 }
 
-/** A table of all agents of a run. */
 export function runSummary(run: RunShown): string {
   const rows = run.nodes.map((node) => [
-    `${LOOKS[node.state].mark} ${node.name}`,
+    `${STATE_STYLES[node.state].mark} ${node.name}`,
     node.cached ? 'as before' : node.state,
     node.elapsed_ms === undefined || node.cached ? '' : formatDuration(node.elapsed_ms),
     [madeText(node), costText(node)].filter(Boolean).join(', '),
@@ -58,11 +57,11 @@ export function runSummary(run: RunShown): string {
   return [runTitle(run), ...troubleLines(run), agents].join('\n')
 }
 
-/** Lines about problems of the run itself. */
+/** Problems to show above everything else. */
 export function troubleLines({ trouble, report_fault }: RunShown): string[] {
   const lines = [
     ...(trouble === undefined ? [] : [trouble]),
-    ...(report_fault === undefined ? [] : [`it has no report: ${report_fault}`]),
+    ...(report_fault === undefined ? [] : [`could not write the report: ${report_fault}`]),
   ]
   return lines.map((line) => `  ${paint('red', clip(plainLine(line), LONGEST))}`)
 }
@@ -75,8 +74,8 @@ export function runTitle({ id, name, state, gathering, nodes, elapsed_ms }: RunS
   return `${paint('bold', plainLine(name))} ${how}: ${far}`
 }
 
-/** Lists the folders and files of a run. */
-export function placeLines(run: RunShown, files: { outputs?: string; reports: readonly string[] }): string {
+/** Paths of the workspaces, the outputs and the report. */
+export function pathLines(run: RunShown, files: { outputs?: string; reports: readonly string[] }): string {
   const rows = [
     ['workspaces', shown(run.place)],
     ...(files.outputs === undefined ? [] : [['outputs', shown(files.outputs)]]),
@@ -85,7 +84,7 @@ export function placeLines(run: RunShown, files: { outputs?: string; reports: re
   return table(rows, '  ')
 }
 
-/** Relative for nearby paths. */
+/** Relative to the working folder if that is shorter. */
 function shown(path: string): string {
   const near = relative(process.cwd(), path)
   return plainLine(near === '' ? '.' : near.startsWith('../../') ? path : near)

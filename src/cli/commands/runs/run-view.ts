@@ -3,13 +3,13 @@ import { isSettled } from '../../../runs/run.ts'
 import { clip, width as widthOf } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
 import { bar } from '../../output/progress.ts'
-import { LOOKS, type NodeShown, OUTCOME_STYLE, type RunShown } from './run-state.ts'
+import { type NodeShown, OUTCOME_STYLE, type RunShown, STATE_STYLES } from './run-state.ts'
 
 export interface Screen {
   /** Columns and rows of the terminal. */
   width: number
   height: number
-  /** Age of the data: times of running agents are advanced by it. */
+  /** Time since the run was read, added to the clocks of active agents. */
   sinceMs: number
 }
 
@@ -21,13 +21,13 @@ const STATE_WIDTH = 10
 const TIME_WIDTH = 10
 const BAR_WIDTH = 10
 
-/** Shows each agent in one line, and counts those that do not fit. No line is wider than the screen. */
+/** A line per agent, clipped to the screen; a last line counts the agents that don't fit. */
 export function runView(run: RunShown, screen: Screen): string {
   const head = headLine(run, screen)
   const room = Math.max(1, screen.height - (run.trouble === undefined ? 2 : 3))
   const nodes =
     run.nodes.length <= room ? run.nodes : run.nodes.toSorted(byRank).slice(0, Math.max(1, room - 1))
-  // On a narrow screen, what an agent does matters more than the end of its name.
+  // On a narrow screen, shorten names to leave room for what the agents do.
   const most = Math.min(LONGEST_NAME, Math.max(SHORTEST_NAME, Math.floor(screen.width / 4)))
   const nameWidth = Math.min(most, Math.max(...nodes.map(({ name }) => name.length)))
   const trouble = run.trouble === undefined ? [] : [paint('red', clip(plainLine(run.trouble), screen.width))]
@@ -37,7 +37,7 @@ export function runView(run: RunShown, screen: Screen): string {
 }
 
 function byRank(one: NodeShown, other: NodeShown): number {
-  return LOOKS[one.state].rank - LOOKS[other.state].rank
+  return STATE_STYLES[one.state].rank - STATE_STYLES[other.state].rank
 }
 
 function headLine(run: RunShown, { width, sinceMs }: Screen): string {
@@ -62,13 +62,13 @@ function headLine(run: RunShown, { width, sinceMs }: Screen): string {
 }
 
 function nodeLine(node: NodeShown, nameWidth: number, { width, sinceMs }: Screen): string {
-  const { mark, style } = LOOKS[node.state]
+  const { mark, style } = STATE_STYLES[node.state]
   const state = node.cached ? 'as before' : node.state
   const time = width < NARROW ? '' : `${timeOf(node, sinceMs).padStart(TIME_WIDTH)}  `
   const head = `${mark} ${padded(node.name, nameWidth)}  ${padded(state, STATE_WIDTH)}  `
   const shown = clip(`${head}${time}${detailOf(node)}`.trimEnd(), width)
   if (style === undefined) return shown
-  // Only the mark, the name and the state are coloured; a screen may be narrower than they are.
+  // Color only the mark, the name and the state; the screen may be narrower than they are.
   return `${paint(style, shown.slice(0, head.length))}${shown.slice(head.length)}`
 }
 
@@ -77,21 +77,21 @@ function timeOf({ state, started_at, elapsed_ms }: NodeShown, sinceMs: number): 
   return isSettled(state) ? formatDuration(elapsed_ms) : runningTime(elapsed_ms + sinceMs)
 }
 
-/** The progress of an agent, what it waits for, or the reason for its state. */
+/** Progress, what the agent waits for, or the reason of its state. */
 export function detailOf(node: NodeShown): string {
   const { state, step = '', progress, tries, max_tries, waits_for, reason = '' } = node
   const again = tries > 1 && !isSettled(state) ? `attempt ${tries} of ${max_tries}` : ''
   const parts = {
-    ready: ['for a free place'],
+    ready: ['for a free slot'],
     waiting: [`for ${listed(waits_for)}`],
-    preparing: ['its inputs are copied'],
+    preparing: ['copying inputs'],
     running: [
       again,
       waits_for.length === 0 ? '' : `waits for ${listed(waits_for)}`,
       progress && progress.total > 0 ? bar(progress.done, progress.total, BAR_WIDTH) : '',
       step,
     ],
-    validating: [again, 'its work is checked'],
+    validating: [again, 'checking its outputs'],
     retrying: [again, reason],
     fixing: [listed(waits_for) || reason],
     asking: [node.request_id === undefined ? '' : `orc inbox shows ${node.request_id}`, reason],
@@ -120,7 +120,7 @@ function restLine(run: RunShown, shown: readonly NodeShown[], { width }: Screen)
   return paint('dim', clip(`… and ${run.nodes.length - shown.length} more: ${counts}`, width))
 }
 
-/** Whole seconds only, because fractions would flicker. */
+/** Whole seconds for running clocks, because fractions would only flicker. */
 function runningTime(ms: number): string {
   const seconds = Math.floor(ms / 1000)
   return seconds < 10 ? `${seconds} s` : formatDuration(seconds * 1000)

@@ -11,9 +11,9 @@ import type { Invocation, Verb } from '../../verb.ts'
 import { type PlanFile, readPlanFile } from './plan-file.ts'
 import { showPlan } from './plan-preview.ts'
 import { untilReported } from './read-run.ts'
-import { type RunBefore, resumeRun, seenBefore } from './resume.ts'
+import { type RunBefore, readBeforeResume, resumeRun } from './resume.ts'
 import { RUN_EXIT_CODE, type RunShown } from './run-state.ts'
-import { placeLines, runSummary, runTitle, troubleLines } from './run-text.ts'
+import { pathLines, runSummary, runTitle, troubleLines } from './run-text.ts'
 import {
   endServiceOfRun,
   type KeptService,
@@ -27,18 +27,18 @@ export const verb: Verb = {
   name: 'run',
   summary: 'run a plan.yaml and watch it until it ends',
   details:
-    'Mistakes are told with their places before anything starts. A service is started if none runs, and ends with the\n' +
-    'run. Ctrl-C leaves the run going and ends with 130; --resume comes back to it, or takes up one that has ended: who\n' +
-    'completed from the same inputs is not run again. What would change one that goes on is refused. In a pipe it is a\n' +
-    'line for each thing that happens, with --json an event. A plan file named like a verb of run: orc run ./cancel',
+    'Checks the whole plan before anything starts. If no service is running, it starts one that ends with the run.\n' +
+    'Ctrl-C exits with 130 and leaves the run going. --resume returns to it, or resumes one that has ended; agents that\n' +
+    'completed with the same inputs do not run again. A run that is still going cannot be changed. In a pipe, it prints\n' +
+    'one line per event; with --json, one JSON event per line. For a plan file named like a verb: orc run ./cancel',
   arguments: [{ name: 'PLAN', optional: true }],
   options: [
-    { name: 'dry-run', summary: 'show the order and the graph, and start nothing' },
-    { name: 'mermaid', summary: 'with --dry-run: the graph as a Mermaid flowchart' },
-    { name: 'resume', value: 'RUN', summary: 'go on with a run; with PLAN, by the plan as it is now' },
-    { name: 'fresh', summary: 'with --resume: run everyone again, whatever they completed' },
-    { name: 'detach', short: 'd', summary: 'start it and return' },
-    { name: 'concurrency', value: 'N', summary: 'how many agents at once, instead of what the plan says' },
+    { name: 'dry-run', summary: 'show the order and the graph without starting anything' },
+    { name: 'mermaid', summary: 'with --dry-run: print the graph as a Mermaid flowchart' },
+    { name: 'resume', value: 'RUN', summary: 'resume a run; with PLAN, use the plan as it is now' },
+    { name: 'fresh', summary: 'with --resume: run all agents again, even completed ones' },
+    { name: 'detach', short: 'd', summary: 'start the run and return' },
+    { name: 'concurrency', value: 'N', summary: "agents in parallel, instead of the plan's number" },
   ],
   examples: [
     'orc run plan.yaml',
@@ -54,7 +54,7 @@ export const verb: Verb = {
     const invocation = { ...typed, location: locationForPlan(typed.location, folder) }
     const plan = words[0] === undefined ? undefined : await readPlanFile(words[0], invocation.location)
     for (const input of plan?.missing ?? []) {
-      complain(`${paint('yellow', 'warning:', 'err')} the input ${plainLine(input)} is not there`)
+      complain(`${paint('yellow', 'warning:', 'err')} input ${plainLine(input)} does not exist`)
     }
     if (flag('dry-run')) {
       return showPlan(plan!, { json: typed.json, mermaid: flag('mermaid'), ...concurrencyOf(typed) })
@@ -64,9 +64,9 @@ export const verb: Verb = {
     process.on('SIGINT', leave)
     process.on('SIGTERM', leave)
     const resumed = invocation.option('resume')
-    const before = resumed === undefined ? undefined : await seenBefore(invocation.location, resumed)
+    const before = resumed === undefined ? undefined : await readBeforeResume(invocation.location, resumed)
     let id: string | undefined
-    const again = () => (id === undefined ? 'The same again' : comeBack(invocation.location, id))
+    const again = () => (id === undefined ? 'The same command' : resumeCommand(invocation.location, id))
     const service = keepServiceForRun(await serviceForRun(invocation), invocation, again)
     id = await begin(service, plan, invocation, before).catch(async (error) => {
       await endServiceOfRun(service.current(), invocation.location)
@@ -82,13 +82,15 @@ function check(invocation: Invocation): void {
   concurrencyOf(invocation)
   const resumed = option('resume')
   if (words.length === 0 && resumed === undefined)
-    throw usage('PLAN is missing', 'Usage: orc run PLAN [options]; orc help run lists its verbs.')
-  if (flag('dry-run') && words.length === 0) throw usage('--dry-run needs a PLAN', 'orc run PLAN --dry-run')
+    throw usage('PLAN is missing', 'Usage: orc run PLAN [options]. orc help run lists the verbs of run.')
+  if (flag('dry-run') && words.length === 0)
+    throw usage('--dry-run needs a PLAN', 'Usage: orc run PLAN --dry-run')
   if (flag('dry-run') && (resumed !== undefined || flag('detach'))) {
     throw usage('--dry-run starts nothing', 'Drop --resume and --detach.')
   }
-  if (flag('mermaid') && !flag('dry-run')) throw usage('--mermaid goes with --dry-run', 'Add --dry-run.')
-  if (flag('fresh') && resumed === undefined) throw usage('--fresh goes with --resume', 'A new run is fresh.')
+  if (flag('mermaid') && !flag('dry-run')) throw usage('--mermaid needs --dry-run', 'Add --dry-run.')
+  if (flag('fresh') && resumed === undefined)
+    throw usage('--fresh needs --resume', 'Drop --fresh: a new run starts fresh.')
 }
 
 function concurrencyOf({ option }: Invocation): { concurrency?: number } {
@@ -96,10 +98,10 @@ function concurrencyOf({ option }: Invocation): { concurrency?: number } {
   if (text === undefined) return {}
   const concurrency = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (concurrency >= 1 && concurrency <= 10_000) return { concurrency }
-  throw usage(`--concurrency: "${text}" is not a number of agents`, 'From 1 to 10000.')
+  throw usage(`--concurrency: "${text}" is not a valid number of agents`, 'Use a number from 1 to 10000.')
 }
 
-/** Retries with the same key and round, because a service that was killed may have stored the run. */
+/** Retries if the service is killed meanwhile. It may have stored the run already; the same key prevents a second one. */
 async function begin(
   service: KeptService,
   plan: PlanFile | undefined,
@@ -136,7 +138,7 @@ async function order(
 
 async function noteHalt({ client }: ServiceForRun): Promise<void> {
   const { halted } = await client.health()
-  if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
+  if (halted) complain(paint('yellow', 'Orchub is halted; resume it with `orc go`.', 'err'))
 }
 
 async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invocation, key: string) {
@@ -146,7 +148,7 @@ async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invo
   return run_id
 }
 
-function comeBack(location: Invocation['location'], id: string): string {
+function resumeCommand(location: Invocation['location'], id: string): string {
   return `orc run --resume ${id}${optionFor(location)}`
 }
 
@@ -154,7 +156,9 @@ function detached({ location, json }: Invocation, id: string): number {
   if (json) printJson({ run_id: id })
   else {
     print(id)
-    complain(paint('dim', `It runs in the background. Watch it: ${comeBack(location, id)}`, 'err'))
+    complain(
+      paint('dim', `The run continues in the background. Watch it: ${resumeCommand(location, id)}`, 'err'),
+    )
   }
   return exitCode('ok')
 }
@@ -167,11 +171,11 @@ async function follow(
 ): Promise<number> {
   const { location, json } = invocation
   try {
-    const footer = `Ctrl-C leaves it running; ${comeBack(location, id)} comes back.`
+    const footer = `Ctrl-C leaves it running; return with ${resumeCommand(location, id)}`
     const { startAgain } = service
     const { outcome } = await watchRun({ location, id, json, footer, signal, startAgain })
     const run = await untilReported(location, id).catch((error: unknown) => {
-      // The outcome is known even if no service is left to report details.
+      // The outcome is known even if no service is left to give the details.
       if (!isUnreachable(error)) throw error
     })
     if (!json && run !== undefined) showEnd(run)
@@ -179,9 +183,9 @@ async function follow(
     return RUN_EXIT_CODE[outcome]
   } catch (error) {
     if (!signal.aborted) throw error
-    complain(`${id} keeps running without you. Come back with: ${comeBack(location, id)}`)
+    complain(`${id} keeps running. Return to it with: ${resumeCommand(location, id)}`)
     if (service.current().ours !== undefined)
-      complain(`Its service ends with it; orc down${optionFor(location)} stops both.`)
+      complain(`Its service ends with the run; orc down${optionFor(location)} stops both.`)
     return exitCode('interrupted')
   }
 }
@@ -189,12 +193,12 @@ async function follow(
 function showEnd(run: RunShown): void {
   const there = (name: string) => (existsSync(join(run.place, name)) ? join(run.place, name) : undefined)
   const outputs = there('_outputs')
-  // A report of an earlier round may exist.
+  // A file from an earlier round may still exist.
   const reports =
     run.report === undefined ? [] : ['report.md', 'report.html'].flatMap((name) => there(name) ?? [])
-  const places = placeLines(run, { ...(outputs === undefined ? {} : { outputs }), reports })
-  // The live view above already shows all agents, unless there are too many.
+  const paths = pathLines(run, { ...(outputs === undefined ? {} : { outputs }), reports })
+  // On a terminal the live view above already shows each agent, unless there are too many.
   const isShown = canRedraw() && run.nodes.length < screenSize().height - 2
   const summary = isShown ? [runTitle(run), ...troubleLines(run)].join('\n') : runSummary(run)
-  print(`\n${summary}\n${places}`)
+  print(`\n${summary}\n${paths}`)
 }

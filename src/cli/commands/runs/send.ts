@@ -7,7 +7,8 @@ import type { Verb } from '../../verb.ts'
 export const verb: Verb = {
   name: 'run send',
   summary: 'send a message to an agent of a run; - reads standard input',
-  details: 'It becomes a numbered file in messages/ of the run, and mail where the agent has a mailbox.',
+  details:
+    "Writes a numbered file to the run's messages/ folder, and delivers it if the agent has a mailbox.",
   arguments: [{ name: 'RUN' }, { name: 'AGENT' }, { name: 'TEXT', rest: true }],
   options: [
     {

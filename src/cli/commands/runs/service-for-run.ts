@@ -5,7 +5,7 @@ import type { Client } from '../../../client/client.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { noteOfRuns } from '../../connection/connection.ts'
 import { loadTeam } from '../../connection/offline.ts'
-import { makeTeamOfNobody } from '../../connection/plan-team.ts'
+import { makeTeamWithoutAgents } from '../../connection/plan-team.ts'
 import { startDetached } from '../../connection/start-service.ts'
 import { isUnreachable } from '../../connection/stored-runs.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
@@ -15,16 +15,13 @@ import type { Invocation } from '../../verb.ts'
 
 export interface ServiceForRun {
   client: Client
-  /** The process that was started for this run, and ends with it. */
+  /** The process that this command started for the run, and that ends with it. */
   ours?: number
 }
 
-/**
- * Returns the running service, or starts one in the background: a run must outlive the terminal that started it, so it
- * never runs in this process.
- */
+/** Uses the running service or starts one in the background, never in this process: a run must outlive its terminal. */
 export async function serviceForRun(invocation: Invocation): Promise<ServiceForRun> {
-  await makeTeamOfNobody(invocation.location)
+  await makeTeamWithoutAgents(invocation.location)
   const running = await openAnswering(invocation)
   if (running !== undefined) return { client: running }
   const working = showWorking('starting a service for this run')
@@ -32,7 +29,7 @@ export async function serviceForRun(invocation: Invocation): Promise<ServiceForR
     const { client, facts, isOthers } = await startDetached(invocation, ['--for-runs'])
     return isOthers ? { client } : { client, ours: facts.pid }
   } catch (error) {
-    // Another `orc run` may have been faster.
+    // Another `orc run` may have started the service first.
     const other = await openAnswering(invocation)
     if (other === undefined) throw error
     return { client: other }
@@ -47,18 +44,18 @@ async function openAnswering({ location }: Invocation): Promise<Client | undefin
     await client?.health()
     return client
   } catch (error) {
-    // ORC_URL names a service, so do not start another one.
+    // ORC_URL names one particular service; don't start another.
     if (process.env.ORC_URL !== undefined) throw error
     return undefined
   }
 }
 
-/** Gives up after this many restarts, because something keeps killing the service. */
+/** Something that kills the service this often does it on purpose. */
 const MOST_RESTARTS = 3
 
 /**
- * The service of a watched run. If `orc run` started it, nothing else would restart it after it was killed; any other
- * service is left alone.
+ * Restarts the service of a watched run after it was killed, if `orc run` started it. A service that a person runs, or
+ * has stopped, is left alone.
  */
 export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: () => string) {
   let service = first
@@ -69,14 +66,14 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
       if (!(await wasKilled(invocation.location))) return false
       if (++restarts > MOST_RESTARTS) {
         throw new AppError('SERVICE_UNREACHABLE', `The service was killed ${restarts} times`, {
-          hint: `${comeBack()} starts it once more.`,
+          hint: `To start it once more: ${comeBack()}`,
         })
       }
-      complain(paint('dim', 'The service was killed; it is started again.', 'err'))
+      complain(paint('dim', 'The service was killed; starting it again.', 'err'))
       try {
         service = await serviceForRun(invocation)
       } catch (error) {
-        // Being killed during startup counts like any other time.
+        // The service may have been killed while starting, which counts as another restart.
         if (!isUnreachable(error) || restarts === MOST_RESTARTS) throw error
       }
       return true
@@ -86,7 +83,7 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
 
 export type KeptService = ReturnType<typeof keepServiceForRun>
 
-/** The pid may belong to a zombie or another process, so check whether something holds the store. */
+/** The pid alone proves nothing (a zombie, or a reused number), but a live service holds the store's lock. */
 async function wasKilled(location: TeamLocation): Promise<boolean> {
   const noted = noteOfRuns(location)
   if (noted === undefined || !noted.isAlive) return noted !== undefined
@@ -97,10 +94,10 @@ async function wasKilled(location: TeamLocation): Promise<boolean> {
   return true
 }
 
-/** Longer than any agent takes to end. */
+/** Longer than any agent takes to stop. */
 const PATIENCE_MS = 60_000
 
-/** Stops a service that was started for this run, unless other runs are open. */
+/** Stops the service this command started, unless other runs have begun meanwhile. */
 export async function endServiceOfRun({ ours }: ServiceForRun, location: TeamLocation): Promise<void> {
   const client = ours === undefined ? undefined : await openClientIfRunning(location)
   const state = await client?.state().catch(() => undefined)
@@ -110,7 +107,7 @@ export async function endServiceOfRun({ ours }: ServiceForRun, location: TeamLoc
     if (runs.length > 0) return
     await client.stop('end')
   } catch (error) {
-    // The service ended by itself after its last run, or another `orc run` stopped it.
+    // The service has already ended by itself, or another watcher stopped it.
     if (!isUnreachable(error)) throw error
   }
   const deadline = Date.now() + PATIENCE_MS

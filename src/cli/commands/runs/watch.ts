@@ -1,7 +1,7 @@
 import type { RunUpdate } from '../../../api/contract.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
-import { type Instead, throughRestarts } from '../../connection/reconnect.ts'
+import { throughRestarts, type WhenUnreachable } from '../../connection/reconnect.ts'
 import { reachRuns } from '../../connection/stored-runs.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
 import { paint, print, printJson } from '../../output/print.ts'
@@ -14,10 +14,10 @@ export interface WatchRunOptions {
   location: TeamLocation
   id: string
   json: boolean
-  /** Shown below the live view. */
+  /** Last line of the live view: how to leave and how to return. */
   footer: string
   signal: AbortSignal
-  /** Restarts the service if `orc run` started it. Returns false otherwise. */
+  /** Restarts the service if `orc run` started it; returns false otherwise. */
   startAgain(): Promise<boolean>
 }
 
@@ -49,8 +49,8 @@ export async function watchRun(watched: WatchRunOptions): Promise<RunEnd> {
     throw new AppError('SERVICE_UNREACHABLE', 'The service ended the stream')
   }
 
-  /** Reads the end of the run from the store, because the service that ended it may be gone. */
-  async function whileAway(): Promise<Instead<RunEnd>> {
+  /** The run may have ended while nobody watched, in a service that is gone by now; the store has the events. */
+  async function whileAway(): Promise<WhenUnreachable<RunEnd>> {
     const stored = await readEnd(location, id, last)
     if (stored === undefined) return (await watched.startAgain()) ? 'again' : 'wait'
     const { run, missed, end } = stored
@@ -63,13 +63,13 @@ export async function watchRun(watched: WatchRunOptions): Promise<RunEnd> {
   return await throughRestarts(location, signal, watch, whileAway)
 }
 
-/** Reads a run that has ended, and its missed events, from a store that no service uses. */
+/** Reads a run that has ended from the store, with the events after `after`; undefined while it is open. */
 async function readEnd(location: TeamLocation, id: string, after: number | undefined) {
   const read = await reachRuns(
     location,
     async () => undefined,
     async (runs) => ({ run: await runs.show(id), missed: await runs.events(id, after) }),
-    // If it cannot be read, keep waiting.
+    // On any error, keep waiting for the service.
   ).catch(() => undefined)
   const end = read?.missed.at(-1)
   return read !== undefined && end?.type === 'end' ? { ...read, end } : undefined
@@ -80,9 +80,9 @@ function showLine(event: RunUpdate) {
   if (line !== undefined) print(line)
 }
 
-/** Shortest interval between two redraws. */
+/** Redraw at most this often; people can't follow faster changes. */
 const REST_MS = 100
-/** Redraws the elapsed times. */
+/** Redraw this often without events, so that the clocks advance. */
 const TICK_MS = 1000
 
 function openRunView(client: Client, id: string, footer: string) {
@@ -110,7 +110,7 @@ function openRunView(client: Client, id: string, footer: string) {
   async function lookWhileStale() {
     while (isStale && !isClosed) {
       isStale = false
-      // A stopping service ends the event stream, which is handled there.
+      // A stopping service also ends the event stream, which reports it.
       await look().catch(() => {})
       await new Promise((resolve) => setTimeout(resolve, REST_MS))
     }

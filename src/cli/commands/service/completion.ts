@@ -19,7 +19,7 @@ export const verb: Verb = {
     const shell = words[0] as Shell | 'agents'
     if (shell === 'agents') {
       for (const { name } of (await loadTeam(location)).agents) json ? printJson(name) : print(name)
-    } else if (json) throw noJson('completion', "A shell script isn't JSON; drop --json.")
+    } else if (json) throw noJson('completion', 'Drop --json.')
     else print(completionScript(shell, program, await program.verbs(), await builtInTypes()))
     return 0
   },

@@ -2,12 +2,12 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client } from '../../../client/client.ts'
 
-/** Beside src/ as beside dist/. */
+/** The same relative path from src/ and from dist/. */
 const EXAMPLE = join(import.meta.dirname, '..', '..', '..', '..', 'examples', 'words')
 
 /**
- * The second half of the demo is an example of the package: agents that are shell commands and hand files to each other, one of
- * which needs two attempts. A copy, as a run writes beside its plan. Gives the file, for whoever wants to run it again.
+ * Starts the second half of the demo: shell commands as agents that hand files to each other, one of which needs two
+ * attempts. Copies the example, because a run writes beside its plan. Returns the path of the plan.
  */
 export async function startDemoPlan(client: Client, stateFolder: string): Promise<string> {
   const folder = join(stateFolder, 'plan')

@@ -22,7 +22,7 @@ export const verb: Verb = {
   examples: ['orc service demo'],
   async run({ json }) {
     if (json) throw noJson('demo', 'While it runs: ORC_HOME=.orc/demo orc audit --follow --json')
-    // A reader that leaves (`| head`) must not break what commits are doing.
+    // A reader that exits (`| head`) must not make commits fail.
     const write = (line: string) => ifTaken(() => print(line))
     const signal = watchStopSignal()
     const demo = await startDemo({ folder: process.cwd(), write })
@@ -37,7 +37,7 @@ export interface DemoOptions {
   write(line: string): void
 }
 
-/** Runs the built-in team and prints what passes between its agents, until told to stop. */
+/** Starts the built-in team and prints the traffic between its agents. */
 export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub> {
   const stateFolder = join(folder, '.orc', 'demo')
   const hasTmux = isOnPath('tmux')
@@ -52,13 +52,13 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
       if (line !== undefined) write(line)
       if (entry.type !== 'human.asked') continue
       write(answerHint(home, entry))
-      // The last thing in the script of the team.
+      // The request is the last step of the team's script.
       startPlan()
     }
   })
   const client = createClient({ url: orchub.url, token: orchub.operatorToken })
   const startPlan = once(async () => {
-    write(`${paint('bold', 'Now a plan:')} shell commands as agents, which hand files to each other.`)
+    write(`${paint('bold', 'Now a plan:')} shell commands as agents that hand files to each other.`)
     const file = relative(folder, await startDemoPlan(client, stateFolder))
     write(`           look: ORC_HOME=${home} ./orc runs | run show run_1 | run ${file} --dry-run`)
   })
@@ -69,11 +69,11 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
       'Orchub: three scripted agents at work, then a plan of shell commands. No key, no network.',
     ),
     '',
-    `  Open       ${orchub.url}${path}   (the control room; this link works once, ORC_HOME=${home} ./orc open makes another)`,
+    `  Open       ${orchub.url}${path}   (the control room; this link works once, ORC_HOME=${home} ./orc open prints another)`,
     `  API        ${orchub.url}   (token: ${home}/operator.token)`,
     hasTmux
-      ? `  Watch      tmux -L ${config.tmux.socket} attach -r   (their terminals; Ctrl-b d leaves)`
-      : '  Watch      install tmux to see the agents in terminals of their own',
+      ? `  Watch      tmux -L ${config.tmux.socket} attach -r   (the agents' terminals; leave with Ctrl-b d)`
+      : '  Watch      install tmux to see each agent in its own terminal',
     `  Look in    ORC_HOME=${home} ./orc inbox | audit | messages | status | logs Worker`,
     `  Join in    ORC_HOME=${home} ./orc send-message --to Worker --title Hello "A word from a person"`,
     '  Stop       Ctrl-C',
@@ -84,7 +84,7 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
   return orchub
 }
 
-/** Part of the show: what goes wrong there must not end it. */
+/** Runs `work` once; a failure of the plan must not end the demo. */
 function once(work: () => Promise<void>): () => void {
   let isBegun = false
   return () => {
@@ -94,17 +94,17 @@ function once(work: () => Promise<void>): () => void {
   }
 }
 
-/** The agents of a demo that was killed play on in their terminals, and would be found in the middle of their scripts. */
+/** Agents of a demo that was killed keep running in their terminals; end them, or the new demo meets them mid-script. */
 async function endLastOne(config: Config): Promise<void> {
   const tmux = (command: string) => spawnSync('tmux', ['-L', config.tmux.socket, command]).status === 0
   if (!tmux('list-sessions')) return
-  // Whoever can open the store knows that no other demo runs here.
+  // Opening the store fails while another demo runs here.
   const store = await openOffline(config)
   tmux('kill-server')
   await store.close()
 }
 
-/** Each agent is a program in a real terminal, which reads what is pasted there and speaks by printing. */
+/** Each agent is a program in a real terminal that reads pasted text and answers by printing. */
 function inTerminals(stateFolder: string): Stage {
   const folder = join(stateFolder, 'scripts')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -125,7 +125,7 @@ function answerHint(home: string, entry: AuditEntry): string {
   return `           you decide: ORC_HOME=${home} ./orc approve ${id}   (or reject ${id} --comment "…")`
 }
 
-/** The usual port if it is free, so that the address stays the same from one run to the next. */
+/** Prefers the default port, so that the address stays the same from one demo to the next. */
 async function startOnFreePort(config: Config): Promise<Orchub> {
   try {
     return await startOrchub({ config })
@@ -136,7 +136,7 @@ async function startOnFreePort(config: Config): Promise<Orchub> {
   }
 }
 
-/** What the live view shows of each kind of entry; the rest is left to `orc audit`. */
+/** Entry types that the live view shows; `orc audit` has the rest. */
 const MARKS: Record<string, { mark: string; style: Style }> = {
   'message.accepted': { mark: '✉', style: 'cyan' },
   'delivery.read': { mark: '✓', style: 'green' },
@@ -158,12 +158,12 @@ const MARKS: Record<string, { mark: string; style: Style }> = {
   'config.rejected': { mark: '↻', style: 'red' },
 }
 
-/** Of each agent of a run its beginnings and its ends. */
+/** The live view shows when an agent of a run starts and ends, not the steps in between. */
 function isPassing({ type, data }: AuditEntry): boolean {
   return type === 'run.node' && data?.state === 'validating'
 }
 
-/** One readable line for an entry, or undefined for what would only be noise here. */
+/** A line for an audit entry, or undefined if the live view leaves it out. */
 export function trafficLine(entry: AuditEntry): string | undefined {
   const shown =
     MARKS[entry.type] ?? (entry.type.startsWith('action.') ? { mark: '■', style: 'yellow' } : undefined)

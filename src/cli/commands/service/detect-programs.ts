@@ -1,18 +1,17 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { basename, delimiter, join } from 'node:path'
 
-/** An agent program that can be run here. */
+/** An agent program on the PATH. */
 export interface InstalledProgram {
   program: 'claude-code' | 'codex' | 'gemini' | 'opencode'
-  /** As people call it. */
+  /** The product name, for messages. */
   title: string
   command: string
 }
 
-/** What a first look at a folder tells. */
-export interface Surroundings {
+/** The facts about a folder that `orc init` uses. */
+export interface ProjectFacts {
   folder: string
-  /** A name for the team in comments. */
   project: string
   isGit: boolean
   programs: readonly InstalledProgram[]
@@ -26,7 +25,7 @@ const KNOWN: readonly InstalledProgram[] = [
   { program: 'opencode', title: 'opencode', command: 'opencode' },
 ]
 
-export function lookAround(folder: string, path = process.env.PATH ?? ''): Surroundings {
+export function inspectProject(folder: string, path = process.env.PATH ?? ''): ProjectFacts {
   return {
     folder,
     project: basename(folder),
@@ -37,10 +36,10 @@ export function lookAround(folder: string, path = process.env.PATH ?? ''): Surro
 }
 
 export function isOnPath(command: string, path = process.env.PATH ?? ''): boolean {
-  return path.split(delimiter).some((place) => {
-    if (place === '') return false
+  return path.split(delimiter).some((folder) => {
+    if (folder === '') return false
     try {
-      const file = join(place, command)
+      const file = join(folder, command)
       accessSync(file, constants.X_OK)
       return statSync(file).isFile()
     } catch {

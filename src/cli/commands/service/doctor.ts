@@ -15,7 +15,7 @@ import type { Verb } from '../../verb.ts'
 export const verb: Verb = {
   name: 'service doctor',
   summary: 'check everything the service needs, including the store',
-  details: 'Exits with 1 if a check fails. While no service runs, the store is read from end to end.',
+  details: 'Exits with 1 if a check fails. While no service runs, it reads the whole store.',
   examples: ['orc service doctor', 'orc service doctor --json'],
   async run({ location, json }) {
     const findings: (DoctorFinding & { check: string })[] = []
@@ -30,7 +30,7 @@ export const verb: Verb = {
   },
 }
 
-/** A check that breaks is a check that found something. */
+/** A check that throws counts as failed. */
 function unexpected(error: Error & { hint?: string }): DoctorFinding {
   return { state: 'fail', text: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) }
 }
@@ -51,7 +51,7 @@ export interface DoctorFinding {
 const NODE_NEEDED = 24
 const GIB = 1024 ** 3
 
-/** In the order in which one depends on the other. */
+/** Ordered so that each check comes after those it depends on. */
 export const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise<DoctorFinding>>> = {
   node: async () => {
     const { node } = process.versions
@@ -82,23 +82,23 @@ export const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise
 
   state: async ({ stateFolder }) => {
     if (stateFolder === undefined) return UNKNOWN
-    if (!existsSync(stateFolder)) return ok(`${stateFolder} is made when the service first starts`)
+    if (!existsSync(stateFolder)) return ok(`${stateFolder} is created at the first start of the service`)
     accessSync(stateFolder, constants.R_OK | constants.W_OK | constants.X_OK)
     const mode = statSync(stateFolder).mode & 0o777
-    if ((mode & 0o077) === 0) return ok(`${stateFolder}, yours alone`)
-    return { state: 'warn', text: `others can look into ${stateFolder}`, hint: `chmod 700 ${stateFolder}` }
+    if ((mode & 0o077) === 0) return ok(`${stateFolder}, accessible only to you`)
+    return { state: 'warn', text: `other users can read ${stateFolder}`, hint: `chmod 700 ${stateFolder}` }
   },
 
   token: async (location) => {
     if (process.env.ORC_TOKEN !== undefined) {
       await findToken(location)
-      return ok('ORC_TOKEN is set: you speak as an agent')
+      return ok('ORC_TOKEN is set: you act as an agent')
     }
     const file = operatorFile(location)
     if (file === undefined || !existsSync(file))
-      return ok("the operator's token is made when the service first starts")
+      return ok("the operator's token is created at the first start of the service")
     await findToken(location)
-    return ok(`${file}, readable by you alone`)
+    return ok(`${file}, readable only by you`)
   },
 
   service: async (location) => {
@@ -131,7 +131,7 @@ export const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise
     return {
       state: free > GIB / 20 ? 'warn' : 'fail',
       text,
-      hint: 'A full disk refuses commands; nothing that was accepted is lost.',
+      hint: 'Free some space. On a full disk Orchub refuses new commands; accepted ones are safe.',
     }
   },
 
@@ -148,8 +148,8 @@ export const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise
   },
 }
 
-/** What is wrong with the configuration is told by the check of it, once. */
-const UNKNOWN: DoctorFinding = { state: 'fail', text: 'not known without the configuration' }
+/** The config check already says what is wrong with the configuration. */
+const UNKNOWN: DoctorFinding = { state: 'fail', text: 'unknown without a valid configuration' }
 
 function ok(text: string): DoctorFinding {
   return { state: 'ok', text }
@@ -166,14 +166,14 @@ async function checkOffline(location: TeamLocation): Promise<DoctorFinding> {
     if (!isOfConfig) throw error
   })
   if (config === undefined) return UNKNOWN
-  const { store: kept } = config
-  if (kept.engine === 'sqlite' && !existsSync(kept.file))
-    return ok(`${kept.file} is made when the service first starts`)
+  const { store: settings } = config
+  if (settings.engine === 'sqlite' && !existsSync(settings.file))
+    return ok(`${settings.file} is created at the first start of the service`)
   return await withStore(location, async ({ store, verifyAudit }) => {
     const problems = await store.check()
     if (problems.length > 0) return damaged(problems.join('; '))
     const { ok: isSound, message } = await verifyAudit()
-    return isSound ? ok(`${kept.shown}: ${message}`) : damaged(message)
+    return isSound ? ok(`${settings.shown}: ${message}`) : damaged(message)
   })
 }
 
@@ -181,7 +181,7 @@ function damaged(text: string): DoctorFinding {
   return {
     state: 'fail',
     text,
-    hint: 'Keep a copy of the state folder as it is, and restore the last backup.',
+    hint: 'Copy the state folder, then restore the last backup.',
   }
 }
 

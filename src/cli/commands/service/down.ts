@@ -5,7 +5,7 @@ import { openClientIfRunning } from '../../connection/client.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
-/** Longer than any agent takes to end. */
+/** Longer than any agent takes to stop. */
 const PATIENCE_MS = 60_000
 const LOOK_AGAIN_MS = 50
 
@@ -28,14 +28,18 @@ export const verb: Verb = {
     while (isRunning(pid)) {
       if (Date.now() > deadline) {
         throw new AppError('CONFLICT', `The service (process ${pid}) is still stopping`, {
-          hint: 'Look again in a moment: orc status.',
+          hint: 'Check again in a moment: orc status.',
         })
       }
       await wait(LOOK_AGAIN_MS)
     }
     if (json) printJson({ status: 'stopped', pid, agents })
     else
-      print(agents === 'end' ? 'Service and team are stopped.' : 'The service is stopped; its agents go on.')
+      print(
+        agents === 'end'
+          ? 'Stopped the service and the team.'
+          : 'Stopped the service; the agents keep running.',
+      )
     return 0
   },
 }

@@ -12,10 +12,10 @@ export const verb: Verb = {
     const client = await openClient(location)
     const answer = await client.go()
     if (json) printJson(answer)
-    else if (answer.halt === undefined) print('Nothing was halted.')
+    else if (answer.halt === undefined) print('Orchub was not halted.')
     else {
       const told = answer.told.length === 0 ? '' : ` Notified: ${answer.told.join(', ')}.`
-      print(`Everything resumes, after ${lasted(answer.lasted_seconds ?? 0)}.${told}`)
+      print(`Work resumes after ${lasted(answer.lasted_seconds ?? 0)}.${told}`)
     }
     return 0
   },

@@ -1,7 +1,7 @@
 import { AppError } from '../../../base/errors.ts'
 import { usageLine } from '../../args.ts'
 import { showCommandHelp } from '../../command-help.ts'
-import { builtInTypes, type CommandType, typesHere, verbOf } from '../../command-types.ts'
+import { builtInTypes, type CommandHelp, typesHere, verbOf } from '../../command-types.ts'
 import { EXIT_CODES } from '../../exit-code.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
@@ -9,7 +9,7 @@ import type { Unknown } from '../../print-error.ts'
 import { showVerbHelp } from '../../run-verb.ts'
 import type { Program, Verb } from '../../verb.ts'
 
-/** The verbs that bare `orc` shows: what one person needs on one day. */
+/** The verbs that bare `orc` shows: those people use every day. */
 const EVERYDAY = [
   ...['init', 'up', 'down', 'status', 'open', 'send', 'inbox', 'approve', 'reject'],
   ...['ask', 'run', 'logs', 'attach', 'why'],
@@ -43,7 +43,7 @@ export const verb: Verb = {
     }
     const type = words.length === 2 ? await findCommandOfNoun(words[0]!, words[1]) : undefined
     if (words.length > 1 && type === undefined)
-      throw new AppError('USAGE', `There is no command "${name}"`, { hint: 'orc help lists them all.' })
+      throw new AppError('USAGE', `There is no command "${name}"`, { hint: 'orc help lists all commands.' })
     return await showCommandHelp(type ?? name, (type ?? name).replaceAll('-', '_'), location, json)
   },
 }
@@ -61,7 +61,7 @@ export async function showShortHelp(program: Program): Promise<number> {
         '  ',
       ),
       '',
-      'More, by noun (orc help NOUN lists the verbs):',
+      'More, grouped by noun (orc help NOUN lists the verbs):',
       `  ${Object.keys(program.nouns).join(' ')}`,
       '',
       'orc help lists every command; orc COMMAND --help explains one.',
@@ -71,7 +71,7 @@ export async function showShortHelp(program: Program): Promise<number> {
   return 0
 }
 
-/** The built-in command that a noun lists under this verb, as it is typed: `agent list` is `list-agents`. */
+/** The built-in command behind a noun and a verb: `agent list` is `list-agents`. */
 export async function findCommandOfNoun(
   noun: string,
   second: string | undefined,
@@ -81,7 +81,7 @@ export async function findCommandOfNoun(
   return type === undefined ? undefined : verbOf(type)
 }
 
-/** `orc agent`: the verbs of a noun. A further word is a verb that the noun doesn't have. */
+/** Lists the verbs of a noun (`orc agent`). A further word is an unknown verb, which throws. */
 export async function showNoun(noun: string, words: readonly string[], program: Program): Promise<number> {
   const unknown = words.find((word) => !word.startsWith('-'))
   const rows = await nounRows(noun, await program.verbs(), program)
@@ -113,8 +113,8 @@ export async function showNoun(noun: string, words: readonly string[], program: 
       '  ',
     ),
     '',
-    ...(bare === undefined ? [] : [`orc ${noun} without a verb is orc ${bare}.`]),
-    `orc ${noun} VERB --help explains one.`,
+    ...(bare === undefined ? [] : [`orc ${noun} without a verb is short for orc ${bare}.`]),
+    `orc ${noun} VERB --help shows the options of a verb.`,
   ]
   print(fitted(lines.join('\n')))
   return 0
@@ -154,14 +154,14 @@ const ENVIRONMENT = [
   ['ORC_TOKEN', 'act as the agent or person with this token; otherwise as the operator'],
   ['ORC_CONFIG', "the team's orc.yaml, like --config"],
   ['ORC_HOME', 'the state folder, instead of .orc beside orc.yaml'],
-  ['ORC_URL', 'the address of the service, instead of the one noted in the state folder'],
+  ['ORC_URL', 'the address of the service, instead of the one in the state folder'],
   ['NO_COLOR', 'print without colors'],
   ['ORC_DEBUG', 'print a stack trace for internal errors'],
 ]
 
 async function overview(
   verbs: readonly Verb[],
-  types: readonly CommandType[],
+  types: readonly CommandHelp[],
   program: Program,
 ): Promise<string> {
   const sections: [title: string, rows: HelpRow[]][] = [
@@ -233,7 +233,7 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1)
 }
 
-function overviewJson(verbs: readonly Verb[], types: readonly CommandType[], version: string) {
+function overviewJson(verbs: readonly Verb[], types: readonly CommandHelp[], version: string) {
   return {
     version,
     commands: [

@@ -1,7 +1,7 @@
 import { type ServiceResponse, transfer } from '../../connection/connection.ts'
 import type { Verb } from '../../verb.ts'
 
-// Not imported, for the reason given in line.ts.
+// Not imported, for the reason given in connection.ts.
 const { readSync } = process.getBuiltinModule('node:fs')
 
 const output = () => import('../../output/print.ts')
@@ -10,17 +10,16 @@ export const verb: Verb = {
   name: 'service hook',
   summary: "forward an agent program's hook to the service and print the answer",
   details:
-    'For programs that can only run a command where something happens in them. Standard input goes to the service\n' +
-    'named by ORC_URL, with ORC_TOKEN; its answer, which may wait for a person, comes out as JSON. A hook must never\n' +
-    'be in the way of the program: whatever is wrong, nothing is printed and the exit code is 0. ORC_DEBUG=1 tells\n' +
-    'the reason on standard error.',
+    'For agent programs whose hooks run a command. Sends standard input to the service at ORC_URL with ORC_TOKEN and\n' +
+    'prints its JSON answer, which may wait for a person. A hook must never block the program: on any error it prints\n' +
+    'nothing and exits with 0. Set ORC_DEBUG=1 to print the reason to standard error.',
   options: [{ name: 'timeout', value: 'SECONDS', summary: 'timeout in seconds (default: none)' }],
   examples: ['orc service hook < event.json', 'orc service hook --timeout 600 < event.json'],
-  // main.ts does not take this way, which reads tables.
+  // main.ts calls postHook directly, which loads fewer files.
   run: ({ option }) => postHook(['--timeout', option('timeout') ?? '0']),
 }
 
-/** Started at every step of an agent, so that it loads as little as a command does. */
+/** Runs at every step of an agent, so it loads as few files as possible. */
 export async function postHook(argv: readonly string[]): Promise<number> {
   try {
     const answered = await post(readTimeout(argv))
@@ -34,7 +33,7 @@ export async function postHook(argv: readonly string[]): Promise<number> {
 
 async function post(timeoutMs: number): Promise<ServiceResponse> {
   const { ORC_URL: address, ORC_TOKEN: token } = process.env
-  // The same settings may be read by a program that was started by hand, outside of any team.
+  // A program that a person starts outside of any team may read the same hook settings.
   if (!address || !token) throw new Error('ORC_URL and ORC_TOKEN are not set')
   const body = readInput()
   return await transfer(
@@ -45,13 +44,14 @@ async function post(timeoutMs: number): Promise<ServiceResponse> {
 
 function readTimeout(argv: readonly string[]): number {
   const [, seconds = '0'] = /^--timeout[= ](.*)$/.exec(argv.join(' ')) ?? []
-  if (argv.length > 0 && !/^\d+(\.\d+)?$/.test(seconds)) throw new Error(`not understood: ${argv.join(' ')}`)
+  if (argv.length > 0 && !/^\d+(\.\d+)?$/.test(seconds))
+    throw new Error(`unexpected arguments: ${argv.join(' ')}`)
   return Number(seconds) * 1000
 }
 
 const PIECE = 64 * 1024
 
-/** All of standard input at once: setting up a stream would take longer than reading it. */
+/** Reads standard input synchronously, because setting up a stream takes longer than reading it. */
 function readInput(): string {
   const pieces: Buffer[] = []
   for (;;) {
@@ -64,7 +64,7 @@ function readInput(): string {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'EOF') return Buffer.concat(pieces).toString('utf8')
       if (code !== 'EAGAIN') throw error
-      // Whoever made the pipe made it non-blocking, and has not written yet.
+      // A non-blocking pipe is empty.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
     }
   }

@@ -18,11 +18,11 @@ export const verb: Verb = {
     const folder = resolve(words[0] ?? '.')
     if (!existsSync(folder)) {
       throw new AppError('NOT_FOUND', `There is no folder ${folder}`, {
-        hint: 'Make it first, or name another.',
+        hint: 'Create it first, or name another folder.',
       })
     }
     const file = join(folder, 'orc.yaml')
-    const { text, around } = proposeTeam(folder)
+    const { text, facts } = proposeTeam(folder)
     if (flag('print')) {
       if (json) printJson({ file, text })
       else print(text.trimEnd())
@@ -32,27 +32,27 @@ export const verb: Verb = {
       writeFileSync(file, text, { flag: flag('force') ? 'w' : 'wx' })
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      throw new AppError('CONFLICT', `There is an orc.yaml already: ${file}`, {
-        hint: 'orc init --print shows what would be written; --force replaces it.',
+      throw new AppError('CONFLICT', `${file} already exists`, {
+        hint: 'orc init --print shows what it would write; --force replaces the file.',
       })
     }
-    const programs = around.programs.map((found) => found.program)
+    const programs = facts.programs.map((found) => found.program)
     if (json) {
-      printJson({ file, programs, tmux: around.hasTmux })
+      printJson({ file, programs, tmux: facts.hasTmux })
       return 0
     }
     print(`Wrote ${file}`)
     print(
       programs.length === 0
-        ? 'No agent program was found: name one for each agent, or start your own with a token.'
-        : `Found ${around.programs.map((found) => found.title).join(', ')}.`,
+        ? 'Found no agent program. Set one for each agent, or connect your own program with a token.'
+        : `Found ${facts.programs.map((found) => found.title).join(', ')}.`,
     )
-    if (!around.hasTmux && programs.length > 0) {
+    if (!facts.hasTmux && programs.length > 0) {
       complain(
-        `${paint('yellow', 'warning:', 'err')} tmux is missing, and agents in terminals need it. Install it first.`,
+        `${paint('yellow', 'warning:', 'err')} tmux is missing. Agents in terminals need it; install it first.`,
       )
     }
-    print(paint('dim', 'Next: look it over, then orc up'))
+    print(paint('dim', 'Next: review the file, then run orc up.'))
     return 0
   },
 }

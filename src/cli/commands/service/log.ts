@@ -5,15 +5,15 @@ import { complain, ifTaken, paint, plain, type Style } from '../../output/print.
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 type Level = (typeof LOG_LEVELS)[number]
 
-/** Of what a full disk does not take; what is more is dropped. */
-const KEPT_BYTES = 1024 ** 2
+/** Log lines to buffer while the disk is full; further lines are dropped. */
+const BUFFERED_BYTES = 1024 ** 2
 
-/** On standard error: lines for people at a terminal, JSON for programs. */
+/** Logs to standard error: readable lines on a terminal, otherwise JSON. */
 export async function openLog(level: string): Promise<Log> {
   if (!isatty(2)) {
     const { pino } = await import('pino')
-    const destination = pino.destination({ dest: 2, sync: true, maxLength: KEPT_BYTES })
-    // The log may lie on a disk that is full. What it cannot take now is written later; that ends no service.
+    const destination = pino.destination({ dest: 2, sync: true, maxLength: BUFFERED_BYTES })
+    // A full disk must not end the service; pino writes the buffered lines later.
     destination.on('error', () => {})
     const log: Log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
     return log

@@ -3,7 +3,7 @@ import { backoff, wait } from '../../../client/backoff.ts'
 import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
 import { errorReceipt } from '../../../protocol/receipt.ts'
 
-/** The part of a JSON-RPC message that the bridge looks at. */
+/** The part of a JSON-RPC message that the bridge reads. */
 interface JsonRpcMessage {
   jsonrpc?: unknown
   id?: string | number | null
@@ -12,30 +12,30 @@ interface JsonRpcMessage {
 }
 
 export interface BridgeOptions {
-  /** Messages of the client, one a line. */
+  /** Messages of the client, one per line. */
   lines: AsyncIterable<string>
-  /** One message for the client. */
+  /** Sends one message to the client. */
   write(message: string): void
-  /** Throws a SERVICE_UNREACHABLE when nobody answers. Where the service is may change from one time to the next. */
+  /** Throws SERVICE_UNREACHABLE without an answer. The service's address may change between calls. */
   post(body: string, headers: Record<string, string>): Promise<{ status: number; text: string }>
-  /** For the one answer that cannot wait for the service. */
+  /** For the answer to `initialize` while the service is unreachable. */
   version: string
 }
 
-/** How long a message is sent again before the client is told that the service is away: a restart takes no longer. */
+/** Retry this long before reporting the service as unreachable: a restart takes less. */
 const PATIENCE_MS = 2000
-/** How often a service that was away is looked for. */
+/** Poll interval while the service is unreachable. */
 const LOOK_MS = 1000
 
 /**
- * Carries MCP between standard input and output and the service, message by message. All that is said comes from the
- * service; only while it is away does the bridge speak, so that the client keeps it and finds the tools once it is back.
+ * Forwards MCP messages between standard input and output and the service. All answers come from the service; only while
+ * it is unreachable does the bridge answer itself, so that the client stays connected and finds the tools afterwards.
  */
 export async function bridgeMcp({ lines, write, post, version }: BridgeOptions): Promise<void> {
   const underWay = new Set<Promise<void>>()
   const ended = new AbortController()
   let watching = false
-  /** Once it is known to be away, nobody has to wait to hear it again. */
+  /** While true, further messages fail at once instead of after PATIENCE_MS. */
   let isAway = false
 
   async function carry(line: string) {
@@ -53,7 +53,7 @@ export async function bridgeMcp({ lines, write, post, version }: BridgeOptions):
   }
 
   async function ask(body: string, message: JsonRpcMessage | JsonRpcMessage[]): Promise<string[]> {
-    // The key makes it act once, however often it has to be sent (C25).
+    // Retries carry the same key, so the command runs once (C25).
     const headers = { ...protocolHeaders(message), 'idempotency-key': newIdempotencyKey() }
     const deadline = Date.now() + (isAway ? 0 : PATIENCE_MS)
     for (let failures = 0; ; failures++) {
@@ -85,7 +85,7 @@ export async function bridgeMcp({ lines, write, post, version }: BridgeOptions):
     }
   }
 
-  /** Tells the client to look at the tools again once there is somebody to ask. */
+  /** Tells the client to list the tools again once the service answers. */
   async function watch() {
     if (watching) return
     watching = true
@@ -96,7 +96,7 @@ export async function bridgeMcp({ lines, write, post, version }: BridgeOptions):
         watching = false
         say({ method: 'notifications/tools/list_changed' })
       } catch {
-        // Not yet.
+        // Still unreachable.
       }
     }
   }
@@ -119,7 +119,7 @@ const PING = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'ping' })
 const GREETED_VERSION = '2025-11-25'
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
-/** On HTTP the newer revisions repeat in headers what their messages say, for whatever stands in between. */
+/** Newer revisions of MCP over HTTP repeat parts of the message in headers, for proxies. */
 function protocolHeaders(message: JsonRpcMessage | JsonRpcMessage[]): Record<string, string> {
   const plain = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   if (Array.isArray(message)) return plain
@@ -131,21 +131,21 @@ function protocolHeaders(message: JsonRpcMessage | JsonRpcMessage[]): Record<str
     'mcp-method': message.method,
     ...(typeof name === 'string' ? { 'mcp-name': name } : {}),
   }
-  // What cannot be a header is left out, and the service says what is missing.
+  // Values that aren't valid in a header are left out; the service then reports them as missing.
   return {
     ...plain,
     ...Object.fromEntries(Object.entries(all).filter(([, value]) => /^[!-~]+$/.test(value))),
   }
 }
 
-/** An answer is JSON, a stream of events that has ended, or nothing at all. */
+/** A response is JSON, a finished event stream, or empty. */
 function messagesIn(text: string): string[] {
   if (text === '') return []
   if (parse(text) !== undefined) return [text]
   return text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice('data: '.length)] : []))
 }
 
-/** What is refused before it gets to the protocol, such as a wrong token, is told in the words of the API. */
+/** Errors before MCP, such as a wrong token, arrive as error receipts of the API. */
 function throwRefusal(text: string): void {
   const said = parse(text) as
     | { status?: unknown; code?: ErrorCode; message?: string; hint?: string }
@@ -160,7 +160,7 @@ function isTemporary(error: unknown): boolean {
   )
 }
 
-/** A failed call is for the model to read. */
+/** A failed call is a tool result, so that the model can read it. */
 function failedCall(error: AppError) {
   return {
     content: [{ type: 'text', text: textOf(error) }],
@@ -175,7 +175,7 @@ function greeting(asked: unknown, error: AppError, version: string) {
     protocolVersion: isKnown ? asked : GREETED_VERSION,
     capabilities: { tools: { listChanged: true } },
     serverInfo: { name: 'orchub', title: 'Orchub', version },
-    instructions: `Orchub is away: ${textOf(error)} Its tools are there again once it is back.`,
+    instructions: `Orchub is unreachable: ${textOf(error)} Its tools return as soon as it answers.`,
   }
 }
 

@@ -11,9 +11,9 @@ export const verb: Verb = {
   name: 'service mcp',
   summary: 'serve every command as an MCP tool on standard input and output',
   details:
-    'For programs that start their MCP servers themselves. Those that speak HTTP connect to /mcp of the service and\n' +
-    'need no process for it. Speaks as the agent whose token is in ORC_TOKEN, else as the operator. While the service\n' +
-    'is away, calls say so; they work again as soon as it is back. docs/mcp.md has the settings of the programs.',
+    'For programs that start MCP servers as processes; programs that use HTTP connect to /mcp of the service instead.\n' +
+    'Acts as the agent whose token is in ORC_TOKEN, otherwise as the operator. While the service is unreachable, calls\n' +
+    'fail with a message; they work again as soon as it answers. docs/mcp.md has the settings for each program.',
   examples: [
     'ORC_TOKEN=$(orc token Worker) orc service mcp',
     'claude mcp add orc -e ORC_TOKEN=TOKEN -- orc service mcp',
@@ -30,7 +30,7 @@ export const verb: Verb = {
   },
 }
 
-/** The service is looked for each time: after a restart it may have another address. */
+/** Looks up the service for each request, because a restart may change its address. */
 function postTo(location: TeamLocation) {
   let known: { address: string; token: string; transport: Transport } | undefined
   return async (body: string, headers: Record<string, string>) => {

@@ -9,15 +9,15 @@ export const verb: Verb = {
   name: 'open',
   summary: 'open the control room in a browser with a one-time link',
   details:
-    'You are whoever your token says. The link is good for 5 minutes, the session for 7 days; `orc token list` shows it,\n' +
-    '`orc token revoke ID` ends it at once.',
+    'The session has the rights of your token. The link is valid for 5 minutes, the session for 7 days.\n' +
+    '`orc token list` shows it; `orc token revoke ID` ends it at once.',
   options: [{ name: 'print', summary: 'print the link without opening a browser' }],
   examples: ['orc open', 'orc open --print'],
   async run({ location, json, flag }) {
     const { address } = await openConnection(location)
     if (address.startsWith('unix:')) {
-      throw new AppError('CONFLICT', 'No browser reaches a service on a Unix socket', {
-        hint: 'Let it listen on a port: service.port in orc.yaml, without unix_socket.',
+      throw new AppError('CONFLICT', 'A browser cannot reach a service on a Unix socket', {
+        hint: 'Make it listen on a port: set service.port in orc.yaml and remove unix_socket.',
       })
     }
     const { path, expires_at } = await (await openClient(location)).mintLogin()
@@ -29,7 +29,7 @@ export const verb: Verb = {
   },
 }
 
-/** If there is none, the link that was printed is enough. */
+/** Ignores a missing browser, because the link was printed. */
 function openInBrowser(url: string) {
   const command = process.platform === 'darwin' ? 'open' : 'xdg-open'
   const child = spawn(command, [url], { stdio: 'ignore', detached: true })

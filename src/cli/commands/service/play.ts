@@ -14,7 +14,7 @@ export const verb: Verb = {
   arguments: [{ name: 'FILE' }],
   examples: ['orc service play worker.json'],
   async run({ words, json }) {
-    if (json) throw noJson('play', 'What it says is in the audit: orc audit --follow --json')
+    if (json) throw noJson('play', 'Its output is in the audit: orc audit --follow --json')
     const [file] = words
     const parsed = ScriptSettings.safeParse(readScript(file!))
     if (!parsed.success) {
@@ -35,8 +35,8 @@ function readScript(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new AppError('NOT_FOUND', `${file} cannot be read as JSON: ${(error as Error).message}`, {
-      hint: 'Name a file that holds a script.',
+    throw new AppError('NOT_FOUND', `Cannot read ${file} as JSON: ${(error as Error).message}`, {
+      hint: 'Name a file that contains a script.',
     })
   }
 }

@@ -10,19 +10,19 @@ import { watchStopSignal } from '../../signals.ts'
 import type { Invocation } from '../../verb.ts'
 import { openLog } from './log.ts'
 
-export interface ServiceParts {
-  /** What becomes of the agents when a signal ends the service; with the terminal, none of them ends that can go on. */
+export interface RunServiceOptions {
+  /** Whether a signal also ends the agents. A closed terminal never does. */
   agents: 'end' | 'leave'
   /** The last line of the banner. */
   farewell: string
 }
 
-/** Runs the service in this process until a signal, or somebody's `orc down`, ends it. */
+/** Runs the service in this process until a signal or `orc down` ends it. */
 export async function runService(
   { location, option, flag, json, program }: Invocation,
-  { agents, farewell }: ServiceParts,
+  { agents, farewell }: RunServiceOptions,
 ): Promise<number> {
-  // Before anything is started, so that what a signal finds half started is ended properly too.
+  // Watch signals first, so that a service that is still starting also stops properly.
   const stopping = watchStopSignal()
   const { readTeam, startOrchub } = await import('../../../main.ts')
   const config = await loadTeam(location, { read: readTeam, onWarnings })
@@ -49,7 +49,7 @@ export async function runService(
     state: config.stateFolder,
   }
   const notifying = notifyOn(orchub, flag, config.notify)
-  // Whoever started it may have read enough: that is no reason to end.
+  // The reader of the banner may have exited; keep running.
   if (!stopping.signal.aborted)
     ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
   const halted = orchub.engine.halt.current()
@@ -67,11 +67,11 @@ export async function runService(
   return 0
 }
 
-/** Until the first run begins; and until the next one, once the last has ended. */
+/** Idle time before the first run, and after the last one, until a service for runs ends. */
 const NO_RUN_MS = 60_000
 const NO_RUN_LEFT_MS = 10_000
 
-/** For a service that is there for runs: resolves when there has been none for a while. Nobody may be left who would stop it. */
+/** Ends a service that `orc run` started once it is idle, because nobody else would stop it. */
 function watchRuns({ engine: { runs, store } }: Orchub) {
   const { promise: over, resolve } = Promise.withResolvers<'end'>()
   let timer = setTimeout(look, NO_RUN_MS)
@@ -97,10 +97,10 @@ function watchRuns({ engine: { runs, store } }: Orchub) {
   }
 }
 
-/** What a person is to look at. */
+/** Entries that need a person's attention. */
 const CALLS: ReadonlySet<string> = new Set(['human.asked', 'human.escalated'])
 
-/** Rings, on a terminal where somebody may sit. */
+/** Notifies on a terminal, where a person may see it. */
 function notifyOn({ engine }: Orchub, flag: Invocation['flag'], notify: Config['notify']) {
   if (notify === 'off' || flag('quiet') || !isatty(1)) return undefined
   const notifier = createNotifier({
@@ -137,7 +137,7 @@ function banner(
 function haltWarning({ by, reason, at }: Halted): string {
   const why = reason === undefined ? '' : `: ${plainLine(reason)}`
   const since = new Date(at).toISOString()
-  return paint('yellow', `Everything is stopped since ${since}, by ${by}${why}. orc go lets it go on.`, 'err')
+  return paint('yellow', `Halted by ${by} at ${since}${why}. Resume with orc go.`, 'err')
 }
 
 function onWarnings(text: string): void {

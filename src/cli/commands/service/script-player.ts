@@ -3,11 +3,11 @@ import { paint } from '../../output/print.ts'
 
 export interface Player {
   name: string
-  /** Marks its commands: they are read off this terminal. */
+  /** Added to its commands, which Orchub reads from this terminal. */
   nonce: string
 }
 
-/** What an agent with program: any must say of such a player. */
+/** The patterns that an agent with `program: any` needs to run this player. */
 export const PLAYER_PATTERNS = {
   idle: '› $',
   busy: '… thinking$',
@@ -20,8 +20,8 @@ const CLEAR_LINE = '\r\x1b[2K'
 const SHOWN_LINES = 3
 
 /**
- * A small agent in a terminal, with an input box as real ones have: it takes bracketed pastes, shows drafts, and
- * goes on with Enter. It ends with Ctrl-C or when its terminal does.
+ * A small agent in a terminal with an input box like real ones: it accepts bracketed paste, shows drafts, and submits on
+ * Enter. Ends with Ctrl-C or when its terminal closes.
  */
 export async function playOnTerminal(script: Script, { name, nonce }: Player): Promise<void> {
   const { stdin, stdout } = process

@@ -18,9 +18,9 @@ export const verb: Verb = {
   name: 'service serve',
   summary: 'run the service in the foreground; agents in terminals outlive it',
   details:
-    'orc.yaml is read again when it changes; with mistakes in it, the rules before them stay in force.\n' +
-    'Ctrl-C, SIGTERM and SIGHUP end it properly, with exit code 0. Agents in terminals go on, and are found again at\n' +
-    'the next start; `orc down` stops them too.',
+    'Reloads orc.yaml when it changes; if the new file has mistakes, the previous configuration stays in force.\n' +
+    'Ctrl-C, SIGTERM and SIGHUP stop the service with exit code 0. Agents in terminals keep running, and the next start\n' +
+    'reconnects to them; `orc down` stops them too.',
   options: [
     ...SERVICE_OPTIONS,
     {
@@ -36,6 +36,6 @@ export const verb: Verb = {
   run: (invocation) =>
     runService(invocation, {
       agents: 'leave',
-      farewell: 'Ctrl-C stops it; agents in terminals go on. `orc down` stops them too.',
+      farewell: 'Ctrl-C stops the service; agents in terminals keep running. `orc down` stops them too.',
     }),
 }

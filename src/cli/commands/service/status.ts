@@ -18,10 +18,10 @@ export const verb: Verb = {
 
 function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): string {
   const why = reason === undefined ? '' : `: ${plainLine(reason)}`
-  return paint('red', `EVERYTHING IS STOPPED by ${by} since ${shortTime(at)}${why}. orc go lets it go on.`)
+  return paint('red', `HALTED by ${by} at ${shortTime(at)}${why}. Resume with orc go.`)
 }
 
-/** Why an agent is in no state to work: its last change of session says it. */
+/** Why an agent's session failed, from the last change of the session in the audit. */
 async function troubles(client: Client, agents: readonly ListedAgent[]): Promise<string[]> {
   const lines: string[] = []
   for (const { name, session } of agents) {
@@ -32,7 +32,7 @@ async function troubles(client: Client, agents: readonly ListedAgent[]): Promise
           lines.push(`  ${name}: ${plainLine(data.evidence)}`)
       }
     } catch {
-      // Whoever may see the state may not see the audit; that must not hide the rest.
+      // The caller may not be allowed to read the audit; show the rest anyway.
     }
   }
   return lines
@@ -48,19 +48,17 @@ export async function showStatus(client: Client, location: TeamLocation, json: b
   print(
     `${program} at ${await findService(location)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
   )
-  // Agents are not told where it is.
-  if (state.store.place !== '') print(`store ${state.store.engine}: ${plain(state.store.place)}`)
+  // Empty for agents, which may not see the path of the store.
+  if (state.store.place !== '') print(`store ${plain(state.store.place)}`)
   if (state.halt !== undefined) print(haltLine(state.halt))
   for (const { run_id, text } of state.troubles ?? []) print(paint('red', `${run_id}: ${plainLine(text)}`))
   print(agentsText(state.agents, waitingFor(state.deliveries)))
   for (const line of await troubles(client, state.agents)) print(paint('red', line))
   if (state.github !== undefined) print(githubLine(state.github))
   const { open_requests: open } = state
-  print(
-    open === 0 ? 'Nothing needs your attention.' : paint('yellow', `${open} waiting for a person: orc inbox`),
-  )
+  print(open === 0 ? 'Nothing needs your attention.' : paint('yellow', `${open} waiting for you: orc inbox`))
   if (state.config.problem !== undefined) {
-    print(paint('red', 'orc.yaml has mistakes; the configuration before it is in force:'))
+    print(paint('red', 'orc.yaml has mistakes; the previous configuration stays in force:'))
     print(plain(state.config.problem))
   }
   return 0

@@ -1,18 +1,18 @@
-import { type InstalledProgram, lookAround, type Surroundings } from './detect-programs.ts'
+import { type InstalledProgram, inspectProject, type ProjectFacts } from './detect-programs.ts'
 
 const ROLES = [
-  { name: 'Master', role: 'plans the work, hands it out and answers for the result' },
+  { name: 'Master', role: 'plans the work, delegates it and is responsible for the result' },
   { name: 'Worker', role: 'does the work and reports back' },
-  { name: 'Reviewer', role: 'checks what the others say and make' },
-  { name: 'Scribe', role: 'keeps the documentation true' },
+  { name: 'Reviewer', role: 'reviews the work of the others' },
+  { name: 'Scribe', role: 'keeps the documentation up to date' },
 ] as const
 
-/** A first orc.yaml: a team of what is installed, every line explained, the rest of the choices in comments. */
-export function teamFile({ project, programs, isGit }: Surroundings): string {
-  const team = cast(programs)
+/** A first orc.yaml for the installed programs, with further settings as comments. */
+export function teamFile({ project, programs, isGit }: ProjectFacts): string {
+  const team = chooseRoles(programs)
   return [
     `# The team of ${project.replace(/[^\x20-\x7e]/g, '?')}. Start it: orc up. Check this file: orc rules check`,
-    '# Every key is explained in docs/configuration.md of Orchub; editors know them from orc.schema.json.',
+    '# docs/configuration.md explains every key; orc.schema.json makes editors complete them.',
     '',
     'agents:',
     ...team.flatMap((member, index) => memberLines(member, index)),
@@ -22,21 +22,21 @@ export function teamFile({ project, programs, isGit }: Surroundings): string {
     'rules:',
     '  preset: tree',
     '  # ask:',
-    '  #   - { from: Worker, to: "*", reason: a person reads each of its messages first }',
+    '  #   - { from: Worker, to: "*", reason: a person approves each of its messages }',
     '',
-    '# What agents may do beyond writing messages: allow, deny, or ask a person.',
+    '# What agents may do besides sending messages: allow, deny, or ask a person.',
     'permissions:',
     '  spawn_agent: ask',
     '  terminate_agent: ask',
-    '  urgent: deny # an urgent message interrupts its receiver',
+    '  urgent: deny # an urgent message interrupts its recipient',
     '',
-    '# What a model costs, per million tokens, and how much may be spent before agents are paused.',
+    '# Prices per million tokens, and how much agents may spend before Orchub pauses them.',
     '# prices:',
     '#   claude-sonnet: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 }',
     '# limits:',
     '#   spend: { per_agent: 5, total: 20 }',
     ...(isGit
-      ? ['', '# State, mail and tokens are kept in .orc/ beside this file: keep it out of git.']
+      ? ['', '# Orchub stores its state and tokens in .orc/ beside this file: keep that folder out of git.']
       : []),
     '',
   ].join('\n')
@@ -49,8 +49,8 @@ interface NewMember {
   found: InstalledProgram | undefined
 }
 
-/** One role for each program that is there, at least two: a team of one has nobody to talk to. */
-function cast(programs: readonly InstalledProgram[]): NewMember[] {
+/** Assigns one role per installed program, and at least two, because a single agent has nobody to talk to. */
+function chooseRoles(programs: readonly InstalledProgram[]): NewMember[] {
   const count = Math.max(2, programs.length)
   return ROLES.slice(0, count).map(({ name, role }, index) => ({
     name,
@@ -67,24 +67,23 @@ function memberLines({ name, role, parent, found }: NewMember, index: number): s
     ...(parent === undefined ? [] : [`    parent: ${parent}`]),
     ...(found === undefined
       ? ['    # program: claude-code | codex | gemini | opencode | any']
-      : [`    program: ${found.program} # ${found.title}, in a terminal of its own`]),
+      : [`    program: ${found.program} # ${found.title}, in its own terminal`]),
     ...(index === 0 && found !== undefined ? FIRST_COMMENTS : []),
   ]
 }
 
 const FIRST_COMMENTS = [
   '    # folder: .            # where it works, relative to this file',
-  '    # autostart: false     # start it with orc spawn only',
-  '    # with: { model: … , args: [], env: {} }   # settings of the program',
+  '    # autostart: false     # start it with orc agent start',
+  '    # with: { model: … , args: [], env: {} }   # settings for the program',
 ]
 
 const NOTHING_FOUND = [
   '',
-  '# No agent program was found on the PATH. Without one, an agent is whoever holds its token (orc token Worker).',
+  '# Found no agent program on the PATH. Any program can act as an agent with its token: orc token Worker',
 ]
 
-/** A first orc.yaml for a folder, and what it was made from. */
-export function proposeTeam(folder: string): { text: string; around: Surroundings } {
-  const around = lookAround(folder)
-  return { text: teamFile(around), around }
+export function proposeTeam(folder: string): { text: string; facts: ProjectFacts } {
+  const facts = inspectProject(folder)
+  return { text: teamFile(facts), facts }
 }

@@ -13,10 +13,9 @@ export const verb: Verb = {
   name: 'up',
   summary: 'start the service and the team; agents continue where they were',
   details:
-    'In the foreground until Ctrl-C, which stops the team as well; when its terminal is closed, agents in panes go on.\n' +
-    'With --detach it returns when the agents are up, after 20 seconds at the latest; with --json as soon as the\n' +
-    'service answers.\n' +
-    'When a person is asked, the terminal rings and shows a notification where it can, unless --quiet or notify: off.',
+    'Runs in the foreground until Ctrl-C, which also stops the team. If the terminal closes, agents in panes keep running.\n' +
+    'With --detach it returns once the agents are ready, after at most 20 seconds; with --json, once the service answers.\n' +
+    'When a request needs a person, the terminal rings and shows a notification, unless --quiet or notify: off is set.',
   options: [{ name: 'detach', short: 'd', summary: 'run in the background' }, ...SERVICE_OPTIONS],
   examples: ['orc up', 'orc up --detach', 'orc up -d && orc attach Master'],
   async run(invocation) {
@@ -29,20 +28,20 @@ export const verb: Verb = {
     if (!flag('detach')) {
       return await runService(invocation, {
         agents: 'end',
-        farewell: 'Ctrl-C stops the service and the team. With --detach they run in the background.',
+        farewell: 'Ctrl-C stops the service and the team. Use --detach to run them in the background.',
       })
     }
     const started = await startDetached(invocation)
     if (json) printJson(started.facts)
     else if (started.isOthers) print('The service is already running.')
-    else print(`The service is up, process ${started.facts.pid}; log: ${started.logFile}`)
+    else print(`Started the service (process ${started.facts.pid}); log: ${started.logFile}`)
     if (json) return 0
     await untilReady(started.client)
     return await showStatus(started.client, location, false)
   },
 }
 
-/** Programs take seconds to start; after this the status tells how far they are. */
+/** Agent programs take seconds to start; after this, print the status as it is. */
 const READY_MS = 20_000
 const LOOK_AGAIN_MS = 200
 
@@ -65,7 +64,7 @@ async function isAnswering(client: { health(): Promise<unknown> }): Promise<bool
     await client.health()
     return true
   } catch {
-    // It was killed, and its note of where it listens is still there.
+    // The service was killed and left its service.json.
     return false
   }
 }

@@ -18,25 +18,25 @@ export const verb: Verb = {
   name: 'ask',
   summary: 'ask the team and wait for the answer; - reads standard input',
   details:
-    'Who is needed is chosen, the root agent gets the question as a task, works alone or delegates, and answers. The\n' +
-    'answer goes to standard output, what happens meanwhile to standard error. A question to a person can be answered\n' +
-    'right here. Ctrl-C leaves the team at work and ends with 130; --resume comes back. A task that failed or was\n' +
-    'cancelled ends with 9.',
+    'Orchub chooses the agents it needs and gives the question to the root agent, which answers alone or delegates. The\n' +
+    'answer goes to standard output, progress to standard error. If an agent asks you something, answer right here.\n' +
+    'Ctrl-C exits with 130 and leaves the team at work; --resume returns. Exits with 9 if the task failed or was\n' +
+    'cancelled.',
   arguments: [{ name: 'QUESTION', optional: true, rest: true }],
   options: [
     {
       name: 'agent',
       value: 'ROOT',
-      summary: 'who answers; else the only agent without a parent, or one is chosen',
+      summary: 'who answers (default: the only agent without a parent, or one that Orchub chooses)',
     },
-    { name: 'resume', value: 'TASK', summary: 'go on watching what was asked before' },
-    { name: 'idempotency-key', value: 'KEY', summary: 'with the same key it is asked once, however often' },
+    { name: 'resume', value: 'TASK', summary: 'watch a question that was asked before' },
+    { name: 'idempotency-key', value: 'KEY', summary: 'repeated with the same key, it asks once' },
   ],
   examples: [
     'orc ask "Which of our tests are slow, and why?"',
     'orc ask --agent Planner "Find a flight to Rome" > answer.txt',
     'orc ask --resume task_7',
-    'orc ask --json "How many users have we?"',
+    'orc ask --json "How many users do we have?"',
   ],
   async run(invocation) {
     const leaving = new AbortController()
@@ -51,8 +51,8 @@ export const verb: Verb = {
       if (!leaving.signal.aborted) throw error
       complain(
         task === undefined
-          ? 'The team still got the question; `orc task list` shows it.'
-          : `${task} keeps running without you. Come back with: orc ask --resume ${task}`,
+          ? 'The team may have received the question; check with `orc task list`.'
+          : `${task} keeps running. Return to it with: orc ask --resume ${task}`,
       )
       return exitCode('interrupted')
     }
@@ -63,15 +63,12 @@ function checkResume({ option, words }: Invocation): string | undefined {
   const task = option('resume')
   if (task === undefined) return undefined
   if (words.length > 0 || option('agent') !== undefined || option('idempotency-key') !== undefined) {
-    throw usage(
-      '--resume asks nothing new',
-      'Either ask, or come back to what was asked: orc ask --resume TASK',
-    )
+    throw usage('--resume takes no question and no other options', 'Usage: orc ask --resume TASK')
   }
   return task
 }
 
-/** Under one key, so that it is asked once whatever breaks in between. */
+/** Retries use the same key, so that the team gets the question once. */
 async function ask({ location, words, option, json }: Invocation, signal: AbortSignal): Promise<string> {
   const question = await readQuestion(words)
   const agent = option('agent')
@@ -83,7 +80,7 @@ async function ask({ location, words, option, json }: Invocation, signal: AbortS
     )
   }
   const body = { question, ...(agent === undefined ? {} : { agent }) }
-  const working = json ? undefined : showWorking('Choosing who is needed')
+  const working = json ? undefined : showWorking('Choosing agents')
   try {
     const { task_id } = await throughRestarts(location, signal, (client) =>
       client.ask(body, { idempotencyKey, signal }),
@@ -125,7 +122,7 @@ async function watch({ location, json, option }: Invocation, task: string, leavi
       for await (const event of events) {
         if (json) printJson(event)
         else if (!isEcho(event)) await show(event, task, answering)
-        // Not before: a question that could not be looked at, because the service went away, comes again.
+        // Only now: if the service went away while a request was being read, its event must come again.
         last = event.seq
         if (event.type === 'end') return event
       }
@@ -141,7 +138,7 @@ async function watch({ location, json, option }: Invocation, task: string, leavi
 
 async function noteHalt(client: Client) {
   const { halted } = await client.health()
-  if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
+  if (halted) complain(paint('yellow', 'Orchub is halted; resume it with `orc go`.', 'err'))
 }
 
 async function show(event: TaskStreamEvent, task: string, answering: AnswerPrompt) {
@@ -156,13 +153,13 @@ function showEnd(end: AskEnd): number {
   if (state === 'completed') print(plain(result ?? reason ?? ''))
   else {
     complain(paint('red', `${task_id} is ${state}: ${plainLine(reason ?? '')}`, 'err'))
-    if (result !== undefined) complain(`What there was by then:\n${plain(result)}`)
-    complain(paint('dim', `orc trace ${task_id} shows what happened.`, 'err'))
+    if (result !== undefined) complain(`Result so far:\n${plain(result)}`)
+    complain(paint('dim', `orc task trace ${task_id} shows what happened.`, 'err'))
   }
   return exitOf(end)
 }
 
 function exitOf({ state }: AskEnd): number {
-  if (!isEnd(state)) throw new Error(`${state} is no end`)
+  if (!isEnd(state)) throw new Error(`${state} is not a final state`)
   return state === 'completed' ? exitCode('ok') : exitCode('taskFailed')
 }

@@ -41,10 +41,10 @@ interface Followed {
   signal: AbortSignal
 }
 
-/** Shortest interval between two redraws. */
+/** Redraw at most this often; people can't follow faster changes. */
 const REST_MS = 100
 
-/** The place in the log is taken before the first look, so that nothing between the two is missed. */
+/** Reads the last sequence number before the first list, so that no change is lost in between. */
 async function follow(client: Client, { query, all, show, signal }: Followed) {
   let after = 0
   for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
@@ -52,7 +52,7 @@ async function follow(client: Client, { query, all, show, signal }: Followed) {
   let isStale = false
   let isLooking = false
 
-  /** The trees with something open, and those that ended while they were looked at. */
+  /** Shows trees with open tasks, and those that ended while we followed. */
   async function look() {
     const { tasks } = await client.tasks({ state: 'all', ...query })
     for (const { root, ended_at } of tasks) if (ended_at === undefined) seen.add(root)
@@ -90,7 +90,7 @@ function redrawn(): Followed['show'] {
   return (tasks) => live.draw(tasks.length === 0 ? paint('dim', 'There are no open tasks.') : taskTree(tasks))
 }
 
-/** Each task when it is first seen, and again when its state changed. */
+/** Shows each task when it first appears and whenever its state changes. */
 function showChanges(show: (task: ListedTask) => void): Followed['show'] {
   const shown = new Map<string, string>()
   return (tasks) => {

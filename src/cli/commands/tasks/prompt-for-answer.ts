@@ -7,18 +7,18 @@ import type { Client } from '../../../client/client.ts'
 import { complain, paint, plain } from '../../output/print.ts'
 import { type HumanRequest, missingText, requestText } from '../../output/request-text.ts'
 
-/** Questions to a person, while something is watched: shown as they come, and answered right there by typing. */
+/** Shows questions to a person while they watch a task, and sends the answers they type. */
 export interface AnswerPrompt {
-  /** Shows an open request; false if it is not open any more. */
+  /** Shows an open request; returns false if it isn't open any more. */
   ask(id: string): Promise<boolean>
-  /** Somebody decided it, here or elsewhere. */
+  /** Removes a request that was decided, here or elsewhere. */
   decided(id: string): void
-  /** A line of progress, without tearing what is being typed. */
+  /** Prints a line of progress above what the person is typing. */
   say(text: string): void
   close(): void
 }
 
-/** Whether somebody sits there who can read a question and type an answer. */
+/** True if a person can read a question and type an answer. */
 export function canType(): boolean {
   return isatty(0) && isatty(2)
 }
@@ -26,7 +26,7 @@ export function canType(): boolean {
 export function openAnswerPrompt(options: {
   client(): Promise<Client>
   typing: boolean
-  /** Ctrl-C while something is being typed. */
+  /** Ctrl-C while the person is typing. */
   interrupted(): void
 }): AnswerPrompt {
   const waiting: HumanRequest[] = []
@@ -39,7 +39,7 @@ export function openAnswerPrompt(options: {
     keyboard?.prompt(true)
   }
 
-  /** Shows the next one that waits, or gives the keyboard back. */
+  /** Shows the next open request, or closes the prompt. */
   function next() {
     const [request] = waiting
     if (request === undefined) {
@@ -55,7 +55,7 @@ export function openAnswerPrompt(options: {
     const opened = createInterface({ input: process.stdin, output: process.stderr, historySize: 0 })
     opened.on('line', (line) => void send(line))
     opened.on('SIGINT', options.interrupted)
-    // Ctrl-D: whoever does not want to answer here still can elsewhere.
+    // Ctrl-D: the person answers later or elsewhere, so print the open requests.
     opened.on('close', () => {
       if (keyboard !== opened) return
       keyboard = undefined
@@ -93,7 +93,7 @@ export function openAnswerPrompt(options: {
   }
 
   async function isOpen(id: string): Promise<boolean> {
-    // While the service is away, nobody decides: the question stays.
+    // Without the service nobody can decide, so the question stays.
     return await find(id).then(
       (request) => request !== undefined,
       () => true,
@@ -131,7 +131,7 @@ export function openAnswerPrompt(options: {
 
 type PersonVerdict = BodyOf<'decide'>
 
-/** Undefined: it wants a yes or a no, and this is neither. */
+/** Undefined if the request needs approve or reject and the line is neither. */
 export function verdictOf(
   { kind, decisions, action }: HumanRequest,
   line: string,
@@ -140,7 +140,7 @@ export function verdictOf(
   if (kind === 'input' && takesAnswer) return { decision: 'answer', comment: line }
   const [, word, comment = ''] = /^\s*(approve|reject)\b[\s:,]*(.*)$/is.exec(line) ?? []
   const decision = word?.toLowerCase() as 'approve' | 'reject' | undefined
-  // Of what was shown, and of nothing that it may have been changed into since.
+  // Approve only the version that was shown, not one that was changed since.
   const hash = decision === 'approve' && action !== undefined ? { hash: action.hash } : {}
   if (decision !== undefined) return { decision, ...hash, ...(comment === '' ? {} : { comment }) }
   return takesAnswer ? { decision: 'answer', comment: line } : undefined

@@ -4,7 +4,7 @@ import { brief, saidBrief } from './task-event-text.ts'
 
 type TraceSteps = Pick<AnswerOf<'trace'>, 'steps'>
 
-/** A trace as a Mermaid sequence diagram: who said what to whom, in order. */
+/** Renders a trace as a Mermaid sequence diagram. */
 export function sequenceDiagram({ steps }: TraceSteps): string {
   const names = new Map<string, string>()
   const idOf = (name: string) => {
@@ -46,7 +46,7 @@ function lineOf(step: TaskStreamEvent, idOf: (name: string) => string): string |
       return to === undefined ? note(by, said) : `${idOf(by)}-->>${idOf(to)}: ${label(said)}`
     }
     case 'state':
-      return isTold(step) ? note(step.agent, brief(step.text)) : undefined
+      return isShownState(step) ? note(step.agent, brief(step.text)) : undefined
     case 'evidence':
       return note(step.agent, `${step.task_id} ${step.step} ${step.outcome}: ${brief(step.text)}`)
     case 'halt':
@@ -60,15 +60,14 @@ function lineOf(step: TaskStreamEvent, idOf: (name: string) => string): string |
 
 const ENDS: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'skipped', 'blocked'])
 
-/** Ends and new attempts; that somebody waits shows in the messages. */
-export function isTold({ state, attempt, text }: Extract<TaskStreamEvent, { type: 'state' }>): boolean {
+/** Only ends and new attempts; waiting shows in the messages. */
+export function isShownState({ state, attempt, text }: Extract<TaskStreamEvent, { type: 'state' }>): boolean {
   return ENDS.has(state) || (attempt > 1 && text.includes(', attempt '))
 }
 
 /**
- * Text that Mermaid shows as it is, whatever is in it: all but letters, digits and a few signs becomes an entity, so
- * that nothing ends the line, begins a comment or a directive, or is taken for markup. The ligature is what Mermaid
- * itself marks entities with.
+ * Escapes text for Mermaid: everything but letters, digits and a few signs becomes an entity, so that nothing ends the
+ * line, starts a comment or directive, or counts as markup. Mermaid marks entities with the ligature itself.
  */
 function label(text: string): string {
   return text

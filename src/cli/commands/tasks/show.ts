@@ -23,7 +23,7 @@ type TaskShown = AnswerOf<'task'>
 type Evidence = TaskShown['evidence'][number]
 type Spent = NonNullable<TaskShown['spent']>
 
-/** All that is on record of one task. What others wrote is indented, so that no line of it can pass for one of ours. */
+/** Indents text that others wrote, so that no line of it can imitate our own output. */
 export function taskDetail(task: TaskShown): string {
   const { result, claim, children, messages } = task
   return [
@@ -54,7 +54,7 @@ function spentLines({ spent, spending, spent_below: below }: TaskShown): string[
   const by = spending.map((one) => `${one.agent} ${sumText(one)}`).join('; ')
   return [
     ...(spent === undefined ? [] : [`  spent: ${sumText(spent)}${spending.length > 1 ? ` (${by})` : ''}`]),
-    ...(below === undefined ? [] : [`  spent below it: ${sumText(below)}`]),
+    ...(below === undefined ? [] : [`  spent by subtasks: ${sumText(below)}`]),
   ]
 }
 
@@ -76,7 +76,7 @@ function evidenceLines({ claim, step, outcome, text, at, by, checks, commit, dir
   const place =
     commit === undefined ? '' : `, at ${commit.slice(0, 12)}${dirty ? ' with uncommitted changes' : ''}`
   const head = `  ${shortTime(at)}  claim ${claim}  ${step} ${paint(COLOUR[outcome], outcome)}${who}${place}`
-  // With checks, their results say more than the text that was made of them.
+  // The text only summarizes the checks.
   if (checks === undefined) return [`${head}: ${plain(text).replaceAll('\n', '\n      ')}`]
   return [head, ...checks.flatMap(checkLines)]
 }
@@ -89,7 +89,7 @@ function checkLines({ name, passed, why, output, ms }: NonNullable<Evidence['che
 }
 
 function questionLine({ id, kind, to, text }: TaskShown['questions'][number]): string {
-  // What has no message or request of its own is answered by the task's id.
+  // A question without its own message or request is answered by the id of the task.
   const named = id.includes('/') ? kind : `${id} (${kind})`
   return `  ${named} to ${to}: ${plainLine(text)}`
 }

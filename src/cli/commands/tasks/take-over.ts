@@ -5,8 +5,8 @@ export const verb: Verb = {
   name: 'task take-over',
   summary: 'do a task yourself: interrupt its agent and report the result',
   details:
-    'A request in `orc inbox` stands for it. `orc answer ID RESULT` reports the result to whoever delegated it. To give\n' +
-    'it back: `orc task-action --task-id TASK --action follow_up TEXT`.',
+    'The task appears as a request in `orc inbox`. `orc answer ID RESULT` reports the result to the delegator. To return\n' +
+    'the task to its agent: `orc task-action --task-id TASK --action follow_up TEXT`.',
   arguments: [{ name: 'TASK' }],
   examples: ['orc task take-over task_7', 'orc task take-over task_7 && orc inbox'],
   run: ({ words, json, location }) =>

@@ -11,7 +11,7 @@ export function brief(text: string, length = SHOWN): string {
   return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : line
 }
 
-/** What a person who waits for an answer wants to see of an event, or nothing of it. For standard error. */
+/** A line on standard error for a person who waits for the answer; undefined for events they don't need. */
 export function progressLine(event: TaskStreamEvent, root: string): string | undefined {
   const about = event.task_id === root ? '' : paint('dim', `${event.task_id}  `, 'err')
   switch (event.type) {
@@ -19,7 +19,7 @@ export function progressLine(event: TaskStreamEvent, root: string): string | und
       return chosenText(event)
     case 'delegated':
       return event.task_id === root
-        ? `${paint('bold', root, 'err')}  ${event.to} is asked: ${brief(event.text)}`
+        ? `${paint('bold', root, 'err')}  asking ${event.to}: ${brief(event.text)}`
         : `  ${event.from} → ${event.to}  ${paint('bold', event.task_id, 'err')}: ${brief(event.text)}`
     case 'state':
       return stateText(event, about)
@@ -44,27 +44,27 @@ export function progressLine(event: TaskStreamEvent, root: string): string | und
   }
 }
 
-/** For whoever waits for an answer: why nothing moves, and what to do about it. */
+/** Says why nothing moves, and how to resume. */
 function haltText({ over, text }: TaskStreamEventOf<'halt'>): string {
-  const words = over ? `${brief(text)}.` : `Everything is halted; \`orc go\` resumes it. ${brief(text)}.`
+  const words = over ? `${brief(text)}.` : `Orchub is halted; resume it with \`orc go\`. ${brief(text)}.`
   return paint('yellow', words, 'err')
 }
 
-/** What was said in a message, without the context that goes along with a delegation. */
+/** The text of a message without the context that a delegation adds. */
 export function saidBrief({ text }: TaskStreamEventOf<'message'>): string {
   return brief(text.split('\n\nContext:\n', 1)[0]!)
 }
 
-/** A person's answer is a verdict, and then a message with the same words: one of them tells it. */
+/** A person's answer arrives as a verdict and again as a message with the same text; recognizes the second. */
 export function createEchoes(): (event: TaskStreamEvent) => boolean {
   const verdicts = new Map<string, string>()
-  const placeOf = ({ task_id }: TaskStreamEvent, to: string) => `${task_id} ${to}`
+  const keyOf = ({ task_id }: TaskStreamEvent, to: string) => `${task_id} ${to}`
   return (event) => {
-    if (event.type === 'verdict' && event.to !== undefined) verdicts.set(placeOf(event, event.to), event.text)
+    if (event.type === 'verdict' && event.to !== undefined) verdicts.set(keyOf(event, event.to), event.text)
     if (event.type !== 'message' || event.kind !== 'answer' || event.from !== OPERATOR) return false
-    const place = placeOf(event, event.to)
-    const isEcho = verdicts.get(place) === event.text
-    verdicts.delete(place)
+    const key = keyOf(event, event.to)
+    const isEcho = verdicts.get(key) === event.text
+    verdicts.delete(key)
     return isEcho
   }
 }
@@ -72,19 +72,19 @@ export function createEchoes(): (event: TaskStreamEvent) => boolean {
 type TaskStreamEventOf<T extends TaskStreamEvent['type']> = Extract<TaskStreamEvent, { type: T }>
 
 function chosenText({ agent, chosen, why, by, unknown, root_why }: TaskStreamEventOf<'selected'>): string {
-  const how = by === 'model' ? 'by the model' : 'by words'
+  const how = by === 'model' ? 'by the model' : 'by matching words'
   const lines = [
     ...(root_why === undefined ? [] : [`  ${agent} answers: ${brief(root_why, 200)}`]),
-    `  ${paint('cyan', `chosen ${how}: ${chosen.join(', ') || 'nobody besides'}`, 'err')}. ${brief(why, 200)}`,
+    `  ${paint('cyan', `chosen ${how}: ${chosen.join(', ') || 'no other agents'}`, 'err')}. ${brief(why, 200)}`,
   ]
   if (unknown.length > 0) {
-    const what = counted(unknown.length, 'name that nobody has', 'names that nobody has')
-    lines.push(paint('dim', `  left out ${what}: ${brief(unknown.join(', '))}`, 'err'))
+    const what = counted(unknown.length, 'unknown name')
+    lines.push(paint('dim', `  ignored ${what}: ${brief(unknown.join(', '))}`, 'err'))
   }
   return lines.join('\n')
 }
 
-/** Only the steps that tell something new: that somebody waits shows in what they wait for. */
+/** Skips waiting states, which show in what the agent waits for. */
 function stateText(
   { agent, state, attempt, text }: TaskStreamEventOf<'state'>,
   about: string,
@@ -94,7 +94,7 @@ function stateText(
     case 'analyzing':
       return `  ${about}${agent} is analyzing`
     case 'executing':
-      return /\((started|acknowledged)\)$/.test(text) ? `  ${about}${agent} is at work` : undefined
+      return /\((started|acknowledged)\)$/.test(text) ? `  ${about}${agent} is working` : undefined
     case 'pending':
       return attempt > 1 ? `  ${about}${paint('yellow', `attempt ${attempt}`, 'err')} of ${agent}` : undefined
     case 'blocked':
@@ -109,13 +109,13 @@ function stateText(
   }
 }
 
-/** Of these another event tells already. */
+/** Another event already shows these messages. */
 const TOLD: ReadonlySet<string> = new Set(['delegate', 'children_ended', 'failed', 'cancelled'])
 
-/** What goes to the person is the answer itself. */
+/** A message to the operator is the answer itself, which is printed at the end. */
 function messageText(event: TaskStreamEventOf<'message'>, about: string): string | undefined {
   const { kind, from, to } = event
   if (TOLD.has(kind) || to === OPERATOR) return undefined
-  if (kind === 'reminder') return `  ${about}${paint('yellow', `${to} is reminded to report`, 'err')}`
+  if (kind === 'reminder') return `  ${about}${paint('yellow', `reminding ${to} to report`, 'err')}`
   return `  ${about}${from} → ${to}  ${kind.replaceAll('_', ' ')}: ${saidBrief(event)}`
 }

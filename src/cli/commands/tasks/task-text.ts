@@ -7,13 +7,12 @@ export type TaskLine = AnswerOf<'tasks'>['tasks'][number]
 
 const SHOWN = 60
 
-/** Enough of a text to know it by. */
 export function shortLine(text: string): string {
   const line = plainLine(text.split('\n', 1)[0]!)
   return line.length > SHOWN ? `${line.slice(0, SHOWN - 1)}…` : line
 }
 
-/** Each tree together, children below their parents. */
+/** Groups tasks by tree, children below their parents. */
 export function taskTree(tasks: readonly TaskLine[]): string {
   const known = new Set(tasks.map(({ id }) => id))
   const childrenOf = Map.groupBy(tasks, ({ parent }) =>
@@ -55,7 +54,7 @@ function paintState(state: TaskLine['state'], text: string): string {
   return WAITING.has(state) ? paint('yellow', text) : text
 }
 
-/** On whom a task waits, down to the one who holds everything up, and since when. */
+/** Shows what a task waits for and since when, down to the subtasks that block it. */
 export function whyTree({ task, tasks, steps }: AnswerOf<'trace'>): string {
   const since = new Map(steps.flatMap((step) => (step.type === 'state' ? [[step.task_id, step.at]] : [])))
   const childrenOf = Map.groupBy(tasks, ({ parent }) => parent)
@@ -68,11 +67,11 @@ export function whyTree({ task, tasks, steps }: AnswerOf<'trace'>): string {
   return lines(task, '').join('\n')
 }
 
-/** What its clock does when it runs out; of a newer service there may be one that is not here. */
+/** Effect of each timer when it expires. A newer service may send others. */
 const DUE: Readonly<Record<string, string>> = {
-  ack: 'unless it is taken, the attempt is lost',
-  retry: 'the next attempt begins',
-  deadline: 'its time is up',
+  ack: 'without an acknowledgement, the attempt fails',
+  retry: 'the next attempt starts',
+  deadline: 'its deadline passes',
   validation: 'the wait for its judge ends',
 }
 

@@ -6,7 +6,7 @@ import { table } from '../../output/layout.ts'
 import { shortTime } from '../../output/message-text.ts'
 import { paint, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
-import { isTold, sequenceDiagram } from './sequence-diagram.ts'
+import { isShownState, sequenceDiagram } from './sequence-diagram.ts'
 import { brief, saidBrief } from './task-event-text.ts'
 import { taskTree } from './task-text.ts'
 
@@ -25,7 +25,7 @@ export const verb: Verb = {
   ],
   async run({ location, words, flag, option, json }) {
     if (json && flag('mermaid')) {
-      throw new AppError('USAGE', '--json and --mermaid do not go together', { hint: 'Keep one of the two.' })
+      throw new AppError('USAGE', '--json and --mermaid exclude each other', { hint: 'Drop one of them.' })
     }
     const limit = option('limit')
     const client = await openClient(location)
@@ -38,7 +38,7 @@ export const verb: Verb = {
 
 type TaskTrace = AnswerOf<'trace'>
 
-/** The tree, then everything that was said and done, one line each. */
+/** The tree of tasks, then one line per event. */
 export function traceText({ task, tasks, steps, more }: TaskTrace): string {
   return [
     taskTree(tasks),
@@ -48,11 +48,11 @@ export function traceText({ task, tasks, steps, more }: TaskTrace): string {
       steps.flatMap((step) => rowOf(step) ?? []).map((row) => [timeOf(row.at), ...row.cells]),
       '  ',
     ),
-    ...(more ? [paint('dim', 'There is more; --limit shows it.')] : []),
+    ...(more ? [paint('dim', 'There are more events; raise --limit to see them.')] : []),
   ].join('\n')
 }
 
-/** To the millisecond; the day is in the heading. */
+/** To the millisecond; the heading has the day. */
 function timeOf(iso: string): string {
   return iso.slice(11, 23)
 }
@@ -91,7 +91,7 @@ function rowOf(step: TaskStreamEvent): TraceRow[] | undefined {
       )
     }
     case 'state':
-      return isTold(step) ? row(step.agent, step.state, brief(withoutHead(step.text))) : undefined
+      return isShownState(step) ? row(step.agent, step.state, brief(withoutHead(step.text))) : undefined
     case 'evidence':
       return row(step.agent, step.step, `${step.outcome}: ${brief(step.text)}`)
     case 'halt':
@@ -104,7 +104,7 @@ function rowOf(step: TaskStreamEvent): TraceRow[] | undefined {
   }
 }
 
-/** What the columns before it say already. */
+/** Drops the beginning that repeats the columns before it. */
 function withoutHead(text: string): string {
   return text.replace(/^\S+ is \w+(, |: )?/, '')
 }
@@ -117,7 +117,7 @@ function deliveryText({
   const how = [
     message_id,
     ...(delivery === undefined || delivery === 'read' ? [] : [delivery]),
-    ...(attempts > 1 ? [`given ${attempts} times`] : []),
+    ...(attempts > 1 ? [`delivered ${attempts} times`] : []),
   ]
   return paint('dim', ` (${how.join(', ')})`)
 }

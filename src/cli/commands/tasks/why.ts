@@ -16,7 +16,7 @@ export const verb: Verb = {
     } else {
       print(whyTree(await client.trace(words[0]!)))
       const { halted } = await client.health()
-      if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
+      if (halted) complain(paint('yellow', 'Orchub is halted; resume it with `orc go`.', 'err'))
     }
     return 0
   },

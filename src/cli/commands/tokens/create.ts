@@ -2,7 +2,7 @@ import { isatty } from 'node:tty'
 import { unknownAgent } from '../../../commands/identity.ts'
 import { createTeam, isOperatorName } from '../../../commands/team.ts'
 import type { Offline } from '../../connection/offline.ts'
-import { reach } from '../../connection/online-or-offline.ts'
+import { onlineOrOffline } from '../../connection/online-or-offline.ts'
 import { complain, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
@@ -10,8 +10,8 @@ export const verb: Verb = {
   name: 'token create',
   summary: 'create a token for an agent or a person and print it once',
   details:
-    'Its holder puts it into the environment as ORC_TOKEN. Only its hash is kept. Works while the service runs, and\n' +
-    'while it does not. `orc token Worker` is short for it.',
+    'Set it as ORC_TOKEN in the environment of the agent or person. Orchub stores only its hash. Works with and without\n' +
+    'a running service. `orc token Worker` is short for `orc token create Worker`.',
   arguments: [{ name: 'AGENT|PERSON' }],
   examples: [
     'orc token create Worker',
@@ -20,7 +20,7 @@ export const verb: Verb = {
   ],
   async run({ words, location, json }) {
     const agent = words[0]!
-    const minted = await reach(
+    const minted = await onlineOrOffline(
       location,
       (client) => client.mintToken(agent),
       (offline) => mint(offline, agent),
@@ -28,7 +28,7 @@ export const verb: Verb = {
     if (json) printJson(minted)
     else {
       print(minted.token)
-      if (isatty(1)) complain(`It is ${minted.id}, and is not shown again. Its holder sets ORC_TOKEN to it.`)
+      if (isatty(1)) complain(`This is ${minted.id}; it is not shown again. Set it as ORC_TOKEN.`)
     }
     return 0
   },

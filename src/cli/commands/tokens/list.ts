@@ -1,4 +1,4 @@
-import { reach } from '../../connection/online-or-offline.ts'
+import { onlineOrOffline } from '../../connection/online-or-offline.ts'
 import { table } from '../../output/layout.ts'
 import { shortTime } from '../../output/message-text.ts'
 import { print, printJson } from '../../output/print.ts'
@@ -9,7 +9,7 @@ export const verb: Verb = {
   summary: 'list valid tokens by id; only hashes are stored',
   examples: ['orc token list', 'orc token list --json'],
   async run({ location, json }) {
-    const tokens = await reach(
+    const tokens = await onlineOrOffline(
       location,
       async (client) => (await client.tokens()).tokens,
       (offline) => offline.tokens.list(),
@@ -20,9 +20,9 @@ export const verb: Verb = {
         table(
           tokens.map(({ id, agent, kind, created_at, expires_at }) => [
             id,
-            kind === 'person' ? `${agent} (a person)` : agent,
+            kind === 'person' ? `${agent} (person)` : agent,
             shortTime(created_at),
-            expires_at === undefined ? '' : `a browser, until ${shortTime(expires_at)}`,
+            expires_at === undefined ? '' : `browser session until ${shortTime(expires_at)}`,
           ]),
         ),
       )

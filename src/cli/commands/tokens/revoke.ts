@@ -1,7 +1,8 @@
 import { AppError } from '../../../base/errors.ts'
 import { createTeam } from '../../../commands/team.ts'
 import type { Offline } from '../../connection/offline.ts'
-import { reach } from '../../connection/online-or-offline.ts'
+import { onlineOrOffline } from '../../connection/online-or-offline.ts'
+import { counted } from '../../output/layout.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
@@ -12,13 +13,13 @@ export const verb: Verb = {
   examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
   async run({ words, location, json }) {
     const which = words[0]!
-    const answer = await reach(
+    const answer = await onlineOrOffline(
       location,
       (client) => client.revokeTokens(which),
       (offline) => revoke(offline, which),
     )
     if (json) printJson(answer)
-    else print(`${answer.revoked} revoked`)
+    else print(`Revoked ${counted(answer.revoked, 'token')}.`)
     return 0
   },
 }
@@ -27,7 +28,7 @@ async function revoke({ tokens, config }: Offline, which: string): Promise<{ rev
   const team = createTeam(config)
   const revoked = await tokens.revoke(team.resolve(which) ?? team.person(which)?.name ?? which)
   if (revoked > 0) return { revoked }
-  throw new AppError('NOT_FOUND', `There is no valid token ${which}, nor one of such an agent or person`, {
-    hint: 'orc token list shows the valid ones.',
+  throw new AppError('NOT_FOUND', `No valid token, agent or person is called ${which}`, {
+    hint: 'orc token list shows the valid tokens.',
   })
 }

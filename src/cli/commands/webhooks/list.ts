@@ -8,8 +8,7 @@ import type { Verb } from '../../verb.ts'
 export const verb: Verb = {
   name: 'webhook list',
   summary: 'list outgoing webhooks: pending, sent and failed events',
-  details:
-    'They are named in orc.yaml under `webhooks`. A dead one is used again after a test that succeeds.',
+  details: 'Webhooks are defined in orc.yaml under `webhooks`. A successful test revives a dead one.',
   examples: ['orc webhook list', 'orc webhook list --json', 'orc webhook test chat'],
   async run({ location, json }) {
     const client = await openClient(location)

@@ -12,7 +12,7 @@ export const verb: Verb = {
     const client = await openClient(location)
     const answer = await client.testWebhook(words[0]!)
     if (json) printJson(answer)
-    else if (answer.sent) print(`${answer.webhook.name} took it (${answer.status}).`)
+    else if (answer.sent) print(`${answer.webhook.name} accepted the event (${answer.status}).`)
     else complain(paint('red', `${answer.webhook.name}: ${plainLine(answer.error ?? '')}`, 'err'))
     return exitCode(answer.sent ? 'ok' : 'error')
   },

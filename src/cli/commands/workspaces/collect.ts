@@ -16,11 +16,11 @@ export const verb: Verb = {
   name: 'workspace collect',
   summary: 'copy the outputs of a workspace, or of all in a folder, side by side',
   details:
-    'The outputs of each agent go to TO/AGENT/, a new folder: all of them, or nothing. Links, devices and other traps are\n' +
-    'left out, each with why. Nothing is changed in the workspaces, of these agents or of others. It ends with 1 where\n' +
-    'summary.md or a deliverable is missing.',
+    'Copies the outputs of each agent to TO/AGENT/, a new folder: all of them, or nothing. Leaves out links, devices and\n' +
+    'other special files, with the reason. Changes nothing in any workspace. Exits with 1 if summary.md or a deliverable\n' +
+    'is missing.',
   arguments: [{ name: 'FOLDER', optional: true }],
-  options: [{ name: 'to', value: 'FOLDER', summary: 'where they go (default: FOLDER.outputs)' }],
+  options: [{ name: 'to', value: 'FOLDER', summary: 'the target folder (default: FOLDER.outputs)' }],
   examples: ['orc workspace collect researcher', 'orc workspace collect runs/run_1 --to results'],
   async run({ words, option, json }) {
     const found = findWorkspaces(words[0] ?? '.')
@@ -53,22 +53,22 @@ export const verb: Verb = {
   },
 }
 
-/** Refuses targets inside a workspace, also through links, except in a workspace that encloses the source itself. */
+/** Refuses a target inside a workspace, also through links. A workspace around everything is the caller's own. */
 function refuseInside({ path, agents }: FoundFolder, to: string): void {
   for (const { name } of agents) {
     const target = resolve(to, name)
-    const into = withFoldersAbove(realPlace(target)).find(
+    const into = withFoldersAbove(realPathOf(target)).find(
       (folder) => isInUse(folder) && !path.startsWith(`${folder}/`),
     )
     if (into === undefined) continue
     throw usage(
-      `${target}: this is in the workspace of ${plainLine(basename(into))}`,
+      `${target} is inside the workspace of ${plainLine(basename(into))}`,
       'Choose a folder outside of the workspaces with --to.',
     )
   }
 }
 
-/** True even if the agent removed its status.json. */
+/** Recognized without status.json, which an agent may have removed. */
 function isInUse(folder: string): boolean {
   return ['inbox', 'outbox'].every((part) => existsSync(join(folder, part)))
 }
@@ -77,10 +77,10 @@ function withFoldersAbove(path: string): string[] {
   return path === dirname(path) ? [path] : [path, ...withFoldersAbove(dirname(path))]
 }
 
-/** Resolves links in a path that need not exist yet. */
-function realPlace(path: string): string {
+/** The real path of something that may not exist yet. */
+function realPathOf(path: string): string {
   if (existsSync(path)) return realpathSync(path)
-  return path === dirname(path) ? path : join(realPlace(dirname(path)), basename(path))
+  return path === dirname(path) ? path : join(realPathOf(dirname(path)), basename(path))
 }
 
 function notCopied(problems: readonly WorkspaceProblem[], to: string): AppError {

@@ -12,18 +12,18 @@ export const verb: Verb = {
   name: 'workspace create',
   summary: "create an agent's folder: SKILL.md, inbox, outbox, workspace, status.json",
   details:
-    'The name of its folder is the name of the agent. The files and folders named after it are copied into its inbox,\n' +
-    'read-only. inbox/instructions.md has all its sections.',
+    'The folder name is the name of the agent. Copies the given files and folders into its inbox, read-only, and writes\n' +
+    'inbox/instructions.md with all sections.',
   arguments: [{ name: 'WORKSPACE' }, { name: 'FILE', optional: true, rest: true }],
   options: [
     {
       name: 'template',
       value: 'TEMPLATE',
-      summary: 'what its SKILL.md is made from (default: generic)',
+      summary: 'the template of its SKILL.md (default: generic)',
       choices: WORKSPACE_TEMPLATES,
     },
-    { name: 'objective', value: 'TEXT', summary: 'what is to be accomplished' },
-    { name: 'context', value: 'TEXT', summary: 'what it needs to know besides' },
+    { name: 'objective', value: 'TEXT', summary: 'what the agent should accomplish' },
+    { name: 'context', value: 'TEXT', summary: 'what else the agent needs to know' },
   ],
   examples: [
     'orc workspace create researcher --template research --objective "Find who uses SQLite on phones"',
@@ -36,7 +36,7 @@ export const verb: Verb = {
     if (!AGENT_NAME.test(name)) {
       throw usage(
         `"${name}" is not a valid agent name`,
-        'It starts with a letter, then letters, digits, _ and -.',
+        'Start with a letter, then use letters, digits, _ and -.',
       )
     }
     const template = (option('template') ?? 'generic') as WorkspaceTemplate
@@ -44,7 +44,7 @@ export const verb: Verb = {
     const created = await createWorkspace({ path, name, template, objective })
     if (!created.ok) {
       const isThere = created.error[0]!.code === 'exists'
-      throw refused(created.error, isThere ? 'Choose another name.' : 'Choose another place.')
+      throw refused(created.error, isThere ? 'Choose another name.' : 'Choose another folder.')
     }
     const given = { name, objective, context: option('context') ?? '', inputs }
     const left = await fill(path, given, withheldFrom(location, path))
@@ -64,7 +64,7 @@ interface NewWorkspace {
   inputs: readonly string[]
 }
 
-/** An input folder may contain both. */
+/** An input folder may contain the state folder or the workspace itself. */
 function withheldFrom({ stateFolder }: TeamLocation, workspace: string): Withheld[] {
   const state = 'is the state folder of the service, which holds its tokens'
   return [
@@ -73,7 +73,7 @@ function withheldFrom({ stateFolder }: TeamLocation, workspace: string): Withhel
   ]
 }
 
-/** Removes the workspace again if its inbox cannot be filled. */
+/** Removes the workspace again if its inbox can't be filled. */
 async function fill(
   workspace: string,
   { name, objective, context, inputs }: NewWorkspace,
@@ -96,5 +96,5 @@ async function fill(
   })
   if (filled.ok) return filled.value.leftOut
   await removeFolder(workspace)
-  throw refused(filled.error, 'Nothing was made.')
+  throw refused(filled.error, 'Nothing was created.')
 }

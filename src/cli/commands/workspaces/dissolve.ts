@@ -54,10 +54,10 @@ export const verb: Verb = {
       return 0
     }
     print(plain(report.trimEnd()))
-    for (const message of toldOnce(leftOut))
+    for (const message of withoutRepeats(leftOut))
       complain(`${paint('yellow', 'left out:', 'err')} ${plainLine(message)}`)
     for (const branch of branchesKept)
-      complain(`The branch ${plainLine(branch)} stays: it has commits of its own.`)
+      complain(`Kept the branch ${plainLine(branch)}, which has commits of its own.`)
     const files = [wanted.reportFile, ...Object.values(kept)].filter((file) => file !== undefined)
     complain(
       paint('dim', `Removed ${counted(found.agents.length, 'workspace')}; kept ${files.join(', ')}`, 'err'),
@@ -67,7 +67,7 @@ export const verb: Verb = {
 }
 
 /** The archive and the kept outputs leave out the same files; prints only the message that names the agent. */
-function toldOnce(leftOut: readonly WorkspaceProblem[]): string[] {
+function withoutRepeats(leftOut: readonly WorkspaceProblem[]): string[] {
   const messages = leftOut.map(({ message }) => message)
   return messages.filter((message) => !messages.some((other) => other.endsWith(`/${message}`)))
 }
@@ -95,26 +95,26 @@ function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force
   if (isOwed && (isDriven || !force)) {
     throw new AppError('CONFLICT', `The outputs of ${id} are not in _outputs yet`, {
       hint: isDriven
-        ? `They may wait for room on the disk. orc run cancel ${id} gives them up.`
-        : `orc run --resume ${id} gathers them; --force gives them up.`,
+        ? `The disk may be full. orc run cancel ${id} discards them.`
+        : `orc run --resume ${id} collects them; --force discards them.`,
     })
   }
   if (isOpen && isDriven) {
     throw new AppError('CONFLICT', `${id} is still running`, {
-      hint: `Wait for its end, or cancel it: orc run cancel ${id}`,
+      hint: `Wait until it ends, or cancel it: orc run cancel ${id}`,
     })
   }
   if (processes.size > 0) {
     const alive = [...processes].map(([agent, pids]) => `${agent} (process ${pids.join(', ')})`)
     throw new AppError('CONFLICT', `${id} is still running: ${alive.join('; ')}`, {
       hint: isOpen
-        ? `Its service has ended. orc run --resume ${id} takes it up again, and orc run cancel ${id} then ends it.`
-        : 'Wait for their end, or end them.',
+        ? `Its service has ended. Resume the run with orc run --resume ${id}, then cancel it with orc run cancel ${id}.`
+        : 'Wait until these processes end, or end them.',
     })
   }
   if (isOpen && !force) {
-    throw new AppError('CONFLICT', `${id} has not ended: it goes on when its service runs again`, {
-      hint: `orc run --resume ${id} takes it up again; --force removes its folders all the same.`,
+    throw new AppError('CONFLICT', `${id} has not ended: it continues when its service runs again`, {
+      hint: `orc run --resume ${id} resumes it; --force removes its folders anyway.`,
     })
   }
 }

@@ -7,12 +7,10 @@ import { indent } from '../../output/message-text.ts'
 import { paint, plain, plainLine } from '../../output/print.ts'
 import { bar } from '../../output/progress.ts'
 
-/** Lists workspaces, one line each. */
 export function workspacesText(agents: readonly AgentRecord[]): string {
   return table(agents.map((agent) => [agent.name, agent.state, madeText(agent), progressText(agent)]))
 }
 
-/** Shows one workspace in full. */
 export function workspaceText(agent: AgentRecord): string {
   const { name, status, outbox, attempts } = agent
   const lines = [`${paint('bold', name)}  ${agent.state}  ${progressText(agent)}`.trimEnd()]
@@ -56,7 +54,7 @@ function progressText({ state, status }: AgentRecord): string {
     .join(' ')
 }
 
-/** Missing, left-out and unreadable files. */
+/** Missing files, files left out, and files that could not be read. */
 export function noteLines(agent: AgentRecord): string[] {
   return problemsOf(agent).map(
     ({ message }) => `  ${paint('yellow', 'note:')} ${agent.name}/${plainLine(message)}`,
@@ -68,7 +66,7 @@ export function problemsOf({ state, outbox, problems }: AgentRecord): readonly W
   return [...problems, ...missing, ...(outbox?.leftOut ?? [])]
 }
 
-/** Facts for --json. */
+/** For --json. */
 export function workspaceFacts(agent: AgentRecord, workspace: string) {
   const { name, state, status, outbox, attempts, unmerged } = agent
   return {

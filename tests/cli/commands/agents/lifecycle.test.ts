@@ -18,7 +18,7 @@ agents:
 `
 
 describe('orc init', () => {
-  it('writes a file with a team of the programs that are installed, which is right as it is', async () => {
+  it('writes a valid file with a team of the installed programs', async () => {
     const bin = join(team.folder, 'bin')
     const fresh = join(team.folder, 'fresh')
     mkdirSync(bin)
@@ -43,7 +43,7 @@ describe('orc init', () => {
     })
   })
 
-  it('does not replace a file unless it is told to, and can only print', async () => {
+  it('replaces a file only with --force, and can only print', async () => {
     const before = readFileSync(team.configFile, 'utf8')
     expect(await team.orc('init')).toMatchObject({ code: 1, err: expect.stringContaining('--force') })
     expect((await team.orc('init --print')).out).toContain('agents:')
@@ -54,17 +54,17 @@ describe('orc init', () => {
 })
 
 describe('orc up', () => {
-  it('--detach returns when the service answers; again, it says so; orc down ends it', async () => {
+  it('--detach returns when the service answers; a second one says so; orc down ends it', async () => {
     const up = await team.orc('up --detach --port 0')
-    expect(up).toMatchObject({ code: 0, out: expect.stringContaining('The service is up') })
+    expect(up).toMatchObject({ code: 0, out: expect.stringContaining('Started the service') })
     expect((await team.orc('up -d')).out).toContain('The service is already running.')
     expect((await team.orc('send-message --from Master --to Worker hi')).code).toBe(0)
-    expect((await team.orc('down')).out).toContain('stopped')
+    expect((await team.orc('down')).out).toContain('Stopped')
     expect((await team.orc('status')).code).toBe(5)
     expect((await team.orc('down')).out).toContain('not running')
   })
 
-  it('tells mistakes in orc.yaml at once, and why a service did not start', async () => {
+  it('reports mistakes in orc.yaml at once, and why a service did not start', async () => {
     writeFileSync(team.configFile, 'agents: { Master: { runtime: tmux } }')
     expect((await team.orc('up -d')).err).toContain('needs a program')
     writeFileSync(team.configFile, 'agents: { Master: {} }\nservice: { host: 203.0.113.7 }\n')

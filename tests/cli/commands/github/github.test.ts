@@ -1,4 +1,4 @@
-/** The verbs of the GitHub team, as they are typed. */
+/** The verbs of the GitHub team on the command line. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -57,7 +57,7 @@ afterAll(async () => {
 })
 
 describe('orc github replay --dry-run', () => {
-  it('counts a wish of the role community that people look as a flag, as the service does (S3.15)', async () => {
+  it('counts a community report that needs attention as a flag, like the service (S3.15)', async () => {
     const wish = { ...REPORT, actions_taken: [], requires_human_review: true }
     writeFileSync(join(team.folder, 'wish.json'), JSON.stringify(wish))
     const flagsOf = async (role: string) => {
@@ -70,7 +70,7 @@ describe('orc github replay --dry-run', () => {
     expect(await flagsOf('triage')).toBe('0')
   })
 
-  it('says without any service who would get it and what would become of proposals; nothing is sent', async () => {
+  it('shows routing and policies without a service, and sends nothing', async () => {
     const { code, out } = await team.orc('github replay opened.json --event issues --dry-run')
     expect(code).toBe(0)
     expect(out).toContain('issues.opened in octo/hello, #1 It crashes, by newcomer (FIRST_TIMER)')
@@ -98,17 +98,17 @@ describe('orc github replay --dry-run', () => {
     expect(json!.report.proposals).toHaveLength(3)
   })
 
-  it('says what is wrong with what was typed', async () => {
+  it('reports wrong arguments', async () => {
     expect(await team.orc('github replay opened.json --dry-run')).toMatchObject({ code: 2 })
     expect(await team.orc('github replay opened.json --event Issues! --dry-run')).toMatchObject({ code: 2 })
     expect(await team.orc('github replay nowhere.json --event issues --dry-run')).toMatchObject({ code: 7 })
     const bad = await team.orc(['github', 'replay', '-', '--event', 'issues', '--dry-run'], { input: '[]' })
-    expect(bad).toMatchObject({ code: 2, err: expect.stringContaining('holds no JSON object') })
+    expect(bad).toMatchObject({ code: 2, err: expect.stringContaining('is not a JSON object') })
   })
 })
 
 describe('orc github setup', () => {
-  it('asks GitHub with what is in the environment while no service runs, and ends with 1 if something is missing', async () => {
+  it("checks GitHub with the environment's credentials while no service runs, and exits with 1 if something is missing", async () => {
     const bare = await team.orc('github setup')
     expect(bare.code).toBe(1)
     expect(bare.out).toContain('CLI_GITHUB_SECRET is not set')
@@ -126,13 +126,13 @@ describe('orc github setup', () => {
   })
 })
 
-describe('an event that is newer than what is known here', () => {
-  it('is taken, with a note beside the answer', async () => {
+describe('an unknown new event', () => {
+  it('is accepted with a note', async () => {
     const { code, err, json } = await team.orc(
       'github replay opened.json --event zebra_crossing --dry-run --json',
     )
     expect(code).toBe(0)
-    expect(err).toContain('"zebra_crossing" is no event that is known here')
+    expect(err).toContain('"zebra_crossing" is not a known GitHub event')
     expect(json()).toMatchObject([{ event: { type: 'zebra_crossing.opened' }, steps: [] }])
   })
 })
@@ -145,7 +145,7 @@ describe('with a service', () => {
     running = await team.start()
   })
 
-  it('setup asks with its credentials, not with those of whoever types', async () => {
+  it('setup uses the credentials of the service, not those of the caller', async () => {
     gitOf(github.repository).hooks.push({
       url: 'http://127.0.0.1:7420/github/webhooks',
       content_type: 'json',
@@ -156,7 +156,7 @@ describe('with a service', () => {
     expect((await team.orc('github setup')).out).toContain('The webhook points to 127.0.0.1:7420')
   })
 
-  it('replay is worked on, status and github tell of it, and the trail is exported and verified', async () => {
+  it('processes a replay, shows it in status, and exports and verifies the trail', async () => {
     github.repository.open({ title: 'It crashes' })
     const replayed = team.begin('github replay opened.json --event issues')
     await replayed.shows('triage → Triage: delegated')
@@ -166,9 +166,12 @@ describe('with a service', () => {
     expect((await team.orc('github')).out).toMatch(/Triage +triage +healthy/)
     for (const format of ['text', 'jsonl', 'html']) {
       await team.orc(`audit export --public --format ${format} -o trail.${format}`)
-      // Somewhere else, without a team.
+      // In another folder, without a team.
       const verified = await team.orc(['audit', 'verify', join(team.folder, `trail.${format}`)], { cwd: '/' })
-      expect(verified).toMatchObject({ code: 0, out: expect.stringContaining('lines are as written') })
+      expect(verified).toMatchObject({
+        code: 0,
+        out: expect.stringContaining('lines verified, none changed'),
+      })
     }
     expect((await team.orc('audit export --public --format text')).out).toContain(
       '] [orchestrator→Triage] TASK: Triage issue #1\n',
@@ -182,7 +185,7 @@ describe('with a service', () => {
     expect(await team.orc('audit export --format html')).toMatchObject({ code: 2 })
   })
 
-  it('moderation is for moderators: to everybody else there is nothing', async () => {
+  it('shows moderation to moderators only', async () => {
     const { engine } = running
     const flag = {
       violation: { severity: 'high', violation_type: 'spam', confidence: 0.9 },

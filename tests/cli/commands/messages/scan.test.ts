@@ -20,7 +20,7 @@ const command = (type: string, fields: Record<string, string>, place: { offset: 
 const START = { offset: 0, line: 1 }
 
 describe('orc scan (S0.22)', () => {
-  it('finds commands as they were said: nothing judged, nothing defaulted', async () => {
+  it('finds commands without checking values or adding defaults', async () => {
     expect(await scan('<orc-command from="A" to="B" name="send_message">hi</orc-command>')).toEqual([
       command('send_message', { from: 'A', to: 'B', content: 'hi' }, START),
     ])
@@ -61,13 +61,13 @@ describe('orc scan (S0.22)', () => {
     expect(found.map((one) => one.type ?? one.code)).toEqual(wanted)
   })
 
-  it('gives of what is not extracted the code, the reason and the place, and no more', async () => {
+  it('gives code, reason and position of what is not extracted', async () => {
     expect(await scan('x\n`<orc-command name="mailbox_check"/>`')).toEqual([
       { ok: false, code: 'IN_CODE_BLOCK', message: expect.any(String), offset: expect.any(Number), line: 2 },
     ])
   })
 
-  it('reads a file or standard input, needs no team, and shows it to people', async () => {
+  it('reads a file or standard input, needs no team, and prints text for people', async () => {
     const file = join(team.folder, 'text.md')
     writeFileSync(
       file,
@@ -76,26 +76,26 @@ describe('orc scan (S0.22)', () => {
     const ran = await team.orc(['scan', file], { cwd: '/' })
     expect(ran.code).toBe(0)
     expect(ran.out).toMatch(
-      /^line 2 {2}send_message\n {4}to: B\n {4}content:\n {8}one\n {8}two␛\[31m\n {4}not used: colour\nline 4 {2}IN_CODE_BLOCK/,
+      /^line 2 {2}send_message\n {4}to: B\n {4}content:\n {8}one\n {8}two␛\[31m\n {4}ignored: colour\nline 4 {2}IN_CODE_BLOCK/,
     )
-    expect(ran.err).toBe('1 command, 1 quoted and left alone\n')
+    expect(ran.err).toBe('1 command, 1 quoted and ignored\n')
   })
 
-  it('says to people when a command would be refused because a parameter is missing', async () => {
+  it('says when a command would be refused because a field is missing', async () => {
     const input = [
       '<orc-command name="send_message">hi</orc-command>',
       '<orc-command name="send_message" to=""/>',
       '<orc-command name="send_message" to="B">hi</orc-command>',
     ].join('\n')
     const { out } = await team.orc('scan', { input })
-    expect(out.match(/would be refused: .*/g)).toEqual([
-      'would be refused: to is missing',
-      'would be refused: to, content are missing',
+    expect(out.match(/would refuse it: .*/g)).toEqual([
+      'would refuse it: to is missing',
+      'would refuse it: to, content are missing',
     ])
     expect(await scan(input)).toMatchObject([{ ok: true }, { ok: true }, { ok: true }])
   })
 
-  it('fails on mistakes only when told to, and never on what is quoted', async () => {
+  it('fails on mistakes only with --strict, and never on quoted commands', async () => {
     const bad = '<orc-command name="send_message" to="B">'
     expect((await team.orc('scan', { input: bad })).code).toBe(0)
     expect((await team.orc('scan --strict', { input: bad })).code).toBe(1)

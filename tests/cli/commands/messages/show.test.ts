@@ -1,4 +1,4 @@
-/** What a message waits for, as people see it: a real pane, with a draft of a person in it. */
+/** Shows what a message waits for, with a real pane that contains a person's draft. */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -31,7 +31,7 @@ const tmux = (...words: string[]) => execFileSync('tmux', ['-L', socket, ...word
 const show = async (args: string) => (await team.orc(args)).out
 
 describe('a message before a draft', () => {
-  it('is queued, and its steps, the status and the title of the pane say why (C27)', async () => {
+  it('stays queued, and its steps, the status and the title of the pane say why (C27)', async () => {
     const { engine } = await team.start()
     await expect.poll(() => engine.sessions.session('Worker')?.state, { timeout: 15_000 }).toBe('idle')
     const [, pane] = tmux('list-panes', '-a', '-F', '#{pane_id}').trim().split('\n')
@@ -52,7 +52,7 @@ describe('a message before a draft', () => {
     expect(await show('status')).not.toContain('waits:')
   })
 
-  it('waits for what the state of its agent says, where that is known', async () => {
+  it('shows the state of the agent it waits for', async () => {
     await team.start()
     await team.orc('stop Worker')
     await team.orc('send-message --from Master --to Worker hello')

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => team.close())
 
-/** A message that a rule holds for a person; gives the id of the request. */
+/** Sends a message that a rule holds for a person; returns the id of the request. */
 async function hold(text: string): Promise<string> {
   const ran = await team.orc(['send-message', '--from', 'Worker', '--to', 'Spy', '--json', text])
   const [receipt] = ran.json() as { status: string; request_id: string }[]
@@ -25,7 +25,7 @@ async function contents(agent: string): Promise<string[]> {
 }
 
 describe('orc inbox (C9)', () => {
-  it('says that nothing waits', async () => {
+  it('says that nothing needs attention', async () => {
     expect(await team.orc('inbox')).toMatchObject({
       code: 0,
       out: '',
@@ -33,7 +33,7 @@ describe('orc inbox (C9)', () => {
     })
   })
 
-  it('shows who asks, why, the very command, and how to answer', async () => {
+  it('shows the asker, the reason, the exact command, and how to answer', async () => {
     const id = await hold('first line\nsecond line')
     const { out } = await team.orc('inbox')
     expect(out).toContain(`${id}  approval, open`)
@@ -48,7 +48,7 @@ describe('orc inbox (C9)', () => {
     expect((await team.orc('inbox --all')).out).toContain(`${id}  approval, rejected`)
   })
 
-  it('follows: shows what waits, then what comes, once each', async () => {
+  it('follows: shows open and then new requests, once each', async () => {
     const before = await hold('before')
     const { child, shows, ended } = team.begin('inbox --follow --json')
     await shows(before)
@@ -62,16 +62,19 @@ describe('orc inbox (C9)', () => {
 })
 
 describe('a verdict', () => {
-  it('lets the held command be carried out, and tells what became of it', async () => {
+  it('runs the held command and prints its result', async () => {
     const id = await hold('approved text')
     const ran = await team.orc(['approve', id, '--comment', 'go ahead'])
-    expect(ran).toMatchObject({ code: 0, out: expect.stringContaining(`${id} is approved; Worker is told`) })
+    expect(ran).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`${id} is approved; Worker is notified`),
+    })
     expect(ran.out).toMatch(/delivered: msg_\d+, in the mailbox of Spy/)
     expect(await contents('Spy')).toContain('approved text')
     expect((await contents('Worker')).at(-1)).toContain('go ahead')
   })
 
-  it('refuses it, and the asker is told why', async () => {
+  it('refuses it, and notifies the asker of the reason', async () => {
     const id = await hold('rejected text')
     const ran = await team.orc(['reject', id, '--comment', 'not before Monday', '--json'])
     expect(ran.json()).toMatchObject([{ request: { id, state: 'rejected', comment: 'not before Monday' } }])
@@ -79,7 +82,7 @@ describe('a verdict', () => {
     expect((await contents('Worker')).at(-1)).toContain('not before Monday')
   })
 
-  it('counts once, and only on what waits', async () => {
+  it('counts once, and only for an open request', async () => {
     const id = await hold('twice')
     await team.orc(`approve ${id}`)
     expect(await team.orc(`reject ${id}`)).toMatchObject({
@@ -100,7 +103,7 @@ describe('a verdict', () => {
     expect(await contents('Spy')).not.toContain('my own')
   })
 
-  it('can be an answer, from standard input as well, where a question waits', async () => {
+  it('can be an answer, also from standard input', async () => {
     const id = await hold('a question?')
     const wrong = await team.orc(['answer', id, 'yes', 'indeed'])
     expect(wrong.code).not.toBe(0)

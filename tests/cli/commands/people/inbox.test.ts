@@ -46,49 +46,49 @@ async function lastTold(): Promise<string> {
 }
 
 describe('orc token PERSON', () => {
-  it('is listed as a person’s, and refused to a viewer', async () => {
-    expect((await team.orc('token list')).out).toMatch(/tok_2 {2}ada \(a person\)/)
+  it("is listed as a person's, and refused to a viewer", async () => {
+    expect((await team.orc('token list')).out).toMatch(/tok_2 {2}ada \(person\)/)
     expect(await as('vera', ['token', 'Worker'])).toMatchObject({ code: 8 })
     expect((await as('ada', ['token', 'ben'])).err).toContain('may not give out')
   })
 })
 
 describe('a quorum in the shell (C9)', () => {
-  it('shows who approved and who is missing, and carries out with the last', async () => {
+  it('shows who approved and who is missing, and runs the command with the last approval', async () => {
     const id = await hold('Spy', 'together')
-    expect((await as('vera', ['inbox'])).out).toContain('for others to decide')
-    expect((await as('ada', ['inbox'])).out).toContain('0 of 2 approvals; waits for 2 more of ada, ben')
+    expect((await as('vera', ['inbox'])).out).toContain('someone else has to decide')
+    expect((await as('ada', ['inbox'])).out).toContain('0 of 2 approvals; 2 more needed from ada, ben')
     expect((await as('vera', ['approve', id])).err).toContain('The role of vera in orc.yaml is viewer')
     expect(await team.orc(['approve', id])).toMatchObject({
       code: 8,
       err: expect.stringContaining('hint: It waits for ada, ben.'),
     })
     expect((await as('ada', ['approve', id, '--comment', 'ok'])).out).toBe(
-      `${id} is still open: 1 of 2 approvals; waits for 1 more of ben\n`,
+      `${id} is still open: 1 of 2 approvals; 1 more needed from ben\n`,
     )
     const shown = (await as('ben', ['inbox'])).out
     expect(shown).toMatch(/approved by ada at \S+: ok/)
-    expect((await as('ben', ['approve', id])).out).toContain(`${id} is approved; Worker is told`)
+    expect((await as('ben', ['approve', id])).out).toContain(`${id} is approved; Worker is notified`)
   })
 
-  it('asks whoever approves a changed command for what they saw', async () => {
+  it('requires the hash for approvals of a changed command', async () => {
     const id = await hold('Spy', 'change me')
     const changed = await as('ada', ['modify', id, 'content=changed', '--comment', 'shorter'])
     expect(changed.out).toContain(`${id} is still open: 1 of 2 approvals`)
     const shown = (await as('ben', ['inbox'])).out
-    expect(shown).toContain('changed by ada; it was:\n    content: change me')
+    expect(shown).toContain('changed by ada; before:\n    content: change me')
     const [, way] = new RegExp(`(approve ${id} --hash [0-9a-f]{12})`).exec(shown)!
     expect((await as('ben', ['approve', id])).err).toContain(way)
-    expect((await as('ben', way!.split(' '))).out).toContain(`${id} is modified; Worker is told`)
+    expect((await as('ben', way!.split(' '))).out).toContain(`${id} is modified; Worker is notified`)
     expect(await lastTold()).toContain('- content: "change me" → "changed"')
   })
 })
 
 describe('orc rules', () => {
-  it('says whose approval is waited for, and explains it', async () => {
+  it('shows the required approvers, and explains the rule', async () => {
     expect((await team.orc('rules')).out).toContain('[2 of ada, ben]')
     const { out } = await team.orc('rules explain Worker Spy')
-    expect(out).toContain('it waits for 2 of ada, ben')
+    expect(out).toContain('needs approval by 2 of ada, ben')
     expect((await team.orc('rules explain Worker Spy --json')).json()).toMatchObject([
       { decision: { verdict: 'ask', approval: { approvers: ['ada', 'ben'], quorum: 2 } } },
     ])
@@ -96,10 +96,10 @@ describe('orc rules', () => {
 })
 
 describe('orc modify', () => {
-  it('carries out what a person made of the command', async () => {
+  it('runs the command as changed by a person', async () => {
     const id = await hold('Master', 'hello')
     expect((await team.orc(['modify', id, 'colour=red'])).err).toContain('has no field "colour"')
-    expect((await team.orc(['modify', id, 'red'])).err).toContain('is not a change')
+    expect((await team.orc(['modify', id, 'red'])).err).toContain('Write FIELD=VALUE')
     expect((await team.orc(['modify', id])).err).toContain('FIELD=VALUE is missing')
     const ran = await team.orc(['modify', id, 'content=good morning', 'priority=low', '--json'])
     expect(ran.json()).toMatchObject([
@@ -109,14 +109,14 @@ describe('orc modify', () => {
 })
 
 describe('questions in the shell', () => {
-  it('show choices and default, and are answered by number, by text or with nothing', async () => {
+  it('show choices and default, and accept a number, a text or nothing', async () => {
     const id = await ask('--choices', 'Red,Green', '--default', 'Green', 'Which?')
     const { out } = await team.orc('inbox')
-    expect(out).toContain('    1  Red\n    2  Green  (if you say nothing)')
+    expect(out).toContain('    1  Red\n    2  Green  (default if you do not answer)')
     expect(out).toContain(`orc answer ${id} NUMBER|TEXT; until `)
     const wrong = await team.orc(['answer', id, 'Blue'])
     expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('1: Red; 2: Green') })
-    expect((await team.orc(['answer', id, ''])).out).toContain(`${id} is answered; Worker is told`)
+    expect((await team.orc(['answer', id, ''])).out).toContain(`${id} is answered; Worker is notified`)
     expect(await lastTold()).toContain('A person answers: Green')
     const other = await ask('--choices', 'Red,Green', 'Which?')
     await as('ada', ['answer', other, '1'])
@@ -137,7 +137,7 @@ describe('questions in the shell', () => {
 
   const hasScript = spawnSync('script', ['--version']).status === 0
 
-  it.runIf(hasScript)('ask on the terminal until there is an answer that fits', async () => {
+  it.runIf(hasScript)('prompt on the terminal until an answer is accepted', async () => {
     const id = await ask('--choices', 'Red,Green', 'Which?')
     const ran = await team.shell(
       `printf 'Blue\\n2\\n' | script -qec "$ORC_NODE $ORC_ENTRY answer ${id}" /dev/null`,
@@ -150,7 +150,7 @@ describe('questions in the shell', () => {
 })
 
 describe('a task that needs help', () => {
-  it('shows the decisions that a person has', async () => {
+  it('shows the possible decisions', async () => {
     await team.orc(['delegate', '--to', 'Worker', 'Find a flight'])
     await team.orc('mailbox-check --agent Worker')
     await team.orc(['report', '--from', 'Worker', '--status', 'needs_help', 'Which airline?'])
@@ -158,9 +158,9 @@ describe('a task that needs help', () => {
     const plea = open.find(({ kind }) => kind === 'escalation')
     const { out } = await team.orc('inbox')
     expect(plea).toMatchObject({ kind: 'escalation', decisions: ['approve', 'reject', 'answer'] })
-    expect(out).toContain(`orc approve ${plea!.id}, which accepts it as done`)
-    expect(out).toContain(`orc reject ${plea!.id}, which gives it up as failed`)
-    expect(out).toContain(`orc answer ${plea!.id} TEXT, which tells the worker how to go on`)
+    expect(out).toContain(`orc approve ${plea!.id} accepts the task as done`)
+    expect(out).toContain(`orc reject ${plea!.id} marks the task as failed`)
+    expect(out).toContain(`orc answer ${plea!.id} TEXT tells the worker how to continue`)
     expect(out).toContain(
       `orc task-action --task-id ${plea!.task_id} --action follow_up|skip|cancel|take_over`,
     )
@@ -170,7 +170,7 @@ describe('a task that needs help', () => {
 })
 
 describe('orc inbox --follow', () => {
-  it('shows a request again when somebody approves or changes it, and goes on after a broken connection', async () => {
+  it('shows a request again after an approval or a change, and continues after a broken connection', async () => {
     const following = team.begin('inbox --follow', { env: env.ben! })
     const id = await hold('Spy', 'follow me')
     await following.shows(`${id}  approval, open`)

@@ -24,7 +24,7 @@ describe('orc rules', () => {
     ])
   })
 
-  it('says what was meant below it', async () => {
+  it('suggests the verb that was meant', async () => {
     const ran = await team.orc('rules expalin A B')
     expect(ran.code).toBe(2)
     expect(ran.err).toContain('explain')
@@ -95,14 +95,14 @@ describe('orc rules check', () => {
     })
   })
 
-  it('is what serve says as well', async () => {
+  it('reports the same as serve', async () => {
     const ran = await team.orc(['serve', '--config', join(team.folder, 'bad.yaml')])
     expect(ran).toMatchObject({ code: 1, err: expect.stringContaining('There is no agent "Mastr"') })
   })
 })
 
 describe('orc prompt (S0.24, S1.16)', () => {
-  it('teaches one agent its name, whom it may write to, and the commands', async () => {
+  it('teaches an agent its name, whom it may write to, and the commands', async () => {
     const { out, code } = await team.orc('prompt worker')
     expect(code).toBe(0)
     expect(out).toContain('You are Worker')

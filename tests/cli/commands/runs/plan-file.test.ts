@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { NOBODY } from '../../../../src/cli/connection/plan-team.ts'
+import { NO_AGENTS } from '../../../../src/cli/connection/plan-team.ts'
 import { createTeamFolder, startOrc, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder
@@ -24,16 +24,16 @@ afterAll(() => team.close())
 const write = (text: string) => writeFileSync(join(team.folder, 'other.yaml'), text)
 
 describe('orc run --dry-run', () => {
-  it('shows the order and draws the graph, and starts nothing', async () => {
+  it('shows the order and the graph, and starts nothing', async () => {
     const { code, out, err } = await team.orc('run plan.yaml --dry-run')
-    expect({ code, err }).toEqual({ code: 0, err: 'warning: the input none.txt is not there\n' })
+    expect({ code, err }).toEqual({ code: 0, err: 'warning: input none.txt does not exist\n' })
     expect(out).toContain('Small: 4 agents, at most 32 at once\nTo be seen.')
     expect(out).toContain('1. first\n2. left, right\n3. last')
     expect(out).toContain('╭ first\n├── left\n├ right  [Worker]\n╰ last (or proceed)  also after left')
     expect(existsSync(team.state)).toBe(false)
   })
 
-  it('draws it for Mermaid, and gives it to programs', async () => {
+  it('prints Mermaid and JSON', async () => {
     const { out } = await team.orc('run plan.yaml --dry-run --mermaid')
     expect(out).toMatch(/^flowchart TD\n {2}n0\["first"\]/)
     expect((await team.orc('run plan.yaml --dry-run --json')).json()).toMatchObject([
@@ -42,7 +42,7 @@ describe('orc run --dry-run', () => {
     expect((await team.orc('run plan.yaml --dry-run --json --mermaid')).code).toBe(2)
   })
 
-  it('shows how many at once are asked for', async () => {
+  it('shows the requested concurrency', async () => {
     const { out } = await team.orc('run plan.yaml --dry-run --concurrency 7')
     expect(out).toContain('4 agents, at most 7 at once')
     const shown = await team.orc('run plan.yaml --dry-run --json --concurrency 10000')
@@ -86,7 +86,7 @@ describe('a plan with mistakes', () => {
 describe('a plan without a team', () => {
   it.each([
     ['not made yet', undefined],
-    ['made by a run before', NOBODY],
+    ['made by a run before', NO_AGENTS],
   ])('is refused for what it names, by the name of its file: %s', async (_, made) => {
     const folder = mkdtempSync(join(tmpdir(), 'orc-nobody-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -118,19 +118,19 @@ describe('a plan without a team', () => {
 
 describe('orc run', () => {
   it.each([
-    ['run', 'PLAN is missing'],
+    ['run --detach', 'PLAN is missing'],
     ['run --dry-run --resume run_1', '--dry-run needs a PLAN'],
     ['run plan.yaml --dry-run --detach', '--dry-run starts nothing'],
-    ['run plan.yaml --mermaid', '--mermaid goes with --dry-run'],
-    ['run plan.yaml --fresh', '--fresh goes with --resume'],
-    ['run plan.yaml --dry-run --concurrency 0', '"0" is not a number of agents'],
-    ['run plan.yaml --dry-run --concurrency abc', '"abc" is not a number of agents'],
-    ['run --resume run_1 --concurrency 10001', '"10001" is not a number of agents'],
+    ['run plan.yaml --mermaid', '--mermaid needs --dry-run'],
+    ['run plan.yaml --fresh', '--fresh needs --resume'],
+    ['run plan.yaml --dry-run --concurrency 0', '"0" is not a valid number of agents'],
+    ['run plan.yaml --dry-run --concurrency abc', '"abc" is not a valid number of agents'],
+    ['run --resume run_1 --concurrency 10001', '"10001" is not a valid number of agents'],
   ])('says what does not go together: orc %s', async (args, why) => {
     expect(await team.orc(args)).toMatchObject({ code: 2, err: expect.stringContaining(why) })
   })
 
-  it('says that there is no such run where nothing was run, and makes nothing', async () => {
+  it('reports an unknown run where nothing was run, and creates nothing', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'orc-nobody-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const { code, err } = await startOrc(folder, ['run', '--resume', 'run_1']).ended
@@ -139,7 +139,7 @@ describe('orc run', () => {
     expect(existsSync(join(folder, '.orc'))).toBe(false)
   })
 
-  it('says that there is no such file', async () => {
+  it('reports a missing file', async () => {
     expect(await team.orc('run none.yaml')).toMatchObject({ code: 7 })
   })
 })

@@ -9,7 +9,7 @@ const MANIFEST = {
   wait_for: ['collector', 'checker'],
 }
 
-/** Three workspaces that someone made by hand, and no service. */
+/** Three workspaces made by hand, without a service. */
 function open() {
   const team = createTeamFolder()
   onTestFinished(() => team.close())
@@ -51,7 +51,7 @@ it('reads a plan back from the dependencies.json of existing workspaces, without
   })
 })
 
-it('tells what is wrong with them: no JSON, a link, a circle, no workspace', async () => {
+it('reports invalid JSON, a link, a cycle and a missing workspace', async () => {
   const team = open()
   team.write('work/checker/inbox/dependencies.json', '{"wait_for": ["analyst"]}')
   const circle = await team.orc('plan --from work --json')

@@ -38,7 +38,7 @@ ${planner}
 }
 
 describe('orc plan', () => {
-  it('prints what a model proposes, writes it where it is told to, and starts nothing', async () => {
+  it('prints the plan that a model proposes or writes it to --out, and starts nothing', async () => {
     await open([agent('finder'), agent('writer', ['finder'])])
     const shown = await team.orc(['plan', 'Write', 'it', 'down'])
     expect(shown).toMatchObject({ code: 0, err: expect.stringContaining('Nothing runs yet') })
@@ -58,7 +58,7 @@ describe('orc plan', () => {
     ])
   })
 
-  it('tells what is wrong with a proposal, and gives it all the same', async () => {
+  it('reports mistakes in a proposal, and prints it anyway', async () => {
     await open([agent('one', ['two']), agent('two', ['one'])])
     const ran = await team.orc('plan nonsense --out plan.yaml')
     expect(ran.code).toBe(1)
@@ -66,7 +66,7 @@ describe('orc plan', () => {
     expect(existsSync(join(team.folder, 'plan.yaml'))).toBe(true)
   })
 
-  it('says what is needed where orc.yaml names no planner', async () => {
+  it('says what to set if orc.yaml names no planner', async () => {
     await open([], '')
     expect((await team.orc('plan something')).err).toContain('planner')
     expect((await team.orc('plan')).code).toBe(2)

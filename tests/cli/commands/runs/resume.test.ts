@@ -6,7 +6,7 @@ import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 let team: TeamFolder
 
 const makes = (name: string) => `echo ${name} > outbox/${name}.txt; echo Made by ${name}. > outbox/summary.md`
-/** Goes on until the file is there: nothing here depends on how fast a machine is. */
+/** Waits for a file, so that nothing depends on the speed of the machine. */
 const untilGo = 'until test -e $PWD/../../../go; do sleep 0.05; done'
 const FAILS = `agents: { s: { command: "echo x >> $PWD/../../../count; ${untilGo}; exit 1", retries: 0 } }\n`
 const WAITS = `agents:
@@ -30,7 +30,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** As `kill -9` does it; gives its pid. */
+/** Kills the service with SIGKILL; returns its pid. */
 async function killService(): Promise<number> {
   const pid = pidOfService()
   process.kill(pid, 'SIGKILL')
@@ -43,7 +43,7 @@ beforeEach(() => {
   writeFileSync(team.configFile, `${readFileSync(team.configFile, 'utf8')}service: { port: 0 }\n`)
 })
 afterEach(async () => {
-  // What still waits ends by itself, and so does a service that is there for it.
+  // Waiting agents end by themselves, and so does their service.
   go()
   await team.stop()
   await team.orc('down')
@@ -51,7 +51,7 @@ afterEach(async () => {
 })
 
 describe('orc run --resume of a run whose service was killed', () => {
-  /** Its only agent has failed since, which nobody has noticed. */
+  /** Its only agent has failed after the kill, which no service has noticed. */
   async function interrupted() {
     plan(FAILS)
     expect((await team.orc('run plan.yaml -d')).out).toBe('run_1\n')
@@ -65,17 +65,17 @@ describe('orc run --resume of a run whose service was killed', () => {
     expect((await team.orc('runs')).out).toMatch(/^run_1 +running/)
   }
 
-  it('comes back to the round that was open, also when that ends before it is asked for', async () => {
+  it('returns to the open round, even if it ends before it is read', async () => {
     await interrupted()
     const back = await team.orc('run --resume run_1')
-    expect(back).toMatchObject({ code: 9, err: 'run_1 has not ended and goes on.\n' })
+    expect(back).toMatchObject({ code: 9, err: 'run_1 is still running.\n' })
     expect(count()).toBe(1)
     const again = await team.orc('run --resume run_1')
-    expect(again).toMatchObject({ code: 9, err: 'run_1 is taken up again, round 2.\n' })
+    expect(again).toMatchObject({ code: 9, err: 'Resumed run_1, round 2.\n' })
     expect(count()).toBe(2)
   })
 
-  it('begins no other round for the second of two who say it at once', async () => {
+  it('starts one round if two resume at the same time', async () => {
     await interrupted()
     const both = await Promise.all([team.orc('run --resume run_1'), team.orc('run --resume run_1')])
     expect(both.map(({ code }) => code)).toEqual([9, 9])
@@ -87,12 +87,12 @@ describe('orc run --resume of a run whose service was killed', () => {
 })
 
 describe('orc run whose service is killed', () => {
-  it('starts it again where it is one for runs, and goes on', async () => {
+  it('restarts a service for runs, and continues', async () => {
     plan(WAITS)
     const watching = team.begin('run plan.yaml --json')
     await watching.shows('patient is running')
     await killService()
-    await vi.waitFor(() => expect(watching.err()).toContain('it is started again'), 20_000)
+    await vi.waitFor(() => expect(watching.err()).toContain('starting it again'), 20_000)
     go()
     const { code, json } = await watching.ended
     expect(code).toBe(0)
@@ -100,7 +100,7 @@ describe('orc run whose service is killed', () => {
     expect((await team.orc('status')).code).toBe(5)
   })
 
-  it('does so for one that an orc run before it had started, and only so often', async () => {
+  it('also restarts one that an earlier orc run started, at most three times', async () => {
     plan(WAITS)
     await team.orc('run plan.yaml -d')
     const watching = team.begin('run --resume run_1')
@@ -118,7 +118,7 @@ describe('orc run whose service is killed', () => {
     expect((await team.orc('runs')).out).toMatch(/^run_1 +running/)
   }, 60_000)
 
-  it('leaves it to whoever stopped it', async () => {
+  it('does not restart a service that somebody stopped', async () => {
     plan(WAITS)
     const watching = team.begin('run plan.yaml')
     await watching.shows('patient running')
@@ -129,7 +129,7 @@ describe('orc run whose service is killed', () => {
     expect(existsSync(join(team.state, 'service.json'))).toBe(false)
   })
 
-  it('ends with a run that another has brought to its end meanwhile, and tells all of it', async () => {
+  it('ends with a run that another service finished meanwhile, and shows all events', async () => {
     plan(WAITS)
     const service = team.begin('serve')
     await service.shows('listens at')
@@ -152,8 +152,8 @@ describe('orc run whose service is killed', () => {
   })
 })
 
-describe('what would change a run that goes on', () => {
-  it('is refused, with what to do; what is as it was is not', async () => {
+describe('a change to a run that is still going', () => {
+  it('is refused with a hint; the same settings are accepted', async () => {
     await team.start()
     plan(WAITS)
     await team.orc('run plan.yaml -d --concurrency 2')
@@ -173,7 +173,7 @@ describe('what would change a run that goes on', () => {
     await refused('plan.yaml --concurrency 2', 'another plan')
     expect((await team.orc('run cancel run_1')).code).toBe(0)
     const taken = await team.orc('run plan.yaml --resume run_1 --fresh -d')
-    expect(taken).toMatchObject({ code: 0, err: expect.stringContaining('taken up again, round 2') })
+    expect(taken).toMatchObject({ code: 0, err: expect.stringContaining('Resumed run_1, round 2') })
     await team.orc('run cancel run_1')
   })
 })

@@ -46,7 +46,7 @@ const working = { state: 'running', attempt: 1, tries: 1, started_at: AT, elapse
 const wide = { width: 100, height: 24, sinceMs: 0 }
 
 describe('the view of a run', () => {
-  it('has for each agent its state, time, progress bar, step, and what it waits for', () => {
+  it('shows state, time, progress bar, step and what it waits for, for each agent', () => {
     const lines = runView(
       run([
         node('collector', {
@@ -74,7 +74,7 @@ describe('the view of a run', () => {
     expect(lines[7]).toMatch(/^✗ broken +failed +it exited with 1$/)
   })
 
-  it('says what keeps all of it from going on, and why there is no report', () => {
+  it('says what blocks the run, and why there is no report', () => {
     const trouble = 'the disk is full: it waits for room'
     const stuck = run([node('a', working), node('b')], { trouble })
     const lines = runView(stuck, { ...wide, height: 5 }).split('\n')
@@ -82,16 +82,16 @@ describe('the view of a run', () => {
     expect(lines[1]).toContain(trouble)
     expect(runSummary(stuck).split('\n')[1]).toContain(trouble)
     const without = runSummary(run([node('a')], { state: 'completed', report_fault: 'no room' }))
-    expect(without).toContain('it has no report: no room')
+    expect(without).toContain('could not write the report: no room')
   })
 
-  it('says that all agents have ended, and its outputs are gathered', () => {
+  it('says that all agents have ended and outputs are being gathered', () => {
     const ended = run([node('a', { state: 'completed' })], { gathering: true })
     expect(runSummary(ended)).toContain('is gathering its outputs: 1 of 1 agent done')
     expect(runView(ended, wide).split('\n')[0]).toContain('gathering outputs')
   })
 
-  it('lets the clocks of those at work go on between two looks, and no others', () => {
+  it('advances only the clocks of active agents between two reads', () => {
     const nodes = [node('a', working), node('b', { ...working, state: 'completed' })]
     const [head, a, b] = runView(run(nodes), { ...wide, sinceMs: 7100 }).split('\n')
     expect(head).toContain('1 min 8 s')
@@ -115,7 +115,7 @@ describe('the view of a run', () => {
     for (const line of view.split('\n')) expect(width(line)).toBeLessThanOrEqual(columns)
   })
 
-  it('shows those at work first where not all fit, and counts the rest', () => {
+  it('shows active agents first if not all fit, and counts the rest', () => {
     const nodes = [
       ...Array.from({ length: 500 }, (_, index) => node(`done-${index}`, { state: 'completed' })),
       node('busy', working),
@@ -127,7 +127,7 @@ describe('the view of a run', () => {
     expect(lines.at(-1)).toBe('… and 894 more: 500 completed, 394 waiting')
   })
 
-  it('cannot be driven by what agents wrote', () => {
+  it('cannot be controlled by text of agents', () => {
     const evil = 'a\u001b[2J\r\nb\u202e'
     const view = runView(run([node('a', { ...working, step: evil })], { name: evil }), wide)
     expect(view).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/)
@@ -135,8 +135,8 @@ describe('the view of a run', () => {
   })
 })
 
-describe('a run in words', () => {
-  it('has a line for each thing that happens', () => {
+describe('a run as text', () => {
+  it('has one line per event', () => {
     const about = { seq: 1, at: AT, run_id: 'run_1', text: 'in words' }
     expect(eventLine({ type: 'node', ...about, node: 'a', state: 'running', attempt: 2 })).toBe(
       '10:30:00 a running, attempt 2',
@@ -157,7 +157,7 @@ describe('a run in words', () => {
     expect(eventLine({ type: 'end', ...about, outcome: 'failed', round: 1 })).toBeUndefined()
   })
 
-  it('ends with who did what, what it made and what it cost', () => {
+  it('ends with the outputs and the cost of each agent', () => {
     const output = { path: 'outbox/a', bytes: 1, sha256: '' }
     const spent = { input_tokens: 10, output_tokens: 5, cost: 0.5 }
     const nodes = [

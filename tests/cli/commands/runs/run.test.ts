@@ -9,7 +9,7 @@ import { hasTerminals, openTerminal } from '../../own-terminal.ts'
 let team: TeamFolder
 const made: TeamFolder[] = []
 
-/** What makes an agent of a plan in one line: its name as deliverable, and a summary. */
+/** An agent of a plan in one line: its name as deliverable, and a summary. */
 const makes = (name: string) => `echo ${name} > outbox/${name}.txt; echo Made by ${name}. > outbox/summary.md`
 
 const CHAIN = `name: Chain
@@ -17,7 +17,7 @@ agents:
   first: { command: "${makes('first')}", inputs: [seed.txt] }
   second: { command: "cat inbox/first/first.txt; ${makes('second')}", depends_on: [first] }
 `
-/** Goes on until the file is there: nothing here depends on how fast a machine is. */
+/** Waits for a file, so that nothing depends on the speed of the machine. */
 const WAITS = `name: Patient
 agents:
   patient: { command: "until test -e $PWD/../../../go; do sleep 0.05; done; ${makes('patient')}", retries: 0 }
@@ -37,7 +37,7 @@ afterAll(() => {
 })
 
 describe('orc run in a pipe', () => {
-  it('carries a plan out, line by line, and tells where its outputs and reports are', async () => {
+  it('runs a plan, line by line, and prints the paths of outputs and reports', async () => {
     await team.start()
     plan(CHAIN)
     const { code, out, err } = await team.orc('run plan.yaml')
@@ -52,7 +52,7 @@ describe('orc run in a pipe', () => {
     expect(readFileSync(inRun('report.html'), 'utf8')).toContain('</html>')
   })
 
-  it('gives events as JSON, the last of them the end', async () => {
+  it('prints JSON events, the last of them the end', async () => {
     await team.start()
     plan(CHAIN)
     const ran = await team.orc('run plan.yaml --json')
@@ -64,7 +64,7 @@ describe('orc run in a pipe', () => {
     expect(events.at(-1)).toMatchObject({ type: 'end', outcome: 'completed' })
   })
 
-  it('ends with 9 when an agent failed and with 10 when one was skipped', async () => {
+  it('exits with 9 if an agent failed and with 10 if one was skipped', async () => {
     await team.start()
     plan(`agents:
   bad: { command: "exit 3", retries: 0 }
@@ -80,12 +80,12 @@ describe('orc run in a pipe', () => {
     expect((await team.orc('run plan.yaml')).code).toBe(10)
   })
 
-  it('does not run again who completed from the same inputs (S4.12)', async () => {
+  it('does not run agents again that completed with the same inputs (S4.12)', async () => {
     await team.start()
     plan(CHAIN)
     await team.orc('run plan.yaml')
     const same = await team.orc('run plan.yaml --resume run_1')
-    expect(same).toMatchObject({ code: 0, err: 'run_1 is taken up again, round 2.\n' })
+    expect(same).toMatchObject({ code: 0, err: 'Resumed run_1, round 2.\n' })
     expect(same.out).toContain('first completed as before')
     expect(same.out).toMatch(/✓ second +as before/)
     writeFileSync(join(team.folder, 'seed.txt'), 'other')
@@ -95,7 +95,7 @@ describe('orc run in a pipe', () => {
     expect((await team.orc('run --resume run_1 --fresh')).out).toMatch(/second running/)
   })
 
-  it('returns at once with --detach; the run is shown, listed, cancelled and comes to 11', async () => {
+  it('returns at once with --detach; the run is shown, listed and cancelled, and exits with 11', async () => {
     await team.start()
     plan(WAITS)
     const started = await team.orc('run plan.yaml --detach')
@@ -116,14 +116,14 @@ describe('orc run in a pipe', () => {
     expect((await team.orc('run show run_9')).code).toBe(7)
   })
 
-  it('hands what a person says to an agent of a run with messages (S4.16)', async () => {
+  it("delivers a person's message to an agent of a run (S4.16)", async () => {
     await team.start()
     const heard = '../messages/operator_to_ear_002.json'
     const command = `until test -e ${heard}; do sleep 0.05; done; cat ${heard} > outbox/heard.json; ${makes('ear')}`
     plan(`messages: true\nagents:\n  ear: { command: "${command}" }\n`)
     await team.orc('run plan.yaml --detach')
     expect((await team.orc('run send run_1 nobody hello')).code).toBe(7)
-    // As long as one of the queue may be (C20), whatever its JSON comes to on the way.
+    // The maximum length of a message (C20), whatever its size as JSON.
     const say = (content: string) => team.orc(['run', 'send', 'run_1', 'ear', '-'], { input: content })
     expect(await say('"'.repeat(51_000))).toMatchObject({
       code: 0,
@@ -141,7 +141,7 @@ describe('orc run in a pipe', () => {
     expect((await team.orc('run send run_1 ear again')).err).toContain('run_1 has ended')
   })
 
-  it('tells that a person is asked, and goes on by what they answer elsewhere (S4.12)', async () => {
+  it('says that a person is asked, and continues with an answer given elsewhere (S4.12)', async () => {
     await team.start()
     plan('agents: { bad: { command: "exit 3", retries: 0, on_error: escalate } }')
     const watching = team.begin('run plan.yaml')
@@ -151,7 +151,7 @@ describe('orc run in a pipe', () => {
     expect((await watching.ended).code).toBe(10)
   })
 
-  it('stays with a run whose service is killed and comes back', async () => {
+  it('stays with a run whose service is killed and restarted', async () => {
     plan(WAITS)
     const first = team.begin('serve --port 0')
     await first.shows('listens at')
@@ -159,7 +159,7 @@ describe('orc run in a pipe', () => {
     await watching.shows('patient running')
     first.child.kill('SIGKILL')
     await first.ended
-    await vi.waitFor(() => expect(watching.err()).toContain('The service is away'), 20_000)
+    await vi.waitFor(() => expect(watching.err()).toContain('The service is unreachable'), 20_000)
     const second = team.begin('serve --port 0')
     await second.shows('listens at')
     writeFileSync(join(team.folder, 'go'), '')
@@ -171,7 +171,7 @@ describe('orc run in a pipe', () => {
     await second.ended
   })
 
-  it('lets go with Ctrl-C and says how to come back; the run goes on', async () => {
+  it('exits with Ctrl-C and says how to return; the run continues', async () => {
     await team.start()
     plan(WAITS)
     const watching = team.begin('run plan.yaml')
@@ -179,7 +179,7 @@ describe('orc run in a pipe', () => {
     watching.child.kill('SIGINT')
     expect(await watching.ended).toMatchObject({
       code: 130,
-      err: 'run_1 keeps running without you. Come back with: orc run --resume run_1\n',
+      err: 'run_1 keeps running. Return to it with: orc run --resume run_1\n',
     })
     writeFileSync(join(team.folder, 'go'), '')
     const back = await team.orc('run --resume run_1')
@@ -196,7 +196,7 @@ describe('orc run without a service', () => {
     expect(await team.orc('status')).toMatchObject({ code: 5 })
   })
 
-  it('is shown all the same when both have ended, from the store itself', async () => {
+  it('can be shown from the store after both have ended', async () => {
     expect(await team.orc('runs')).toMatchObject({ code: 5 })
     expect(existsSync(join(team.state, 'orc.db'))).toBe(false)
     plan(CHAIN)
@@ -214,7 +214,7 @@ describe('orc run without a service', () => {
       { id: 'run_1', state: 'completed', report: inRun('report.md'), nodes: [{ name: 'first' }, {}] },
     ])
     expect((await team.orc('run report run_1')).out).toContain('Made by second.')
-    // None of the two has touched its status.json.
+    // Neither agent has updated its status.json.
     expect(JSON.parse(readFileSync(inRun('first/status.json'), 'utf8')).state).toBe('pending')
     expect((await team.orc('workspace runs/run_1')).out).toMatch(/^first +completed .*\nsecond +completed /)
     const one = await team.orc('workspace runs/run_1/second --json')
@@ -242,7 +242,7 @@ describe('orc run without a service', () => {
       expect((await team.orc('run plan.yaml')).code).toBe(0)
     })
 
-    it('without a trace: no lease is taken, nobody is noted, no byte is another', async () => {
+    it('without changing it: no lease, no new file, not one byte', async () => {
       rmSync(`${file()}.holder`)
       const daemons = () => inStore((database) => database.prepare('SELECT * FROM daemons').all())
       const before = { bytes: readFileSync(file()), daemons: daemons() }
@@ -253,10 +253,10 @@ describe('orc run without a service', () => {
       expect(readFileSync(file()).equals(before.bytes)).toBe(true)
     })
 
-    it('also after a service that was killed in the middle of it', async () => {
+    it('also after a service was killed', async () => {
       const service = team.begin('serve --port 0')
       await service.shows('listens at')
-      // It ends by itself: nobody is left to end it.
+      // The command ends by itself.
       plan('agents: { slow: { command: "sleep 10", retries: 0 } }')
       expect(await team.orc('run plan.yaml --detach')).toMatchObject({ code: 0, out: 'run_2\n' })
       service.child.kill('SIGKILL')
@@ -264,7 +264,7 @@ describe('orc run without a service', () => {
       expect((await team.orc('runs --open')).out).toMatch(/^run_2 +running /)
     })
 
-    it('of its own version only, and brings none to it: the service was not reached', async () => {
+    it('only of its own version, and migrates none: reports the service as unreachable', async () => {
       const version = (of: string) =>
         inStore((database) => {
           database.prepare(`UPDATE meta SET value = ? WHERE key = 'schema_version'`).run(of)
@@ -280,7 +280,7 @@ describe('orc run without a service', () => {
       }
     })
 
-    it('that nobody has: a service that has it and does not answer was not reached', async () => {
+    it('only without a service: one that holds it and does not answer is unreachable', async () => {
       const lock = lockStore(file(), { daemon: 'main', address: '', pid: 1, host: '', leaseMs: 1 })
       try {
         expect(await team.orc('run show run_1')).toMatchObject(unreached)
@@ -290,14 +290,14 @@ describe('orc run without a service', () => {
       expect((await team.orc('run show run_1')).code).toBe(0)
     })
 
-    it('of a file only: a database that others share is left to them', async () => {
+    it('only of SQLite, not of a shared database', async () => {
       const shared = 'store: { url: "postgres://nobody@127.0.0.1:1/none" }\n'
       writeFileSync(team.configFile, `${readFileSync(team.configFile, 'utf8')}${shared}`)
       expect(await team.orc('runs')).toMatchObject(unreached)
     })
   })
 
-  it('needs no orc.yaml for a plan of commands, and leaves a run that goes on to the one it started', async () => {
+  it('needs no orc.yaml for a plan of commands, and leaves a running run to the service it started', async () => {
     rmSync(team.configFile)
     plan(WAITS)
     const watching = team.begin('run plan.yaml')
@@ -311,7 +311,7 @@ describe('orc run without a service', () => {
     expect(existsSync(join(team.folder, '.orc', 'orc.yaml'))).toBe(true)
   })
 
-  it('runs one plan twice at once', async () => {
+  it('runs one plan twice in parallel', async () => {
     rmSync(team.configFile)
     plan(CHAIN)
     const both = await Promise.all([team.orc('run plan.yaml'), team.orc('run plan.yaml')])
@@ -321,28 +321,28 @@ describe('orc run without a service', () => {
 })
 
 describe.runIf(hasTerminals)('orc run on a terminal', () => {
-  it('draws each agent over itself without clearing first, and ends with the summary', async () => {
+  it('redraws each agent without clearing first, and ends with the summary', async () => {
     await team.start()
     plan(WAITS)
     const terminal = openTerminal(team.folder, 'run plan.yaml')
     await terminal.shows(/▸ patient +running/)
     await terminal.shows(/· after +waiting +for patient/)
-    await terminal.shows('Ctrl-C leaves it running; orc run --resume run_1 comes back.')
+    await terminal.shows('Ctrl-C leaves it running; return with orc run --resume run_1')
     writeFileSync(join(team.folder, 'go'), '')
     expect(await terminal.ended).toBe(0)
     expect(terminal.out()).toMatch(/✓ after +completed[\s\S]*run_1\) completed: 2 of 2 agents done/)
-    // Erased only below what was just written.
+    // Erases only below what was just written.
     expect(terminal.out()).not.toMatch(/\u001b\[2J|\u001b\[\d*A\u001b\[J/)
   })
 
-  it('is left with Ctrl-C', async () => {
+  it('exits with Ctrl-C', async () => {
     await team.start()
     plan(WAITS)
     const terminal = openTerminal(team.folder, 'run plan.yaml')
     await terminal.shows(/▸ patient +running/)
     terminal.type('\u0003')
     expect(await terminal.ended).toBe(130)
-    expect(terminal.out()).toContain('Come back with: orc run --resume run_1')
+    expect(terminal.out()).toContain('Return to it with: orc run --resume run_1')
     await team.orc('run cancel run_1')
   })
 })

@@ -12,7 +12,7 @@ beforeAll(() => {
 afterAll(() => team.close())
 
 describe('the plan of the demo', () => {
-  it('is the example of the package, and comes to its report, one of its agents at the second attempt', async () => {
+  it('runs the packaged example to its report, with one agent at its second attempt', async () => {
     const { url, operatorToken } = await team.start()
     const client = createClient({ url, token: operatorToken })
     const file = await startDemoPlan(client, team.state)

@@ -29,43 +29,46 @@ afterAll(async () => {
 })
 
 describe('orc stop --all and orc go', () => {
-  it('say who was interrupted, and who is told', async () => {
-    expect((await team.orc('go')).out).toBe('Nothing was halted.\n')
+  it('say who was interrupted and who was notified', async () => {
+    expect((await team.orc('go')).out).toBe('Orchub was not halted.\n')
     expect((await team.orc(['send', 'Lead', 'work hard'])).out).toContain('in the mailbox of Lead')
     while (!(await team.orc('status')).out.includes('busy'));
     const stopped = await team.orc(['stop', '--all', '--reason', 'a look first'])
     expect(stopped).toMatchObject({ code: 0 })
-    expect(stopped.out).toContain('Everything is stopped: a look first.')
-    expect(stopped.out).toContain('Lead was interrupted')
-    expect((await team.orc('status')).out).toContain('EVERYTHING IS STOPPED by operator')
-    expect((await team.orc('stop --all')).out).toContain('Everything was stopped already, by operator')
+    expect(stopped.out).toContain('Halted: a look first.')
+    expect(stopped.out).toContain('interrupted Lead')
+    expect((await team.orc('status')).out).toContain('HALTED by operator')
+    expect((await team.orc('stop --all')).out).toContain('Already halted by operator')
     await team.orc(['delegate', '--to', 'Worker', 'Count the files'])
     const why = await team.orc('why task_1')
     expect(why.out).toContain('waits for Worker to take it')
-    expect(why.err).toContain('Everything is halted')
+    expect(why.err).toContain('Orchub is halted')
     const token = await team.token('Worker')
     const refused = await team.orc('send-message --to Lead hello', { env: { ORC_TOKEN: token } })
     expect(refused.code).toBe(1)
     expect(refused.err).toContain('(HALTED)')
     expect((await team.orc('stop --all', { env: { ORC_TOKEN: token } })).code).toBe(8)
     const gone = await team.orc('go')
-    expect(gone.out).toMatch(/^Everything resumes, after \d+ s\. Notified: Lead, Worker\.\n$/)
+    expect(gone.out).toMatch(/^Work resumes after \d+ s\. Notified: Lead, Worker\.\n$/)
   })
 
-  it('want either --all or names', async () => {
+  it('accept either --all or names', async () => {
     expect(await team.orc('stop')).toMatchObject({ code: 2 })
     expect(await team.orc('stop Lead --all')).toMatchObject({ code: 2 })
-    expect((await team.orc('stop')).err).toContain('orc stop --all stops everything')
+    expect((await team.orc('stop')).err).toContain('orc agent stop --all halts everything')
   })
 })
 
 describe('orc webhooks', () => {
-  it('shows each, tests one, and hides its path', async () => {
+  it('lists webhooks, tests one, and hides its path', async () => {
     const { out } = await team.orc('webhooks')
     expect(out).toMatch(
       /^chat\s+active\s+0 waiting\s+0 sent\s+0 dropped\s+http:\/\/127\.0\.0\.1:\d+\/…; human\.asked/,
     )
-    expect(await team.orc('webhooks test chat')).toMatchObject({ code: 0, out: 'chat took it (204).\n' })
+    expect(await team.orc('webhooks test chat')).toMatchObject({
+      code: 0,
+      out: 'chat accepted the event (204).\n',
+    })
     answer = 500
     expect(await team.orc('webhooks test chat')).toMatchObject({ code: 1, err: 'chat: 500\n' })
     expect((await team.orc('webhooks test other')).code).toBe(7)
@@ -75,7 +78,7 @@ describe('orc webhooks', () => {
 })
 
 describe('orc take-over', () => {
-  it('makes the task the person’s, who reports it by an answer', async () => {
+  it('gives the task to the person, who reports the result with an answer', async () => {
     await team.orc(['delegate', '--to', 'Worker', 'count the beans'])
     expect((await team.orc('take-over task_1')).out).toContain('task_1 is waiting_user')
     const [request] = (await team.orc('inbox --json')).json() as { id: string; question: string }[]
@@ -89,7 +92,7 @@ describe('orc take-over', () => {
 describe('the terminal of orc up', () => {
   const hasScript = spawnSync('script', ['--version']).status === 0
 
-  it.runIf(hasScript)('rings and notifies when a person is asked, and not with --quiet', async () => {
+  it.runIf(hasScript)('rings and notifies when a request needs a person, but not with --quiet', async () => {
     for (const quiet of [false, true]) {
       const other = createTeamFolder('agents: { Ada: {} }\nservice: { port: 0 }\n')
       try {

@@ -55,7 +55,7 @@ describe('orc help', () => {
     120_000,
   )
 
-  it('shows of each command its usage, its options and examples that are this command', async () => {
+  it('shows usage, options and matching examples of each command', async () => {
     expect(names.length).toBeGreaterThan(30)
     const all = await Promise.all(names.map((name) => team.orc([...name.split(' '), '--help'])))
     for (const [index, { code, out }] of all.entries()) {
@@ -69,14 +69,14 @@ describe('orc help', () => {
     }
   }, 120_000)
 
-  it('shows one command, and says what was meant', async () => {
+  it('shows one command, and suggests the nearest for an unknown one', async () => {
     expect((await team.orc('help agent list')).out).toMatch(/^Usage: orc list-agents /)
     expect((await team.orc('help audit verify')).out).toMatch(/^Usage: orc audit verify \[FILE\]/)
     expect((await team.orc('help send-message')).out).toContain('--priority low|normal|high|urgent')
     expect((await team.orc('help adit')).err).toContain('Did you mean audit?')
   })
 
-  it('shows options as they are typed, and long lists of values apart from their names', async () => {
+  it('shows options as people type them, and long lists of values separately', async () => {
     const update = (await team.orc('help update-status')).out
     expect(update).toContain('--current-task CURRENT_TASK ')
     expect(update).toContain('--status working "Adding numbers"')
@@ -85,11 +85,11 @@ describe('orc help', () => {
       /--action ACTION {2,}spawn_agent, terminate_agent/,
     )
     expect((await team.orc('mailbox-check --help')).out).toContain(
-      `come again after ${ACKNOWLEDGE_MS / 1000} s`,
+      `delivered again after ${ACKNOWLEDGE_MS / 1000} s`,
     )
   })
 
-  it('gives one command as JSON too', async () => {
+  it('prints one command as JSON', async () => {
     const [verb] = (await team.orc('help audit export --json')).json()
     expect(verb).toMatchObject({ name: 'audit export', usage: 'orc audit export [options]' })
     expect((await team.orc('audit export --help --json')).json()).toEqual([verb])
@@ -109,13 +109,13 @@ describe('orc help', () => {
     expect((await team.orc('--version')).out).toBe(`${version}\n`)
   })
 
-  it('says what was meant by an unknown option', async () => {
+  it('suggests the nearest option', async () => {
     const ran = await team.orc('audit --sinc 10m')
     expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean --since?') })
     expect((await team.orc('status now')).err).toContain('Unexpected argument "now"')
     expect((await team.orc('audit verfy')).err).toContain('Did you mean audit verify?')
     expect((await team.orc('audit --follow=yes')).err).toContain('takes no value')
-    expect((await team.orc('status --token x')).err).toContain('never goes on the command line')
+    expect((await team.orc('status --token x')).err).toContain('not accepted on the command line')
   })
 })
 
@@ -192,14 +192,14 @@ describe('completion', () => {
     expect(out.trimEnd().split('\n')).toEqual(cases.map(([, offered]) => offered.join(' ')))
   })
 
-  it('refuses JSON, which a script is not, and lists agents in it', async () => {
+  it('refuses --json for a script, and lists agents as JSON', async () => {
     const refused = await team.orc('completion bash --json')
     expect(refused).toMatchObject({ code: 2, err: '' })
     expect(refused.json()).toMatchObject([{ code: 'USAGE' }])
     expect((await team.orc('completion agents --json')).json()).toEqual(['Master', 'Worker', 'Spy'])
   })
 
-  it('says which shells there are', async () => {
+  it('lists the shells', async () => {
     expect((await team.orc('completion tcsh')).err).toContain('bash, zsh, fish')
   })
 })

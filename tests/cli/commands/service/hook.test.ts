@@ -20,7 +20,7 @@ function answerHooks(hook: Sessions['hook']) {
 
 const EVENT = { hook_event_name: 'PermissionRequest', tool_name: 'Bash', tool_input: { command: 'ls' } }
 
-/** Outside of the team's folder: all that is known stands in the environment. */
+/** Runs outside the team's folder, with only the environment to go by. */
 function runHook(options: RunOptions & { args?: string } = {}) {
   const { args = 'hook', ...rest } = options
   return team.orc(args, { env, cwd: '/', input: JSON.stringify(EVENT), ...rest })
@@ -29,7 +29,7 @@ function runHook(options: RunOptions & { args?: string } = {}) {
 const SILENT = { code: 0, out: '', err: '' }
 
 describe('orc hook', () => {
-  it('gives standard input to the service and prints its answer', async () => {
+  it('sends standard input to the service and prints its answer', async () => {
     const answer = { hookSpecificOutput: { decision: { behavior: 'allow' }, note: 'ü' } }
     const hook = answerHooks(async () => answer)
     const ran = await runHook()
@@ -38,7 +38,7 @@ describe('orc hook', () => {
     expect(hook).toHaveBeenCalledExactlyOnceWith('Worker', EVENT, expect.any(AbortSignal))
   })
 
-  it('carries many megabytes, whatever is in them', async () => {
+  it('forwards many megabytes of any content', async () => {
     const hook = answerHooks(async () => ({}))
     const event = { tool_input: { content: 'ü\u{1f600}\n'.repeat(1_000_000) } }
     const ran = await runHook({ input: JSON.stringify(event) })
@@ -46,13 +46,13 @@ describe('orc hook', () => {
     expect(hook.mock.calls[0]![1]).toEqual(event)
   })
 
-  it('waits for an answer that takes its time, and no longer than it is told', async () => {
+  it('waits for a slow answer, at most --timeout', async () => {
     answerHooks(() => new Promise((resolve) => setTimeout(resolve, 700, { late: true })))
     expect((await runHook({ args: 'hook --timeout 30' })).json()).toEqual([{ late: true }])
     expect(await runHook({ args: 'hook --timeout=0.2' })).toMatchObject(SILENT)
   })
 
-  it('tells the service by its end that the program did not wait', async () => {
+  it('disconnects when the program does not wait', async () => {
     const gone = Promise.withResolvers<void>()
     const started = Promise.withResolvers<void>()
     answerHooks((_agent, _event, signal) => {
@@ -72,13 +72,13 @@ describe('orc hook', () => {
     await running.ended
   })
 
-  describe('says nothing and ends with 0', () => {
-    it('when the service is away', async () => {
+  describe('prints nothing and exits with 0', () => {
+    it('when the service is unreachable', async () => {
       await team.stop()
       expect(await runHook()).toMatchObject(SILENT)
     })
 
-    it('when something else answers there, or breaks off', async () => {
+    it('when something else answers, or the connection breaks', async () => {
       const server = createServer((socket) => void socket.on('data', () => socket.end('220 hello\r\n')))
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       const { port } = server.address() as { port: number }
@@ -93,20 +93,20 @@ describe('orc hook', () => {
       expect(await runHook({ input: 'not JSON' })).toMatchObject(SILENT)
     })
 
-    it('when it was started outside of any team, which is never taken for the one of the folder', async () => {
+    it("when it was started outside of any team, even in a team's folder", async () => {
       const hook = answerHooks(async () => ({}))
       expect(await runHook({ env: {}, cwd: team.folder })).toMatchObject(SILENT)
       expect(await runHook({ env: { ...env, ORC_TOKEN: '' }, cwd: team.folder })).toMatchObject(SILENT)
       expect(hook).not.toHaveBeenCalled()
     })
 
-    it('when it is called wrongly', async () => {
+    it('when its arguments are wrong', async () => {
       expect(await runHook({ args: 'hook --tiemout 3' })).toMatchObject(SILENT)
       expect(await runHook({ args: 'hook --timeout soon' })).toMatchObject(SILENT)
     })
   })
 
-  it('says why it was silent when it is asked to', async () => {
+  it('says why it was silent with ORC_DEBUG', async () => {
     const ran = await runHook({ env: { ...env, ORC_TOKEN: 'orct_wrong', ORC_DEBUG: '1' } })
     expect(ran).toMatchObject({ code: 0, out: '', err: expect.stringContaining('UNAUTHENTICATED') })
   })

@@ -13,7 +13,7 @@ afterEach(async () => {
   await team.close()
 })
 
-/** `orc mcp` as a program starts it: with nothing but its environment. */
+/** `orc mcp` as a program starts it: with only its environment. */
 async function connect(
   env: Record<string, string>,
   mode: 'legacy' | { pin: string } = 'legacy',
@@ -35,7 +35,7 @@ async function connect(
   return client
 }
 
-/** The bridge with bare lines. */
+/** The bridge, driven line by line. */
 function begin(env: Record<string, string>) {
   const running = team.begin('mcp', { env })
   return {
@@ -62,7 +62,7 @@ describe.each([
   ['2025-11-25', 'legacy'],
   ['2026-07-28', { pin: '2026-07-28' }],
 ] as const)('orc mcp, to a client of the revision %s', (version, mode) => {
-  it('is the same as /mcp: the tools, the prompt, the receipts', async () => {
+  it('offers the same tools, prompt and receipts as /mcp', async () => {
     const orchub = await team.start()
     const client = await connect({ ORC_URL: orchub.url, ORC_TOKEN: await team.token('Master') }, mode)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
@@ -85,7 +85,7 @@ describe.each([
 })
 
 describe('orc mcp', () => {
-  it('speaks as the operator of the folder it is in, when no token says otherwise', async () => {
+  it('acts as the operator of its folder unless a token is set', async () => {
     await team.start()
     const client = await connect({})
     const asked = await client.callTool({ name: 'query_mailbox', arguments: { agent: 'Worker' } })
@@ -105,7 +105,7 @@ describe('orc mcp', () => {
     }
   })
 
-  it('tells the model that the service is away, and works again when it is back elsewhere', async () => {
+  it('tells the model that the service is unreachable, and works again when it is back at another address', async () => {
     await team.start()
     const token = await team.token('Worker')
     const client = await connect({ ORC_TOKEN: token })
@@ -119,9 +119,9 @@ describe('orc mcp', () => {
     expect(back.structuredContent).toMatchObject({ status: 'ok' })
   })
 
-  it('starts without a service, says so, and has the tools looked at again when it comes', async () => {
+  it('starts without a service, says so, and announces the tools once it is there', async () => {
     const changed = Promise.withResolvers<void>()
-    // A first start makes the token, which outlives the service.
+    // The first start creates the token, which stays after the service ends.
     await team.start()
     const token = await team.token('Worker')
     await team.stop()
@@ -133,7 +133,7 @@ describe('orc mcp', () => {
     expect((await client.listTools()).tools.length).toBeGreaterThan(5)
   })
 
-  it('does not lose or double a call when the service restarts under it (C25)', async () => {
+  it('neither loses nor repeats a call when the service restarts (C25)', async () => {
     await team.start()
     const client = await connect({ ORC_TOKEN: await team.token('Master') })
     await client.callTool({ name: 'send_message', arguments: { to: 'Worker', content: 'first' } })
@@ -150,7 +150,7 @@ describe('orc mcp', () => {
     expect(box).toMatchObject({ details: { messages } })
   })
 
-  it('tells a wrong token to whoever asks, in the words of the service', async () => {
+  it('reports a wrong token with the error of the service', async () => {
     const orchub = await team.start()
     const wrong = { ORC_URL: orchub.url, ORC_TOKEN: 'orct_wrong' }
     await expect(connect(wrong)).rejects.toThrow('UNAUTHENTICATED')
@@ -162,7 +162,7 @@ describe('orc mcp', () => {
     ])
   })
 
-  it('answers what is no JSON, leaves notifications unanswered, and ends with its input', async () => {
+  it('answers invalid JSON, ignores notifications, and ends with its input', async () => {
     await team.start()
     const bridge = begin({ ORC_TOKEN: await team.token('Worker') })
     const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
@@ -178,7 +178,7 @@ describe('orc mcp', () => {
     expect(answers).toContainEqual([expect.objectContaining({ id: 2 }), expect.objectContaining({ id: 3 })])
   })
 
-  it('hands on what comes as a stream of events', async () => {
+  it('forwards event streams', async () => {
     await team.start()
     const bridge = begin({ ORC_TOKEN: await team.token('Worker') })
     const meta = {

@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => team.close())
 
 describe('orc serve', () => {
-  it('says where it listens, is found by the other commands, and ends properly', async () => {
+  it('prints its address, is found by other commands, and stops cleanly', async () => {
     const { child, shows, ended } = team.begin('serve --port 0 --json')
     await shows('\n')
     const ran = await team.orc('send-message --from Master --to Worker hi')
@@ -28,7 +28,7 @@ describe('orc serve', () => {
     expect((await team.orc('audit verify')).out).toContain('1 messages')
   })
 
-  it('takes new rules without a restart, and says what is wrong with bad ones', async () => {
+  it('reloads rules without a restart, and reports mistakes in them', async () => {
     const { child, shows, ended } = team.begin('serve --port 0')
     await shows('Ctrl-C')
     writeFileSync(team.configFile, 'agents: { Master: {}, Worker: {} }\nrules: { preset: isolated }\n')
@@ -42,7 +42,7 @@ describe('orc serve', () => {
     expect((await ended).code).toBe(0)
   })
 
-  it('goes on when nobody reads its output any more', async () => {
+  it('keeps running when its output has no reader', async () => {
     const { child, ended } = team.begin('serve --port 0')
     child.stdout.destroy()
     child.stderr.destroy()
@@ -53,14 +53,14 @@ describe('orc serve', () => {
     expect((await ended).code).toBe(0)
   })
 
-  it('refuses a second one on the same state, and says who holds it', async () => {
+  it('refuses a second service on the same state, and says which process holds it', async () => {
     await team.start()
     const ran = await team.orc('serve --port 0')
     expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/STORE_LOCKED/) })
     expect(ran.err).toContain(`process ${process.pid}`)
   })
 
-  it('says what is wrong with the port', async () => {
+  it('reports an invalid port', async () => {
     expect(await team.orc('serve --port many')).toMatchObject({
       code: 2,
       err: expect.stringContaining('"many" is not a valid port'),
@@ -88,7 +88,7 @@ describe('orc doctor', () => {
       [...out.matchAll(/^(ok|warn|fail) +(\w+)/gm)].map(([, state, check]) => [check, state]),
     )
 
-  it('finds all well before the first start, and changes nothing', async () => {
+  it('finds no problem before the first start, and changes nothing', async () => {
     const ran = await team.orc('doctor')
     expect(ran.code).toBe(0)
     expect(states(ran.out)).toMatchObject({

@@ -38,17 +38,17 @@ function socketOf(out: string): string {
 }
 
 describe('orc demo', () => {
-  it('ends with its team by a Ctrl-C that comes twice, as under npm start', async () => {
+  it('stops with its team on a Ctrl-C that arrives twice, as under npm start', async () => {
     const { child, ended, socket } = await startDemo()
     expect(isServed(socket)).toBe(true)
     child.kill('SIGINT')
     await wait(50)
     child.kill('SIGINT')
-    expect(await ended).toMatchObject({ code: 0, err: expect.stringContaining('again to leave at once') })
+    expect(await ended).toMatchObject({ code: 0, err: expect.stringContaining('again to exit at once') })
     expect(isServed(socket)).toBe(false)
   })
 
-  it('begins anew after it was killed, and ends by orc down', async () => {
+  it('starts again after it was killed, and ends with orc down', async () => {
     const killed = await startDemo()
     killed.child.kill('SIGKILL')
     await killed.ended
@@ -56,12 +56,12 @@ describe('orc demo', () => {
     const { ended, socket } = await startDemo()
     expect(socket).toBe(killed.socket)
     const down = await team.orc('down', { env: { ORC_HOME: join(team.state, 'demo') } })
-    expect(down).toMatchObject({ code: 0, out: expect.stringContaining('stopped') })
+    expect(down).toMatchObject({ code: 0, out: expect.stringContaining('Stopped') })
     expect(await ended).toMatchObject({ code: 0 })
     expect(isServed(socket)).toBe(false)
   })
 
-  it('leaves the one that runs here alone', async () => {
+  it('leaves a running demo alone', async () => {
     const { child, ended, socket } = await startDemo()
     expect(await team.orc('demo')).toMatchObject({ code: 1, err: expect.stringContaining('STORE_LOCKED') })
     expect(isServed(socket)).toBe(true)
@@ -70,7 +70,7 @@ describe('orc demo', () => {
   })
 })
 
-/** A team of one, in a terminal of its own. Its tmux socket. */
+/** Starts a team of one agent in its own terminal; returns the tmux socket. */
 function writeTeam(agent = 'program: any, with: { command: [cat], patterns: { idle: "^$" } }'): string {
   writeFileSync(team.configFile, `agents: { Shell: { ${agent} } }`)
   const loaded = readConfig(team.configFile, {})
@@ -86,16 +86,16 @@ const panesOf = (socket: string) =>
     .stdout.split('\n')
     .filter((line) => line.startsWith('Shell '))
 
-/** One that has ended and was not yet collected is not there. */
+/** A zombie counts as ended. */
 function isThere(pid: number): boolean {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
   return stdout.trim() !== '' && !stdout.startsWith('Z')
 }
 
-describe('a terminal that is closed', () => {
+describe('a closed terminal', () => {
   const UP = 'listens at'
 
-  it('ends orc up cleanly, and the agents go on until it is back', async () => {
+  it('ends orc up cleanly, and the agents keep running until the next start', async () => {
     const socket = writeTeam()
     const { child, ended, shows } = team.begin('up --port 0')
     children.push(child)
@@ -114,7 +114,7 @@ describe('a terminal that is closed', () => {
   })
 
   const hasScript = spawnSync('script', ['--version']).status === 0
-  it.runIf(hasScript)('keeps it from nothing, though nothing can be written there any more', async () => {
+  it.runIf(hasScript)('does not disturb the service, although nothing can be written there', async () => {
     const socket = writeTeam()
     const command = `exec "${process.execPath}" "${ENTRY}" up --port 0 --log-level debug`
     const terminal = spawn('script', ['-qefc', command, '/dev/null'], { cwd: team.folder, stdio: 'pipe' })
@@ -133,7 +133,7 @@ describe('a terminal that is closed', () => {
 })
 
 describe('a signal', () => {
-  it('that comes while the team starts ends what was started', async () => {
+  it('during the start stops everything that was started', async () => {
     const socket = writeTeam()
     const { child, ended } = team.begin('up --port 0')
     children.push(child)
@@ -147,7 +147,7 @@ describe('a signal', () => {
   it.each(['SIGTERM', 'orc down'])(
     '(%s) calls off the start of an agent that hangs, and nothing is left',
     async (how) => {
-      // Never answers at its port, so that its start would take two minutes.
+      // Never answers at its port, so its start would take two minutes.
       const hanging = join(team.folder, 'hanging.sh')
       writeFileSync(hanging, '#!/bin/sh\nexec sleep 1000\n', { mode: 0o755 })
       const socket = writeTeam(`program: opencode, with: { command: ${hanging} }`)
@@ -166,7 +166,7 @@ describe('a signal', () => {
     },
   )
 
-  it('that is given again in earnest ends the program at once', async () => {
+  it('that is repeated later exits at once', async () => {
     const module = join(import.meta.dirname, '../../../../src/cli/signals.ts')
     const stuck = `import(${JSON.stringify(module)}).then((m) => { m.watchStopSignal(); console.log('on'); setInterval(() => {}, 1000) })`
     const child = spawn(process.execPath, ['-e', stuck])

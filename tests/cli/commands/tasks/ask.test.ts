@@ -34,7 +34,7 @@ ${more}`)
   return server
 }
 
-/** Agents with nothing but a token: the test says what they say. */
+/** Agents with only a token: the test sends their commands. */
 async function openByHand() {
   team = createTeamFolder(`agents:
   Lead: { role: Leads }
@@ -44,7 +44,7 @@ limits: { rate: off }
   return (await team.start()).url
 }
 
-/** The way to a service, which breaks once: at the first look at a request to people. */
+/** A proxy to the service that fails once: at the first read of a human request. */
 async function openProxy(service: string) {
   const { host } = new URL(service)
   let refused = 0
@@ -88,12 +88,12 @@ const adding: Play = (request) => {
 }
 
 describe('orc ask (S2.9)', () => {
-  it('shows the choice and the work on standard error, and gives just the answer on standard output', async () => {
+  it('prints progress to standard error and only the answer to standard output', async () => {
     await openModels(adding)
     const ran = await team.orc(['ask', 'How much is 2 and 3?'])
-    expect(ran.err).toContain('task_1  Lead is asked: How much is 2 and 3?')
+    expect(ran.err).toContain('task_1  asking Lead: How much is 2 and 3?')
     expect(ran.err).toContain('chosen by the model: Adder. It is a sum.')
-    expect(ran.err).toContain('left out 1 name that nobody has: Wizard')
+    expect(ran.err).toContain('ignored 1 unknown name: Wizard')
     expect(ran.err).toContain('Lead → Adder  task_2: Add 2 and 3')
     expect(ran.err).toContain('task_2  Adder is done')
     expect(ran).toMatchObject({ code: 0, out: 'The sum is 5.\n' })
@@ -114,9 +114,9 @@ describe('orc ask (S2.9)', () => {
   })
 
   it.each([
-    ['nobody', { ids: [], why: 'Lead knows.' }, 'chosen by the model: nobody besides. Lead knows.'],
-    ['garbage', 'The best one, of course', 'chosen by words: Adder. The model could not choose'],
-  ])('goes on when the model chooses %s', async (_, says, shown) => {
+    ['nobody', { ids: [], why: 'Lead knows.' }, 'chosen by the model: no other agents. Lead knows.'],
+    ['garbage', 'The best one, of course', 'chosen by matching words: Adder. The model could not choose'],
+  ])('continues when the model chooses %s', async (_, says, shown) => {
     await openModels((request) => {
       if (isSelection(request)) return { text: typeof says === 'string' ? says : JSON.stringify(says) }
       return request.toolResults.length > 0 ? DONE : tool('report', { status: 'completed', result: 'alone' })
@@ -126,7 +126,7 @@ describe('orc ask (S2.9)', () => {
     expect(ran.err).toContain(shown)
   })
 
-  it('asks once for one key: the second watches what the first asked', async () => {
+  it("asks once per key: the second watches the first one's question", async () => {
     const models = await openModels(adding)
     const args = ['ask', '--idempotency-key', 'one', 'How much is 2 and 3?']
     const [first, second] = await Promise.all([team.orc(args), team.orc(args)])
@@ -138,23 +138,23 @@ describe('orc ask (S2.9)', () => {
     )
   })
 
-  it('leaves the team at work with Ctrl-C, says how to come back, and comes back', async () => {
+  it('leaves the team at work with Ctrl-C, and returns with --resume', async () => {
     await openByHand()
     const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
     asking.child.kill('SIGINT')
     const left = await asking.ended
     expect(left).toMatchObject({ code: 130, out: '' })
-    expect(left.err).toContain('task_1 keeps running without you. Come back with: orc ask --resume task_1')
+    expect(left.err).toContain('task_1 keeps running. Return to it with: orc ask --resume task_1')
     expect((await team.orc('tasks --json')).json()).toMatchObject([{ id: 'task_1', state: 'pending' }])
     const back = team.begin('ask --resume task_1')
-    await vi.waitFor(() => expect(back.err()).toContain('Lead is asked: What-is-it?'), 20_000)
+    await vi.waitFor(() => expect(back.err()).toContain('asking Lead: What-is-it?'), 20_000)
     await team.orc('mailbox-check --agent Lead')
     await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'It is this.'])
     expect(await back.ended).toMatchObject({ code: 0, out: 'It is this.\n' })
   })
 
-  it('can be left while it is being chosen who is needed, and is asked all the same', async () => {
+  it('can be left while agents are being chosen, and the team still gets the question', async () => {
     await openModels((request) =>
       isSelection(request)
         ? { text: JSON.stringify({ ids: [], why: 'Nobody.' }), delayMs: 1500 }
@@ -167,16 +167,16 @@ describe('orc ask (S2.9)', () => {
     asking.child.kill('SIGINT')
     const left = await asking.ended
     expect(left).toMatchObject({ code: 130, out: '' })
-    expect(left.err).toContain('The team still got the question')
+    expect(left.err).toContain('The team may have received the question')
     const again = await team.orc('ask --idempotency-key left What-is-it?')
     expect(again).toMatchObject({ code: 0, out: 'asked once\n' })
     expect((await team.orc('tasks --all --json')).json()).toHaveLength(1)
   })
 
-  it('does no harm by being killed', async () => {
+  it('does no harm when it is killed', async () => {
     await openByHand()
     const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
     asking.child.kill('SIGKILL')
     await asking.ended
     await team.orc('mailbox-check --agent Lead')
@@ -187,26 +187,29 @@ describe('orc ask (S2.9)', () => {
   it('waits for a service that restarts, and misses nothing', async () => {
     await openByHand()
     const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
     await team.stop()
-    await vi.waitFor(() => expect(asking.err()).toContain('The service is away'), 20_000)
+    await vi.waitFor(() => expect(asking.err()).toContain('The service is unreachable'), 20_000)
     await team.start()
     await vi.waitFor(() => expect(asking.err()).toContain('The service is back'), 20_000)
     await team.orc('mailbox-check --agent Lead')
     await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'After all.'])
     const ran = await asking.ended
     expect(ran).toMatchObject({ code: 0, out: 'After all.\n' })
-    expect(ran.err.match(/Lead is asked/g)).toHaveLength(1)
+    expect(ran.err.match(/asking Lead/g)).toHaveLength(1)
   })
 
-  it('shows that everything was stopped, and that it goes on; so does the trace', async () => {
+  it('shows a halt and its end; so does the trace', async () => {
     await openByHand()
     await team.orc('stop --all --reason "an old one"')
     await team.orc('go')
     const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
     await team.orc(['stop', '--all', '--reason', 'too fast'])
-    await vi.waitFor(() => expect(asking.err()).toContain('Everything is halted; `orc go`'), 20_000)
+    await vi.waitFor(
+      () => expect(asking.err()).toContain('Orchub is halted; resume it with `orc go`'),
+      20_000,
+    )
     expect(asking.err()).toContain('too fast')
     await team.orc('go')
     await vi.waitFor(() => expect(asking.err()).toContain('operator let everything go on'), 20_000)
@@ -221,11 +224,11 @@ describe('orc ask (S2.9)', () => {
     expect((await team.orc('trace task_1')).out).toMatch(/operator +stop +task_1 +.*too fast/)
   })
 
-  it('shows a question though the service goes away just when it is looked at', async () => {
+  it('shows a question even if the service goes away while it is read', async () => {
     const proxy = await openProxy(await openByHand())
     try {
       const asking = team.begin('ask --agent Lead What-is-it?', { env: { ORC_URL: proxy.url } })
-      await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+      await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
       await team.orc('mailbox-check --agent Lead')
       await team.orc(['ask-user', '--from', 'Lead', 'Which one?'])
       await vi.waitFor(() => expect(proxy.refused()).toBe(1), 20_000)
@@ -237,10 +240,10 @@ describe('orc ask (S2.9)', () => {
     }
   })
 
-  it('says how a question to a person is answered, where nobody can type', async () => {
+  it('says how to answer a question when nobody can type', async () => {
     await openByHand()
     const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
     await team.orc('mailbox-check --agent Lead')
     await team.orc(['request-user-input', '--from', 'Lead', 'Which one?'])
     await vi.waitFor(() => expect(asking.err()).toContain('orc answer req_1 TEXT'), 20_000)
@@ -254,13 +257,13 @@ describe('orc ask (S2.9)', () => {
     const ran = await asking.ended
     expect(ran).toMatchObject({ code: 9, out: '' })
     expect(ran.err).toContain('task_1 is cancelled')
-    // A verdict and the message that it becomes are one line, and so are an end and the message of it.
+    // A verdict and its message print one line, and so do an end and its message.
     expect(ran.err.match(/The red one\./g)).toHaveLength(1)
     expect(ran.err).not.toContain('Lead  cancelled')
     expect(await team.orc('ask --resume task_1')).toMatchObject({ code: 9, out: '' })
   })
 
-  it('prints events as JSON, one a line, and the result in the last', async () => {
+  it('prints JSON events, one per line, with the result in the last', async () => {
     await openModels(adding)
     const ran = await team.orc(['ask', '--json', 'How much is 2 and 3?'])
     const events = ran.json() as TaskStreamEvent[]
@@ -291,10 +294,10 @@ describe('orc ask (S2.9)', () => {
 describe.runIf(hasTerminals)('orc ask on a terminal (S2.12, S2.16)', () => {
   const onTerminal = (command: string) => openTerminal(team.folder, command)
 
-  it('takes the answer to a question right there, refuses a blank one with the question repeated, and goes on', async () => {
+  it('takes the answer at the prompt, repeats the question after a blank one, and continues', async () => {
     await openByHand()
     const asking = onTerminal('ask --agent Lead "What is it?"')
-    await asking.shows('Lead is asked')
+    await asking.shows('asking Lead')
     await team.orc('mailbox-check --agent Lead')
     await team.orc(['request-user-input', '--from', 'Lead', 'Which colour?'])
     await asking.shows('req_1> ')
@@ -309,10 +312,10 @@ describe.runIf(hasTerminals)('orc ask on a terminal (S2.12, S2.16)', () => {
     expect(asking.out()).toContain('It is red.')
   })
 
-  it('takes the question away when somebody answers it elsewhere, and leaves with Ctrl-C', async () => {
+  it('removes the question when somebody answers it elsewhere, and leaves with Ctrl-C', async () => {
     await openByHand()
     const asking = onTerminal('ask --agent Lead "What is it?"')
-    await asking.shows('Lead is asked')
+    await asking.shows('asking Lead')
     await team.orc('mailbox-check --agent Lead')
     await team.orc(['request-user-input', '--from', 'Lead', 'Which colour?'])
     await asking.shows('req_1> ')
@@ -321,7 +324,7 @@ describe.runIf(hasTerminals)('orc ask on a terminal (S2.12, S2.16)', () => {
     await team.orc(['request-user-input', '--from', 'Lead', 'Which shape?'])
     await asking.shows('req_2> ')
     asking.type('\u0003')
-    await asking.shows('task_1 keeps running without you')
+    await asking.shows('task_1 keeps running')
     expect(await asking.ended).toBe(130)
     expect((await team.orc('inbox --json')).json()).toMatchObject([{ id: 'req_2', state: 'open' }])
   })

@@ -17,12 +17,12 @@ const request = (given: Partial<HumanRequest>): HumanRequest => ({
   ...given,
 })
 
-describe('what is typed to a request', () => {
-  it('is the answer where one is wanted, whatever it says (S2.5)', () => {
+describe('the text typed at a request', () => {
+  it('is the answer to a question, whatever it says (S2.5)', () => {
     expect(verdictOf(request({}), 'approve')).toEqual({ decision: 'answer', comment: 'approve' })
   })
 
-  it('is a yes or a no where a worker asks for more time, and nothing else (S3.19)', () => {
+  it('must be approve or reject if a worker asks for more time (S3.19)', () => {
     const extension = request({ decisions: ['approve', 'reject'] })
     expect(verdictOf(extension, 'approve')).toEqual({ decision: 'approve' })
     expect(verdictOf(extension, 'reject: it takes too long')).toEqual({
@@ -32,16 +32,16 @@ describe('what is typed to a request', () => {
     expect(verdictOf(extension, 'well')).toBeUndefined()
   })
 
-  it('approves the very command that was shown, by its hash (C9)', () => {
+  it('approves exactly the command that was shown, by its hash (C9)', () => {
     const action = { type: 'send_message', fields: {}, hash: 'c0ffee' }
     const held = request({ kind: 'approval', decisions: ['approve', 'reject', 'modify'], action })
     expect(verdictOf(held, 'approve')).toEqual({ decision: 'approve', hash: 'c0ffee' })
   })
 
-  it('is an answer to a task that needs help, if it is neither yes nor no', () => {
+  it('answers a task that needs help if it is neither approve nor reject', () => {
     const plea = request({ kind: 'escalation', decisions: ['approve', 'reject', 'answer'] })
     expect(verdictOf(plea, 'use the other one')).toEqual({ decision: 'answer', comment: 'use the other one' })
-    // A notice is put away with a yes, and takes no answer.
+    // A notice is dismissed with approve and accepts no answer.
     expect(verdictOf(request({ kind: 'escalation', decisions: ['approve'] }), 'fine')).toBeUndefined()
   })
 })

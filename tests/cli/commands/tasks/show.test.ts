@@ -63,7 +63,7 @@ describe('orc task show', () => {
     })
   })
 
-  it('shows what a failed check printed, where nothing of it can pass for the report of another', async () => {
+  it('shows the output of a failed check, indented so that it cannot imitate our output', async () => {
     await team.orc(['delegate', '--to', 'Worker', '--checks', 'lint', 'Tidy up'])
     await team.orc([
       'report',

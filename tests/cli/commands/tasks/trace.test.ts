@@ -55,7 +55,7 @@ describe('orc trace (S2.18)', () => {
     expect(out).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/)
   })
 
-  it('shows it as a Mermaid sequence diagram that no text can break out of', async () => {
+  it('renders a Mermaid sequence diagram that no text can break', async () => {
     const { out } = await team.orc('trace task_1 --mermaid')
     const lines = out.trimEnd().split('\n')
     expect(lines[0]).toBe('sequenceDiagram')
@@ -70,7 +70,7 @@ describe('orc trace (S2.18)', () => {
     ).toBe(true)
   })
 
-  it('is JSON on request, whole', async () => {
+  it('prints the complete trace as JSON', async () => {
     const [trace] = (await team.orc('trace task_1 --json')).json() as {
       steps: { type: string; text?: string }[]
       more: boolean
@@ -80,10 +80,10 @@ describe('orc trace (S2.18)', () => {
     expect(message!.text).toBe(HOSTILE)
     expect((await team.orc('trace task_99')).code).toBe(7)
     expect((await team.orc('trace task_1 --json --mermaid')).code).toBe(2)
-    expect((await team.orc('trace task_1 --limit 2')).out).toContain('There is more')
+    expect((await team.orc('trace task_1 --limit 2')).out).toContain('There are more events')
   })
 
-  it('makes one statement of each step, whatever is said, and loses no letter of it', () => {
+  it('renders each step as one statement and loses no letter', () => {
     const hostile = fc.string({ unit: 'binary', maxLength: 60 })
     const tricky = fc.constantFrom(
       HOSTILE,
@@ -110,14 +110,14 @@ describe('orc trace (S2.18)', () => {
   })
 })
 
-/** A line of ours: after the head, nothing but letters, digits, a few signs and entities. */
+/** A valid line: after the head only letters, digits, a few signs and entities. */
 function isStatement(line: string): boolean {
   const head = /^ {2}(?:(?:actor|participant) p\d+ as |p\d+--?>>p\d+: |Note over p\d+: )/.exec(line)
   return head !== null && /^(?:[\p{L}\p{N} .,()/_!?'+=-]|#\d+;)*$/u.test(line.slice(head[0].length))
 }
 
 describe('orc why', () => {
-  it('says on whom a task waits and since when, down to the one who holds everything up', async () => {
+  it('says what a task waits for and since when, down to the subtask that blocks it', async () => {
     await say('delegate', '--to', 'Master', 'Long work')
     const { out: all } = await team.orc('tasks --json')
     const id = /"id":"(task_\d+)"[^\n]*Long work/.exec(all)![1]!
@@ -134,7 +134,7 @@ describe('orc why', () => {
 })
 
 describe('orc tasks --follow', () => {
-  it('shows each change once where nobody looks, and ends quietly with Ctrl-C', async () => {
+  it('prints each change once in a pipe, and ends quietly with Ctrl-C', async () => {
     const following = team.begin('tasks --follow')
     await following.shows('Count to three')
     await say('delegate', '--to', 'Spy', 'Look around')
@@ -147,7 +147,7 @@ describe('orc tasks --follow', () => {
     expect(await following.ended).toMatchObject({ code: 130, err: '' })
   })
 
-  it.runIf(hasTerminals)('draws the tree over itself on a terminal', async () => {
+  it.runIf(hasTerminals)('redraws the tree on a terminal', async () => {
     const drawing = openTerminal(team.folder, 'tasks --follow')
     await drawing.shows('task_1')
     await say('delegate', '--to', 'Spy', 'Draw me')

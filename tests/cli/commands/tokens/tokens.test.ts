@@ -21,7 +21,7 @@ describe('orc token', () => {
     expect((await team.orc('token Master', { env })).code).toBe(8)
   })
 
-  it('works while it does not, and the token is valid once it does', async () => {
+  it('works without a running service, and the token is valid once it starts', async () => {
     const made = await team.orc('token Worker')
     expect(made).toMatchObject({ code: 0, err: '', out: expect.stringMatching(TOKEN) })
     expect((await team.orc('token Nobody')).err).toContain('Valid agents: Master, Worker, Spy')
@@ -46,17 +46,17 @@ describe('orc token', () => {
   it('revokes at once, by id and by agent', async () => {
     await team.start()
     const env = { ORC_TOKEN: (await team.orc('token Worker')).out.trim() }
-    expect((await team.orc('token revoke tok_2')).out).toBe('1 revoked\n')
+    expect((await team.orc('token revoke tok_2')).out).toBe('Revoked 1 token.\n')
     expect((await team.orc('list-agents', { env })).code).toBe(8)
     await Promise.all([team.orc('token Spy'), team.orc('token Spy')])
     expect((await team.orc('token revoke spy --json')).json()).toEqual([{ revoked: 2 }])
     expect((await team.orc('token revoke Spy')).code).toBe(7)
   })
 
-  it('revokes and lists on the store itself while no service runs', async () => {
+  it('revokes and lists in the store while no service runs', async () => {
     await team.orc('token Worker')
     expect((await team.orc('token list --json')).json()).toMatchObject([{ agent: 'Worker' }])
-    expect((await team.orc('token revoke worker')).out).toBe('1 revoked\n')
+    expect((await team.orc('token revoke worker')).out).toBe('Revoked 1 token.\n')
     expect((await team.orc('token revoke worker')).code).toBe(7)
     const asAgent = await team.orc('token Worker', { env: { ORC_TOKEN: 'orct_any' } })
     expect(asAgent).toMatchObject({ code: 8, err: expect.stringContaining('makes you an agent') })

@@ -1,4 +1,4 @@
-/** The workspaces of a run that is over, while its outputs wait for room on the disk. */
+/** The workspaces of a run that has ended while its outputs wait for disk space. */
 import type * as FileSystem from 'node:fs'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,12 +29,12 @@ afterEach(async () => {
 const PLAN = 'agents: { a: { command: "echo Made it. > outbox/summary.md; echo x > outbox/x", retries: 0 } }'
 const inRun = (...parts: string[]) => join(team.folder, 'runs/run_1', ...parts)
 
-it.runIf(process.platform === 'linux')('are not dissolved before they are given up', async () => {
+it.runIf(process.platform === 'linux')('are not dissolved before the outputs are discarded', async () => {
   disk.isFull = true
   const { engine } = await team.start()
   await engine.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
   await vi.waitFor(() => expect(engine.runs.troubles()).toHaveLength(1), 10_000)
-  // It ends once they are there.
+  // The run ends once the outputs are written.
   expect((await team.orc('run show run_1')).out).toMatch(/\(run_1\) is gathering its outputs: 1 of 1 agent/)
   const [shown] = (await team.orc('run show run_1 --json')).json()
   expect(shown).toMatchObject({ state: 'running', gathering: true })

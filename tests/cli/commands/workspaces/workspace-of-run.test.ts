@@ -30,7 +30,7 @@ async function statesShown(folder = 'runs/run_1'): Promise<Record<string, string
 }
 
 describe('the workspaces of a run that has ended', () => {
-  it('are shown and dissolved as the run knows them, whatever their status.json says', async () => {
+  it('are shown and dissolved with the state of the run, whatever their status.json says', async () => {
     plan(ENDED)
     expect((await team.orc('run plan.yaml')).code).toBe(9)
     expect(await statesShown()).toEqual(STATES)
@@ -45,7 +45,7 @@ describe('the workspaces of a run that has ended', () => {
 })
 
 describe.runIf(process.platform === 'linux')('the workspace of a command that outlives its service', () => {
-  it('is not dissolved, from wherever it is asked', async () => {
+  it('is not dissolved, from any working folder', async () => {
     plan(
       'agents: { slow: { command: "echo $$ > pid; exec sleep 60" }, after: { command: "true", depends_on: [slow] } }',
     )
@@ -90,7 +90,7 @@ async function until<T>(look: () => T): Promise<T> {
   }
 }
 
-/** And waits until it is gone. */
+/** Kills a process and waits until it is gone. */
 async function kill(pid: number): Promise<void> {
   process.kill(pid, 'SIGKILL')
   await until(() => /^(|.*\) [ZX] .*)$/s.test(read(`/proc/${pid}/stat`)))

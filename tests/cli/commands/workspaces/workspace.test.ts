@@ -43,7 +43,7 @@ async function makeDone(name: string) {
 }
 
 describe('orc workspace create', () => {
-  it('makes the folder of the protocol with instructions and read-only inputs (S4.1, S4.5)', async () => {
+  it('creates the folder of the protocol with instructions and read-only inputs (S4.1, S4.5)', async () => {
     put('names.txt', 'b\na\n')
     mkdirSync(path('data'))
     put('data/one.csv', '1')
@@ -62,7 +62,7 @@ describe('orc workspace create', () => {
     expect(statSync(path('agents/sorter/inbox/names.txt')).mode & 0o777).toBe(0o444)
   })
 
-  it('gives the agent nothing of the state of the service, nor its own folder', async () => {
+  it('copies neither the state folder nor the workspace itself into the inbox', async () => {
     put('orc.yaml', 'agents: { a: {} }')
     mkdirSync(path('.orc'))
     put('.orc/operator.token', 'a secret')
@@ -78,7 +78,7 @@ describe('orc workspace create', () => {
     })
   })
 
-  it('makes nothing where it is there already, an input is missing or the name is none', async () => {
+  it('creates nothing if the folder exists, an input is missing or the name is invalid', async () => {
     await orc('workspace create one')
     expect(await orc('workspace create one')).toMatchObject({
       code: 1,
@@ -92,7 +92,7 @@ describe('orc workspace create', () => {
 })
 
 describe('orc workspace show', () => {
-  it('tells of each how far it is and what it made (S4.2)', async () => {
+  it('shows progress and outputs of each (S4.2)', async () => {
     await makeDone('done')
     await orc('workspace create busy')
     const progress = { current_step: 'counting', steps_completed: 1, total_steps: 4 }
@@ -117,12 +117,12 @@ describe('orc workspace show', () => {
     expect(out).toContain('outbox/link is a symbolic link')
     expect(await orc('workspace show /nowhere')).toMatchObject({ code: 7 })
     mkdirSync(path('empty'))
-    expect((await orc('workspace show empty')).err).toContain('there is no workspace here')
+    expect((await orc('workspace show empty')).err).toContain('empty contains no workspace')
   })
 })
 
 describe('orc workspace collect', () => {
-  it('copies outputs side by side and leaves traps out', async () => {
+  it('copies outputs side by side and leaves links out', async () => {
     await makeDone('one')
     await makeDone('two')
     symlinkSync('/etc/passwd', path('two/outbox/link'))
@@ -133,7 +133,7 @@ describe('orc workspace collect', () => {
     expect((await orc('workspace collect one --to results')).code).toBe(1)
   })
 
-  it('changes nothing in the workspaces: it copies into none of them, whatever leads there', async () => {
+  it('copies into no workspace, whatever link leads there', async () => {
     await makeDone('one')
     await makeDone('two')
     symlinkSync('one/workspace', path('link'))
@@ -141,7 +141,7 @@ describe('orc workspace collect', () => {
       const ran = await orc(`workspace collect one --to ${to}`)
       expect(ran, to).toMatchObject({
         code: 2,
-        err: expect.stringContaining('in the workspace of one'),
+        err: expect.stringContaining('inside the workspace of one'),
       })
       expect(ran.err).toContain('Choose a folder outside of the workspaces')
     }
@@ -156,13 +156,13 @@ describe('orc workspace collect', () => {
     expect(readdirSync(path('one/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
   })
 
-  it('copies into no workspace of another agent either, at whatever depth, but into one that all of it is in', async () => {
+  it('copies into no workspace of another agent, but into one that contains everything', async () => {
     await makeDone('one')
     await makeDone('two')
     symlinkSync('two/outbox', path('link'))
     for (const to of ['two', 'two/workspace/new/er', 'link/new']) {
       const ran = await orc(`workspace collect one --to ${to}`)
-      expect(ran, to).toMatchObject({ code: 2, err: expect.stringContaining('in the workspace of two') })
+      expect(ran, to).toMatchObject({ code: 2, err: expect.stringContaining('inside the workspace of two') })
       expect(ran.err).toContain('Choose a folder outside of the workspaces with --to')
     }
     expect(readdirSync(path('two/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
@@ -172,7 +172,7 @@ describe('orc workspace collect', () => {
     expect(existsSync(path('two/workspace/helper.outputs/helper/result.txt'))).toBe(true)
   })
 
-  it('copies nothing where one of the folders is there already, and leaves that as it is', async () => {
+  it('copies nothing if one of the target folders exists, and leaves it unchanged', async () => {
     await makeDone('one')
     await makeDone('two')
     mkdirSync(path('results/two'), { recursive: true })
@@ -185,7 +185,7 @@ describe('orc workspace collect', () => {
     expect(readFileSync(path('results/two/summary.md'), 'utf8')).toBe('mine')
   })
 
-  it('leaves nothing behind where an agent is still writing, and says to try again', async () => {
+  it('leaves nothing behind if an agent is still writing, and says to try again', async () => {
     await makeDone('one')
     await makeDone('two')
     truncateSync(path('two/outbox/result.txt'), 64 * 1024 * 1024)
@@ -201,7 +201,7 @@ describe('orc workspace collect', () => {
     expect(existsSync(path('results/two/result.txt'))).toBe(true)
   })
 
-  it('ends with 1 where a required output is missing (S4.7)', async () => {
+  it('exits with 1 if a required output is missing (S4.7)', async () => {
     await orc('workspace create one')
     expect(await orc('workspace collect one')).toMatchObject({
       code: 1,
@@ -372,7 +372,7 @@ describe('orc workspace dissolve', () => {
         code: 1,
         err: expect.stringContaining(`2 files in no commit: a.txt ${flag}, b.txt ${flag}`),
       })
-      // Absent files, as in a sparse checkout, are no unsaved work.
+      // Absent files, as in a sparse checkout, are not unsaved work.
       for (const file of ['a.txt', 'b.txt']) unlinkSync(path(`coder/worktree/${file}`))
       git('-C', 'coder/worktree', 'update-index', '--no-assume-unchanged', 'b.txt')
       git('-C', 'coder/worktree', 'checkout', '-q', 'b.txt')
@@ -403,7 +403,7 @@ describe('orc workspace dissolve', () => {
     git('-C', 'coder/worktree', 'commit', '-q', '-m', 'work')
     expect(await orc('workspace dissolve coder')).toMatchObject({
       code: 0,
-      err: expect.stringContaining('The branch orc/coder stays'),
+      err: expect.stringContaining('Kept the branch orc/coder'),
     })
     expect(git('branch', '--list', 'orc/coder').toString()).toContain('orc/coder')
     expect(existsSync(path('coder'))).toBe(false)
