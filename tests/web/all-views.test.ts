@@ -100,7 +100,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('resumes a run that has ended, and runs what had completed no second time', async () => {
+  it('resumes a run that has ended, without running completed agents again', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await visit(page, `runs/${run}`)
@@ -112,7 +112,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('tells what keeps a run from going on, while it does, although no event can', async () => {
+  it('shows what blocks a run, although no event reports it', async () => {
     const plans = join(folder, 'stuck')
     mkdirSync(plans)
     const plan =
@@ -141,7 +141,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('explains in two lines how to get what is not there yet', async () => {
+  it('explains in two lines how to fill an empty view', async () => {
     const bare = await startTeam({ Alone: { script: [] } })
     try {
       const window = await openWindow(browser)
@@ -162,7 +162,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     }
   })
 
-  it('is worked with the keyboard alone: views, tabs, a message, and back', async () => {
+  it('works with the keyboard alone: views, tabs, a message, and back', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.keyboard.press('g')
@@ -190,7 +190,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('shows conduct flags to a moderator and to nobody else, not even their number (S3.15)', async () => {
+  it('shows conduct flags, and even their number, to moderators only (S3.15)', async () => {
     const moderators = await openWindow(browser)
     const hers = await enter(moderators, await team.link('mo'))
     await hers.getByRole('link', { name: 'Moderation' }).click()

@@ -39,7 +39,7 @@ export function openBrowser(): Promise<Browser> {
 export interface Window {
   page: Page
   context: BrowserContext
-  /** Whatever the page complained about: errors, and what the CSP kept out. */
+  /** Errors of the page, and what the CSP blocked. */
   complaints: string[]
 }
 

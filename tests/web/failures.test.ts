@@ -70,7 +70,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('takes no key for a question that was not looked at: not held down, not below a dialog, not at once', async () => {
+  it('ignores keys for an unseen question: held down, below a dialog, or right after it appears', async () => {
     for (const text of ['first thing', 'second thing']) await question(text)
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
@@ -107,7 +107,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('chooses none by itself when the one with that address is gone; j goes on', async () => {
+  it('selects no request by itself when the addressed one is gone; j continues', async () => {
     for (const text of ['third thing', 'fourth thing']) await question(text)
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
@@ -167,7 +167,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await context.close()
   })
 
-  it('lets the stream of a terminal go while nobody sees its window, and comes back', async () => {
+  it('closes the stream of a terminal while its window is hidden, and reopens it', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await visit(page, 'agents/Worker')
@@ -188,7 +188,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('tries a terminal again that could not be had at first', async () => {
+  it('retries a terminal that could not be opened at first', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.route('**/terminal/events', (route) => route.abort(), { times: 1 })
@@ -210,7 +210,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('puts questions that came while somebody wrote before them after that, one after the other (S2.16)', async () => {
+  it('shows questions that arrived while somebody typed afterwards, one by one (S2.16)', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.getByText('live', { exact: true }).waitFor()
@@ -230,7 +230,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('sends nothing to a name that nobody has', async () => {
+  it('sends nothing to an unknown name', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.keyboard.press('c')

@@ -108,7 +108,7 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
         expect(await harmIn(page), place).toEqual([])
       }
       expect(window.complaints).toEqual([])
-      // So that the next case has the agent to itself.
+      // Leave the agent to the next case.
       const ended = await team.client.command({ type: 'task_action', task_id: task, action: 'cancel' })
       expect(ended).toMatchObject({ status: 'ok' })
       for (const { id, decisions } of (await team.client.humanRequests()).requests) {

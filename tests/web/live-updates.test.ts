@@ -61,7 +61,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
   }
   const button = (name: string) => page.getByRole('main').getByRole('button', { name, exact: true })
 
-  it('show what another did: who is paused, in the team and with the agent (S2.16)', async () => {
+  it('show what another person did: a paused agent, in the team and in its own view (S2.16)', async () => {
     await show('agents/Master', 'Master')
     await button('Pause').waitFor()
     await act('pause_session', 'Master')
@@ -73,7 +73,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await row.getByText('paused').waitFor({ state: 'detached' })
   })
 
-  it('show a task that another delegates, and what becomes of it, in every list of tasks', async () => {
+  it('show a new delegated task and its result in every list of tasks', async () => {
     const master = createClient({ url: team.url, token: (await team.client.mintToken('Master')).token })
     // The two lists ask for the same: whichever is opened first must not decide what both are told of.
     for (const first of ['agents/Worker?tab=tasks', 'tasks?show=all']) {
@@ -88,7 +88,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     }
   })
 
-  it('show what an attempt of a run prints while it prints it', async () => {
+  it('show the output of an attempt while it is printed', async () => {
     const { run_id: run } = await team.client.startRun({ plan: PLAN, folder: join(folder, 'plan') })
     await until(async () => (await team.client.run(run)).nodes[0]?.state === 'running')
     await visit(page, `runs/${run}?node=first&log=1`)
@@ -103,7 +103,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await page.locator('.aside').getByText('Done.').waitFor()
   })
 
-  it('show in the scrollback what goes by while it is open', async () => {
+  it('update the scrollback while it is open', async () => {
     await show('agents/Worker', 'Worker')
     await page.getByRole('button', { name: 'Scrollback' }).click()
     const log = page.getByRole('log')
@@ -118,7 +118,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await team.client.releaseTerminal('Worker')
   })
 
-  it('say why a message waits, and no longer when it does not', async () => {
+  it('say why a message waits, and stop saying it afterwards', async () => {
     await team.client.takeTerminal('Worker')
     const receipt = await team.client.command({
       ...{ type: 'send_message', to: 'Worker', title: 'Held up', content: 'By a person' },
@@ -134,7 +134,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await page.locator('.opened').getByText('read', { exact: true }).waitFor()
   })
 
-  it('show the rules and the prompt of a configuration that was changed', async () => {
+  it('show the rules and the prompt of a changed configuration', async () => {
     await show('rules?from=Worker&to=Master', 'Rules')
     await page
       .getByText(/decided by/)
@@ -158,7 +158,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await page.locator('.head-note', { hasText: 'digs deep' }).waitFor()
   })
 
-  it('show what GitHub sent and what became of it, though the audit says nothing', async () => {
+  it('show GitHub events and their outcome, which are not in the audit', async () => {
     const { store } = team.orchub.engine
     await show('github?show=events', 'GitHub')
     await store.write((tx) => keepDelivery(tx, { id: 'ping-1', event: 'ping', payload: '{}' }))
@@ -168,7 +168,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await line.getByText('ignored').waitFor()
   })
 
-  it('show a moderator what another moderator did, and nobody else that there was anything (S3.15)', async () => {
+  it("show a moderator's decision to other moderators, and to nobody else (S3.15)", async () => {
     const { store } = team.orchub.engine
     const flag = (id: string) =>
       store.write((tx) =>
@@ -198,7 +198,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await hers.context.close()
   })
 
-  it('keep to the last ten minutes as time goes on', async () => {
+  it('keep to the last ten minutes as time passes', async () => {
     const old = new Date(Date.now() - 10 * 60_000 + 8000).toISOString()
     const aged = await openWindow(browser)
     await aged.page.clock.install()

@@ -33,7 +33,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     client().command({ type: 'send_message', to: 'Worker', title, content: 'One' })
   const titles = (page: Page) => page.locator('.thread .line-main').allInnerTexts()
 
-  it('survives a service that is killed: it says so, and comes back without a gap or a double', async () => {
+  it('survives a killed service: says so, and reconnects without a gap or a repeat', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await link())
     await visit(page, 'conversations?as=thread')
@@ -59,7 +59,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('is shown the same as another one, at the same time', async () => {
+  it('shows the same as another session at the same time', async () => {
     const [one, other] = [await openWindow(browser), await openWindow(browser)]
     const pages = [await enter(one, await link()), await enter(other, await link('vera'))]
     for (const page of pages) await visit(page, 'conversations?as=thread')
@@ -69,7 +69,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await Promise.all([one.context.close(), other.context.close()])
   })
 
-  it('of a viewer looks, and nothing else', async () => {
+  it('of a viewer is read-only', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await link('vera'))
     await page.getByText('read only').waitFor()
@@ -97,7 +97,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('ends with its token, at once, and the page says how to come back', async () => {
+  it('ends at once with its token, and the page says how to sign in again', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await link())
     const session = (await client().tokens()).tokens.findLast(({ expires_at }) => expires_at !== undefined)!
@@ -109,7 +109,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('ends by itself when its time is over, without another request', async () => {
+  it('ends by itself when it expires, without another request', async () => {
     const window = await openWindow(browser)
     await window.page.clock.install()
     const page = await enter(window, await link())
@@ -120,7 +120,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('begins once with a link, and not a second time', async () => {
+  it('starts with a link that works once', async () => {
     const once = await link()
     const first = await openWindow(browser)
     await enter(first, once)
@@ -131,7 +131,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await Promise.all([first.context.close(), second.context.close()])
   })
 
-  it('goes on when a link is used again by whoever it signed in', async () => {
+  it('continues if the same browser uses its link again', async () => {
     const once = await link()
     const window = await openWindow(browser)
     const page = await enter(window, once)
@@ -143,7 +143,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('begins where somebody wanted to go before they were signed in, in that window and in others', async () => {
+  it('opens the address that was requested before signing in, in every window', async () => {
     const window = await openWindow(browser)
     const { page } = window
     await page.goto(`${service.url}/#/agents/Worker?tab=mail`)
@@ -162,7 +162,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('waits for a service that is not there yet', async () => {
+  it('waits for a service that has not started yet', async () => {
     const window = await openWindow(browser)
     await enter(window, await link())
     await window.page.route('**/api/v1/me', (route) => route.abort())

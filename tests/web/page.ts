@@ -26,12 +26,12 @@ interface Found {
   violations: { id: string; nodes: { target: unknown; failureSummary?: string }[] }[]
 }
 
-/** What axe has to say against the page as it stands. */
+/** Accessibility violations that axe finds on the page. */
 export async function violations(page: Page): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
   return await page.evaluate(async () => {
     const checker = (window as unknown as { axe: { run(context: object): Promise<Found> } }).axe
-    // What is in a terminal has the colours that the agent's program gave it.
+    // Terminals have the colors of the agent's program.
     const { violations: found } = await checker.run({ exclude: ['.xterm'] })
     return found.map(
       ({ id, nodes }) =>
@@ -40,7 +40,7 @@ export async function violations(page: Page): Promise<string[]> {
   })
 }
 
-/** What reaches beyond the window, if that makes the page, the view or a dialog wider. */
+/** Elements that make the page, the view or a dialog wider than the window. */
 export function tooWide(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const places = [document.documentElement, ...document.querySelectorAll('main, header.top, [role=dialog]')]

@@ -38,7 +38,7 @@ const all =
   (page) =>
     Promise.all(parts.map((part) => part(page)))
 
-/** What is too wide is named with its element: several of these may be tried at once. */
+/** Names the element that is too wide; checks several at once. */
 const CONTENTS: Record<string, Prepare> = {
   'a stream that does not open, and long words': all(
     (page) => page.route('**/api/v1/events*', () => {}),
@@ -128,7 +128,7 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
     },
   )
 
-  it('has dialogs that fit, and nothing in them is cut off', async () => {
+  it('has dialogs that fit, with nothing cut off', async () => {
     const window = await openWindow(browser, { width: 360, height: 740 })
     const page = await enter(window, await team.link())
     const dialog = page.getByRole('dialog')

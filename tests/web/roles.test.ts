@@ -12,7 +12,7 @@ const REFUSED =
   /^vera (may read everything but change nothing|may look at req_\d+, and not decide on it)\. The role of vera/
 const PLAN = `agents: { first: { command: "echo it > outbox/x.txt; echo Done. > outbox/summary.md" } }`
 
-describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => {
+describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
   let browser: Browser
   let team: TestTeam
   let folder: string
@@ -74,7 +74,7 @@ describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => 
     expect(messages.some(({ content }) => content === 'from a viewer')).toBe(false)
   }
 
-  it.each(['vera', 'mo'])('is refused by the service, whatever is tried: %s (S2.16)', async (person) => {
+  it.each(['vera', 'mo'])('is refused by the service for every action: %s (S2.16)', async (person) => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link(person))
     const command = (body: object) => ['POST', '/api/v1/commands', body] as const
@@ -121,7 +121,7 @@ describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => 
     await window.context.close()
   })
 
-  it('is told so by the page, which offers nothing and takes no key', async () => {
+  it('sees a read-only page without actions or keys', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link('vera'))
     await page.getByText('read only').waitFor()
@@ -170,7 +170,7 @@ describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => 
     return await enter(window, await team.link('vera'))
   }
 
-  it('is told why not by a page that believes otherwise, and nothing happens', async () => {
+  it('gets the reason if the page still offers an action, and nothing happens', async () => {
     const page = await deceived()
     await page.evaluate(keepNotes)
     let told = 0

@@ -13,7 +13,7 @@ export const CORPUS = [
   '[click me](javascript:window.owned=1) ${window.owned=1} <details open ontoggle=window.owned=1>',
 ]
 
-/** What the corpus would become. None of it is part of the page itself. */
+/** Elements that the corpus would create; the page itself has none of them. */
 const FOREIGN = [
   ...['img[src="x"]', 'iframe', 'object', 'embed', 'math', 'mtext', 'details[ontoggle]', 'form[action]'],
   ...['[onerror]', '[onload]', '[ontoggle]', '[srcdoc]', 'a[href^="javascript:" i]', 'body script'],

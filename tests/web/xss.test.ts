@@ -13,7 +13,7 @@ import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
 
 const OFF = { rate: 'off', hops: 'off', ping_pong: 'off', pair_rate: 'off' } as const
 
-/** What terminals obey: links, titles, the clipboard. */
+/** Sequences that terminals obey: links, titles, the clipboard. */
 const SEQUENCES = [
   'before \u001b]8;;javascript:window.owned=1\u001b\\a link\u001b]8;;\u001b\\',
   '\u001b]0;owned title\u0007\u001b]52;c;b3duZWQ=\u0007',
@@ -25,7 +25,7 @@ const asName = (text: string) => text.replace(/[/\u202a-\u202e\u2066-\u2069]/g, 
 /** As a terminal shows it: it has its own way with what has no width, and breaks lines where it likes. */
 const bare = (text: string) => text.replace(/[\s\p{Cf}]/gu, '')
 
-describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90_000 }, () => {
+describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, () => {
   let browser: Browser
   let team: TestTeam
   let folder: string
@@ -133,7 +133,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     },
   )
 
-  it('does not obey what a terminal would: no link, no title, no clipboard', async () => {
+  it('ignores terminal sequences: no link, no title, no clipboard', async () => {
     await team.client.command({
       ...{ type: 'send_message', to: 'Talker', title: `Say-${CORPUS.length}.`, content: 'Please.' },
     })
@@ -186,7 +186,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     expect(window.complaints).toEqual([])
   })
 
-  it.each(cases)('is shown as text in a modal, and once it is decided: %s', async (hostile) => {
+  it.each(cases)('is shown as text in a dialog, also after the decision: %s', async (hostile) => {
     await visit(page, 'audit')
     await page.getByRole('heading', { name: 'Audit' }).waitFor()
     await worker.command({
@@ -218,7 +218,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     await team.client.decide(id, { decision: 'reject', comment: 'no' })
     await visit(page, `inbox/${id}?show=past`)
     await card.getByText('rejected').waitFor()
-    // What cannot be seen is shown by its number: it was decided on.
+    // Invisible characters show their code point, because a person decides on this text.
     await shownText(showInvisible(hostile), card)
     expect(window.complaints).toEqual([])
   })
@@ -235,7 +235,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     expect(window.complaints).toEqual([])
   })
 
-  it('is shown as text in a flag about conduct, which is for moderators (S3.15)', async () => {
+  it('is shown as text in a conduct flag (S3.15)', async () => {
     await team.orchub.engine.store.write(async (tx) => {
       for (const [index, hostile] of CORPUS.entries())
         await insertConduct(tx, {
@@ -264,8 +264,8 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
   })
 })
 
-describe.skipIf(!canBrowse)('the look for harm', { timeout: 60_000 }, () => {
-  it('finds what each text becomes where it is taken for a page', async () => {
+describe.skipIf(!canBrowse)('the check for injected markup', { timeout: 60_000 }, () => {
+  it('finds each text of the corpus if it is rendered as HTML', async () => {
     const browser = await openBrowser()
     try {
       for (const hostile of CORPUS.filter((text) => text.includes('<'))) {

@@ -9,7 +9,7 @@ const CONFIG = `agents: { Master: {}, Worker: { parent: Master } }
 limits: { rate: off }
 `
 
-describe.skipIf(!canBrowse)('the stream of events of a browser', { timeout: 90_000 }, () => {
+describe.skipIf(!canBrowse)('the event stream of a browser', { timeout: 90_000 }, () => {
   let browser: Browser
   let service: Daemon
   const contexts: BrowserContext[] = []
@@ -68,7 +68,7 @@ describe.skipIf(!canBrowse)('the stream of events of a browser', { timeout: 90_0
   const seen = (pages: readonly Page[], title: string) =>
     Promise.all(pages.map((page) => page.getByText(title, { exact: false }).first().waitFor()))
 
-  it('is one, however many windows there are, and every window follows it (S2.16)', async () => {
+  it('is shared by all windows, however many there are (S2.16)', async () => {
     const { pages, streams } = await openWindows(4)
     expect(streams()).toBe(1)
     await send('To four windows')
@@ -76,7 +76,7 @@ describe.skipIf(!canBrowse)('the stream of events of a browser', { timeout: 90_0
     expect(streams()).toBe(1)
   })
 
-  it('goes on in another window when the one that had it is closed, without a gap', async () => {
+  it('continues in another window without a gap when its window closes', async () => {
     const { pages, streams, leader } = await openWindows(3)
     const first = leader()!
     const rest = pages.filter((page) => page !== first)
@@ -90,11 +90,11 @@ describe.skipIf(!canBrowse)('the stream of events of a browser', { timeout: 90_0
       ).toHaveLength(2)
   })
 
-  it('is taken from a window that hangs by one that is looked at', async () => {
+  it('moves from a window that hangs to a visible one', async () => {
     const { pages, leader } = await openWindows(2, (page) => page.clock.install())
     const first = leader()!
     const other = pages.find((page) => page !== first)!
-    // It has the lock and the stream, and answers nobody.
+    // This window holds the lock and the stream but doesn't respond.
     await first.evaluate(() => {
       BroadcastChannel.prototype.postMessage = () => {}
     })
@@ -105,14 +105,14 @@ describe.skipIf(!canBrowse)('the stream of events of a browser', { timeout: 90_0
     await seen([other], 'Past the one that hangs')
   })
 
-  it('belongs to one browser: another one, or another session, has its own', async () => {
+  it('belongs to one browser and one session', async () => {
     const [one, other] = [await openWindows(2), await openWindows(2)]
     expect([one.streams(), other.streams()]).toEqual([1, 1])
     await send('To both browsers')
     await seen([...one.pages, ...other.pages], 'To both browsers')
   })
 
-  it('is each window’s own where there are no locks: over plain HTTP from elsewhere', async () => {
+  it('is separate for each window without locks, over plain HTTP from another machine', async () => {
     const { context, page } = await openWindow(browser)
     contexts.push(context)
     await context.addInitScript(() => Object.defineProperty(navigator, 'locks', { value: undefined }))

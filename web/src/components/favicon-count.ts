@@ -1,4 +1,4 @@
-/** One file per number: the CSP rejects images that the page generates. */
+/** Uses one file per number: the CSP rejects images that the page generates. */
 const FAVICONS = import.meta.glob<string>('../favicons/*.svg', {
   eager: true,
   query: '?url',

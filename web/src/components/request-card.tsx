@@ -19,7 +19,7 @@ interface CardOptions {
   /** The selected card of a list: its keyboard shortcuts work. */
   isChosen?: boolean
   isModal?: boolean
-  /** It appeared by itself, perhaps under a key or click meant for something else: ignore input for a moment. */
+  /** The card appeared by itself, perhaps under a key or click meant for something else: ignore input for a moment. */
   isSudden?: boolean
   onDone?: () => void
 }
@@ -27,7 +27,7 @@ interface CardOptions {
 const ARM_MS = 600
 const KINDS: Partial<Record<HumanRequest['kind'], string>> = { input: 'question' }
 
-/** One human request: who asks, why, the exact action, and the possible verdicts. */
+/** A human request: who asks, why, the exact action, and the possible verdicts. */
 export function RequestCard({
   request,
   isChosen = false,

@@ -24,7 +24,7 @@ interface RefreshRule {
 
 const rule = (on: RefreshRule['on'], everyMs = 500): RefreshRule => ({ on, everyMs })
 
-/** Which events make the answer of which route outdated. A query key starts with the name of its route. */
+/** Maps events to the routes whose cached answers they invalidate. A query key starts with the name of its route. */
 export const REFRESH = {
   // Read once, to show the team before its deliveries are counted.
   agents: rule([]),

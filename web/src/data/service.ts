@@ -121,7 +121,7 @@ export function connectService(client: Client, me: Me, onSignedOut: () => void):
   }
 }
 
-/** Who is in the team, read once: this is known before the deliveries of a large team are counted. */
+/** The members of the team, loaded once and earlier than the delivery counts of a large team. */
 export function agentsQuery(client: Client) {
   const queryKey = ['agents'] satisfies ServiceQueryKey
   return { queryKey, queryFn: () => client.agents(), staleTime: Infinity, gcTime: Infinity }

@@ -43,7 +43,7 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     return times
   }
 
-  it('pause it and let it go on: its deliveries wait (S1.24)', async () => {
+  it('pause and resume it; deliveries wait meanwhile (S1.24)', async () => {
     await press('Pause')
     await button('Resume').waitFor()
     await becomes('paused')
@@ -71,14 +71,14 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     await becomes('idle')
   })
 
-  it('begin a new conversation with it', async () => {
+  it('start a new conversation with it', async () => {
     const before = await startedTimes()
     await press('Reset')
     await until(async () => (await startedTimes()) > before)
     await becomes('idle')
   })
 
-  it('interrupt it while it is at work, also when it was paused meanwhile', async () => {
+  it('interrupt it while it is working, also after a pause', async () => {
     await team.client.command({ type: 'send_message', to: 'Worker', title: 'Think', content: 'Long.' })
     await becomes('busy')
     await press('Pause')
@@ -93,7 +93,7 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     await button('Pause').waitFor()
   })
 
-  it('say why not where the service would not: nothing to interrupt, all stopped, run by nobody here', async () => {
+  it('explain why an action is not possible: nothing to interrupt, halted, not run by Orchub', async () => {
     await act('reset_session')
     await becomes('idle')
     await button('Interrupt', true).waitFor()
@@ -123,7 +123,7 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     await button('Pause').waitFor()
   })
 
-  it('work before it is known what can be done, and where that cannot be asked, which is told', async () => {
+  it('work before the possible actions are loaded, and report if they cannot be loaded', async () => {
     const asked = Promise.withResolvers<void>()
     await page.route('**/api/v1/agents/Worker/actions', async (route) => {
       await asked.promise
@@ -141,7 +141,7 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
       asked.resolve()
       await page.unroute('**/api/v1/agents/Worker/actions')
     }
-    // What the browser itself says of an answer that was a refusal.
+    // The browser's own log line for a refused request.
     const others = window.complaints.filter((text) => !text.endsWith('/api/v1/agents/Worker/actions'))
     window.complaints.splice(0, Number.POSITIVE_INFINITY, ...others)
   })

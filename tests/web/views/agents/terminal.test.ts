@@ -29,7 +29,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
   const send = (to: string, title: string, content: string) =>
     team.client.command({ type: 'send_message', to, title, content })
 
-  it('is typed to only when it was taken over; a delivery waits for that, and comes after (C2, C27)', async () => {
+  it('accepts typing only after take-over, and deliveries wait until release (C2, C27)', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await visit(page, 'agents/Talker')
@@ -53,7 +53,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await window.context.close()
   })
 
-  it('keeps nobody who has only a keyboard: Tab goes through its terminal, and F6 out of one that was taken over', async () => {
+  it('does not trap the keyboard: Tab passes its terminal, and F6 leaves one that was taken over', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await visit(page, 'agents/Talker')
@@ -70,7 +70,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await until(isWithin)
     await page.keyboard.press('Tab')
     expect(await isWithin()).toBe(true)
-    // It went to the agent: nothing of it may stay there, or deliveries wait for it.
+    // The agent received it; a remaining draft would hold deliveries.
     await page.keyboard.press('Backspace')
     await page.keyboard.press('F6')
     const release = page.getByRole('button', { name: 'Release' })
@@ -80,7 +80,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await window.context.close()
   })
 
-  it('is held by the browser that took it over, not by everyone of that name', async () => {
+  it('stays with the browser that took it over, not with every session of that person', async () => {
     const [here, there] = [await openWindow(browser), await openWindow(browser)]
     const [mine, other] = [await enter(here, await team.link()), await enter(there, await team.link())]
     for (const page of [mine, other]) await visit(page, 'agents/Talker')
@@ -98,11 +98,11 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await Promise.all([here.context.close(), there.context.close()])
   })
 
-  it('shows what it said and was told, and what went by in its terminal', async () => {
+  it('shows what it said and received, and the scrollback of its terminal', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await send('Talker', 'Talk', 'Say something.')
-    // It shows no terminal, hence keeps no take-over alive.
+    // This window shows no terminal, so it keeps no take-over alive.
     const listening = page.waitForRequest((request) => /\/terminal\/events\?for=notice$/.test(request.url()))
     await visit(page, 'agents/Talker?tab=transcript')
     await listening
@@ -120,7 +120,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await window.context.close()
   })
 
-  it('is interrupted by a person, and the record says by whom', async () => {
+  it('is interrupted by a person, whom the audit names', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await visit(page, 'agents/Master')
@@ -134,7 +134,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await window.context.close()
   })
 
-  it('stops with everything else, and everything goes on, from any view', async () => {
+  it('is halted and resumed with everything else, from any view', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.getByRole('button', { name: 'Stop all' }).click()

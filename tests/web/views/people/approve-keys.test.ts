@@ -41,7 +41,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
       .getByRole('article', { name: new RegExp(`^${id},`) })
       .getByRole('button', { name: 'Approve', disabled: false })
 
-  it('approves what is chosen and was looked at, and not the next one that takes its place (S2.16)', async () => {
+  it('approves the selected request that was seen, not the next one that replaces it (S2.16)', async () => {
     const [first, second] = [await propose('the first'), await propose('the second')]
     const page = await open()
     await visit(page, 'inbox')
@@ -67,7 +67,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     await page.context().close()
   })
 
-  it('does nothing in the moment a question comes up, nor while it is held down, nor below a dialog', async () => {
+  it('does nothing right after a question appears, while held down, or below a dialog', async () => {
     const page = await open()
     await visit(page, 'audit')
     await page.getByRole('heading', { name: 'Audit' }).waitFor()
@@ -101,7 +101,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     await page.context().close()
   })
 
-  it('does not approve what has become another action since it was shown', async () => {
+  it('does not approve an action that changed since it was shown', async () => {
     const id = await propose('as it was')
     const page = await open()
     await page.route('**/api/v1/human-requests?*', async (route) => {
@@ -118,7 +118,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     await page.context().close()
   })
 
-  it('keeps what was begun in a card that was opened by its address when the list comes to have it', async () => {
+  it('keeps the input in a card opened by its address when the list loads it', async () => {
     const page = await open()
     await visit(page, 'inbox')
     await page.getByText('live', { exact: true }).waitFor()

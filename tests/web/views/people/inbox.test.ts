@@ -61,7 +61,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
   const send = (to: string, title: string) =>
     team.client.command({ type: 'send_message', to, title, content: 'Please.' })
 
-  it('come up as a modal; the answer reaches the agent that waits, which goes on (S2.16)', async () => {
+  it('open as a dialog; the answer reaches the waiting agent, which continues (S2.16)', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await visit(page, 'audit')
@@ -70,7 +70,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await send('Master', 'Ask')
     const dialog = page.getByRole('dialog', { name: 'Master asks' })
     await dialog.getByText('Where do you start?').waitFor()
-    // What comes up by itself takes no key at once: it may have been meant for something else.
+    // A request that appears by itself ignores keys at first: they may be meant for something else.
     await pressed
     await dialog.getByRole('button', { name: 'Answer', disabled: false }).waitFor()
     expect(await violations(page)).toEqual([])
@@ -86,7 +86,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('are approved from a window of the size of a phone, and seen in another at once', async () => {
+  it('are approved on a phone-sized window, and another window shows it at once', async () => {
     const phone = await openWindow(browser, { width: 360, height: 740 })
     const desk = await openWindow(browser)
     const [small, large] = [await enter(phone, await team.link()), await enter(desk, await team.link())]
@@ -104,7 +104,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await Promise.all([phone.context.close(), desk.context.close()])
   })
 
-  it('show what is proposed in full, and what a person made of it as a difference', async () => {
+  it("show a proposal in full, and a person's change as a diff", async () => {
     const worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
     const lines = Array.from({ length: 60 }, (_, index) => `line ${index} of the reason`)
     await team.client.command({ type: 'request_action', action: 'spawn_agent', target: 'Other' })
@@ -135,7 +135,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await window.context.close()
   })
 
-  it('are told by the browser when nobody looks, and lead to the inbox', async () => {
+  it('trigger a browser notification while the page is hidden, which opens the inbox', async () => {
     const window = await openWindow(browser)
     await window.context.grantPermissions(['notifications'], { origin: team.url })
     await window.page.addInitScript(() => {

@@ -69,7 +69,7 @@ export function MailTab({ agent }: { agent: string }) {
   )
 }
 
-/** What the agent received and said, oldest first. The program keeps the complete record. */
+/** Text that the agent received and said, oldest first. The program keeps the complete record. */
 export function TranscriptTab({ agent }: { agent: string }) {
   const answer = useServiceQuery(['transcript', agent], async (client) => {
     const [{ said }, { messages }] = await Promise.all([

@@ -88,7 +88,7 @@ function stepTabs(event: KeyboardEvent, step: (by: number) => void) {
   step(by)
 }
 
-/** One line, so that the terminal stays visible. */
+/** A single line, so that the terminal stays visible. */
 function OpenRequest({ request }: { request: HumanRequest }) {
   const [isOpen, setOpen] = useState(false)
   return (

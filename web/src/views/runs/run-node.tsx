@@ -12,7 +12,7 @@ import { whileVisible } from '../../data/while-visible.ts'
 import { linkTo, useRoute } from '../../route.ts'
 import { type RunNode, runTone } from './run-state.ts'
 
-/** One node of a run: its state, its log and its outputs. */
+/** A node of a run: its state, its log and its outputs. */
 export function NodeAside({ run, node }: { run: string; node: RunNode }) {
   const { query } = useRoute()
   const file = query.get('output') ?? undefined
