@@ -24,7 +24,13 @@ const TAIL_LINE_LIMIT = 400
 const TAIL_BYTES = 1 << 14
 const INTERRUPT_MS = 5000
 
-/** State of one followed program. The functions below are shared by all. */
+/**
+ * State of one followed program, read off its last lines by the configured patterns. `initializing` (until a pattern
+ * matches; while `isPrompting`, until its role was pasted as the first turn) → `idle` (the idle pattern) ↔ `busy` (the busy
+ * pattern, or output without a prompt) ↔ `waiting_input` (the dialog pattern). `error` (its output could not be
+ * processed) and `exited` stay until it is started again. An interrupt waits INTERRUPT_MS for `idle`: programs without a
+ * protocol confirm it only by showing their prompt.
+ */
 interface FollowedAgent {
   readonly folder: string
   readonly path: string

@@ -1,3 +1,18 @@
+/**
+ * Derives the state of one Claude Code from its hooks and its status file. The newer of the two counts; hooks are
+ * earlier, the status file also covers what has no hook.
+ *
+ * - initializing: from the launch until it is warm and its status file says idle. It is warm WARM_UP_MS after both its
+ *   SessionStart hook and its MCP client called, at the latest after LONGEST_WARM_UP_MS, because a prompt that comes
+ *   earlier is lost although the status file says idle.
+ * - unknown: found running; the first status or hook leaves it.
+ * - busy: a prompt was submitted, or the status file says so. Left by a dialog, a Stop hook, or the status idle.
+ * - waiting_input: a permission dialog is open. Left by its answer (busy) or by the next status.
+ * - idle: entered by the Stop hook, when the turn is over but the program is not at its prompt yet (`isAtPrompt` is
+ *   false), and by the status idle (`isAtPrompt` is true). If the prompt does not follow a Stop hook within
+ *   BACK_AT_PROMPT_MS, another hook made it continue: busy again.
+ * - exited: final.
+ */
 import type { SessionState } from '../../base/agent.ts'
 import type { Dialogs } from './dialogs.ts'
 import type { ClaudeStatus } from './status-file.ts'

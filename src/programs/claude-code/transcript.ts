@@ -1,3 +1,8 @@
+/**
+ * Follows one transcript. A prompt is open until a response, a failure or an interrupt follows it, or until another
+ * prompt with the same parent replaces it (withdrawn). `unread` holds the messages of open prompts and `heldPosition` the
+ * place before the first of them, so that a restart reads a prompt together with its response.
+ */
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { beginningOf, type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
 import { linesOf } from '../line-splitter.ts'

@@ -33,7 +33,13 @@ interface OpenCodeSessionOptions {
   bootedAt?(): number
 }
 
-/** One agent in opencode, followed and controlled by its HTTP API while people see it in the pane. */
+/**
+ * One agent in opencode, followed and controlled by its HTTP API while people see it in the pane. The states are those of
+ * activity.ts. The event stream is `connecting` (also after it broke; each connection reads the conversation again from
+ * `saidUpTo`), `settling` (SETTLE_MS, in which a message sent by an earlier service can still appear, so `locate` waits)
+ * and `following`; `isClosed` is final. `clock` is the boot time at the last processed answer: message ids sort by the
+ * clock, so a clock set back by more than SET_BACK_MS makes `saidUpTo` unusable.
+ */
 export function openSession(options: OpenCodeSessionOptions): ProgramSession {
   const { savedState, server, port, bootedAt = () => Date.now() - uptime() * 1000 } = options
   const activity = createActivity({

@@ -52,6 +52,7 @@ interface HeldTurn extends LlmTurn {
  */
 const KEPT_SHARE = 0.7
 
+/** Turns are appended, then omitted from the oldest on when `tokens` exceeds the budget; the last one always stays. */
 export function createConversation(budget: number): LlmConversation {
   let turns: HeldTurn[] = []
   let leftOut = 0
