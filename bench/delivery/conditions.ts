@@ -1,4 +1,4 @@
-/** What happens around a receiver while messages are on their way to it. */
+/** Events around a receiver while messages are on their way to it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attachPerson, type Person } from '../../tests/fakes/person-at-terminal.ts'
 import { LARGE } from './messages.ts'
@@ -95,7 +95,7 @@ export const CONDITIONS: Readonly<Record<string, Condition>> = {
   },
 }
 
-/** Of a thousand deliveries so many are of that kind; the ones a person takes part in take seconds each. */
+/** Deliveries of that kind per thousand; those that involve a person take seconds each. */
 export const PER_THOUSAND: Readonly<Record<keyof typeof CONDITIONS, number>> = {
   'a draft in the input box': 5,
   'copy mode': 5,

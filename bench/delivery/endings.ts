@@ -1,4 +1,4 @@
-/** What must be ended with the bench, however it ends: agents, tmux servers, folders. */
+/** Ends agents, tmux servers and folders with the benchmark, however it ends. */
 const endings = new Set<() => Promise<void>>()
 
 /** Ends it once, whoever asks first. */
@@ -18,7 +18,7 @@ export function endOnSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, async () => {
       process.stderr.write('\nending what was started\n')
-      // What runs on loses the ground under its feet, which is nothing to tell.
+      // A process that still runs loses its folder; that needs no report.
       process.on('uncaughtException', () => {})
       for (const end of [...endings].reverse()) await end().catch(() => {})
       process.exit(130)

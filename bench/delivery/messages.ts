@@ -1,4 +1,4 @@
-/** What the bench has its agents say, and what must stand before the receiver then. */
+/** Texts that the benchmark's agents send, and what the receiver must get. */
 
 export interface Sent {
   /** In the title: what a receiver got is told apart by it. */

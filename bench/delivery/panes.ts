@@ -15,7 +15,7 @@ export interface PanesResult {
   readonly memory: Memory
 }
 
-/** Of the service, in bytes for an idle agent, after garbage collection; its code was compiled by earlier ones. */
+/** Memory of the service in bytes per idle agent, after garbage collection; earlier agents compiled its code. */
 export interface Memory {
   readonly agents: number
   /** All that was added from the first agent to the last, over their number. */
@@ -88,7 +88,7 @@ async function measureMemory(child: Child, names: readonly string[]): Promise<Me
   }
 }
 
-/** What is compiled and cached while agents start is there once, however many they are. */
+/** Compiled and cached code exists once, however many agents start. */
 async function startAndStop(child: Child, names: readonly string[]) {
   for (let from = 0; from < names.length; from += AT_ONCE) {
     const batch = names.slice(from, from + AT_ONCE)

@@ -1,5 +1,5 @@
 /**
- * What most do: every 500 ms a spawned `tmux capture-pane`, and for a command that is new on the screen one spawned
+ * The common approach: every 500 ms a spawned `tmux capture-pane`, and for a command that is new on the screen one spawned
  * tmux each for the buffer, the paste and Enter. No guard, no store, no evidence.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -59,7 +59,7 @@ async function round() {
 }
 
 answerParent({
-  /** Its turn in the run: while others are measured, it does nothing. */
+  /** Measures in its own phase of the run; idle while others are measured. */
   poll(on: boolean) {
     isOn = on
     clearTimeout(timer)

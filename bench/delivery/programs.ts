@@ -9,7 +9,7 @@ import { openRealScene, type RealProgram, type RealScene, RUN, WORK } from './re
 import { idle } from './scene.ts'
 import type { Tally } from './tally.ts'
 
-/** What docs/agents.md says of `@name`, written down once more. */
+/** The rules for `@name` in docs/agents.md, repeated. */
 const named = (text: string) => text.replaceAll(' @', ' \\@')
 const NAMED = { note: '`@name` is given as `\\@name`', apply: named }
 const UNTABBED = {
@@ -80,7 +80,7 @@ const besideDraft: Step = async (scene) => {
   await sleep(WAIT_MS / 2)
   const said = await scene.say('While someone types.')
   await sleep(WAIT_MS)
-  // Where messages do not come by the keyboard, it may be there already, and the draft stays.
+  // Messages that do not come by the keyboard may have arrived already, and the draft stays.
   await scene.tmux('send-keys', '-N', String(draft.length), '-t', scene.pane, 'BSpace')
   await scene.arrived(said, ARRIVES_MS)
   return {}

@@ -24,7 +24,7 @@ export function startProgress(name: string, total: number): Progress {
       draw(done, note)
     },
     end() {
-      // Where there is no terminal, a line at the end is enough.
+      // Without a terminal, a line at the end is enough.
       process.stderr.write(isTerminal ? '\n' : `${last}\n`)
     },
   }

@@ -9,7 +9,7 @@ import { faults, readTurn, type Tally, tally } from './tally.ts'
 
 export interface RawResult {
   readonly tally: Tally
-  /** Of one message to a waiting receiver, with nobody in the way. */
+  /** Time of a message to a waiting receiver without obstacles. */
   readonly latencies: readonly number[]
   readonly direct: readonly number[]
   readonly polled: readonly number[]
@@ -17,7 +17,7 @@ export interface RawResult {
   readonly conditions: Readonly<Record<string, number>>
 }
 
-/** Where the time goes, in milliseconds each. */
+/** Breakdown of the time, in milliseconds. */
 export interface Stages {
   heard: number[]
   given: number[]
@@ -33,7 +33,7 @@ export interface RawOptions {
 const WARM_UP = 100
 const ROUNDS = 10
 const FAULTS_SHOWN = 5
-/** One in so many is a hostile text; they take no longer than others and are timed with them. */
+/** Every how many texts a hostile one is sent; they take no longer than others and are timed with them. */
 const HOSTILE_EVERY = 8
 
 export async function runRaw({ deliveries, polls }: RawOptions): Promise<RawResult> {
@@ -123,9 +123,9 @@ async function deliverByPoll(scene: Scene, count: number): Promise<number[]> {
   return latencies
 }
 
-/** What the receiver wrote down against what was sent, and what the product itself says of it. */
+/** Compares the receiver's record with what was sent and with what the product reports. */
 export async function count(scene: Scene, answers: number, same = (text: string) => text): Promise<Tally> {
-  // What would come twice comes now.
+  // Duplicates, if any, would arrive now.
   await sleep(2000)
   const [doubts] = await scene.child.ask<[{ count: number }]>('rows', {
     sql: `SELECT COUNT(DISTINCT text) AS count FROM audit WHERE type = 'delivery.uncertain'`,

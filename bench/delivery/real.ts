@@ -22,7 +22,7 @@ export interface RealProgram {
   readonly agent: AgentName
   /** As orc.yaml calls it. */
   readonly program: string
-  /** What its input box itself does to a text: both sides are compared after it, and the report says so. */
+  /** Changes that the input box makes to a text: both sides are compared after it, and the report says so. */
   readonly habit?: { readonly note: string; apply(text: string): string }
 }
 

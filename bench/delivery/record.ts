@@ -1,4 +1,4 @@
-/** What a raw receiver wrote down, as it writes it. */
+/** The record that a raw receiver writes. */
 import { closeSync, openSync, readSync, watch } from 'node:fs'
 
 /** `text`: submitted with Enter. `answered`: a key that its dialog took. */
@@ -18,7 +18,7 @@ export interface RecordReader {
 
 const CHUNK = 1 << 20
 
-/** Of what the bench itself sees arrive. */
+/** Times of arrivals that the benchmark itself sees. */
 export function createRecord(): RecordReader & { add(entry: Entry): void } {
   const entries: Entry[] = []
   const watchers = new Set<() => void>()

@@ -188,7 +188,7 @@ function explain({ name, baseline, ratio, target, note }: Figure): string {
   return `- **${name}** against ${baseline}: ${ratio.toFixed(2)} instead of ${wanted} (${note}). ${LIMITS[name] ?? ''}`
 }
 
-/** What is in the way, where it is known. */
+/** The obstacle, if known. */
 const LIMITS: Readonly<Record<string, string>> = {
   'memory of the service per idle agent':
     'Heap snapshots put about 11 KiB on the agent itself: 5.7 of closures, 4.8 of small objects and what they close over, 0.6 of strings. The rest is code that is optimized while agents start, which does not grow with their number.',

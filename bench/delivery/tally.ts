@@ -17,7 +17,7 @@ export interface Tally {
   uncertain: number
 }
 
-/** One turn that the receiver took, or a key that its dialog took. */
+/** A turn that the receiver accepted, or a key that its dialog accepted. */
 export interface Got {
   readonly text?: string
   readonly answered?: string

@@ -104,7 +104,7 @@ export function createSessionStart(options: SessionStartOptions) {
       resolve(session)
       if (running.get(name) === entry && !options.leaving()) await delivery.begin(session)
       else await endUnwanted(name, session, exited.get(name) === delivery)
-      // It may have begun a turn when the halt came.
+      // The agent may have begun a turn when the halt came.
       if (options.isHalted()) void delivery.halt(ORCHESTRATOR)
     } catch (error) {
       if (running.get(name) === entry) running.delete(name)

@@ -249,7 +249,7 @@ export function costOf(prices: Prices, model: string | undefined, spent: TokensS
   )
 }
 
-/** One response of a model. */
+/** A response of a model. */
 interface Expense {
   model: string | undefined
   spent: TokensSpent

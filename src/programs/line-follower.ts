@@ -15,7 +15,7 @@ export interface FilePosition {
 /** `truncated`: shorter than what was read; `rewritten`: different content; `replaced`: another file. */
 type ResetReason = 'truncated' | 'rewritten' | 'replaced'
 
-export interface FollowOptions {
+export interface LineFollowerOptions {
   readonly file: string
   /** Position of an earlier follower; from the start if undefined. */
   readonly from?: FilePosition | undefined
@@ -61,7 +61,7 @@ const LAST_RETRY_MS = 30_000
  * delay, doubling up to LAST_RETRY_MS so that a broken store is not flooded) and `closed` (final). A
  * truncated, rewritten or replaced file restarts at offset 0.
  */
-export function followLines(options: FollowOptions): LineFollower {
+export function followLines(options: LineFollowerOptions): LineFollower {
   const { file, onLine, onReset, log } = options
   const splitter = createLineSplitter(options.maxLineBytes ?? MAX_LINE_BYTES)
   let handle: FileHandle | undefined

@@ -1,12 +1,12 @@
 import { createReadStream, existsSync } from 'node:fs'
 
-/** One complete line of a file. */
+/** A complete line of a file. */
 export interface SplitLine {
   /** Without its newline. Undefined if the line exceeded the limit. */
   readonly text: string | undefined
   /** Including its newline. */
   readonly bytes: number
-  /** Its first bytes; empty for a line over the limit. */
+  /** The line's first bytes; empty for a line over the limit. */
   readonly head: Buffer
 }
 

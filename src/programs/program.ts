@@ -3,7 +3,7 @@ import type { SettingsProblem } from '../base/settings-problem.ts'
 import type { AgentStart, DeliveryResult, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 
 /**
- * One agent program in a terminal: how to launch it without touching the user's files, how to know its state
+ * An agent program in a terminal: how to launch it without touching the user's files, how to know its state
  * and its text, and how best to deliver to it. Does not depend on the runtime (tmux).
  */
 export interface AgentProgram {

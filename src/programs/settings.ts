@@ -10,7 +10,7 @@ export const sharedSettings = (command: string) => ({
   env: z.record(z.string(), z.string()).default({}).describe('Additional environment variables.'),
 })
 
-interface InstalledProgram {
+interface ProgramInstallation {
   /** Common name. */
   readonly program: string
   readonly install: string
@@ -20,7 +20,7 @@ interface InstalledProgram {
 export function executableOf(
   { command, env }: { readonly command: string; readonly env: Readonly<Record<string, string>> },
   { cwd }: Pick<ProgramLaunchOptions, 'cwd'>,
-  installed: InstalledProgram,
+  installed: ProgramInstallation,
   path = process.env.PATH,
 ): Promise<string> {
   return findExecutable({ command, cwd, path: env.PATH ?? path, ...installed })

@@ -204,7 +204,7 @@ function send(signal: NodeJS.Signals, processes: readonly ProcessFacts[]) {
     try {
       process.kill(one.pid, signal)
     } catch {
-      // It ended meanwhile or we may not signal it; the next scan tells.
+      // The process ended meanwhile, or we may not signal it; the next scan tells.
     }
   }
 }

@@ -5,7 +5,7 @@ import type { SaidCommand } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 
 /**
- * Where an agent runs and how text reaches it: in process, in a tmux pane, or as a process that speaks ACP.
+ * Runs agents and delivers text to them: in process, in a tmux pane, or as a process that speaks ACP.
  */
 export interface Runtime {
   readonly name: string
@@ -181,7 +181,7 @@ export const NOT_IDLE_REASON: Record<Exclude<SessionState, 'idle'>, string> = {
   unknown: 'its state is unknown',
 }
 
-/** One turn's input for the agent: responses to its commands, then messages in their envelopes. */
+/** Input of a turn: responses to its commands, then messages in their envelopes. */
 export interface Turn {
   readonly text: string
   /** Ids of the messages in it; empty if it holds only responses. */
@@ -194,10 +194,10 @@ export interface MessageLocation {
   readonly evidence: string
 }
 
-/** One running agent. */
+/** A running agent. */
 export interface Session {
   readonly state: SessionState
-  /** Its output is read from a file and may therefore appear shortly after its turn ended. */
+  /** Output is read from a file and may therefore appear shortly after its turn ended. */
   readonly hasDelayedOutput?: boolean
   /**
    * Submits text as the agent's next turn. Called only while it is idle, one at a time. If `signal` aborts

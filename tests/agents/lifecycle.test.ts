@@ -7,7 +7,7 @@ import { createWorkerStage } from '../runs/worker-stage.ts'
 const stage = createWorkerStage()
 const { open, settle, worker, send } = stage
 
-/** What the record says last of the worker's session. */
+/** The last recorded state of the worker's session. */
 const lastTold = () =>
   stage.board.entries.findLast(({ type, actor }) => type === 'session.changed' && actor === 'Worker')!.text
 

@@ -12,7 +12,7 @@ import type { Task } from '../../src/tasks/task.ts'
 import { startModelServer } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'
 
-/** What each agent's model does; the judge is asked without an agent's prompt. */
+/** Script of each agent's model; the judge is called without an agent's prompt. */
 type Roles = Record<string, (request: ModelRequest) => ModelReply>
 
 const tool = (name: string, input: object): ModelReply => ({ toolCalls: [{ name, input }] })

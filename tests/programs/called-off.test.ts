@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const log = { warn() {} }
-/** Its process is there, and never does anything. */
+/** A pane whose process runs and never does anything. */
 const pane: Pane = {
   pid: process.pid,
   log: async () => '',
@@ -30,7 +30,7 @@ const pane: Pane = {
 
 describe.each([
   ['codex', createCodex({ log }), () => ({ socket: join(folder, 'none.sock'), launchedAt: 1, threads: [] })],
-  // Nobody listens at that port.
+  // No server listens on that port.
   ['opencode', createOpencode({ log }), () => ({ port: 9, conversations: [] })],
 ] as const)('a start of %s', (_name, program, kept) => {
   it('is over soon after it is called off (C15)', async () => {

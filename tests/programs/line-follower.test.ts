@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type FilePosition, type FollowOptions, followLines } from '../../src/programs/line-follower.ts'
+import { type FilePosition, type LineFollowerOptions, followLines } from '../../src/programs/line-follower.ts'
 
 const endings: (() => void | Promise<void>)[] = []
 afterEach(async () => {
@@ -25,7 +25,7 @@ function place(): string {
   return join(folder, 'lines.jsonl')
 }
 
-function follow(file: string, extra: Partial<FollowOptions> = {}) {
+function follow(file: string, extra: Partial<LineFollowerOptions> = {}) {
   const lines: string[] = []
   const resets: string[] = []
   const warnings: string[] = []

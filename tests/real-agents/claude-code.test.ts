@@ -31,7 +31,7 @@ const rules = playerOf([
 ])
 const BROKEN = { error: { status: 400, message: 'It is broken.' } }
 
-/** What failed stays before the model, which has not spoken since: what counts is the last prompt. */
+/** Failed prompts stay in the model's context: only the last prompt counts. */
 const play: Player = (request) => (/fail now/.test(request.prompt) && !request.side ? BROKEN : rules(request))
 
 const DIALOG = /Do you want to proceed/
@@ -112,7 +112,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     throw new Error('the dialog takes no key')
   }
 
-  /** It is at its prompt, and the hold at the end of a turn is over: only a paste gets in. */
+  /** The program is at its prompt, and the hold at the end of a turn is over: only a paste can deliver. */
   async function quiet() {
     const isHeld = () => desk.hooks.some((one) => isStop(one) && one.answer === undefined)
     await expect
@@ -132,7 +132,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   it('says that the agent got nothing before its first turn (C25)', async () => {
     await quiet()
-    // Its screen may still be drawn, and then nothing is said of what stands there.
+    // The screen may still be drawn, and then its content says nothing.
     await expect.poll(() => session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
   })
 

@@ -65,11 +65,11 @@ const rules = playerOf([
   { when: /not on a Friday/, reply: { text: 'Not on a Friday, then.' } },
 ])
 
-/** What was interrupted stays in the conversation, prompts and results of commands alike: what counts is the last. */
+/** Interrupted prompts and results of commands stay in the conversation: only the last counts. */
 const play: Player = (request) =>
   rules(request.userText === '' ? request : { ...request, userText: request.prompt, toolResults: [] })
 
-/** What a port keeps. */
+/** The state saved through the port. */
 interface WithThreads {
   readonly program: { threads: { id: string; rollout?: string }[] }
 }
@@ -480,7 +480,7 @@ describe('codex', () => {
     await send('sleep for long')
     await until(async () => (await commandsLike('sleep 331')).length > 0)
     const { kept } = port
-    // One stops the turn, one quits at the prompt.
+    // The first stops the turn, the second quits at the prompt.
     await stage.shows(port, /esc to interrupt/)
     await stage.press(port, 'C-c')
     await stage.hides(port, /esc to interrupt/)

@@ -121,7 +121,7 @@ const delegate = (say: Saying, to: string, task: string) => say('delegate', { to
 const report = (say: Saying, result: string, status = 'completed') =>
   say('report', { status, result }, 'result')
 
-/** Of the message that the model was just given. */
+/** Id of the message that the model just received. */
 const inReplyTo = ({ prompt }: ModelRequest, kind: string): string =>
   new RegExp(`\\[ORCHUB MESSAGE (msg_\\d+)\\][^[]*Task: task_\\d+ \\(${kind}\\)`).exec(prompt)![1]!
 const taskIn = ({ prompt }: ModelRequest, kind: string): string =>

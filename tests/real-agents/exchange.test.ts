@@ -56,7 +56,7 @@ describe.each(PROGRAMS)('two agents of %s', (program) => {
       await team.order('send_message', { to: 'Alice', title: 'begin', content: 'Begin, please.' })
       const areRead = (mails: readonly { delivery?: string }[]) =>
         mails.every((mail) => mail.delivery === 'read')
-      // What Bob has read is known from its transcript, a moment after its tool has sent the answer.
+      // The transcript shows what Bob has read, a moment after its tool sent the answer.
       const both = async () => {
         const [bobs, alices] = await Promise.all([team!.mailOf('Bob'), team!.mailOf('Alice')])
         const isOver = alices.at(-1)?.title === `pong ${ROUNDS}` && areRead([...bobs, ...alices])
@@ -72,7 +72,7 @@ describe.each(PROGRAMS)('two agents of %s', (program) => {
           team!.model.calls(name).filter((call) => call.request?.toolResults.length === 1).length
         await expect.poll(results).toBeGreaterThanOrEqual(byToolAtLeast)
       }
-      // What the model was truly given: each message once.
+      // The model actually received each message once.
       for (const mail of [...pings, ...pongs]) {
         const name = pings.includes(mail) ? 'Bob' : 'Alice'
         const last = team.model.calls(name).findLast((call) => call.request?.side === false)!

@@ -72,7 +72,7 @@ describe('gemini', () => {
   const idle = () => port.until(() => session.state === 'idle', 60_000)
   const nextId = () => `msg_${++messages}`
   const spoken = () => port.said.map(({ text }) => text)
-  /** It takes half a minute to think about 100 KB before it asks the model, and minutes on a busy machine. */
+  /** Gemini takes half a minute for 100 KB before it calls the model, and minutes on a busy machine. */
   const read = (id: string) =>
     port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)), 300_000)
   /** The model is asked about that message. */
@@ -173,7 +173,7 @@ describe('gemini', () => {
 
   it('says that a message it never got is absent', async () => {
     await idle()
-    // Its screen may still be drawn, and then nothing is said of what stands there.
+    // The screen may still be drawn, and then its content says nothing.
     await expect.poll(() => session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 

@@ -14,7 +14,7 @@ import { openStage, type Stage } from './harness/stage.ts'
 const envelope = (id: string, content: string) =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
 
-/** What stands in the pane: no conversation, or one, of which its sidebar tells. */
+/** Content of the pane: no conversation, or one that its sidebar describes. */
 const HOME = /Ask anything/
 const CONVERSATION = /^.*\d% used$/m
 
@@ -109,7 +109,7 @@ describe('opencode', () => {
   const read = (id: string) =>
     port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
 
-  /** Its model works on it until the function that is returned is called. */
+  /** The model works on it until the returned function is called. */
   async function sendWork() {
     work = Promise.withResolvers()
     const { id } = await send('work a while')
@@ -367,13 +367,13 @@ describe('opencode', () => {
   })
 
   it('keeps the role when the context is compacted (ask 15)', async () => {
-    // Its server answers before its terminal interface is there to take keys.
+    // The server answers before its terminal interface accepts keys.
     await stage.shows(port, /which word was it\?/)
     await stage.type(port, '/compact')
     await stage.shows(port, /Compact session/)
     const before = port.states.length
     await stage.press(port, 'Enter')
-    // It may be over before we look.
+    // The turn may be over before we look.
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
     const { id } = await send('still there?')

@@ -26,7 +26,7 @@ const SECTIONS = [
 const STATUS =
   'put() { printf \'{"state": "%s", "progress": {"current_step": "%s", "steps_completed": %s, "total_steps": 2}}\' "$1" "$2" "$3" > status.json.tmp && mv status.json.tmp status.json; }'
 
-/** What the model has its program do, one after the other: read, work, say that it is done. */
+/** Steps of the model, in order: read, work, report that it is done. */
 type Steps = readonly ModelReply[]
 
 const shell = (command: string): ModelReply => ({ toolCalls: [{ shell: command }] })
@@ -41,7 +41,7 @@ function byFiles(workspace: string, work: string): Steps {
   ]
 }
 
-/** What a model without hands answers: its work. */
+/** The answer of a model without tools: its work. */
 const POEM = {
   summary: 'Wrote a short poem on pears.',
   files: [{ path: 'poem.md', content: 'Pears, o pears!\n' }],
@@ -197,7 +197,7 @@ it('makes the run that the public skill expects, with Codex, Claude Code and ope
     expect(JSON.parse(read(name, 'status.json'))).toMatchObject({ state: 'completed' })
     expect(read(name, 'outbox', 'summary.md').trim().length).toBeGreaterThan(20)
     expect(readdirSync(join(workspace(name), 'outbox')).length).toBeGreaterThanOrEqual(2)
-    // What the model was given is what stands in the workspace.
+    // The model received exactly what is in the workspace.
     await team.given(name).text(instructions('').context)
   }
   expect(read('writer-agent', 'outbox', 'report.md')).toBe('Apples are round, pears are not.\nfruit,price\n')

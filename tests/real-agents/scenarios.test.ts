@@ -14,9 +14,9 @@ interface Trait {
    * turn ends at that moment.
    */
   readonly wayIn: 'api' | 'hook' | 'paste'
-  /** What the pane shows while the program asks for leave. */
+  /** Text in the pane while the program asks for permission. */
   readonly dialog: RegExp
-  /** Where a file is that it asks one question about. */
+  /** Path of a file that the program asks one question about. */
   readonly asksAbout: '.' | '..'
   /** How it gets `@name` and `user@name`, so that it does not read a file of that name. */
   readonly mention: { readonly alone: string; readonly within: string }

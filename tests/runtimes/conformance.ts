@@ -1,11 +1,11 @@
-/** What every runtime holds to; each runs the suite with an agent that does what its turns say. */
+/** The contract of every runtime; each runs this suite with an agent that follows the instructions in its turns. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AgentStart, Runtime, Session, Turn } from '../../src/runtimes/runtime.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
 
 export interface RuntimePlace {
   readonly runtime: Runtime
-  /** One that says what stands behind `say ` in a turn, and works for as long as `work MS` says. */
+  /** Prints the text after `say ` in a turn, and works for the time in `work MS`. */
   agent(over?: Partial<AgentStart>): AgentStart
   /** Settings that are wrong, and the path of the mistake inside them. */
   readonly wrong: { settings: unknown; path: (string | number)[] }
@@ -15,7 +15,7 @@ export interface RuntimePlace {
   readonly endsAtOnce?: { settings: unknown; lastWords: string }
   /** The service ends and comes back: another runtime of the same place. */
   reopen?(): Promise<Runtime>
-  /** What the agent left running. */
+  /** Processes that the agent left running. */
   leftovers?(): Promise<readonly number[]>
   close(): Promise<void>
 }

@@ -23,7 +23,7 @@ function run(script: string, env: Record<string, string> = {}): ChildProcess {
     try {
       process.kill(-child.pid!, 'SIGKILL')
     } catch {
-      // It has ended, as it should.
+      // The process has ended, as expected.
     }
   })
   return child

@@ -5,10 +5,10 @@ export interface Recorder extends SessionPort {
   readonly utterances: AgentText[]
   readonly states: { state: SessionState; evidence: string }[]
   readonly arrivals: { ids: readonly string[]; state: string; evidence: string }[]
-  /** What was in the way, whenever that changed. */
+  /** Each reported obstacle, in order. */
   readonly obstacles: (string | undefined)[]
   readonly usages: Usage[]
-  /** What was kept last. */
+  /** The last saved state. */
   kept: unknown
   /** All that was said, in one. */
   text(): string

@@ -136,7 +136,7 @@ export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<Tm
       try {
         tmux('kill-server')
       } catch {
-        // It ended with its last agent.
+        // The server ended with its last agent.
       }
       rmSync(folder, { recursive: true, force: true })
     },

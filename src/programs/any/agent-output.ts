@@ -56,7 +56,7 @@ interface Saying
   start: number
   end: number
   released: number
-  /** None while the program is silent, as most of a team is most of the time. */
+  /** No timer runs while the program is silent, as most agents are most of the time. */
   current: ScreenUtterance | undefined
   hasFailed: boolean
   isClosed: boolean

@@ -33,7 +33,7 @@ export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions):
   watcher.on('error', () => {})
   schedule()
 
-  /** One chunk at a time, so that a flood leaves room for others. */
+  /** Reads a chunk at a time, so that a flood of output does not block other agents. */
   function schedule() {
     if (isScheduled || isClosed) return
     isScheduled = true

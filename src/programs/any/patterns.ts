@@ -8,7 +8,7 @@ export interface Patterns {
   state(lines: readonly string[]): Extract<SessionState, 'idle' | 'busy' | 'waiting_input'> | undefined
   /** Whether the prompt is in this line, with or without text behind it. */
   hasPrompt(line: string): boolean
-  /** Where the prompt begins in the cursor's line, if it is there. */
+  /** Column at which the prompt begins in the cursor's line, if there is one. */
   promptIn(line: string): number | undefined
   inputBox(screen: PaneScreen): InputBox
   readonly hasSubmitted: boolean

@@ -57,7 +57,7 @@ interface FollowedAgent {
   answeredAlready: EvidenceWatch | undefined
   /** State shown by its last lines; undefined after more output. */
   lastRead: { state: ReturnType<Patterns['state']> } | undefined
-  /** Its role has not been delivered yet. */
+  /** True until the role was delivered. */
   isPrompting: boolean
   isGivingPrompt: boolean
 }
@@ -101,7 +101,7 @@ export async function followAny(
     state: 'initializing',
     deliver: (turn, signal) => give(agent, named(turn), signal),
     locate: (ids) => locate(agent, ids),
-    // It has no channel for notices: it sees them with its next turn.
+    // There is no channel for notices: the agent sees them with its next turn.
     async notice() {},
     async interrupt() {
       if (interrupt === undefined) return { stopped: false, evidence: 'no `interrupt` keys are set' }
@@ -113,7 +113,7 @@ export async function followAny(
       }
     },
     onExit(evidence) {
-      // Its last output may still be on its way into the log.
+      // The last output may still be on its way into the log.
       reader.look()
       agent.watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
       session.state = 'exited'

@@ -22,18 +22,18 @@ export interface ClaudeActivity {
   readonly state: SessionState
   /** The program itself reports that it is at its prompt. Only then may text be pasted. */
   readonly isAtPrompt: boolean
-  /** It reports its prompt, and the end of its turn is still being determined. */
+  /** The program reports its prompt, and the end of its turn is still being determined. */
   readonly isReturning: boolean
   /** Reported by the program. */
   readonly version: string
   readonly hasStatus: boolean
   heed(status: ClaudeStatus): Promise<void>
-  /** Its SessionStart hook called. */
+  /** The SessionStart hook called. */
   started(): void
-  /** It connected to our MCP server; before that its model lacks our tools. */
+  /** The program connected to our MCP server; before that its model lacks our tools. */
   toolsGiven(): void
   turnBegan(evidence: string): void
-  /** Its Stop hook called: the engine treats it as idle, though it is not at its prompt yet. */
+  /** The Stop hook called: the engine treats the agent as idle, though it is not at its prompt yet. */
   turnEnded(evidence: string): void
   /** The Stop hook got an empty response. */
   turnLeft(): void
@@ -55,12 +55,12 @@ interface ActivityOptions {
   readStatus(): Promise<ClaudeStatus | undefined>
   /** All text of the turn was processed. */
   settled(): Promise<void>
-  /** It is back at its prompt without evidence of how its turn ended, as long as `isStill` holds. */
+  /** The program is back at its prompt without evidence of how its turn ended, as long as `isStill` holds. */
   endedSilently(isStill: () => boolean): Promise<void>
   atPrompt(): void
 }
 
-/** It accepts no prompt sooner after its start, although its status file says idle. */
+/** The program accepts no prompt sooner after its start, although its status file says idle. */
 const WARM_UP_MS = 700
 /** Timeout for its SessionStart hook and its MCP client. */
 const LONGEST_WARM_UP_MS = 4000

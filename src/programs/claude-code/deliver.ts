@@ -32,7 +32,7 @@ export function openDelivery(
   options: ClaudeDeliverOptions,
 ): (turn: Turn | undefined, signal?: AbortSignal) => Promise<DeliveryResult> {
   const { activity, expectations, withdrawals, pane } = options
-  /** One at a time: a withdrawn turn may be delivered again at any time. */
+  /** Serialized, because a withdrawn turn may be delivered again at any time. */
   let deliveries: Promise<unknown> = Promise.resolve()
 
   async function give(turn: Turn | undefined, signal: AbortSignal | undefined): Promise<DeliveryResult> {

@@ -67,7 +67,7 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
   }
 }
 
-/** One Escape too many would clear a person's draft, or open a menu. */
+/** An Escape too many would clear a person's draft, or open a menu. */
 function isWorking({ state }: ClaudeActivity): boolean {
   return state === 'busy' || state === 'waiting_input'
 }

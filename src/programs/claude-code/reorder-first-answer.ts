@@ -6,7 +6,7 @@ import { z } from 'zod'
  * of a file is held until the record it follows has been read.
  */
 interface FirstAnswerOrder {
-  /** Nothing of the conversation was read yet, or it is held. */
+  /** True until the conversation's first record is read, and while it is held. */
   readonly isOpen: boolean
   take(line: string): void
   /** Releases the held answer although its prompt has not appeared. When it does, it is already answered. */

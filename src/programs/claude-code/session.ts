@@ -31,7 +31,7 @@ const EARLIER_TRANSCRIPTS = 20
 const TAKEN_BACK: MessageLocation = { at: 'absent', evidence: 'it was withdrawn before the model saw it' }
 
 /**
- * One Claude Code in a pane: combines its hooks, its transcript and its status file. The states are those of
+ * A Claude Code in a pane: combines its hooks, its transcript and its status file. The states are those of
  * activity.ts; this file adds `saved` (what a restart needs), the running transcript (replaced when the
  * conversation changes) and `hookTurns` (consecutive turns started by Stop hooks, below MAX_HOOK_TURNS).
  */
@@ -273,7 +273,7 @@ export async function followSession(
       activity.exited()
       dialogs.settleAll()
       turnEnd?.close()
-      // Its last text may have been written just now.
+      // The program may have written its last text just now.
       void transcript?.settled().then(() => transcript?.release())
     },
     async close() {

@@ -15,9 +15,9 @@ export interface Withdrawals {
   readonly ids: ReadonlySet<string>
   /** Our prompt of this turn, until the transcript shows it. */
   readonly unrecorded: string | undefined
-  /** Its hook shows a prompt; its transcript follows later. */
+  /** A hook shows a prompt; the transcript follows later. */
   submitted(prompt: string): void
-  /** Its transcript shows a prompt. */
+  /** The transcript shows a prompt. */
   recorded(prompt: string): void
   /** The end of the turn is known: its prompt was not withdrawn. */
   turnEnded(): void
@@ -135,7 +135,7 @@ export function createWithdrawals(
     add,
     claims({ uuid, text, canBeTakenBack }) {
       if (turns.some(({ record }) => record === uuid)) return true
-      // Its record comes later than we waited; a prompt sent again is shown by the hook first.
+      // The record comes later than we waited; a prompt sent again is shown by the hook first.
       const late = turns.find((turn) => turn.record === undefined && holdsTurn(text, turn))
       if (late === undefined || !canBeTakenBack) return false
       turns = turns.map((turn) => (turn === late ? { ...turn, record: uuid } : turn))

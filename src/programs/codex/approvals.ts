@@ -109,9 +109,9 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
 /** Dialogs that Codex shows in its pane and asks us about at the same time. The first answer counts. */
 export interface Approvals {
   asked(id: RequestId, method: string, params: unknown, item: Item | undefined): void
-  /** It was answered: by us, by the person in the pane, or by the end of the turn. */
+  /** The request was answered: by us, by the person in the pane, or by the end of the turn. */
   resolved(id: RequestId): void
-  /** None of them can be answered through us any more. */
+  /** The connection is lost: open requests cannot be answered through us any more. */
   dropAll(): void
 }
 

@@ -18,7 +18,7 @@ import {
 } from './records.ts'
 import type { CodexSavedState, CodexSavedThread } from './saved-state.ts'
 import { placeOf, readSince } from './thread-history.ts'
-import type { Turns } from './turns.ts'
+import type { CodexTurns } from './turns.ts'
 import { usageOf } from './usage.ts'
 
 const LOOK_MS = 250
@@ -42,7 +42,7 @@ interface ThreadFollowerOptions {
   readonly savedState: CodexSavedState
   keep(savedState: CodexSavedState): Promise<void>
   become(state: SessionState, evidence: string): void
-  readonly turns: Turns
+  readonly turns: CodexTurns
   readonly arrivals: Arrivals
   readonly speech: CodexOutput
   readonly used: SessionPort['onUsage']
@@ -321,7 +321,7 @@ async function chooseThread(server: AppServer, savedState: CodexSavedState): Pro
   return (
     loaded
       .filter((thread) => thread !== undefined)
-      // It is listed before it is ready, without a notification when it is.
+      // A thread is listed before it is ready, and no notification follows.
       .filter((thread) => thread.status.type !== 'notLoaded')
       .filter(isOfThePane)
       .filter((thread) => thread.id === wanted || isOfThisLaunch(thread, savedState))

@@ -1,7 +1,7 @@
 import { CommandExecution, type Item, type TurnRecord } from './records.ts'
 
 /** The running turn, its running commands, and how turns end. */
-export interface Turns {
+export interface CodexTurns {
   readonly active: string | undefined
   began(turnId: string): void
   ended(turn: TurnRecord): void
@@ -20,7 +20,7 @@ export interface Turns {
   terminalsOf(turnId: string): ReadonlySet<string>
 }
 
-export function createTurns(): Turns {
+export function createTurns(): CodexTurns {
   let active: string | undefined
   let lastEnded: string | undefined
   const waiting = new Map<string, ((turn: TurnRecord) => void)[]>()

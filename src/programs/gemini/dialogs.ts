@@ -129,7 +129,7 @@ function isAbout({ details }: GeminiPermissionRequest, { tool_name, tool_input }
   return tool === undefined || tool_name.endsWith(tool)
 }
 
-/** Its first option is selected, and the whole request is within its frame, however it is wrapped. */
+/** The dialog's first option is selected, and its frame contains the whole request, however it is wrapped. */
 function shows({ lines }: PaneScreen, request: GeminiPermissionRequest): boolean {
   const option = lines.findLastIndex((line) => /● 1\. Allow once/.test(line))
   const top = lines.findLastIndex((line, row) => row < option && /^\s*╭/.test(line))

@@ -30,7 +30,7 @@ export type GeminiRecord =
       readonly tokens: GeminiTokens | undefined
       readonly model: string
     }
-  /** It aborted an answer that repeats itself; if that recurs at once, a dialog opens. */
+  /** Gemini aborted an answer that repeats itself; if that recurs at once, a dialog opens. */
   | { readonly kind: 'loop'; readonly id: string }
   | { readonly kind: 'cancelled' | 'halted' | 'retried'; readonly id: string }
   /** The conversation was loaded again. */
@@ -38,7 +38,7 @@ export type GeminiRecord =
 
 const LOOP = /^System: Potential loop detected\./
 
-/** Its messages for events without a hook. */
+/** Messages that Gemini writes for events without a hook. */
 const REMARKS = [
   /** A turn was interrupted, or its dialog was denied. */
   ['cancelled', /^Request cancelled\.?$/],
@@ -48,7 +48,7 @@ const REMARKS = [
 ] as const
 
 /**
- * One line of a transcript; undefined if irrelevant. After an interruption the program writes the whole
+ * Reads a line of a transcript; undefined if irrelevant. After an interruption the program writes the whole
  * conversation again under new ids: those answers are lists of parts, and only the model's own are text.
  */
 export function readRecord(line: string): GeminiRecord | undefined {

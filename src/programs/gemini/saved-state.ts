@@ -17,7 +17,7 @@ export const GeminiSavedState = z.object({
   earlier: z.array(z.string()).default([]),
   /** Messages in the transcript without an answer yet. */
   unread: z.array(z.string()).default([]),
-  /** It had at least one prompt; before that there is no conversation to resume. */
+  /** True after its first prompt; before that there is no conversation to resume. */
   isPrompted: z.boolean().default(false),
 })
 export type GeminiSavedState = z.output<typeof GeminiSavedState>

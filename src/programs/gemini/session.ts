@@ -15,15 +15,15 @@ import { GeminiSavedState } from './saved-state.ts'
 import { watchBeginning } from './startup.ts'
 import { createState } from './state.ts'
 
-/** It swallows an Enter within 40 ms after reading a paste, which takes longer the larger it is. */
+/** Gemini swallows an Enter within 40 ms after reading a paste, which takes longer the larger it is. */
 const enterAfterMs = (text: string) => 200 + text.length / 100
-/** Its hooks are processes, slow under load. */
+/** Hooks are processes, slow under load. */
 const EVIDENCE_MS = 8_000
 const PATIENCE_MS = 5_000
 const STOP_MS = 5_000
 
 /**
- * One agent in Gemini CLI: its hooks and its transcript show its activity and its text; text goes in by a
+ * An agent in Gemini CLI: its hooks and its transcript show its activity and its text; text goes in by a
  * guarded paste.
  */
 export function openSession(
@@ -44,9 +44,9 @@ export function openSession(
     refused: notices.add,
     warn: (text) => log.warn({ agent: options.name }, text),
   })
-  /** It aborted its own answer: the turn ends with a dialog, not with its prompt. */
+  /** Gemini aborted its own answer: the turn ends with a dialog, not with its prompt. */
   let isInLoop = false
-  /** Its turn was cancelled. Late hooks of its tools say nothing about its current activity. */
+  /** The turn was cancelled. Late hooks of its tools say nothing about its current activity. */
   let isCancelled = false
   let isInterrupting = false
   let closed = false
@@ -210,7 +210,7 @@ export function openSession(
     onExit(evidence) {
       dialogs.settleAll()
       state.become('exited', evidence)
-      // Its last text may have been written just now.
+      // The program may have written its last text just now.
       void conversation.settled()
     },
     async close() {

@@ -31,7 +31,7 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
   let loading: NodeJS.Timeout | undefined
 
   /**
-   * It calls its first hook some time before it accepts a prompt. When it resumes a conversation, it shows an
+   * Gemini calls its first hook some time before it accepts a prompt. When it resumes a conversation, it shows an
    * input box, loads the conversation, and redraws everything: text pasted before that is lost.
    */
   async function untilItsPrompt() {
@@ -56,7 +56,7 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
   }
 
   /**
-   * It works, or shows its input box, which a dialog would hide. The screen's state holds until the next
+   * Gemini works, or shows its input box, which a dialog would hide. The screen's state holds until the next
    * hook; the hook at the end of this turn may have got no response.
    */
   async function untilItsHook() {
@@ -77,7 +77,7 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
   void (isFound ? untilItsHook() : untilItsPrompt())
 
   return {
-    /** Its first hook called. */
+    /** The first hook called. */
     started() {
       hasStarted = true
       loading ??= setTimeout(() => (isLoaded = true), LOADED_MS).unref()

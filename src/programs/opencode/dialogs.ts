@@ -93,7 +93,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
           : dismiss(),
       )
     },
-    /** It was answered, here or in the pane. */
+    /** The dialog was answered, here or in the pane. */
     closed: (id: string, evidence: string) => remove(id, evidence),
     /** Dialogs that the server still has, read again. */
     keepOnly(ids: ReadonlySet<string>) {

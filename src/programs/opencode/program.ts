@@ -9,7 +9,7 @@ import { openSession } from './session.ts'
 import { checkSettings } from './settings.ts'
 import { viewOf } from './terminal-view.ts'
 
-/** It compiles plugins and reads its database first; several agents may start at once. */
+/** opencode compiles plugins and reads its database first, and several agents may start at once. */
 const START_MS = 120_000
 const LOOK_MS = 100
 const LOST_CONVERSATION = 'If it was deleted, reset the agent to start a new one.'

@@ -34,7 +34,7 @@ interface OpenCodeSessionOptions {
 }
 
 /**
- * One agent in opencode, followed and controlled by its HTTP API while people see it in the pane. The states are those of
+ * An agent in opencode, followed and controlled by its HTTP API while people see it in the pane. The states are those of
  * activity.ts. The event stream is `connecting` (also after it broke; each connection reads the conversation again from
  * `saidUpTo`), `settling` (SETTLE_MS, in which a message sent by an earlier service can still appear, so `locate` waits)
  * and `following`; `isClosed` is final. `clock` is the boot time at the last processed answer: message ids sort by the
@@ -148,7 +148,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
       }
       case 'message.part.updated': {
         const message = messages.takePart(event.properties.part)
-        // Its turn begins now; the event follows shortly.
+        // The turn begins now; the event follows shortly.
         if (message !== undefined && learn(message))
           activity.status(message.info.sessionID, true, `it has yet to answer ${message.info.id}`)
         return
@@ -223,7 +223,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
       activity.connection('ended', evidence)
       void close(evidence)
     },
-    // Its server is the pane's own process.
+    // The server is the pane's own process.
     close: () => close('opencode is no longer followed'),
   }
 }
@@ -258,7 +258,7 @@ function createMessages() {
       growing.set(part.messageID, message)
       return message
     },
-    /** Its turn has ended: an idle agent's conversation is not kept in memory. */
+    /** The turn has ended: an idle agent's conversation is not kept in memory. */
     forget(conversation: string) {
       for (const [id, { info }] of growing) if (info.sessionID === conversation) growing.delete(id)
     },

@@ -4,7 +4,7 @@ import type { PaneScreen } from '../program.ts'
 /** Time for its terminal interface to draw itself, on a machine under load. */
 const PATIENCE_MS = 120_000
 const LOOK_MS = 100
-/** It is drawn shortly before it listens, so the request is repeated. */
+/** The interface is drawn shortly before it listens, so the request is repeated. */
 const LOOKS_PER_SHOW = 10
 /** A version that draws conversations differently must not be sent requests forever. */
 const MOST_SHOWS = 20

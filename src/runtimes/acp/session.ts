@@ -53,7 +53,7 @@ interface AcpSavedConversation {
 }
 
 /**
- * One agent that speaks ACP on standard input and output. It ends with the service.
+ * An agent that speaks ACP on standard input and output. It ends with the service.
  * States: `initializing` (from the start until the session is open and its replay has ended) → `idle` →
  * `busy` (a turn runs: from `deliver` until session/prompt is answered) ↔ `waiting_input` (a permission
  * request is open) → `idle`. A failed turn enters `error`, and a retry timer with exponential backoff

@@ -12,7 +12,7 @@ const call = z.object({
 const ENDS = ['answered', 'interrupted', 'max_steps', 'refused', 'too_long'] as const
 export type LlmTurnEnd = (typeof ENDS)[number]
 
-/** One line of the conversation file. Numbers ascend and serve as keys. */
+/** A line of the conversation file. Numbers ascend and serve as keys. */
 export const LogRecord = z.discriminatedUnion('type', [
   /** Starts a turn with its input. */
   z.object({

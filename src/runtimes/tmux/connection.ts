@@ -181,7 +181,7 @@ async function runAll(control: Control, commands: readonly TmuxCommand[]): Promi
 /** Ends a server that has no agent's pane left. */
 async function endIfEmpty(control: Control) {
   const blocks = await control.run([['list-windows', '-t', IN_SESSION]]).catch(() => [])
-  // One window is the idle one; a second may belong to an agent or a person.
+  // The first window is the idle one; a second may belong to an agent or a person.
   if (blocks[0]?.isError === false && blocks[0].lines.length === 1) {
     await control.run([['kill-session', '-t', IN_SESSION]]).catch(() => {})
   }

@@ -1,4 +1,4 @@
-/** One control-mode client of our tmux server: commands go in as lines, blocks come back in order. */
+/** A control-mode client of our tmux server: commands go in as lines, blocks come back in order. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { commandLine } from './quote.ts'

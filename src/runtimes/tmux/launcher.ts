@@ -33,7 +33,7 @@ interface LaunchRequest {
 export function createLauncher({ server, panesPerWindow, bin, environment }: LauncherOptions) {
   let lastPlacement: Promise<unknown> = Promise.resolve()
 
-  /** One at a time, because each looks for a window with room. */
+  /** Launches run one at a time, because each looks for a window with room. */
   function place(): Promise<PlacedPane> {
     const placed = lastPlacement.then(() => placePane(server, panesPerWindow))
     lastPlacement = placed.catch(() => {})

@@ -1,5 +1,5 @@
 /**
- * One agent's terminal, as used by its program and by the runtime.
+ * The terminal of an agent, as used by its program and by the runtime.
  * A pane is `free`, `blocked` (a paste waits for `blockedReason` to go away; `wake` and notifications of tmux
  * let it retry), `pending` (our text is in the input box without its Enter, see pending-input.ts) or `taken
  * over` (a person types from the control room; nothing is pasted until they release the keyboard).

@@ -117,7 +117,7 @@ export async function submitIfPending(target: PasteTarget, snapshot: PaneSnapsho
     return false
   }
   if (!isOurPendingText(target, snapshot, unsent)) return false
-  // One unread Enter is enough: several might be swallowed together, or reach a dialog.
+  // A single unread Enter is enough: several might be swallowed together, or reach a dialog.
   if (unsent.presses !== undefined && !(await target.hasReadInput())) return true
   if (target.pending !== unsent || (await pressEnter(target)) !== 'pressed') return false
   const presses = (unsent.presses ?? 0) + 1

@@ -51,7 +51,7 @@ export function openTmuxServer({ socket, command, env, clock, log }: TmuxServerO
     run: (...commands) => connection.run(commands),
     listen(pane, listener) {
       watch.listeners.set(pane, listener)
-      // It may have died before we listened.
+      // The server may have died before we listened.
       watch.review()
       return () => {
         if (watch.listeners.get(pane) === listener) watch.listeners.delete(pane)
@@ -70,7 +70,7 @@ export const SERVER_VARIABLES = [
   ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'ALL_PROXY'],
   ...['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy'],
   ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS'],
-  // So that a person's `tmux -L` looks for the socket where ours created it.
+  // A person's `tmux -L` must look for the socket where ours created it.
   'TMUX_TMPDIR',
 ] as const
 const VARIABLE_PREFIXES = /^(?:LC_|XDG_)/

@@ -1,5 +1,5 @@
 /**
- * One agent in its pane: wraps the program's session and handles the end of the pane and of its processes.
+ * An agent in its pane: wraps the program's session and handles the end of the pane and of its processes.
  * States: `starting` (the program begins to follow its pane; success enters `running`, a cancelled or failed
  * start rejects, and the end of the process gives the program FOLLOW_AFTER_END_MS to report it), `running`
  * (calls go to the program), `ended` (`end` says how, final: the process died, the pane vanished or the

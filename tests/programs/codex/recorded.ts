@@ -1,4 +1,4 @@
-/** What the app-server of Codex 0.166.0 sent, recorded before a scripted model. */
+/** Messages of Codex 0.166.0's app-server, recorded with a scripted model. */
 export const THREAD = '01a1ddf2-fe46-7dd3-b140-31f5ccc4966c'
 export const TURN = '01a1ddf3-06f7-7093-8122-aff0d46b3a89'
 

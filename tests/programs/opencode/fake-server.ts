@@ -23,7 +23,7 @@ export async function startFakeServer() {
   const calls: Call[] = []
   const streams = new Set<ServerResponse>()
   const listeners = new Set<() => void>()
-  /** What a GET answers; a test may change it. */
+  /** Responses to GET requests; a test may change them. */
   const answers: Record<string, unknown> = {
     '/session/status': {},
     '/permission': [],
@@ -102,7 +102,7 @@ export async function startFakeServer() {
     connectTo: (password: string) => connectServer({ port, username: 'orchub', password }),
     setMessages: (next: OpenCodeMessage[]) => (messages = next),
     refuse: () => (isRefusing = true),
-    /** What a GET of it answers takes so long. */
+    /** Delays the response to a GET of that path. */
     delay: (path: string, ms: number) => delays.set(path, ms),
     emit(...events: string[]) {
       for (const stream of streams) for (const event of events) stream.write(`data: ${event}\n\n`)

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import type { Home } from './home.ts'
 
-/** What the program prints when it is run without a terminal until it ends. */
+/** Output of the program when it runs without a terminal until it ends. */
 export async function askOnce(
   { env, settings }: Home,
   cwd: string,

@@ -42,7 +42,7 @@ export async function prepareCast({ cast, folder, modelUrl, runtime = 'tmux' }: 
       permissions: { urgent: 'allow' },
     } satisfies ConfigInput,
     homeOf,
-    /** What still runs of that agent, wherever it went. */
+    /** Processes of that agent that still run, wherever they are. */
     processes: (name: string) => processesOf(homeOf(name)),
     signal: (name: string, signal: NodeJS.Signals, spared?: number) =>
       signalProcessesOf(homeOf(name), signal, spared),

@@ -8,13 +8,13 @@ export const furnishClaudeCode: Furnish = async ({ folder, cwd, modelUrl, key })
     // 2.1.325 offers its auto mode, which asks a classifier on the vendor's servers.
     hasSeenAutoDefaultNudge: true,
     hasResetAutoModeOptInForDefaultOffer: true,
-    // It remembers the end of a key only.
+    // The program remembers only the end of a key.
     customApiKeyResponses: { approved: [key.slice(-20)], rejected: [] },
     projects: { [cwd]: { hasTrustDialogAccepted: true, hasCompletedProjectOnboarding: true } },
   }
   await writeFile(join(folder, '.claude.json'), JSON.stringify(state))
   await mkdir(join(folder, '.claude'), { recursive: true })
-  // Its auto mode asks a classifier on the vendor's servers.
+  // The auto mode calls a classifier on the vendor's servers.
   const settings = { permissions: { defaultMode: 'default' } }
   await writeFile(join(folder, '.claude', 'settings.json'), JSON.stringify(settings))
   return {

@@ -11,7 +11,7 @@ export function createConductor() {
   /** Tool calls of an answer are followed by its last words. */
   const play: Player = (request) => {
     if (request.side) return undefined
-    // What was interrupted stays in the conversation: only the last prompt counts.
+    // Interrupted prompts stay in the conversation: only the last one counts.
     const isNew = request.userText !== ''
     const cue = isNew ? cues.find(({ words }) => request.prompt.includes(words)) : undefined
     if (cue === undefined) return undefined

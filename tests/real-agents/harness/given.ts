@@ -5,7 +5,7 @@ const PATIENCE_MS = 120_000
 
 const marker = (id: string) => `[ORCHUB MESSAGE ${id}]`
 
-/** What the model of an agent was truly given, which is what counts in the end. */
+/** The prompts that an agent's model actually received, which is what counts in the end. */
 export function givenTo(model: ModelServer, agent: string) {
   const calls = () => model.calls(agent)
   /** Programs ask their model for titles and suggestions too, and quote the conversation in it. */

@@ -13,7 +13,7 @@ import { furnishOpencode } from './opencode.ts'
 export interface HomeOptions {
   /** Becomes HOME. One for each agent. */
   readonly folder: string
-  /** Where the agent works: the folder it trusts. */
+  /** The agent's working folder, which it trusts. */
   readonly cwd: string
   readonly modelUrl: string
   /** Tells the model server who calls: `sk-ant-fake-NAME`. */
@@ -23,7 +23,7 @@ export interface HomeOptions {
 export interface Home {
   /** All that the program needs beside its arguments; nothing of the machine's own environment leaks in. */
   readonly env: Readonly<Record<string, string>>
-  /** What the agent gets under `with:` in orc.yaml. */
+  /** The agent's `with:` in orc.yaml. */
   readonly settings: { readonly command: string; readonly env: Readonly<Record<string, string>> }
 }
 

@@ -1,9 +1,9 @@
 export interface HostileText {
   readonly name: string
   readonly content: string
-  /** What arrives where that is not the same: controls are taken out, our own marks are made inert. */
+  /** The text as it arrives, if different: control characters removed, our own markers escaped. */
   readonly carried?: string
-  /** What may arrive where a program's input box changes what is pasted into it. */
+  /** The text as it may arrive where a program's input box changes pasted text. */
   readonly typed?: string
 }
 

@@ -79,7 +79,7 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
   const audit = () =>
     database.prepare('SELECT type, actor, text FROM audit ORDER BY at, seq').all() as unknown as Noted[]
 
-  /** What the service keeps of an agent. */
+  /** The state that the service saved for an agent. */
   function kept(name: string): { pane: string; process: { pid: number }; program: Record<string, unknown> } {
     const row = database.prepare('SELECT kept FROM sessions WHERE agent = ?').get(name) as { kept: string }
     return JSON.parse(row.kept).value

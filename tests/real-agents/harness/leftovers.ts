@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What was asked to end gets that long, what was killed gets longer: a busy machine takes its time even for that. */
+/** Timeouts for processes to end, longer after a kill: a busy machine takes its time even for that. */
 const ENDING_MS = 1_000
 const KILLING_MS = 30_000
 const LOOK_MS = 50

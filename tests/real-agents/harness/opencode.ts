@@ -21,7 +21,7 @@ export const furnishOpencode: Furnish = async ({ folder, modelUrl, key }) => {
     permission: { bash: 'ask' },
   }
   await writeFile(join(place, 'opencode.json'), JSON.stringify(config))
-  // Its own list of every vendor's models takes half the processor time of a start, and nobody here asks for one.
+  // The list of every vendor's models takes half the processor time of a start, and no test needs it.
   const models = join(place, 'models.json')
   await writeFile(models, '{}')
   return {

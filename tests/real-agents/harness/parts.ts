@@ -2,7 +2,7 @@ import type { ModelReply, ModelRequest, Player, ToolCall } from '../../fakes/mod
 
 type Said = ModelReply | Promise<ModelReply> | ((request: ModelRequest) => ModelReply)
 
-/** One command as the model gives it: its type, its fields, and which of them is the body. */
+/** A command as the model sends it: its type, its fields, and which of them is the body. */
 export type Saying = (type: string, fields: Readonly<Record<string, string>>, body?: string) => Command
 
 interface Command {
@@ -16,7 +16,7 @@ export function createParts() {
 
   const play: Player = (request) => {
     if (request.side || request.userText === '') return undefined
-    // What was interrupted stays in the conversation: only the last prompt counts.
+    // Interrupted prompts stay in the conversation: only the last one counts.
     const line = lines.find(({ agent, words }) => agent === request.agent && request.prompt.includes(words))
     if (line === undefined) return undefined
     lines = lines.filter((one) => one !== line)
@@ -34,7 +34,7 @@ export function createParts() {
       lines.push({ agent, words, said: promise })
       return resolve
     },
-    /** What nobody came to say. A test that ends with some has not tried what it says. */
+    /** Script entries that were never used. A test that ends with some has not tested what its name says. */
     unsaid: () => lines.map(({ agent, words }) => `${agent} ${words}`),
     forget() {
       lines = []

@@ -1,4 +1,4 @@
-/** One real agent program in the real tmux runtime, before a scripted model. */
+/** A real agent program in the real tmux runtime, with a scripted model. */
 
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -27,7 +27,7 @@ export interface StageOptions {
   readonly role: string
   /** Under `with:`, beside the command and the environment. */
   readonly settings?: Record<string, unknown>
-  /** Where MCP and hooks are; nobody is there by default. */
+  /** Address of MCP and hooks; by default no server is there. */
   readonly url?: string
   /** Our own executable, for hooks that are commands. */
   readonly bin?: string

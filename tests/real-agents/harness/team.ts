@@ -15,7 +15,7 @@ import { openTerminal, type Terminal } from './terminal.ts'
 
 export interface TeamOptions extends Pick<CastOptions, 'cast' | 'runtime'> {
   readonly play: Play
-  /** What else orc.yaml says, or what it says instead, knowing what it would say of the cast. */
+  /** Adds to or overrides the orc.yaml generated for the cast. */
   readonly config?: Partial<ConfigInput> | ((set: Scene) => Partial<ConfigInput>)
 }
 
@@ -143,7 +143,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
         env: { HOME: home, PATH: process.env.PATH!, LANG: 'C.UTF-8', TERM: 'xterm-256color' },
       })
       terminals.push(terminal)
-      // What is typed before tmux took that terminal is echoed on it, and is not with the agent yet.
+      // Keys typed before tmux has attached are echoed but do not reach the agent.
       await terminal.shows(new RegExp(`${RegExp.escape(name)} · `))
       return terminal
     },

@@ -32,11 +32,11 @@ export function describeSurvival(program: AgentName) {
       for (const id of ids) expect(alice().times(id), `${id}: ${alice().history(id)}`).toBe(1)
     }
 
-    /** Whoever looks at Alice's pane sees that, though the service be away. */
+    /** Waits until Alice's pane shows the text, even while the service is down. */
     const expectSeen = (words: string) =>
       team.until(`Alice's screen shows "${words}"`, async () => (await team.screen('Alice')).includes(words))
 
-    /** What an agent said reached Bob, once. */
+    /** Checks that the agent's text reached Bob exactly once. */
     async function expectHeard(title: string) {
       const mail = await team.until(`Bob has ${title}`, async () =>
         (await team.mailOf('Bob')).find((one) => one.title === title),

@@ -74,7 +74,7 @@ describe('the end of an ACP agent', () => {
     expect(await started.reaches('exited')).toMatch(/^was ended by SIGKILL/)
     const [marked, unmarked] = started.place.record<number[]>('children')[0]!
     expect(isRunning(marked!)).toBe(false)
-    // Nothing ties it to the agent any more: not the mark, not the group, not a parent.
+    // The process has no connection to the agent any more: no mark, no group, no parent.
     process.kill(unmarked!)
   })
 

@@ -30,7 +30,7 @@ export function fakeAgent(folder: string, flags: readonly string[] = []) {
 
 export interface Place {
   readonly folder: string
-  /** What the fake agent recorded of that kind, in order. */
+  /** The fake agent's records of that kind, in order. */
   record<T>(what: string): T[]
 }
 
@@ -44,7 +44,7 @@ export function openPlace(): Place {
   }
 }
 
-/** What the fake agents in that folder wrote down of that kind. */
+/** The records of that kind by the fake agents in that folder. */
 export function recordedIn<T>(folder: string, what: string): T[] {
   const file = join(folder, 'log.jsonl')
   if (!existsSync(file)) return []

@@ -189,7 +189,7 @@ describe('a conversation that cannot be written', () => {
     const session = await place.start()
     await place.port.untilState('idle')
     const turn = turnOf('msg_7', 'Go.')
-    // What JSON cannot hold stands for a disk that is full: nothing is in the file.
+    // A value that JSON cannot represent simulates a full disk: the write fails.
     const unwritable = { ...turn, ids: [1n as unknown as string] }
     expect(await session.deliver(unwritable)).toMatchObject({ state: 'queued' })
     expect(readFileSync(place.file(), 'utf8')).toBe('')

@@ -1,4 +1,4 @@
-/** What a service that was killed leaves of an agent, and what the next one makes of it. */
+/** Agents left behind by a killed service, and how the next service treats them. */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

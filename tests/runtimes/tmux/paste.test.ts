@@ -1,4 +1,4 @@
-/** What happens between the look, the paste, Enter and the proof: each gap held open and something put into it. */
+/** Races between snapshot, paste, Enter and evidence: each test holds one gap open and makes something happen in it. */
 
 import { readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -346,7 +346,7 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(inputOff()).toBe('0')
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
     expect(await found.submitPending(draft)).toBe(false)
-    // It was not seen taken; the box that is empty tells the next one.
+    // There was no evidence; the empty box tells the next delivery.
     const next = await foundBy()
     expect(next.pendingText?.()).toBeDefined()
     expect(await next.submitPending({ ...draft, inputBox: () => 'empty' })).toBe(false)

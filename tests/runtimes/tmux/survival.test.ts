@@ -1,4 +1,4 @@
-/** What ends, and what goes on: agents, panes, the client, the server, the service. */
+/** Survival of agents when panes, the client, the server or the service end. */
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ const kept = (from = port) => TmuxSavedState.parse(from.kept)
 const processesOf = (of: TmuxSavedState) => ({ mark: of.mark, leader: of.process })
 const isTaken = { state: expect.stringMatching(/submitted|read/) }
 
-/** Of the runtime's own client: `tmux -C`, a child of this process. */
+/** The pid of the runtime's own client: `tmux -C`, a child of this process. */
 function controlClients(): number[] {
   return readdirSync('/proc').flatMap((name) => {
     try {
@@ -210,7 +210,7 @@ describe('a start that is called off', () => {
       setTimeout(() => gone.abort(STARTING), 200)
       await expect(starting).rejects.toBe(STARTING)
       const discarded = place.runtime.discard!(port.kept)
-      // Its pid stays until tmux, its parent, goes on.
+      // The pid stays until tmux, its parent, continues.
       const alive = async () => (await findProcesses(processesOf(kept()))).length
       await expect.poll(alive, { timeout: 8000 }).toBe(0)
       process.kill(server, 'SIGCONT')
