@@ -23,7 +23,7 @@ import {
   makeWorkspace,
   problemsOf,
   write,
-} from './place.ts'
+} from './harness.ts'
 
 const limits = DEFAULT_LIMITS
 const task = 'a task'

@@ -13,7 +13,7 @@ import {
 } from '../../src/workspaces/instructions.ts'
 import { formatSkill } from '../../src/workspaces/skill.ts'
 import { createWorkspace } from '../../src/workspaces/workspaces.ts'
-import { codesOf, expectOk, instructions, makePlace } from './place.ts'
+import { codesOf, expectOk, instructions, makePlace } from './harness.ts'
 
 const example: PlanInstructions = {
   objective: '{Clear statement of what needs to be accomplished}',

@@ -15,7 +15,7 @@ import { keepAttempt, readAttempts } from '../../src/workspaces/attempts.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings, keepOutbox } from '../../src/workspaces/outbox.ts'
 import { readStatus } from '../../src/workspaces/status.ts'
-import { codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
+import { codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './harness.ts'
 
 const limits = DEFAULT_LIMITS
 

@@ -22,7 +22,7 @@ import {
   readMessages,
   watchQueue,
 } from '../../src/workspaces/queue.ts'
-import { codesOf, expectOk, makePlace, write } from './place.ts'
+import { codesOf, expectOk, makePlace, write } from './harness.ts'
 
 const message = {
   from: 'agent-a',

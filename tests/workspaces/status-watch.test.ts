@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
 import { type StatusNews, updateStatus, watchStatus } from '../../src/workspaces/status.ts'
-import { expectOk, makeWorkspace } from './place.ts'
+import { expectOk, makeWorkspace } from './harness.ts'
 
 async function watching(options: { again?: number[]; from?: 'running' } = {}) {
   const workspace = await makeWorkspace()

@@ -11,7 +11,7 @@ import {
   updateStatus,
   WORKSPACE_STATES,
 } from '../../src/workspaces/status.ts'
-import { codesOf, expectOk, makeWorkspace } from './place.ts'
+import { codesOf, expectOk, makeWorkspace } from './harness.ts'
 
 const SEED = `{
   "state": "completed",

@@ -12,13 +12,13 @@ import {
 import { join } from 'node:path'
 import { extract } from 'tar'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { keepAttempt } from '../../src/workspaces/attempts.ts'
-import { listArchive, writeArchive } from '../../src/workspaces/dissolve/archive.ts'
-import { dissolve } from '../../src/workspaces/dissolve/dissolve.ts'
-import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { prepareInbox } from '../../src/workspaces/workspaces.ts'
-import { addWorktree, findWorktree } from '../../src/workspaces/worktree/worktree.ts'
-import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
+import { keepAttempt } from '../../../src/workspaces/attempts.ts'
+import { listArchive, writeArchive } from '../../../src/workspaces/dissolve/archive.ts'
+import { dissolve } from '../../../src/workspaces/dissolve/dissolve.ts'
+import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
+import { prepareInbox } from '../../../src/workspaces/workspaces.ts'
+import { addWorktree, findWorktree } from '../../../src/workspaces/worktree/worktree.ts'
+import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
 
 const limits = DEFAULT_LIMITS
 

@@ -9,8 +9,8 @@ import {
   planFromManifests,
   readManifest,
 } from '../../../src/runs/plan/read-plan.ts'
-import { randomOf } from './random.ts'
-import { randomPlan } from './script.ts'
+import { randomOf } from '../core/random.ts'
+import { randomPlan } from '../core/script.ts'
 
 const SEED = readFileSync(new URL('./fixtures/dependencies.json', import.meta.url), 'utf8')
 

@@ -3,9 +3,9 @@ import type * as FileSystem from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { collectOutbox } from '../../src/workspaces/outbox.ts'
-import { allText, makePlace, write } from './place.ts'
+import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
+import { collectOutbox } from '../../../src/workspaces/outbox.ts'
+import { allText, makePlace, write } from '../harness.ts'
 
 /**
  * An agent may exchange anything at any moment. So the same copy is made again and again, and each time something is
@@ -129,7 +129,7 @@ async function countCalls(work: (scene: Scene) => Promise<unknown>): Promise<num
 async function loadCopy(byPath: boolean) {
   race.byPath = byPath
   vi.resetModules()
-  const { handOver } = await import('./place.ts')
+  const { handOver } = await import('../harness.ts')
   return handOver
 }
 

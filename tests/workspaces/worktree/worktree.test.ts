@@ -13,17 +13,17 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { runGit } from '../../src/workspaces/worktree/git.ts'
-import { inWorktree } from '../../src/workspaces/worktree/open-worktree.ts'
-import { findUnmerged, listFiles } from '../../src/workspaces/worktree/unsaved-work.ts'
+import { runGit } from '../../../src/workspaces/worktree/git.ts'
+import { inWorktree } from '../../../src/workspaces/worktree/open-worktree.ts'
+import { findUnmerged, listFiles } from '../../../src/workspaces/worktree/unsaved-work.ts'
 import {
   addWorktree,
   recordOf,
   recordsBelow,
   releaseWorktree,
   summarizeBranch,
-} from '../../src/workspaces/worktree/worktree.ts'
-import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
+} from '../../../src/workspaces/worktree/worktree.ts'
+import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
 
 const git = (cwd: string, ...args: string[]) =>
   execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {

@@ -4,8 +4,8 @@ import { drawGraph, drawSteps, mermaidOf } from '../../../src/runs/plan/draw-gra
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import type { PlanInput } from '../../../src/runs/plan/schema.ts'
 import { graphOf } from '../../../src/runs/plan.ts'
-import { randomOf } from './random.ts'
-import { randomPlan } from './script.ts'
+import { randomOf } from '../core/random.ts'
+import { randomPlan } from '../core/script.ts'
 
 const graph = (agents: PlanInput['agents']) => graphOf(definePlan({ agents }))
 

@@ -1,10 +1,10 @@
 import type * as FileSystem from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { dissolve } from '../../src/workspaces/dissolve/dissolve.ts'
-import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { removeFolder } from '../../src/workspaces/safe-fs/remove-tree.ts'
-import { expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
+import { dissolve } from '../../../src/workspaces/dissolve/dissolve.ts'
+import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
+import { removeFolder } from '../../../src/workspaces/safe-fs/remove-tree.ts'
+import { expectOk, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
 
 /** Decides which calls fail, whoever runs the tests. */
 const disk = vi.hoisted(() => ({ refuses: (_call: string, _path: string, _to?: string): boolean => false }))

@@ -11,19 +11,19 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { ProblemError } from '../../src/workspaces/problem.ts'
+import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
+import { ProblemError } from '../../../src/workspaces/problem.ts'
 import {
   type Directory,
   openDirectory,
   openFile,
   openFolder,
-} from '../../src/workspaces/safe-fs/directory.ts'
-import { startPace } from '../../src/workspaces/safe-fs/pace.ts'
-import { removeFolder } from '../../src/workspaces/safe-fs/remove-tree.ts'
-import { openFound, selectFiles } from '../../src/workspaces/safe-fs/select-files.ts'
-import { createFile, replaceFile } from '../../src/workspaces/safe-fs/write-file.ts'
-import { makePlace, write } from './place.ts'
+} from '../../../src/workspaces/safe-fs/directory.ts'
+import { startPace } from '../../../src/workspaces/safe-fs/pace.ts'
+import { removeFolder } from '../../../src/workspaces/safe-fs/remove-tree.ts'
+import { openFound, selectFiles } from '../../../src/workspaces/safe-fs/select-files.ts'
+import { createFile, replaceFile } from '../../../src/workspaces/safe-fs/write-file.ts'
+import { makePlace, write } from '../harness.ts'
 
 function codeOf(work: () => unknown): string {
   try {

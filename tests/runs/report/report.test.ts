@@ -7,7 +7,7 @@ import { htmlReport } from '../../../src/runs/report/html.ts'
 import { markdownReport } from '../../../src/runs/report/markdown.ts'
 import { type RunReport, reportOf } from '../../../src/runs/report/report.ts'
 import { formatSpent } from '../../../src/runs/run.ts'
-import { openBench } from './bench.ts'
+import { openBench } from '../core/bench.ts'
 
 function exampleRun() {
   const bench = openBench(
