@@ -58,7 +58,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       try {
         await endEarlier(driver.id, node, attempt)
       } catch (error) {
-        refuse(`what an earlier attempt left running cannot be ended: ${reasonOf(error)}`)
+        refuse(`processes of an earlier attempt cannot be ended: ${reasonOf(error)}`)
         return
       }
       const kept = await keepAttempt(order.workspace, before.attempt, before.why)
@@ -71,7 +71,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     // not even know of a first attempt. Before later attempts, `keepAttempt` has moved everything aside.
     const cleared = isNew && attempt > 1 ? undefined : await clearAttempt(order.workspace)
     if (cleared?.ok === false) {
-      refuse(`what was left in its outbox cannot be removed: ${cleared.error[0]!.message}`)
+      refuse(`the leftover outbox cannot be removed: ${cleared.error[0]!.message}`)
       return
     }
     // If the attempt was cancelled meanwhile, the cancellation reports its end.
@@ -301,7 +301,7 @@ function recorder(heard: ((port: WorkPort) => void)[]): WorkPort {
 
 function slowText(node: string, agent: string, screen: string): string {
   const shows = screen === '' ? 'It shows nothing.' : `It shows:\n${screen}`
-  return `the program of ${node} does not come up; it may wait for a person (orc attach ${agent}). ${shows}`
+  return `the program of ${node} does not start; it may wait for a person (orc attach ${agent}). ${shows}`
 }
 
 function readState(workspace: string): WorkspaceState | undefined {

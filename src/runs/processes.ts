@@ -50,7 +50,7 @@ export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<
       if (mark.startsWith(marks.ofRun(run))) await endProcesses({ mark })
     }
   } catch (error) {
-    log.error({ err: error, run }, 'what a run left behind could not be ended')
+    log.error({ err: error, run }, 'leftover processes of a run could not be ended')
   }
 }
 

@@ -118,7 +118,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
       let since = clock.now()
       const startClock = () => {
         since = clock.now()
-        return clock.after(timeLeft, () => stop('the fixer was not done in time'))
+        return clock.after(timeLeft, () => stop('the fixer timed out'))
       }
       let cancel = startClock()
       // The next service finds the fixer or starts it again, so report nothing.
@@ -151,7 +151,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
           finish()
           if (signal.aborted) return
           const isDone = last === 'completed' || (last === 'pending' && code === 0)
-          const otherwise = said || why || 'the fixer ended without saying that it was done'
+          const otherwise = said || why || 'the fixer ended without reporting completion'
           const outcome: FixEnd =
             stopped === undefined && isDone ? { ok: true } : { ok: false, why: stopped ?? otherwise }
           void delivered.then(() => done(outcome))

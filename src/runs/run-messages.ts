@@ -54,7 +54,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
       try {
         return await store.write((tx) => receive(tx, driver, message))
       } catch (error) {
-        log.error({ err: error, run: driver.id }, 'a message of a run was not taken')
+        log.error({ err: error, run: driver.id }, 'a message of a run could not be recorded')
         if (!isOfStore(error) || ending.signal.aborted) return
         await new Promise<void>((resolve) => {
           const cancel = clock.after(AGAIN_MS, resolve)
@@ -143,8 +143,8 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
         })
         queues.set(driver.id, queue)
       } catch (error) {
-        log.error({ err: error, run: driver.id }, 'the messages of a run cannot be followed')
-        driver.note(null, 'messages/ cannot be followed')
+        log.error({ err: error, run: driver.id }, 'the message queue of a run cannot be watched')
+        driver.note(null, 'messages/ cannot be watched')
       }
     },
     /** Sends a message from a person. Returns the name of its file. */
@@ -152,7 +152,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
       const { graph } = driver.run
       if (!graph.plan.messages) {
         throw new AppError('CONFLICT', `${driver.id} has no messages`, {
-          hint: 'Say "messages: true" in its plan, and take it up again.',
+          hint: 'Set "messages: true" in its plan and resume it.',
         })
       }
       if (!graph.agents.has(letter.to)) {

@@ -172,7 +172,9 @@ export function createRuns(options: RunsOptions): Runs {
     const notice = { type: 'ask_person', node, ask: 0, text, awaits: false, expiresAt: null } as const
     store
       .write((tx) => requests.ask(tx, driver, notice))
-      .catch((error: unknown) => log.error({ err: error, run: driver.id }, 'people could not be told'))
+      .catch((error: unknown) =>
+        log.error({ err: error, run: driver.id }, 'a notice to people could not be stored'),
+      )
   }
 
   async function see(id: string): Promise<SeenRun | undefined> {
@@ -278,7 +280,7 @@ export function createRuns(options: RunsOptions): Runs {
       if (state !== 'running') return undefined
       const agent = workers.memberName(orderOf(seen, node, attempt))
       const session = agent === undefined ? undefined : options.sessions().session(agent)
-      if (session?.state === 'initializing') return `its program to come up (orc attach ${agent})`
+      if (session?.state === 'initializing') return `its program to start (orc attach ${agent})`
       if (session?.state === 'waiting_input')
         return `an answer to what it asks (orc inbox, orc attach ${agent})`
       return undefined
@@ -289,7 +291,7 @@ export function createRuns(options: RunsOptions): Runs {
       const driver = drivers.get(run)
       const known = driver?.run.nodes.get(node)
       if (driver === undefined || known?.state !== 'asking' || known.asks !== ask) {
-        throw new AppError('CONFLICT', `${run} does not wait for this any more`, {
+        throw new AppError('CONFLICT', `${run} no longer waits for this`, {
           hint: `orc run show ${run}`,
         })
       }

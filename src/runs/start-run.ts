@@ -132,7 +132,7 @@ export function createRunStarter(options: RunStarterOptions) {
       await store.write(async (tx) => {
         // Another call may have started and ended this round since the run was read.
         if ((await readRunHead(tx, id))?.round !== run.head.round) {
-          throw new AppError('CONFLICT', `${id} was taken up by another in this moment`, {
+          throw new AppError('CONFLICT', `${id} was just resumed by someone else`, {
             hint: `orc run show ${id}`,
           })
         }
@@ -141,7 +141,7 @@ export function createRunStarter(options: RunStarterOptions) {
           type: 'run.resumed',
           class: 'internal',
           actor: by,
-          text: `${id}: ${by} takes it up again, round ${next.head.round}`,
+          text: `${id}: ${by} resumes it, round ${next.head.round}`,
           data: { run_id: id, round: next.head.round },
         })
       })
@@ -174,7 +174,7 @@ function claimFolder(folder: string, id: string): string {
   try {
     return claimRunFolder(folder, id)
   } catch (error) {
-    throw new AppError('CONFLICT', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
+    throw new AppError('CONFLICT', `Cannot make a folder for the run in ${folder}: ${reasonOf(error)}`, {
       hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
       cause: error,
     })
@@ -182,7 +182,7 @@ function claimFolder(folder: string, id: string): string {
 }
 
 function conflict(): AppError {
-  return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key came before with something else', {
+  return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key was already used for another request', {
     hint: 'Use a new key for each run, and the same key only to repeat the same request.',
   })
 }

@@ -155,7 +155,7 @@ export function createOutputValidator(options: OutputValidatorOptions) {
       return away(`orc.yaml has no model "${model}"`)
     }
     const call = options.meter.ownCall('judge')
-    if (call === undefined) return away('the service may not spend more (limits.spend)')
+    if (call === undefined) return away('the spending limit of the service is reached (limits.spend)')
     const late = new AbortController()
     const cancel = options.clock.after(timeoutMs, () => late.abort())
     try {

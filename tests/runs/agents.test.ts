@@ -80,15 +80,15 @@ describe('a program that', () => {
   const GUEST =
     'agents: { guest: { program: any, with: { command: "true" }, instructions: Do it., retries: 0 } }'
 
-  it('takes long to come up is not given up; people are told what it shows, and it goes on once it is up', async () => {
+  it('takes long to start is kept; people get a notice with its screen, and it continues once it is ready', async () => {
     const puppets = createPuppets()
     team = await openRunTeam({ runtimes: [puppets] })
     const id = await team.start(GUEST)
     await team.until(async () => puppets.started(`${id}-guest`) === 1)
     const told = () => team.entries.filter(({ type }) => type === 'human.told')
     await team.until(async () => told().length > 0, 5000)
-    expect(told()[0]!.text).toMatch(/guest does not come up.*orc attach run_1-guest/)
-    expect(team.runs.heldUp(await team.see(id), 'guest')).toContain('to come up (orc attach run_1-guest)')
+    expect(told()[0]!.text).toMatch(/guest does not start.*orc attach run_1-guest/)
+    expect(team.runs.heldUp(await team.see(id), 'guest')).toContain('to start (orc attach run_1-guest)')
     expect(puppets.of(`${id}-guest`).turns).toEqual([])
     puppets.of(`${id}-guest`).become('idle')
     await team.until(async () => puppets.of(`${id}-guest`).turns.length > 0)
@@ -106,7 +106,7 @@ describe('a program that', () => {
     expect(team.team().names).toEqual(['Helper'])
   })
 
-  it('is stopped while it comes up ends with it', async () => {
+  it('is stopped during startup ends with it', async () => {
     const puppets = createPuppets()
     team = await openRunTeam({ runtimes: [puppets] })
     const id = await team.start(GUEST)

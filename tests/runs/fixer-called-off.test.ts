@@ -6,7 +6,7 @@ import { openRunTeam, type RunTeam, statesOf } from './harness.ts'
 let team: RunTeam
 afterEach(() => team.close())
 
-/** So many that to copy them takes a while. */
+/** Enough files that copying takes a while. */
 const MANY = 9000
 const LONG_ENOUGH_TO_BEGIN = 1000
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
-/** What is written to such a file fails, after a part of it. */
+/** Writing to such a file fails half-way. */
 const disk = vi.hoisted(() => ({ refuses: undefined as RegExp | undefined, code: 'ENOSPC' }))
 
 vi.mock('node:fs', async (importOriginal) => {
@@ -163,7 +163,7 @@ describe('while the store is full', () => {
     await team.until(async () => team.runs.troubles().length > 0)
     const trouble = 'the disk is full: it waits for room'
     expect(team.runs.troubles()).toEqual([{ run: id, text: trouble, isFull: true }])
-    // Nothing is told that is not stored.
+    // Unstored state is not shown.
     expect((await team.see(id)).run.nodes.get('a')!.state).toBe('running')
     expect((await team.see(id)).trouble).toBe(trouble)
     expect(await team.runs.list('all', 10)).toMatchObject([{ id, trouble }])
@@ -205,7 +205,7 @@ agents:
     }
     await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject(refusal)
     await expect(team.runs.cancel(id, 'somebody', 'again')).rejects.toMatchObject(refusal)
-    // Nothing is told that is not stored.
+    // Unstored state is not shown.
     expect((await team.see(id)).run.nodes.get('a')!.state).toBe('running')
     team.store.write = write
     const { head } = (await team.ended(id, 1000)).run
@@ -251,7 +251,7 @@ agents:
     await expect(team.resume(id)).rejects.toMatchObject({ code: 'STORE_FULL' })
     expect((await team.see(id)).run.head).toMatchObject({ round: 1, outcome: 'completed' })
     expect(team.runs.troubles()).toEqual([])
-    // Nothing drives it.
+    // No driver is left.
     expect(await team.runs.cancel(id, 'operator', 'enough')).toEqual({ run_id: id, cancelled: false })
     await expect(team.resume(id)).rejects.toMatchObject({ code: 'STORE_FULL' })
     team.store.write = write

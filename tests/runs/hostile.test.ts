@@ -1,4 +1,4 @@
-/** What agents may do to a run, through the whole engine. */
+/** Hostile agents in a run, through the whole engine. */
 import {
   existsSync,
   lstatSync,
@@ -161,7 +161,7 @@ agents:
 })
 
 describe('the log of another agent', () => {
-  // Its shell is made ready when it waits for one only: after what was planted.
+  // The attempt starts after the trap was planted.
   const logged = (plant: string) => `
 agents:
   planter: { command: "${plant}; ${MADE} x > outbox/x" }

@@ -1,4 +1,4 @@
-/** What agents are given of the folders that a plan names. */
+/** Files that agents get from the folders that a plan names. */
 import { linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

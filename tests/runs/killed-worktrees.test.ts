@@ -11,7 +11,7 @@ const PLAN = `agents:
   coder: { command: "cat worktree/one.txt > outbox/one; echo It is done. > outbox/summary.md", worktree: true, retries: 0 }
 `
 
-/** Whoever fills a worktree from it takes long, and says that it has begun; until the service was killed. */
+/** Makes filling a worktree slow, and reports that it has begun, until the service is killed. */
 function makeRepository(): string {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-killed-'))
   const git = (...args: string[]) =>
@@ -39,7 +39,7 @@ it('makes a worktree anew whose git outlived the service that was killed (C23)',
   await vi.waitFor(() => expect(existsSync(join(folder, 'began'))).toBe(true), 20_000)
   await daemon.kill()
   writeFileSync(join(folder, 'killed'), '')
-  // It would go on to fill the folder, or to take it away where it cannot: whosever that is by then.
+  // The process would go on to fill or remove the folder, although it belongs to another by then.
   const left = (await readProcesses()).filter(({ mark }) => mark?.endsWith(`/${run_id}/coder/worktree`))
   expect(left.length).toBeGreaterThan(0)
 

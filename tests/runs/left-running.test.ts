@@ -1,4 +1,4 @@
-/** What an attempt leaves running outside of its process group, and the attempt after it. */
+/** Processes that an attempt leaves outside of its process group, and the attempt after it. */
 import { existsSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { HAS_MARKS, readProcesses } from '../../src/runtimes/processes.ts'

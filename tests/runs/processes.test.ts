@@ -27,7 +27,7 @@ it('are the same however the state folder is named, and others for another', () 
   expect(markOf(link)).toBe(markOf(state))
   expect(markOf(`${state}/../link`)).toBe(markOf(state))
   expect(markOf(other)).not.toBe(markOf(state))
-  // One that is not there yet has a mark as well.
+  // A folder that does not exist yet has a mark as well.
   expect(markOf(join(other, 'none'))).toMatch(/^run-[0-9a-f]{12}\/run_1\/a\/attempt\/1$/)
 })
 

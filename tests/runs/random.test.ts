@@ -31,7 +31,7 @@ const graphs = fc
     }),
   )
 
-/** What must come of it, said as simply as possible. */
+/** The expected result, in the simplest form. */
 function expected(nodes: readonly Wanted[]): NodeState[] {
   const states: NodeState[] = []
   for (const { succeeds, skips, needs } of nodes) {

@@ -37,7 +37,7 @@ agents:
     expect(team.file(id, '_outputs', 'counter', 'count.txt').trim()).toBe('2')
     expect(team.file(id, 'report.md')).toContain('**completed**')
     expect(team.file(id, 'report.html')).toContain('<svg')
-    // It is told when it is on disk, a moment after it can be read.
+    // The event comes after the sync, a moment after the row can be read.
     await expect.poll(() => team.entries.filter(({ type }) => type === 'run.ended')).toHaveLength(1)
   })
 

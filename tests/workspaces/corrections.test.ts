@@ -1,4 +1,4 @@
-/** What fixers put right, one after the other: `_fixed/` in the folder of a run. */
+/** Corrections by several fixers: `_fixed/` in the folder of a run. */
 import type * as FileSystem from 'node:fs'
 import {
   existsSync,

@@ -113,7 +113,7 @@ describe('collecting an outbox', () => {
     expect(codesOf(await collectOutbox(workspace, { limits: small, sizeCounts: true }))).toEqual([
       'too_large',
     ])
-    // Whoever reads nothing is told what is there.
+    // Without reading, the files are still listed.
     expect(expectOk(await collectOutbox(workspace, { limits: small })).outputs).toHaveLength(2)
 
     const growing = await filled({ a: '1', b: '2' })

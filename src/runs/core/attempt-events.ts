@@ -144,7 +144,7 @@ export const working: Pick<
         break
       case 'failed':
         fail(transition, seen, {
-          why: error === null || error.message === '' ? 'it said that it failed' : error.message,
+          why: error === null || error.message === '' ? 'it reported a failure' : error.message,
           recoverable: error?.recoverable ?? true,
           error,
         })

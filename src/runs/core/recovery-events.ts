@@ -127,7 +127,7 @@ export const recovery: Pick<RunHandlers, 'retry_due' | 'fixer_done' | 'person_de
       return refuse('STALE', `${name} does not wait for that`)
     }
     transition.add({ type: 'withdraw', node: name, ask: node.asks })
-    transition.settle(node, { state: 'failed', reason: `${node.reason}; nobody decided in time` })
+    transition.settle(node, { state: 'failed', reason: `${node.reason}; no person decided in time` })
     return undefined
   },
 }

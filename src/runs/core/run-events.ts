@@ -49,7 +49,7 @@ export const wholeRun: Pick<
   run_timed_out(transition) {
     const { deadlineAt } = transition.head
     if (deadlineAt === null || deadlineAt > transition.now) return refuse('STALE', 'The run has time left')
-    cancel(transition, ORCHESTRATOR, 'the run was not done in time', true)
+    cancel(transition, ORCHESTRATOR, 'the run timed out', true)
     return undefined
   },
 

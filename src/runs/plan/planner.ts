@@ -123,7 +123,7 @@ function runnerOf({ by, who }: Pick<Proposal['agents'][number], 'by' | 'who'>): 
 }
 
 function noPlanner(): AppError {
-  return new AppError('NOT_FOUND', 'No model is named that makes plans', {
+  return new AppError('NOT_FOUND', 'No planner model is configured', {
     hint: 'Add "runs: { planner: NAME }" to orc.yaml, with a name from "models".',
   })
 }
@@ -135,7 +135,7 @@ function unknownModel(model: string, known: readonly string[]): AppError {
 }
 
 function noMoney(): AppError {
-  return new AppError('CONFLICT', 'The service may not spend more', {
+  return new AppError('CONFLICT', 'The spending limit of the service is reached', {
     hint: 'See "limits.spend" in orc.yaml.',
   })
 }

@@ -47,11 +47,11 @@ function checkNames({ agents, fixers, messages }: Plan, report: Report): void {
     const folded = foldName(name)
     const other = taken.get(folded)
     if (RESERVED_NAMES.has(folded)) {
-      report([list, name], `"${name}" stands for something else`, 'Take another name.', 'key')
+      report([list, name], `"${name}" is a reserved name`, 'Take another name.', 'key')
     } else if (other !== undefined) {
       report(
         [list, name],
-        `"${name}" is there already, as "${other}"`,
+        `"${name}" is already taken by "${other}"`,
         'Names differ by more than case.',
         'key',
       )
@@ -61,7 +61,7 @@ function checkNames({ agents, fixers, messages }: Plan, report: Report): void {
       report([list, name], `"${name}" is the folder of the messages`, 'Take another name.', 'key')
     }
   }
-  if (agents.length === 0) report(['agents'], 'There is nobody', 'Name at least one agent.')
+  if (agents.length === 0) report(['agents'], 'The plan has no agents', 'Name at least one agent.')
 }
 
 function checkDependencies({ agents }: Plan, report: Report): void {
@@ -85,7 +85,7 @@ function checkDependencies({ agents }: Plan, report: Report): void {
       if (places.has(place)) {
         report(
           path,
-          `${agent} is there twice`,
+          `${agent} is listed twice`,
           'Put all its outputs into one entry, or copy them to two folders.',
         )
       }
@@ -98,12 +98,7 @@ function checkFixers(plan: Plan, { agents: members }: PlanTeam, report: Report):
   const fixers = new Set(plan.fixers.map(({ name }) => name))
   for (const { name, runner } of plan.fixers) {
     if (runner.kind !== 'files') continue
-    report(
-      ['fixers', name],
-      `Nobody does the work of "${name}"`,
-      'Add command, agent, program or model.',
-      'key',
-    )
+    report(['fixers', name], `No runner for "${name}"`, 'Add command, agent, program or model.', 'key')
   }
   for (const { name, fixer, onError } of plan.agents) {
     if (fixer === null) continue
@@ -140,7 +135,7 @@ function checkTeam(plan: Plan, { agents, models, checkProgram }: PlanTeam, repor
     check(models, runner.model, [...path, 'model'], 'model')
     for (const key of Object.keys(runner.with)) {
       if (MODEL_SETTINGS.has(key)) continue
-      report([...path, 'with', key], `A model knows no setting "${key}"`, 'It takes "prompt".', 'key')
+      report([...path, 'with', key], `A model has no setting "${key}"`, 'It takes "prompt".', 'key')
     }
   }
   for (const { name, runner } of plan.fixers) checkRunner(runner, ['fixers', name])
@@ -201,7 +196,7 @@ function checkCollisions(
       const place = `${copyTo}/${file.slice('outbox/'.length)}`
       const other = taken.get(place)
       if (other !== undefined && other !== agent) {
-        const message = `${place} comes from ${other} already`
+        const message = `${place} already comes from ${other}`
         report(['agents', name, 'depends_on', index], message, 'Give one of them another "copy_to".')
         break
       }

@@ -35,7 +35,7 @@ export function createStartups({ store, clock, sessions, isHalted }: StartupsOpt
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string | undefined>()
-    const called = () => resolve('it was stopped before its program came up')
+    const called = () => resolve('it was stopped before its program started')
     const cancel = clock.after(SLOW_MS, () => {
       const session = sessions().session(agent)
       void Promise.resolve(session?.screen?.(SCREEN_LINES))
@@ -45,7 +45,7 @@ export function createStartups({ store, clock, sessions, isHalted }: StartupsOpt
     // Events before the start may belong to an earlier session.
     let isStarted = false
     let last = 'it could not be started'
-    const never = () => resolve(`its program did not come up: ${last}`)
+    const never = () => resolve(`its program did not start: ${last}`)
     waiting.set(agent, (state, evidence) => {
       if (!GONE.has(state)) {
         if (state !== 'initializing') resolve(undefined)

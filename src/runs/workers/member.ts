@@ -59,7 +59,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
   ): Promise<string | { why: string }> {
     const isGuest = order.runner.kind === 'program'
     const agent = isGuest ? await guests.invite(order) : nameOf(order)
-    if (agent === undefined) return { why: 'there is no such member of the team any more' }
+    if (agent === undefined) return { why: 'this member of the team no longer exists' }
     if (signal.aborted) return { why: 'it was stopped' }
     // Delegate once the program is ready, so that its startup does not count as work.
     const why = isGuest

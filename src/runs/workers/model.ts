@@ -27,7 +27,7 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
       return `orc.yaml has no model "${runner.model}" any more`
     }
     const call = meter.ownCall('run')
-    if (call === undefined) return 'the service may not spend more (limits.spend)'
+    if (call === undefined) return 'the spending limit of the service is reached (limits.spend)'
     const inbox = await readInbox(workspace)
     if (!inbox.ok) return inbox.error[0]!.message
     const { instructions, files } = inbox.value

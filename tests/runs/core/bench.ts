@@ -1,4 +1,4 @@
-/** One run, told by hand: what was decided is stored at once, and what must be done is listed. */
+/** A run driven by hand: changes are committed at once, and effects are listed. */
 
 import type { Effect } from '../../../src/runs/core/effect.ts'
 import type { RunEvent } from '../../../src/runs/core/event.ts'
@@ -49,7 +49,7 @@ export function openBench(
     pass(ms: number) {
       now += ms
     },
-    /** What must be done since it was last asked. */
+    /** Effects since the last call. */
     take() {
       const taken = effects
       effects = []

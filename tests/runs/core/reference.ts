@@ -1,4 +1,4 @@
-/** What must become of a plan, found the simple way: one agent after the other, without time, places and processes. */
+/** A reference model: agents run one after the other, without time, slots and processes. */
 import type { Plan, PlanAgent } from '../../../src/runs/plan.ts'
 import type { SettledState } from '../../../src/runs/run.ts'
 import type { Script, Scripts } from './script.ts'

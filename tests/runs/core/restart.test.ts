@@ -86,7 +86,7 @@ const number = fc.nat(3)
 const flag = fc.boolean()
 const text = fc.constantFrom('', 'why')
 
-/** One entry per kind: a new kind does not compile until it is fuzzed. */
+/** An entry per kind, so that a new kind does not compile until it is fuzzed. */
 const FIELDS: { [T in RunEventType]: fc.Arbitrary<Omit<Extract<RunEvent, { type: T }>, 'type'>> } = {
   begun: fc.record({}),
   restarted: fc.record({}),

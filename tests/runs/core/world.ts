@@ -23,7 +23,7 @@ const TIMED: ReadonlySet<RunEvent['type']> = new Set([
 interface Process {
   node: string
   attempt: number
-  /** What it will still say, in this order. */
+  /** Reports still to come, in this order. */
   says: RunEvent[]
   lost: boolean
 }
@@ -36,7 +36,7 @@ export interface WorldOptions {
   /** The hash of an agent's inputs; by default of its name and those of what it was given. */
   readonly inputsHash?: (effect: OfType<'prepare'>) => string
   readonly outputsHash?: (node: string) => string
-  /** Nothing is carried out; only what is told happens. */
+  /** Performs no effects; only explicit events happen. */
   readonly passive?: boolean
 }
 
@@ -50,7 +50,7 @@ export function openWorld(
   const timers = new Map<string, { at: number; happening: RunEvent }>()
   const questions = new Map<string, OfType<'ask_person'>>()
   const notices: OfType<'ask_person'>[] = []
-  /** Those that live, and all there ever were. */
+  /** Live attempts, and all attempts so far. */
   const processes = new Map<string, Process>()
   const spawned = new Set<string>()
   /** Answers on their way; the service's memory. */
@@ -249,7 +249,7 @@ export function openWorld(
     if (processes.size > run.graph.plan.concurrency) throw new Error(`${processes.size} live at once`)
   }
 
-  /** What holds after every decision. */
+  /** Invariants after every event. */
   function check({ state: { nodes } }: Accepted, before: ReadonlyMap<string, RunNode>): void {
     const { head, graph, line } = run
     for (const node of nodes) {
@@ -292,7 +292,7 @@ export function openWorld(
       throw new Error('The line is lost')
   }
 
-  /** One thing that could happen next, at random; false when nothing can. */
+  /** Triggers a random possible event; false if there is none. */
   function step(): boolean {
     const talking = [...processes.values()].filter(({ says }) => says.length > 0)
     const open = [...questions.values()].filter(({ node, ask }) => answerTo(node, ask) !== 'none')
@@ -362,7 +362,7 @@ export function openWorld(
           why: 'the machine went down',
         } as const
         process.says = [event]
-        // What it would have done, the next one does.
+        // The next service does what this one would have done.
         if (node.state === 'running') turnsTaken.set(process.node, turnsTaken.get(process.node)! - 1)
       }
     }

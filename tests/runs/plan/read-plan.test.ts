@@ -140,10 +140,10 @@ describe('a mistake in a plan', () => {
     ],
     ['a circle of one', 'agents: { a: { depends_on: [a] } }', 'a waits for itself'],
     ['a name twice', 'agents: { a: {}, a: {} }', 'The key "a" appears twice, first in line 1'],
-    ['names that differ by case', 'agents: { Ada: {}, ada: {} }', '"ada" is there already, as "Ada"'],
-    ['a name that stands for something', 'agents: { operator: {} }', '"operator" stands for something else'],
-    ['a dependency twice', 'agents: { a: {}, b: { depends_on: [a, a] } }', 'a is there twice'],
-    ['nobody', 'agents: {}', 'There is nobody'],
+    ['names that differ by case', 'agents: { Ada: {}, ada: {} }', '"ada" is already taken by "Ada"'],
+    ['a name that stands for something', 'agents: { operator: {} }', '"operator" is a reserved name'],
+    ['a dependency twice', 'agents: { a: {}, b: { depends_on: [a, a] } }', 'a is listed twice'],
+    ['nobody', 'agents: {}', 'The plan has no agents'],
     [
       'two who do the work',
       'agents: { a: { command: x, model: y } }',
@@ -177,7 +177,7 @@ describe('a mistake in a plan', () => {
     [
       'outputs in one place',
       'agents: { a: {}, b: {}, c: { depends_on: [{ agent: a, copy_to: inbox/x }, { agent: b, copy_to: inbox/x }] } }',
-      'inbox/x/summary.md comes from a already',
+      'inbox/x/summary.md already comes from a',
     ],
     [
       'a copy outside the inbox',
@@ -194,7 +194,7 @@ describe('a mistake in a plan', () => {
       'agents: { a: { fixer: m } }\nfixers: { m: { command: x } }',
       '"fixer" goes with "on_error: fix"',
     ],
-    ['a fixer that nobody is', 'agents: { a: {} }\nfixers: { m: {} }', 'Nobody does the work of "m"'],
+    ['a fixer that nobody is', 'agents: { a: {} }\nfixers: { m: {} }', 'No runner for "m"'],
     ['an unknown key', 'agents: { a: { needs: [b] } }', 'Unknown key "needs"'],
     [
       'a wrong policy',

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createClient } from '../../../src/client/client.ts'
 import { type Desk, eventsIn, type OpenStream, openDesk, openStream } from '../../harness/service.ts'
 
-/** Those who watch a file now. */
+/** Current watchers of a file. */
 const watching = vi.hoisted(() => new Map<FSWatcher, string>())
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>()
@@ -99,7 +99,7 @@ describe('GET /api/v1/runs/{id}/agents/{agent}/log/events', () => {
     }
     await told(stream, 6)
     const most = Math.max(...[...signals].map((signal) => getEventListeners(signal, 'abort').length))
-    // One of the stream, and one of the pause that it may be in.
+    // The stream has one listener, and a pause may have another.
     expect(most).toBeLessThanOrEqual(2)
   })
 })

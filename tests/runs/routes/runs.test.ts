@@ -202,7 +202,7 @@ describe('while the disk is full', () => {
       status: 'ok',
       trouble: 'the disk is full: a run waits for room',
     })
-    // Who comes later is told as well.
+    // A later client gets it as well.
     const later: RunUpdate[] = []
     const followingLater = followed(later)
     await vi.waitFor(() => expect(later.map((event) => event.text)).toContain(`${run_id}: ${text}`))

@@ -15,7 +15,16 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { allText, codesOf, expectOk, handOver, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
+import {
+  allText,
+  codesOf,
+  expectOk,
+  handOver,
+  makePlace,
+  makeWorkspace,
+  problemsOf,
+  write,
+} from '../harness.ts'
 
 /** Two workspaces in a folder that holds a secret, too. */
 async function makePair() {

@@ -196,7 +196,7 @@ describe('a worktree', () => {
 
   it('blocks every transport of git', async () => {
     const { place, repository, worktree } = await makeTree()
-    // What a setting allows of one transport outweighs what is forbidden of all.
+    // A setting for one transport outweighs a ban on all.
     for (const transport of ['ext', 'file'])
       git(repository, 'config', `protocol.${transport}.allow`, 'always')
     for (const address of [`ext::touch ${join(place, 'sprung')}`, repository, `file://${repository}`]) {
