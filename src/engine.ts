@@ -60,7 +60,7 @@ import { heldInTasks, taskRequestOwner } from './tasks/request-owner.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts'
 
-export interface EngineOptions {
+interface EngineOptions {
   config: Config
   store: Store
   clock: Clock
@@ -125,7 +125,7 @@ export interface Engine {
   close(how?: 'leave' | 'end'): Promise<void>
 }
 
-export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
+type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
 
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { store, clock, log } = options

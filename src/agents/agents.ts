@@ -8,7 +8,7 @@ export { renderPrompt } from './prompt.ts'
 export { readAgent, setPaused } from './store.ts'
 
 /** An agent as everyone may see it: its declared status and the state of its session. */
-export interface RosterEntry {
+interface RosterEntry {
   name: string
   parent?: string
   role?: string

@@ -7,7 +7,7 @@ import { considerSend, firstVerdict } from '../rules/consider.ts'
 import { decideAction } from '../rules/decide.ts'
 import { ACTIONS, type Action } from '../rules/rule.ts'
 
-export interface PromptExtras {
+interface PromptExtras {
   /** Required in every command of an agent whose commands are read off a screen. */
   readonly nonce?: string | undefined
   /** Lines that other features add for this agent. */

@@ -46,7 +46,7 @@ export interface RunningAgent {
   isNew: boolean
 }
 
-export interface SessionStartOptions extends SessionsOptions {
+interface SessionStartOptions extends SessionsOptions {
   readonly running: Map<string, RunningAgent>
   readonly ending: ReadonlyMap<string, Promise<unknown>>
   readonly earlier: EarlierSessions

@@ -1,7 +1,7 @@
 import type { DeclaredStatus, SessionState } from '../base/agent.ts'
 import type { Reader, Tx } from '../store/store.ts'
 
-export interface AgentRow {
+interface AgentRow {
   name: string
   session_state: SessionState
   /** 1 while it is in a turn: working, or waiting at a dialog. */
@@ -120,7 +120,7 @@ export async function grantSpending(tx: Tx, agent: string, granted: number): Pro
 }
 
 /** Only the hash of a token is stored. A token without agent and person is the operator's. */
-export interface TokenRow {
+interface TokenRow {
   id: number
   agent: string | null
   person: string | null
@@ -189,7 +189,7 @@ export interface UsageRow {
   updated_at: number
 }
 
-export interface SpendingRow {
+interface SpendingRow {
   key: string
   model: string | null
   input: number

@@ -32,7 +32,7 @@ export interface Tokens {
   adoptOperator(token: string): Promise<boolean>
 }
 
-export interface TokenEntry {
+interface TokenEntry {
   id: string
   agent: string
   kind: Principal['kind']

@@ -69,7 +69,7 @@ export interface ContextUsage {
   bytes?: number
 }
 
-export interface MeterOptions {
+interface MeterOptions {
   store: Store
   mailboxes: Mailboxes
   log: Log

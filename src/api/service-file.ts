@@ -2,9 +2,9 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ShellShape } from '../protocol/registry.ts'
 
-export const SERVICE_FILE = 'service.json'
+const SERVICE_FILE = 'service.json'
 
-export interface ServiceNote {
+interface ServiceNote {
   url: string
   /** The service exists for runs only, and ends with the last of them. */
   for_runs?: true

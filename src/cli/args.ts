@@ -3,7 +3,7 @@ import { needsValue, tokenInArguments, usage } from './errors.ts'
 import type { Unknown } from './print-error.ts'
 import { COMMON_OPTIONS, type Option, type Verb } from './verb.ts'
 
-export interface TypedArguments {
+interface TypedArguments {
   words: string[]
   options: Map<string, string | true>
 }

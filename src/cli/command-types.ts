@@ -5,7 +5,7 @@ import type { TeamLocation } from './connection/team-location.ts'
 import type { Unknown } from './print-error.ts'
 
 /** The part of JSON Schema that help and completion read. */
-export interface FieldSchema {
+interface FieldSchema {
   description?: string
   enum?: string[]
   minLength?: number
@@ -44,7 +44,7 @@ export async function builtInShapes(): Promise<Record<string, ShellShape>> {
 }
 
 /** The command types of the running service, including those an application adds. */
-export async function askTypes(location: TeamLocation): Promise<CommandHelp[]> {
+async function askTypes(location: TeamLocation): Promise<CommandHelp[]> {
   const answer = await exchange<{ commands?: CommandHelp[] }>(await openConnection(location), {
     method: 'GET',
     path: '/api/v1/commands',

@@ -18,7 +18,7 @@ export const EXIT_CODES = {
   interrupted: [130, 'stopped with Ctrl-C'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>
 
-export type Exit = keyof typeof EXIT_CODES
+type Exit = keyof typeof EXIT_CODES
 
 export function exitCode(exit: Exit): number {
   return EXIT_CODES[exit][0]

@@ -33,7 +33,7 @@ export interface Unknown {
   prefix?: string
 }
 
-export type Suggest = (unknown: Unknown) => string | undefined
+type Suggest = (unknown: Unknown) => string | undefined
 
 /** Handles every error that main.ts catches; returns the exit code. */
 export function reportThrown(error: unknown, argv: readonly string[], suggest: Suggest): number {

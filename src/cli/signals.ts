@@ -3,9 +3,9 @@ import { exitCode } from './exit-code.ts'
 import { complain, ifTaken } from './output/print.ts'
 
 /** `hangup`: the terminal closed, which says nothing about whether the agents should stop. */
-export type StopReason = 'asked' | 'hangup'
+type StopReason = 'asked' | 'hangup'
 
-export interface StopSignal {
+interface StopSignal {
   readonly promise: Promise<StopReason>
   /** Aborts with the first signal. */
   readonly signal: AbortSignal

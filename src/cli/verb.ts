@@ -11,7 +11,7 @@ export interface Option {
   choices?: readonly string[]
 }
 
-export interface Argument {
+interface Argument {
   name: string
   optional?: true
   /** Takes all remaining words. */

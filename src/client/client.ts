@@ -18,7 +18,7 @@ import { type Ask, ClientError, createTransport, type FetchLike, parse, refusal 
 export type { ReceiveOptions } from './receive.ts'
 export { ClientError, type FetchAnswer, type FetchInit, type FetchLike } from './transport.ts'
 
-export interface ClientOptions {
+interface ClientOptions {
   /** As the service printed it: `http://127.0.0.1:7420`. */
   url: string
   /** An agent's or the operator's. It goes into a header, never into a URL. */
@@ -30,17 +30,17 @@ export interface ClientOptions {
 }
 
 /** The built-in commands with their parameters, and any other that the service knows. */
-export type CommandInput =
+type CommandInput =
   | { [T in CommandType]: { type: T } & Partial<FieldsOf<T>> }[CommandType]
   | ({ type: string } & Record<string, unknown>)
 
-export interface CommandOptions {
+interface CommandOptions {
   /** The same key acts once (C25). A new one is made unless it is given. */
   idempotencyKey?: string
   signal?: AbortSignal
 }
 
-export interface Following {
+interface Following {
   signal?: AbortSignal
 }
 

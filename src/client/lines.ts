@@ -9,7 +9,7 @@ export async function* readLines(pieces: AsyncIterable<string>): AsyncGenerator<
   if (rest !== '') yield rest
 }
 
-export interface ServerEvent {
+interface ServerEvent {
   id: string | undefined
   /** Undefined for a block that only says where the stream stands. */
   data: string | undefined

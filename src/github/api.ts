@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { count, type Routes, wait } from '../base/route.ts'
 
 /** Recent webhooks and actions, without anything about conduct, which only moderators may read (S3.15). */
-export const GithubLogSchema = z.object({
+const GithubLogSchema = z.object({
   connected: z.boolean().describe('The service was started with "github" in orc.yaml'),
   dry_run: z.boolean(),
   repositories: z.array(z.string()).describe('Empty: every repository with the secret'),
@@ -51,7 +51,7 @@ export const GithubLogSchema = z.object({
 })
 
 /** What the team needs on GitHub, and what it has. */
-export const SetupSchema = z.object({
+const SetupSchema = z.object({
   login: z.string().optional().describe('The login of the service, if GitHub tells'),
   needs: z.object({
     permissions: z.array(z.object({ name: z.string(), level: z.string(), why: z.string() })),
@@ -71,7 +71,7 @@ export const SetupSchema = z.object({
 })
 
 /** The work and the actions that an event led to so far. */
-export const EventTrailSchema = z.object({
+const EventTrailSchema = z.object({
   delivery: z.string(),
   event: z.string(),
   state: z.string(),

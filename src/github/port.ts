@@ -68,7 +68,7 @@ export interface TextPlace {
   readonly since: number
 }
 
-export interface ThreadComment {
+interface ThreadComment {
   readonly author: string
   readonly body: string
   readonly at: string

@@ -32,7 +32,7 @@ export interface Preview {
   policies: { kind: string; mode: string; text: string }[]
 }
 
-export interface PreviewStep {
+interface PreviewStep {
   role: string
   agent?: string
   outcome: 'gets it' | 'perhaps' | 'left out'

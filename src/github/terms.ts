@@ -9,7 +9,7 @@ export type ActionKind = (typeof ACTION_KINDS)[number]
  * people decide each time. `prohibited`: never performed.
  */
 export const ACTION_MODES = ['autonomous', 'notice', 'approval', 'prohibited'] as const
-export type ActionMode = (typeof ACTION_MODES)[number]
+type ActionMode = (typeof ACTION_MODES)[number]
 
 export interface ActionPolicy {
   readonly mode: ActionMode

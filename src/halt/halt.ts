@@ -36,21 +36,21 @@ export interface Halt {
   open(): Promise<void>
 }
 
-export interface Stopped {
+interface Stopped {
   halted: Halted
   /** It was stopped before; those still busy were interrupted once more. */
   already: boolean
   interrupts: readonly Interrupted[]
 }
 
-export interface GoneOn {
+interface GoneOn {
   halted: Halted
   lastedMs: number
   /** Agents that are told to go on. */
   told: readonly string[]
 }
 
-export interface HaltOptions {
+interface HaltOptions {
   store: Store
   clock: Clock
   log: Log

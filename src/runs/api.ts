@@ -3,9 +3,9 @@ import { count, type Routes, sequence } from '../base/route.ts'
 import { MESSAGE_TYPES } from './plan.ts'
 import { NODE_STATES, RUN_OUTCOMES } from './run.ts'
 
-export const RUN_STATES = ['running', ...RUN_OUTCOMES] as const
+const RUN_STATES = ['running', ...RUN_OUTCOMES] as const
 
-export const ProblemSchema = z.object({
+const ProblemSchema = z.object({
   line: z.number().describe('From 1; 0 where there is no file'),
   column: z.number(),
   path: z.string(),
@@ -23,7 +23,7 @@ const SpentSchema = z.object({
 })
 
 /** A run at a glance. */
-export const RunSchema = z.object({
+const RunSchema = z.object({
   id: z.string(),
   name: z.string(),
   goal: z.string().optional(),
@@ -53,7 +53,7 @@ export const RunSchema = z.object({
   report_fault: z.string().optional().describe('Why it has no report, although it has ended'),
 })
 
-export const RunNodeSchema = z.object({
+const RunNodeSchema = z.object({
   name: z.string(),
   state: z.enum(NODE_STATES),
   reason: z.string().optional().describe('Why it is as it is'),
@@ -89,7 +89,7 @@ export const RunNodeSchema = z.object({
     .describe('Of this round'),
 })
 
-export const RunFileSchema = z.object({
+const RunFileSchema = z.object({
   text: z.string(),
   bytes: z.number().describe('Of the whole file'),
   cut: z.boolean().describe('This is not all of it'),
@@ -103,7 +103,7 @@ const about = {
 }
 
 /** An event of a run. */
-export const RunEventSchema = z.discriminatedUnion('type', [
+const RunEventSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('begun'), ...about, round: z.number(), agents: z.number() }),
   z.object({
     type: z.literal('node').describe('An agent came to another state, or to another attempt'),

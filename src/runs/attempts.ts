@@ -20,7 +20,7 @@ type Start = Keyed<Extract<OutsideEffect, { type: 'start_attempt' }>>
 type Follow = Keyed<Extract<OutsideEffect, { type: 'follow_attempt' }>>
 type Stop = Keyed<Extract<OutsideEffect, { type: 'stop_attempt' }>>
 
-export interface AttemptsOptions {
+interface AttemptsOptions {
   clock: Clock
   log: Log
   workers: WorkerKinds

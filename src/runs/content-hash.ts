@@ -3,13 +3,13 @@ import type { Outbox } from '../workspaces/outbox.ts'
 import { type Graph, type PlanAgent, topologicalOrder } from './plan.ts'
 import type { OutputFile } from './run.ts'
 
-export interface HashedFile {
+interface HashedFile {
   readonly path: string
   readonly sha256: string
 }
 
 /** Everything that an agent's work depends on. */
-export interface Inputs {
+interface Inputs {
   readonly agent: PlanAgent
   /** Files in its inbox: its inputs, and outputs of its dependencies. */
   readonly files: readonly HashedFile[]
@@ -61,7 +61,7 @@ function digest(value: unknown): string {
   return hash('sha256', JSON.stringify(value))
 }
 
-export interface Staleness {
+interface Staleness {
   /** Agents whose own inputs changed. */
   readonly runs: ReadonlySet<string>
   /** Agents that depend on one that runs: they run if its outputs change. */

@@ -11,7 +11,7 @@ import { createReportWriter } from './report/write-report.ts'
 import type { FixerRunner } from './run-fixer.ts'
 import type { OutputValidator } from './validate-outputs.ts'
 
-export interface RunEffectsOptions {
+interface RunEffectsOptions {
   log: Log
   clock: Clock
   attempts: Attempts
@@ -157,5 +157,3 @@ export function createRunEffects(options: RunEffectsOptions) {
     },
   }
 }
-
-export type RunEffects = ReturnType<typeof createRunEffects>

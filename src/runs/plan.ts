@@ -8,7 +8,7 @@ export type EdgePolicy = (typeof EDGE_POLICIES)[number]
 
 /** Reaction if the retries of an agent are used up, or trying again would not help (S4.12). */
 export const RECOVERIES = ['retry', 'fix', 'skip', 'escalate'] as const
-export type Recovery = (typeof RECOVERIES)[number]
+type Recovery = (typeof RECOVERIES)[number]
 
 export const WORKSPACE_TEMPLATES = [
   'research',
@@ -133,7 +133,7 @@ export interface PlanTeam {
 }
 
 /** `to` waits for `from`. */
-export interface Edge {
+interface Edge {
   readonly from: string
   readonly to: string
   readonly onFailure: EdgePolicy
@@ -223,7 +223,7 @@ export function stepsOf(graph: Graph): string[][] {
 }
 
 /** Length of the longest chain of dependencies before each agent. */
-export function depths(graph: Graph): Map<string, number> {
+function depths(graph: Graph): Map<string, number> {
   const depth = new Map<string, number>()
   for (const name of topologicalOrder(graph)) {
     let deepest = 0

@@ -29,7 +29,7 @@ import type { NodeRecord } from './store.ts'
 
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
 
-export interface Prepared {
+interface Prepared {
   readonly event: RunEvent
   readonly record?: NodeRecord
 }

@@ -8,7 +8,7 @@ import { findTask } from '../tasks/tasks.ts'
 import type { RunEvidence } from './run.ts'
 import type { MemberTasks } from './workers/workers.ts'
 
-export interface ReviewerOptions {
+interface ReviewerOptions {
   store: Store
   clock: Clock
   tasks: MemberTasks

@@ -22,7 +22,7 @@ import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
 
-export interface FixerRunnerOptions {
+interface FixerRunnerOptions {
   clock: Clock
   workers: WorkerKinds
   deliver(workspace: string, report: string): Promise<void>

@@ -15,7 +15,7 @@ import type { Driver } from './driver.ts'
 import type { MESSAGE_TYPES } from './plan.ts'
 import { messagesOf } from './run-folder.ts'
 
-export interface RunMessagesOptions {
+interface RunMessagesOptions {
   store: Store
   clock: Clock
   log: Log
@@ -210,8 +210,6 @@ const MOST_SKIPPED = 10_000
 
 /** Digest that earlier versions stored for a message. */
 const WITHOUT_DIGEST = 'run'
-
-export type RunMessages = ReturnType<typeof createRunMessages>
 
 /** Errors that may be gone at the next try. */
 function isOfStore(error: unknown): boolean {

@@ -59,8 +59,6 @@ export function createRunTimers() {
   }
 }
 
-export type RunTimers = ReturnType<typeof createRunTimers>
-
 function happening(node: string | null, kind: NodeTimer | 'run'): RunEvent {
   return kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)
 }

@@ -18,7 +18,7 @@ export const NODE_STATES = [
 export type NodeState = (typeof NODE_STATES)[number]
 
 /** Final within one round. */
-export const SETTLED_STATES = ['completed', 'failed', 'skipped', 'cancelled'] as const
+const SETTLED_STATES = ['completed', 'failed', 'skipped', 'cancelled'] as const
 export type SettledState = (typeof SETTLED_STATES)[number]
 
 export const RUN_OUTCOMES = ['completed', 'partial', 'failed', 'cancelled'] as const
@@ -61,7 +61,7 @@ export interface OutputFile {
   readonly sha256: string
 }
 
-export type EvidenceStep = 'schema' | 'outputs' | 'checks' | 'judge'
+type EvidenceStep = 'schema' | 'outputs' | 'checks' | 'judge'
 
 /** In the order of C22. */
 export interface RunEvidence {

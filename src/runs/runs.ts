@@ -68,7 +68,7 @@ export interface Runs {
   close(how: 'leave' | 'end'): Promise<void>
 }
 
-export interface RunsOptions {
+interface RunsOptions {
   store: Store
   timers: Timers
   clock: Clock

@@ -27,7 +27,7 @@ export interface RunOrder {
   readonly concurrency?: number
 }
 
-export interface RunStarterOptions extends PlanContext {
+interface RunStarterOptions extends PlanContext {
   store: Store
   now(): number
   drivers: Map<string, Driver>
@@ -198,12 +198,12 @@ export interface ResumeOrder {
 }
 
 /** True until the run has ended and its report is written. */
-export function isOpen({ head }: Run): boolean {
+function isOpen({ head }: Run): boolean {
   return head.outcome === null || head.reportOwed
 }
 
 /** Returns why an existing round cannot change as requested; undefined: nothing would change. `asked`: the requested plan. */
-export function cannotChange(
+function cannotChange(
   { id, folder, run }: SeenRun,
   order: ResumeOrder,
   asked: Plan | undefined,
@@ -234,14 +234,14 @@ function isSamePlan(one: Plan, other: Plan): boolean {
   return isDeepStrictEqual(stored(one), stored(other))
 }
 
-export interface PlanContext {
+interface PlanContext {
   team(): Team
   /** Each runtime checks the settings of the programs that a plan starts in it. */
   runtimes: readonly Runtime[]
 }
 
 /** Reads a plan and checks it against this service. Throws all mistakes with their positions. */
-export function readOrderedPlan(
+function readOrderedPlan(
   text: string,
   folder: string,
   order: { name?: string; file?: string; concurrency?: number },

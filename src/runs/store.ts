@@ -20,12 +20,12 @@ export interface NodeRecord {
   readonly task?: string
 }
 
-export interface KeptRun extends RunFacts {
+interface KeptRun extends RunFacts {
   readonly plan: Plan
   readonly head: RunHead
 }
 
-export interface KeptNode {
+interface KeptNode {
   readonly node: RunNode
   readonly record: NodeRecord
 }
@@ -242,7 +242,7 @@ const EMPTY = Object.freeze({
 const KEYS = Object.keys(EMPTY) as (keyof typeof EMPTY)[]
 
 /** Leaves out empty fields, so that a field added by a newer version gets its default. */
-export function writeNode(node: RunNode): string {
+function writeNode(node: RunNode): string {
   const kept: Record<string, unknown> = { name: node.name, state: node.state }
   for (const key of KEYS) {
     const value = node[key]
@@ -252,6 +252,6 @@ export function writeNode(node: RunNode): string {
   return JSON.stringify(kept)
 }
 
-export function readNode(document: string): RunNode {
+function readNode(document: string): RunNode {
   return { ...EMPTY, ...(JSON.parse(document) as Pick<RunNode, 'name' | 'state'>) }
 }

@@ -13,7 +13,7 @@ export interface SeenRun extends RunFacts {
   record(node: string): NodeRecord
 }
 
-export interface StoredRun extends SeenRun {
+interface StoredRun extends SeenRun {
   readonly records: Map<string, NodeRecord>
 }
 

@@ -27,7 +27,7 @@ import { workspaceOf } from './run-folder.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
 
-export interface OutputValidatorOptions {
+interface OutputValidatorOptions {
   clock: Clock
   team(): Team
   models: Models | undefined

@@ -14,7 +14,7 @@ import { refusalError } from './refusal.ts'
 import type { Tasks } from './tasks.ts'
 
 /** The task that a question became. */
-export interface AcceptedAsk extends Pick<Choice, 'root' | 'chosen' | 'why' | 'by' | 'unknown'> {
+interface AcceptedAsk extends Pick<Choice, 'root' | 'chosen' | 'why' | 'by' | 'unknown'> {
   task_id: string
 }
 
@@ -25,7 +25,7 @@ export interface Asks {
   close(): void
 }
 
-export interface AsksOptions {
+interface AsksOptions {
   store: Store
   tasks: Tasks
   models: Models | undefined

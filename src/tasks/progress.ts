@@ -16,7 +16,7 @@ import type { TaskMessages } from './task-messages.ts'
 import type { TaskTimers } from './task-timers.ts'
 import type { ClaimOwners } from './validation/claim-owners.ts'
 
-export interface ProgressOptions {
+interface ProgressOptions {
   messages: TaskMessages
   audit: TaskAudit
   taskTimers: TaskTimers

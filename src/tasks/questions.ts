@@ -35,7 +35,7 @@ export interface AskedQuestion {
 /** Expiry date of a request without a timer. */
 const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
-export function askedIn(row: HumanRequestRow): AskedQuestion {
+function askedIn(row: HumanRequestRow): AskedQuestion {
   return JSON.parse(row.context) as AskedQuestion
 }
 

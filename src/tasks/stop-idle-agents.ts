@@ -8,7 +8,7 @@ import type { Timers } from '../store/timers.ts'
 import { hasOpenTask, reviewsOf } from './store/tasks.ts'
 import type { TaskState } from './task.ts'
 
-export interface IdleStopOptions {
+interface IdleStopOptions {
   store: Store
   timers: Timers
   log: Log

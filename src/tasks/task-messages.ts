@@ -13,7 +13,7 @@ import type { Task } from './task.ts'
 type SendEffect = Extract<TaskStoreEffect, { type: 'send' }>
 type WakeParentEffect = Extract<TaskStoreEffect, { type: 'wake_parent' }>
 
-export interface TaskMessagesOptions {
+interface TaskMessagesOptions {
   mailboxes: Mailboxes
   cut: RedactedExcerpt
   /** Called after the commit, to start an agent that isn't running. */

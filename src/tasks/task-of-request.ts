@@ -4,7 +4,7 @@ import { findTask, firstOpen } from './store/tasks.ts'
 import type { Task } from './task.ts'
 
 /** Part of an audit entry's data, by which the entry is found with its tree. */
-export interface AboutTask {
+interface AboutTask {
   task_id?: string
   root?: string
 }

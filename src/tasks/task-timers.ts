@@ -13,7 +13,7 @@ import { TASK_TIMERS, type Task, type TaskTimer } from './task.ts'
 import type { TellTask } from './task-change.ts'
 import { type ClaimOwners, needsValidation } from './validation/claim-owners.ts'
 
-export interface TaskTimersOptions {
+interface TaskTimersOptions {
   timers: Timers
   clock: Clock
   sessions(): Sessions

@@ -69,11 +69,11 @@ export interface Judge {
 
 /** In the order of validation (C22). */
 export const VALIDATION_STEPS = ['schema', 'checks', 'judge'] as const
-export type ValidationStep = (typeof VALIDATION_STEPS)[number]
+type ValidationStep = (typeof VALIDATION_STEPS)[number]
 
 /** `skipped`: the step isn't configured. `unavailable`: the step could not run, which never counts as passed. */
 export const EVIDENCE_OUTCOMES = ['passed', 'failed', 'skipped', 'unavailable'] as const
-export type EvidenceOutcome = (typeof EVIDENCE_OUTCOMES)[number]
+type EvidenceOutcome = (typeof EVIDENCE_OUTCOMES)[number]
 
 /** Result of one validation step. */
 export interface Evidence {
@@ -135,7 +135,7 @@ export interface Review {
   reminders: number
 }
 
-export interface FailedAttempt {
+interface FailedAttempt {
   attempt: number
   at: number
   why: string

@@ -89,7 +89,7 @@ export interface Tasks {
 }
 
 /** A task without a judge gets the judge of orc.yaml; null means none. */
-export type NewTask = Omit<TaskDraft, 'createdAt' | 'id'>
+type NewTask = Omit<TaskDraft, 'createdAt' | 'id'>
 
 export interface FilteredReport {
   /** The part of the report that is stored with the task. */
@@ -99,9 +99,9 @@ export interface FilteredReport {
 }
 
 /** Undefined: the task is not the filter's. */
-export type ReportFilter = (tx: Tx, task: Task, report: string) => Promise<FilteredReport | undefined>
+type ReportFilter = (tx: Tx, task: Task, report: string) => Promise<FilteredReport | undefined>
 
-export interface TasksOptions {
+interface TasksOptions {
   haltState: HaltState
   /** The agent's turn ended during a halt. */
   disturbed(agent: string): void

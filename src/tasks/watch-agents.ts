@@ -22,7 +22,7 @@ import { findTask, hasOpenTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven 
 import type { Task } from './task.ts'
 import type { TellTask } from './task-change.ts'
 
-export interface WatchOptions {
+interface WatchOptions {
   store: Store
   log: Log
   sessions(): Sessions

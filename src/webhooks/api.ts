@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Routes } from '../base/route.ts'
 
-export const WebhookStateSchema = z.object({
+const WebhookStateSchema = z.object({
   name: z.string(),
   url: z.string().describe('Without its path, which may be a secret'),
   format: z.enum(['json', 'slack']),

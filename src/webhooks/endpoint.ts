@@ -25,7 +25,7 @@ import {
   type WebhookRow,
 } from './store.ts'
 
-export interface EndpointOptions extends SenderOptions {
+interface EndpointOptions extends SenderOptions {
   row: WebhookRow | undefined
   store: Store
   log: Log

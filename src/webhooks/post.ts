@@ -6,7 +6,7 @@ export type Posted =
   | { outcome: 'sent'; status: number }
   | { outcome: 'failed' | 'rejected' | 'gone'; error: string; status?: number; retryAfterMs?: number }
 
-export interface Letter {
+interface Letter {
   url: string
   id: string
   body: string

@@ -34,7 +34,7 @@ export interface WebhookState {
   lastError: string | undefined
 }
 
-export interface WebhooksOptions {
+interface WebhooksOptions {
   store: Store
   clock: Clock
   log: Log

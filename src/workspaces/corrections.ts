@@ -13,7 +13,7 @@ import { startPace } from './safe-fs/pace.ts'
 import { removeTree } from './safe-fs/remove-tree.ts'
 import { makeFolder, temporaryName } from './safe-fs/write-file.ts'
 
-export interface CorrectionsWanted {
+interface CorrectionsWanted {
   /** The folder of the run. */
   readonly place: string
   /** The folder in it that holds the corrected inputs of each agent. */

@@ -3,7 +3,7 @@ import { AppError } from '../base/errors.ts'
 import { errnoOf } from './problem.ts'
 import { type Directory, openDirectory } from './safe-fs/directory.ts'
 
-export interface FolderWatch {
+interface FolderWatch {
   /** The folder that is watched, open as long as it is. */
   readonly directory: Directory
   /** True if its path still leads to it. */
@@ -11,7 +11,7 @@ export interface FolderWatch {
   close(): void
 }
 
-export interface FolderWatchOptions {
+interface FolderWatchOptions {
   readonly folder: string
   /** Name for messages. */
   readonly shown: string

@@ -47,7 +47,7 @@ export interface Copier {
   discard(): Promise<void>
 }
 
-export interface CopierOptions {
+interface CopierOptions {
   readonly limits: FileLimits
   readonly pace: Pace
 }

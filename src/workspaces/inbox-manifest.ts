@@ -48,13 +48,13 @@ function hashInputs(inputs: readonly InboxFile[]): string {
   return hash('sha256', lines.join(''))
 }
 
-export interface Difference {
+interface Difference {
   /** Below inbox/, or the whole path of a reference. */
   readonly path: string
   readonly change: 'added' | 'removed' | 'changed'
 }
 
-export interface InboxCheck {
+interface InboxCheck {
   readonly limits?: FileLimits
   readonly signal?: AbortSignal
 }

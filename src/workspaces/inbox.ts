@@ -19,7 +19,7 @@ import { readSmall } from './safe-fs/read-file.ts'
 import { selectFiles } from './safe-fs/select-files.ts'
 import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts'
 
-export interface AddedInputs {
+interface AddedInputs {
   readonly inputs: readonly InboxFile[]
   /** Entries that were selected but cannot be taken, each with the reason. */
   readonly leftOut: readonly WorkspaceProblem[]
@@ -60,7 +60,7 @@ export interface InboxDraft {
   discard(): Promise<void>
 }
 
-export interface InboxOptions {
+interface InboxOptions {
   readonly limits?: FileLimits
   /** Files that are never taken from the user's folders; called only if there are inputs. */
   readonly withheld?: (() => readonly Withheld[]) | undefined
@@ -192,7 +192,7 @@ function nothingFor(
   return problem('missing', `${agent}/outbox`, `has nothing that matches ${shown}${why.join('')}`)
 }
 
-export interface InboxText {
+interface InboxText {
   readonly instructions: string
   /** The other files that are text, by their paths from the workspace. */
   readonly files: readonly { readonly path: string; readonly content: string }[]

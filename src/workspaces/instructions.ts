@@ -11,10 +11,10 @@ export const SECTIONS = [
   'Constraints',
   'Output Expectations',
 ] as const
-export type Section = (typeof SECTIONS)[number]
+type Section = (typeof SECTIONS)[number]
 
 /** Stands where there is nothing to say, so that every section is there. */
-export const NOTHING = 'None.'
+const NOTHING = 'None.'
 
 /** A line of someone's text that would be read as a heading of ours, or as "nothing", gets a backslash. */
 const SPECIAL = new RegExp(
@@ -37,7 +37,7 @@ export function formatInstructions(task: string, instructions: PlanInstructions)
   return `# Task: ${tidy(task).replace(/\s*\n\s*/g, ' ')}\n\n${sections.join('\n')}`
 }
 
-export interface InboxContents {
+interface InboxContents {
   readonly inputs: readonly { readonly to: string; readonly description?: string }[]
   readonly dependencies: readonly { readonly agent: string; readonly copyTo: string }[]
   /** Deliverables that are asked for. */
@@ -103,7 +103,7 @@ function escapeText(text: string): string {
     .join('\n')
 }
 
-export function unescapeText(text: string): string {
+function unescapeText(text: string): string {
   return text
     .split('\n')
     .map((line) => (line.startsWith('\\') && SPECIAL.test(line) ? line.slice(1) : line))

@@ -29,7 +29,7 @@ import { removeFolder, removeTree } from './safe-fs/remove-tree.ts'
 import { checkSize, type FoundFile, openFound, selectFiles } from './safe-fs/select-files.ts'
 import { createFile, makeFolders, makeWithParents, replaceFile, temporaryName } from './safe-fs/write-file.ts'
 
-export interface OutboxFile {
+interface OutboxFile {
   /** Below outbox/. */
   readonly path: string
   readonly size: number
@@ -60,7 +60,7 @@ const MOST_NAMED = 3
 /** S4.7, S4.8, S4.11. */
 const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
 
-export interface CollectOptions {
+interface CollectOptions {
   readonly limits?: FileLimits
   /** Hash each output. */
   readonly content?: boolean
@@ -134,7 +134,7 @@ async function readFound(root: Directory, found: FoundFile, most: number, pace: 
   }
 }
 
-export interface Requirements {
+interface Requirements {
   /** Patterns of the plan that must each mean at least one file. */
   readonly outputs?: readonly string[]
   /** More than so many characters; 0: any that are not blank. */
@@ -193,7 +193,7 @@ function whyLeftOut({ leftOut }: Outbox, name: string): string {
   return trap === undefined ? '' : `: ${trap.message}`
 }
 
-export interface CopyOptions {
+interface CopyOptions {
   readonly limits?: FileLimits
   readonly signal?: AbortSignal
   /** If given, large files stay where they are and are reported here (C21). */

@@ -19,9 +19,9 @@ import { readSmall } from './safe-fs/read-file.ts'
 import { temporaryName, writeNew } from './safe-fs/write-file.ts'
 
 /** C20: the same in every codec. */
-export const MESSAGE_BYTES = 102_400
+const MESSAGE_BYTES = 102_400
 /** Looked at in one queue. */
-export const MOST_MESSAGES = 10_000
+const MOST_MESSAGES = 10_000
 
 /** The process that created this file reserves the number. */
 const RESERVED = '.number.'
@@ -29,7 +29,7 @@ const reservationOf = (number: number) => `${RESERVED}${number}`
 const TRIES = 1000
 
 /** Gives a number above the one that it is told: the highest in the folder, or one that others are about to give. */
-export type NumberSource = (highest: number) => number | Promise<number>
+type NumberSource = (highest: number) => number | Promise<number>
 
 /**
  * Puts a message into the folder of a queue under the next free number (C23). Who may give that away has made a file that
@@ -121,12 +121,12 @@ function numbersIn(directory: Directory): { messages: Set<number>; reserved: Set
 }
 
 /** The names of messages in the order of their numbers. */
-export function messageFiles(directory: Directory): string[] {
+function messageFiles(directory: Directory): string[] {
   return inOrder(listQueue(directory))
 }
 
 /** The names of messages, sorted by number. */
-export function inOrder(names: readonly string[]): string[] {
+function inOrder(names: readonly string[]): string[] {
   return names
     .map((name) => ({ name, number: numberOf(name) ?? -1 }))
     .filter(({ number }) => number >= 0)
@@ -142,7 +142,7 @@ function listQueue(directory: Directory): string[] {
   return names.map(String)
 }
 
-export function readMessage(directory: Directory, file: string): ParsedMessage {
+function readMessage(directory: Directory, file: string): ParsedMessage {
   const read = readSmall(directory, file, MESSAGE_BYTES)
   // Between its link and the removal of its first name a message of ours has two names: as torn as half a file.
   if (!read.ok && read.error.code === 'hard_link')
@@ -172,7 +172,7 @@ const QueueMessage = z.object({
   type: z.enum(MESSAGE_TYPES),
   content: z.unknown(),
 })
-export type QueueMessage = z.output<typeof QueueMessage>
+type QueueMessage = z.output<typeof QueueMessage>
 
 export interface ReceivedMessage extends QueueMessage {
   /** The name of its file: the same message has it always, so that it acts once (C25). */
@@ -184,7 +184,7 @@ export interface ReceivedMessage extends QueueMessage {
 
 const NAME = /^(.+)_to_(.+)_(\d{3,9})\.json$/
 /** The largest number with nine digits, which is what a name has room for. */
-export const HIGHEST_NUMBER = 999_999_999
+const HIGHEST_NUMBER = 999_999_999
 
 /** The number in the name of a message's file. */
 export function numberOf(file: string): number | undefined {
@@ -192,13 +192,13 @@ export function numberOf(file: string): number | undefined {
   return match === null ? undefined : Number(match[3])
 }
 
-export function nameOf({ from, to }: Pick<QueueMessage, 'from' | 'to'>, number: number): string {
+function nameOf({ from, to }: Pick<QueueMessage, 'from' | 'to'>, number: number): string {
   return `${from}_to_${to}_${String(number).padStart(3, '0')}.json`
 }
 
-export type ParsedMessage = Result<ReceivedMessage, WorkspaceProblem>
+type ParsedMessage = Result<ReceivedMessage, WorkspaceProblem>
 
-export function parseMessage(file: string, content: string): ParsedMessage {
+function parseMessage(file: string, content: string): ParsedMessage {
   const refused = (code: 'torn' | 'invalid', why: string): ParsedMessage => ({
     ok: false,
     error: problem(code, `messages/${file}`, why),
@@ -225,7 +225,7 @@ export function parseMessage(file: string, content: string): ParsedMessage {
   return { ok: true, value: { ...parsed.data, file, number, sha256: hash('sha256', text) } }
 }
 
-export interface QueueWatchOptions {
+interface QueueWatchOptions {
   readonly folder: string
   /** Called once for each message that this watch has seen; a caller that restarts dedupes by name and `sha256`. */
   received(message: ReceivedMessage): void

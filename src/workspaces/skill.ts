@@ -1,6 +1,6 @@
 import type { WorkspaceTemplate } from '../runs/plan.ts'
 
-export interface Skill {
+interface Skill {
   readonly name: string
   readonly template: WorkspaceTemplate
   /** Purpose of the agent; the task itself is in the instructions. */
@@ -75,7 +75,7 @@ function oneLine(text: string): string {
   return line.length <= 200 ? line : `${line.slice(0, 199)}…`
 }
 
-export interface Template {
+interface Template {
   /** The role, as the end of "You are …". */
   readonly role: string
   readonly approach: readonly string[]
@@ -84,7 +84,7 @@ export interface Template {
 }
 
 /** Guidance for each kind of agent; its task is in its instructions. */
-export const TEMPLATE: Record<WorkspaceTemplate, Template> = {
+const TEMPLATE: Record<WorkspaceTemplate, Template> = {
   research: {
     role: 'a researcher who finds out what is known and says where it comes from',
     approach: [

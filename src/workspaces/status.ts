@@ -56,8 +56,8 @@ const WorkspaceStatus = z.object({
 })
 export type WorkspaceStatus = z.output<typeof WorkspaceStatus>
 
-export type ParsedStatus = Result<{ status: WorkspaceStatus; raw: RawStatus }, WorkspaceProblem>
-export type RawStatus = Readonly<Record<string, unknown>>
+type ParsedStatus = Result<{ status: WorkspaceStatus; raw: RawStatus }, WorkspaceProblem>
+type RawStatus = Readonly<Record<string, unknown>>
 
 const FILE = 'status.json'
 
@@ -78,7 +78,7 @@ export function parseStatus(content: string): ParsedStatus {
   return { ok: false, error: problem('invalid', FILE, why) }
 }
 
-export interface StatusPatch {
+interface StatusPatch {
   state?: WorkspaceState
   started?: string | null
   completed?: string | null
@@ -98,7 +98,7 @@ export function mergeStatus(raw: RawStatus, patch: StatusPatch): RawStatus {
   }
 }
 
-export const pendingStatus: RawStatus = {
+const pendingStatus: RawStatus = {
   state: 'pending',
   started: null,
   completed: null,
@@ -154,7 +154,7 @@ function numbersOf(values: Record<string, unknown>): Record<string, number> {
 
 export const STATUS_FILE = 'status.json'
 
-export interface StatusReading {
+interface StatusReading {
   readonly status: WorkspaceStatus
   readonly raw: RawStatus
   /** Hash of the whole text, because an agent may change fields of its own. */
@@ -174,7 +174,7 @@ export function readStatus(workspace: string): Result<StatusReading, WorkspacePr
   }
 }
 
-export function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> {
+function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> {
   const read = readSmall(root, STATUS_FILE, STATUS_BYTES)
   if (!read.ok) return read
   if (read.value.equals(FRESH_BYTES)) return FRESH_READING
@@ -262,7 +262,7 @@ const FRESH_BYTES = Buffer.from(FRESH)
 const FRESH_READING = readText(FRESH)
 
 /** Hash of the text that a new attempt begins with. */
-export const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.value.sha256 : ''
+const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.value.sha256 : ''
 
 export type StatusNews =
   /** The agent is at work: `passed` holds the states it went through since the last news, in order. */
@@ -281,7 +281,7 @@ export interface StatusWatch {
   close(): void
 }
 
-export interface StatusWatchOptions {
+interface StatusWatchOptions {
   readonly workspace: string
   /** The last known state: pending for a new attempt. */
   readonly from?: WorkspaceState

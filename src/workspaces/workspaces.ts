@@ -108,7 +108,7 @@ function makeDraft(draft: string): void {
   }
 }
 
-export interface InboxWanted {
+interface InboxWanted {
   readonly workspace: string
   /** The title of the instructions. */
   readonly task: string
@@ -127,7 +127,7 @@ export interface InboxWanted {
   readonly signal?: AbortSignal
 }
 
-export interface PreparedInbox {
+interface PreparedInbox {
   readonly manifest: InboxManifest
   readonly leftOut: readonly WorkspaceProblem[]
 }

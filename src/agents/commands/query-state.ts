@@ -15,7 +15,7 @@ const LOG_LENGTH = 200
 
 type Fields = FieldsOf<'query_state'>
 
-export interface QueryStateOptions extends RosterSources {
+interface QueryStateOptions extends RosterSources {
   store: Pick<Store, 'engine' | 'daemon'>
 }
 

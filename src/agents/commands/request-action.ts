@@ -11,7 +11,7 @@ import type { Sessions } from '../sessions.ts'
 import { setPaused } from '../store.ts'
 import type { Meter } from '../usage.ts'
 
-export interface RequestActionOptions {
+interface RequestActionOptions {
   sessions: Pick<Sessions, 'impossible' | 'start' | 'stop' | 'reset' | 'setPaused'>
   meter: Pick<Meter, 'grant'>
   log: Log

@@ -8,7 +8,7 @@ export interface Look {
   readonly picture: TerminalSnapshot
 }
 
-export interface ScreenReader {
+interface ScreenReader {
   /** After every look, also one that found nothing new: whoever reads asks then whether it still may. */
   onLook(look: Look): void
   /** It cannot be looked at. No look follows. */

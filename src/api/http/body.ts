@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../base/errors.ts'
 
-export interface BodyLimits {
+interface BodyLimits {
   bytes: number
   /** For a body that does not begin with `[`. */
   unlessArray?: number

@@ -4,11 +4,11 @@ import type { IncomingMessage } from 'node:http'
  * A browser holds its token in two halves, each long enough that guessing it is hopeless: a cookie, which goes to every
  * port of this host and so to servers that are not ours, and a header, which only our own page can send.
  */
-export const SESSION_HEADER = 'x-orc-session'
+const SESSION_HEADER = 'x-orc-session'
 /** Past `orct_`: 22 of the 43 characters are 132 bits, the other 21 are 126. */
 const COOKIE_LENGTH = 27
 
-export interface Halves {
+interface Halves {
   readonly cookie: string
   readonly header: string
 }

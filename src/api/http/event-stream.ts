@@ -4,7 +4,7 @@ import { drained } from './drained.ts'
 import type { OpenCall } from './open-calls.ts'
 
 /** Server-sent events to one reader. */
-export interface EventStream {
+interface EventStream {
   readonly signal: AbortSignal
   /** False once the reader lags behind: then wait until `drained` before sending more. */
   send(text: string): boolean

@@ -14,7 +14,7 @@ export interface Feed {
   close(): void
 }
 
-export type FeedReader = (events: readonly FeedEvent[]) => void
+type FeedReader = (events: readonly FeedEvent[]) => void
 
 export interface FeedEvent {
   readonly entry: ReadEntry

@@ -10,7 +10,7 @@ import type { FeedEvent } from './feed.ts'
 export const PAGE = 500
 
 /** What of the audit one reader gets. */
-export interface Following {
+interface Following {
   /** Where to begin: all after that number. Undefined: with what comes from now on. */
   after: number | undefined
   /** What comes after that number, oldest first; fewer than PAGE when that is all. */

@@ -31,7 +31,7 @@ const OPEN_PATHS: ReadonlySet<string> = new Set(
 )
 const BEARER = /^Bearer +(\S+) *$/i
 
-export interface GateOptions {
+interface GateOptions {
   hosts: () => Hosts
   tokens: Tokens
   pages: Pages

@@ -9,7 +9,7 @@ export interface Hosts {
   check(host: string | undefined, origin: string | undefined): AppError | undefined
 }
 
-export interface HostsOptions {
+interface HostsOptions {
   /** Absent on a Unix socket, which no browser can reach and which has no port. */
   port?: number
   host?: string

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { SECURITY_HEADERS, send } from './answer.ts'
 import { drained } from './drained.ts'
 
-export interface Frame {
+interface Frame {
   type: string
   before: string
   between: string

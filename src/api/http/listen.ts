@@ -9,7 +9,7 @@ import { HTTP_STATUS } from './status.ts'
 
 export type Listen = { host: string; port: number } | { unixSocket: string }
 
-export interface Listening {
+interface Listening {
   readonly url: string
   /** Undefined on a Unix socket. */
   readonly port: number | undefined

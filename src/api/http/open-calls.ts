@@ -12,7 +12,7 @@ export interface OpenCall {
 }
 
 export const CALL_KINDS = ['events', 'deliveries', 'poll', 'hook'] as const
-export type CallKind = (typeof CALL_KINDS)[number]
+type CallKind = (typeof CALL_KINDS)[number]
 
 /** All calls that stay open, so that a revoked token ends its own at once and a stopping service ends all. */
 export interface OpenCalls {

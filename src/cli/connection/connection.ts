@@ -16,7 +16,7 @@ export interface Connection {
   token: string
 }
 
-export type EnvVars = Readonly<Record<string, string | undefined>>
+type EnvVars = Readonly<Record<string, string | undefined>>
 
 const errors = () => import('../errors.ts')
 
@@ -130,7 +130,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-export interface ServiceRequest {
+interface ServiceRequest {
   method: 'GET' | 'POST'
   path: string
   body?: string

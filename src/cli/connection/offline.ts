@@ -20,7 +20,7 @@ export async function loadTeam({ configFile }: TeamLocation, how: Loading = {}):
   return loaded.config
 }
 
-export interface Loading {
+interface Loading {
   /** `readTeam` of main.ts also checks the settings of runtimes and programs, but takes longer to load. */
   read?: (file: string) => LoadedConfig
   onWarnings?: (text: string) => void

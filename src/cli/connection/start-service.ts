@@ -11,7 +11,7 @@ import { openClientIfRunning } from './client.ts'
 import { loadTeam } from './offline.ts'
 import type { TeamLocation } from './team-location.ts'
 
-export interface DetachedService {
+interface DetachedService {
   client: Client
   logFile: string
   facts: { pid: number; url?: string }

@@ -3,7 +3,7 @@ import { table } from './layout.ts'
 import { shortTime } from './message-text.ts'
 import { paint, plainLine, type Style } from './print.ts'
 
-export type GithubState = NonNullable<AnswerOf<'state'>['github']>
+type GithubState = NonNullable<AnswerOf<'state'>['github']>
 
 const STYLES: Readonly<Record<string, Style>> = { healthy: 'green', degraded: 'yellow', error: 'red' }
 

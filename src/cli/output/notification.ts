@@ -41,12 +41,12 @@ function harmless(text: string): string {
   return line.length <= LONGEST ? line : `${line.slice(0, LONGEST)}…`
 }
 
-export interface Notifier {
+interface Notifier {
   asked(text: string): void
   close(): void
 }
 
-export interface NotifierOptions {
+interface NotifierOptions {
   write(text: string): void
   way: Way
   /** Calls back after that long; the returned function cancels. */

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
-export interface ProgressLine {
+interface ProgressLine {
   update(count: number): void
   end(): void
 }

@@ -48,7 +48,7 @@ function showText(receipt: Exclude<Receipt, ErrorReceipt>): void {
 type Deliveries = AnswerOf<'state'>['deliveries']
 
 /** The details of an `ok` receipt for people: known lists as tables, everything else as `name: value`. */
-export function showDetails(receipt: Receipt & { status: 'ok' }): void {
+function showDetails(receipt: Receipt & { status: 'ok' }): void {
   const { messages, agents, deliveries, ...others } = receipt.details ?? {}
   print(paint('bold', plain(receipt.result)))
   if (Array.isArray(agents) && agents.length > 0) {

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty'
 import { safe } from './print.ts'
 
 /** A text on a terminal that each draw overwrites. */
-export interface LiveText {
+interface LiveText {
   draw(text: string): void
 }
 

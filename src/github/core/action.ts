@@ -65,7 +65,7 @@ const ACTIONS = {
     }),
 } as const
 
-export type ActionOf<Kind extends ActionKind> = { kind: Kind } & z.output<(typeof ACTIONS)[Kind]>
+type ActionOf<Kind extends ActionKind> = { kind: Kind } & z.output<(typeof ACTIONS)[Kind]>
 export type RepositoryAction = { [Kind in ActionKind]: ActionOf<Kind> }[ActionKind]
 
 export interface Proposal {

@@ -3,7 +3,7 @@ import type { RepositoryAction } from './action.ts'
 /** A third of GitHub's limit for a comment; the inbox shows the rest. */
 const MAX_SHOWN = 20_000
 
-export interface ApprovalQuestion {
+interface ApprovalQuestion {
   /** `req_7`. */
   readonly id: string
   readonly agent: string

@@ -1,5 +1,5 @@
 /** Conduct flags are removed from a report before any of it is stored (S3.14, S3.15). */
-export interface SeparatedConduct {
+interface SeparatedConduct {
   /** The report without the flags. */
   readonly rest: string
   readonly flags: readonly Record<string, unknown>[]

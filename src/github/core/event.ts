@@ -18,7 +18,7 @@ export interface Subject {
 }
 
 /** A comment, a comment on a line of a pull request, or the text of a review. */
-export interface Comment {
+interface Comment {
   readonly id: number
   readonly kind: 'comment' | 'review_comment' | 'review'
   readonly body: string

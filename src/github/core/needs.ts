@@ -2,7 +2,7 @@ import { ACTION_KINDS, type ActionKind, type ActionPolicy, type Routes } from '.
 import { DEFAULT_POLICIES } from './policy.ts'
 import { DEFAULT_ROUTES } from './routing.ts'
 
-export interface NeededPermission {
+interface NeededPermission {
   /** GitHub's name in the settings of an App or a fine-grained token. */
   readonly name: string
   readonly level: 'read' | 'write'

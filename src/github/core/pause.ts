@@ -1,16 +1,16 @@
 /** The ways to stop the team: a label, a topic, and too many failures in a row. */
 
 /** A label on a thread, or a topic of the repository, in any case. */
-export const PAUSE = 'AI-PAUSE'
+const PAUSE = 'AI-PAUSE'
 
 export function isPaused(labels: readonly string[], topics: readonly string[]): boolean {
   return [...labels, ...topics].some((word) => word.trim().toLowerCase() === PAUSE.toLowerCase())
 }
 
 /** After more failures in a row than this, an agent gets no work until a person resumes it. */
-export const MAX_FAILURES = 5
+const MAX_FAILURES = 5
 
-export interface FailureStreak {
+interface FailureStreak {
   readonly failures: number
   readonly halted: boolean
 }

@@ -1,7 +1,7 @@
 import type { ActionKind, ActionPolicy } from '../terms.ts'
 import { NEVER, type Proposal, type RepositoryAction } from './action.ts'
 
-export type Policies = Readonly<Record<ActionKind, ActionPolicy>>
+type Policies = Readonly<Record<ActionKind, ActionPolicy>>
 
 export const DEFAULT_POLICIES: Policies = {
   label: { mode: 'autonomous', quorum: 1 },
@@ -13,7 +13,7 @@ export const DEFAULT_POLICIES: Policies = {
 }
 
 /** The work that the proposal comes from. */
-export interface ProposalContext {
+interface ProposalContext {
   readonly threshold: number
   readonly requiresHitl: boolean
   /** The action is on another thread than the work. */
@@ -32,7 +32,7 @@ const CRITICAL_LABELS = /^(?:security|breaking|release|governance)/i
 const CRITICAL_BRANCHES = /^(?:main|master|release|hotfix)(?:[/-]|$)/i
 const CRITICAL_FILES =
   /^\.github\/|(?:^|\/)(?:LICENSE|SECURITY|GOVERNANCE|CODEOWNERS|CODE_OF_CONDUCT|MAINTAINERS)(?:\.\w+)?$/i
-export const CRITICAL_QUORUM = 2
+const CRITICAL_QUORUM = 2
 
 export function judge(proposal: Proposal, policy: ActionPolicy, about: ProposalContext): PolicyDecision {
   const { action, confidence } = proposal

@@ -1,6 +1,6 @@
 import { CONFIDENTIAL_ROLES, TEAM_ROLES } from '../terms.ts'
 
-export type TeamRole = (typeof TEAM_ROLES)[number]
+type TeamRole = (typeof TEAM_ROLES)[number]
 
 interface RoleText {
   readonly prompt: string

@@ -9,7 +9,7 @@ export function markOf(key: string): string {
   return `<!-- ${MARK}${key} -->`
 }
 
-export interface TextSignature {
+interface TextSignature {
   readonly key: string
   readonly agent: string
   /** `req_7`, if people approved it. */

@@ -17,7 +17,7 @@ export interface SlashCommand {
 }
 
 /** `name` is undefined for an unknown command. */
-export type ParsedSlash = SlashCommand | { readonly name: undefined; readonly said: string }
+type ParsedSlash = SlashCommand | { readonly name: undefined; readonly said: string }
 
 const LINE = /^\/agent(?:[ \t]+(\S+)(?:[ \t]+(.*))?)?$/i
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/
@@ -53,7 +53,7 @@ function toCommand(said: string, words: string): ParsedSlash {
 const RANKS: readonly string[] = ['CONTRIBUTOR', 'COLLABORATOR', 'MEMBER', 'OWNER']
 
 /** The least association. `people`: only people in orc.yaml, whatever their association. */
-export const PERMISSIONS: Record<SlashName, 'anyone' | 'people' | 'CONTRIBUTOR' | 'COLLABORATOR'> = {
+const PERMISSIONS: Record<SlashName, 'anyone' | 'people' | 'CONTRIBUTOR' | 'COLLABORATOR'> = {
   help: 'anyone',
   'find-gfi': 'anyone',
   summarize: 'CONTRIBUTOR',
@@ -63,7 +63,7 @@ export const PERMISSIONS: Record<SlashName, 'anyone' | 'people' | 'CONTRIBUTOR' 
   reject: 'people',
 }
 
-export interface SlashAuthor {
+interface SlashAuthor {
   readonly association: string
   /** The person of orc.yaml with this login. */
   readonly person: string | undefined

@@ -3,10 +3,7 @@ import type { GitHubResult } from '../core/failure.ts'
 import type { ActionResult, PerformOptions } from '../port.ts'
 import { type AuthoredText, actionResultOf, notOurs, toActionResult } from './responses.ts'
 
-export type RepositoryCall = <Data>(
-  route: string,
-  params?: Record<string, unknown>,
-) => Promise<GitHubResult<Data>>
+type RepositoryCall = <Data>(route: string, params?: Record<string, unknown>) => Promise<GitHubResult<Data>>
 
 const REF = 'GET /repos/{owner}/{repo}/git/ref/{ref}'
 const PULLS = '/repos/{owner}/{repo}/pulls'
@@ -85,7 +82,7 @@ export function createBranches(repository: string, call: RepositoryCall) {
   }
 }
 
-export interface CommitFile {
+interface CommitFile {
   readonly path: string
   readonly content: string
 }
@@ -98,7 +95,7 @@ interface BranchCommit {
 }
 
 /** Creates a branch with one commit. Only the last call makes it visible, so a crash leaves nothing half-done. */
-export async function commitFiles(
+async function commitFiles(
   call: RepositoryCall,
   { branch, parent, message, files }: BranchCommit,
 ): Promise<GitHubResult<ActionResult>> {

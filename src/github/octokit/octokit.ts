@@ -18,7 +18,7 @@ import {
 } from './responses.ts'
 import { type ApiResponse, createSurvey } from './survey.ts'
 
-export interface OctokitOptions {
+interface OctokitOptions {
   readonly credentials: Credentials
   readonly apiUrl: string
   readonly timeoutMs: number

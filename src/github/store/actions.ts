@@ -60,7 +60,7 @@ export async function nextActionDue(reader: Reader): Promise<number | undefined>
   return row?.due ?? undefined
 }
 
-export interface ActionChange {
+interface ActionChange {
   state: ActionRow['state']
   action?: string
   /** Set if people moved the action to another thread. */

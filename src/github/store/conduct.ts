@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Reader, Tx } from '../../store/store.ts'
 
 /** A flag for moderators. Its id reveals neither the number of flags nor their time. */
-export interface GithubConduct {
+interface GithubConduct {
   id: string
   repository: string
   number: number | null
@@ -15,7 +15,7 @@ export interface GithubConduct {
   comment: string | null
 }
 
-export type ConductDecision = 'upheld' | 'dismissed'
+type ConductDecision = 'upheld' | 'dismissed'
 
 const CONDUCT = 'id, repository, number, flag, created_at, closed_at, closed_by, decision, comment'
 

@@ -89,7 +89,7 @@ export async function unknownDeliveries(reader: Reader, ids: readonly string[]):
 }
 
 /** A delivery without its payload. */
-export interface DeliveryOutline {
+interface DeliveryOutline {
   id: string
   event: string
   state: string

@@ -1,7 +1,7 @@
 import type { Store, Tx } from '../../store/store.ts'
 
 /** Indexed text of an issue, a pull request or a comment. */
-export interface GithubDocument {
+interface GithubDocument {
   repository: string
   kind: string
   number: number

@@ -34,7 +34,7 @@ export async function readHalted(
   )
 }
 
-export interface WorkFigures {
+interface WorkFigures {
   agent: string
   /** Ended since that time. */
   done: number

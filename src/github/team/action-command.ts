@@ -41,7 +41,7 @@ const definition = defineCommand({
 
 type ActionFields = z.output<typeof definition.fields>
 
-export interface GithubActionOptions {
+interface GithubActionOptions {
   redact(text: string): string
   readonly findRequest: TeamPeople['find']
 }

@@ -18,7 +18,7 @@ import { agentFor } from './settings.ts'
 
 const KIND = 'github_health'
 /** S3.16. */
-export const HEALTH_EVERY_MS = 5 * 60_000
+const HEALTH_EVERY_MS = 5 * 60_000
 const HOUR_MS = 3600_000
 /** Tasks have five minutes by default and can be extended. */
 const OVERDUE_MS = 15 * 60_000
@@ -28,7 +28,7 @@ const MAX_FAILURE_RATE = 20
 type HealthStatus = AgentHealthCheck['status']
 const NO_COMPLAINTS = { issues: [], warnings: [] }
 
-export interface AgentHealth {
+interface AgentHealth {
   agent: string
   roles: string[]
   status: HealthStatus

@@ -52,7 +52,7 @@ export async function trailOf(reader: Reader, id: string): Promise<EventTrail | 
 }
 
 /** Recent webhooks and actions for the operator, without anything about conduct (S3.15). */
-export interface GithubLog {
+interface GithubLog {
   events: {
     id: string
     event: string

@@ -78,7 +78,7 @@ const KNOWN_ERRORS: ReadonlySet<string> = new Set([
   'timeout',
 ])
 
-export interface FlaggedConduct {
+interface FlaggedConduct {
   readonly context: ReportContext
   readonly repository: string
   readonly flags: readonly Record<string, unknown>[]

@@ -16,7 +16,7 @@ import { approverLogins } from './settings.ts'
 const APPROVAL_HOURS = 72
 const HOUR_MS = 3600_000
 
-export interface AgentProposal {
+interface AgentProposal {
   readonly work: GithubWork
   readonly proposal: Proposal
   readonly rationale: string

@@ -29,14 +29,14 @@ export interface GithubTeamOptions {
   isHalted(): boolean
 }
 
-export interface TeamAgents {
+interface TeamAgents {
   /** Pauses the agent until a person resumes it. */
   pause(tx: Tx, agent: string): Promise<void>
   onResumed(listener: (agent: string) => void): void
   sessions(reader: Reader): Promise<readonly TeamSession[]>
 }
 
-export interface TeamSession {
+interface TeamSession {
   readonly name: string
   readonly session_state: string
   readonly paused: number
@@ -90,7 +90,7 @@ export interface ApprovalRequest {
   readonly approvers: readonly string[] | undefined
 }
 
-export interface StoredRequest {
+interface StoredRequest {
   readonly id: number
   readonly state: HumanRequestState
   readonly context: string

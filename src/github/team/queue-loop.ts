@@ -9,7 +9,7 @@ export interface WorkQueue {
   due(): Promise<number | undefined>
 }
 
-export interface QueueLoop {
+interface QueueLoop {
   /** There may be a due item. */
   kick(): void
   /** Resolves when the current item is finished. */

@@ -10,7 +10,7 @@ import { isReply } from './run-slash-commands.ts'
 const PAUSE_CACHE_MS = 10_000
 
 /** `go`: perform the action. `end`: it no longer applies or is already done. `later`: GitHub could not be asked. */
-export type ActionCheck =
+type ActionCheck =
   | { verdict: 'go'; author: string | undefined }
   | { verdict: 'end'; state: 'stale' | 'done'; why: string }
   | { verdict: 'later'; failure: GitHubFailure }

@@ -16,7 +16,7 @@ import type { RouteStep } from '../terms.ts'
 import { type GithubParts, proposalOf } from './parts.ts'
 import { personOf } from './settings.ts'
 
-export interface SlashOutcome {
+interface SlashOutcome {
   /** Work for agents. */
   readonly steps: readonly (RouteStep & { task: string })[]
   /** The commands that their author may use. */

@@ -9,7 +9,7 @@ import type { GithubParts } from './parts.ts'
 import { approverLogins } from './settings.ts'
 
 /** A thread, and the reason for writing there: the same text for the same source is posted once, even after a crash. */
-export interface CommentPlace {
+interface CommentPlace {
   readonly source: string
   readonly repository: string
   readonly number: number
@@ -53,7 +53,7 @@ async function insertServiceAction(
   })
 }
 
-export interface ExpiredRequest {
+interface ExpiredRequest {
   /** `req_7`. */
   readonly request: string
   readonly agent: string

@@ -3,7 +3,7 @@ import { isTeamRole, OTHER_ROLE, ROLE_TEXTS } from '../core/roles.ts'
 import { encodeTeamMessage, type TaskDelegation } from './codec.ts'
 
 /** Marks untrusted text. */
-export interface Fencing {
+interface Fencing {
   readonly rule: string
   fence(label: string, text: string): string
 }

@@ -7,7 +7,7 @@ import { FREE_FIELDS, MESSAGES, type MessageType } from './schema.ts'
 
 type WireFields<Type extends MessageType> = z.output<(typeof MESSAGES)[Type]>
 
-export type TeamMessageOf<Type extends MessageType> = Renamed<WireFields<Type>>
+type TeamMessageOf<Type extends MessageType> = Renamed<WireFields<Type>>
 export type TaskDelegation = TeamMessageOf<'task_delegation'>
 export type TaskCompletion = TeamMessageOf<'task_completion'>
 export type HitlApprovalRequest = TeamMessageOf<'hitl_approval_request'>
@@ -20,9 +20,7 @@ export type TeamMessage =
   | CocViolationFlag
   | AgentHealthCheck
 
-export type DecodedTeamMessage = Result<TeamMessage, string>
-
-export const TEAM_PROTOCOL = '1.0'
+type DecodedTeamMessage = Result<TeamMessage, string>
 
 const MISSING = /^Invalid input: expected .+, received undefined$/
 
@@ -103,7 +101,7 @@ type OurName<Name extends string> = Name extends keyof Ours ? Ours[Name] : Camel
 type FreeField = 'details' | 'flags' | 'metrics'
 
 /** A message of the protocol with our field names. */
-export type Renamed<Value> = Value extends readonly (infer Item)[]
+type Renamed<Value> = Value extends readonly (infer Item)[]
   ? Renamed<Item>[]
   : Value extends object
     ? {
@@ -113,11 +111,11 @@ export type Renamed<Value> = Value extends readonly (infer Item)[]
       }
     : Value
 
-export function toOurs(value: unknown): unknown {
+function toOurs(value: unknown): unknown {
   return renamed(value, oursOf)
 }
 
-export function toTheirs(value: unknown): unknown {
+function toTheirs(value: unknown): unknown {
   return renamed(value, theirsOf)
 }
 

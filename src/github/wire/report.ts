@@ -16,7 +16,7 @@ export interface ReportContext {
   readonly number?: number
 }
 
-export interface RefusedProposal {
+interface RefusedProposal {
   readonly type: string
   readonly why: string
 }

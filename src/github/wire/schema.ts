@@ -15,11 +15,11 @@ const open = name
 /** Records with free keys, which the codec doesn't rename. */
 const free = z.record(z.string(), z.unknown())
 
-export const PRIORITIES = ['high', 'medium', 'low'] as const
-export const COMPLETION_STATUSES = ['success', 'failure', 'requires_approval', 'partial_success'] as const
-export const HEALTH_STATUSES = ['healthy', 'degraded', 'error'] as const
-export const MAX_RATIONALE = 1000
-export const MAX_ACTIONS = 50
+const PRIORITIES = ['high', 'medium', 'low'] as const
+const COMPLETION_STATUSES = ['success', 'failure', 'requires_approval', 'partial_success'] as const
+const HEALTH_STATUSES = ['healthy', 'degraded', 'error'] as const
+const MAX_RATIONALE = 1000
+const MAX_ACTIONS = 50
 
 /** S3.18 counts characters, not UTF-16 units. */
 const rationale = z
@@ -48,7 +48,7 @@ const Content = z.object({
   comments_count: z.int().min(0).optional(),
 })
 
-export const TaskDelegation = z.object({
+const TaskDelegation = z.object({
   message_type: z.literal('task_delegation'),
   ...envelope,
   event_context: z.object({
@@ -107,7 +107,7 @@ const Failure = z.object({
   suggested_action: text.optional(),
 })
 
-export const TaskCompletion = z
+const TaskCompletion = z
   .object({
     message_type: z.literal('task_completion'),
     ...envelope,
@@ -137,7 +137,7 @@ export const TaskCompletion = z
     path: ['error'],
   })
 
-export const HitlApprovalRequest = z.object({
+const HitlApprovalRequest = z.object({
   message_type: z.literal('hitl_approval_request'),
   ...envelope,
   in_reply_to: name.optional(),
@@ -159,7 +159,7 @@ export const HitlApprovalRequest = z.object({
   approvers_tagged: list.default([]),
 })
 
-export const CocViolationFlag = z.object({
+const CocViolationFlag = z.object({
   message_type: z.literal('coc_violation_flag'),
   ...envelope,
   in_reply_to: name.optional(),
@@ -183,7 +183,7 @@ export const CocViolationFlag = z.object({
   escalate_to: list.default([]),
 })
 
-export const AgentHealthCheck = z.object({
+const AgentHealthCheck = z.object({
   message_type: z.literal('agent_health_check'),
   ...envelope,
   status: z.enum(HEALTH_STATUSES),

@@ -107,7 +107,7 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Dialogs that Codex shows in its pane and asks us about at the same time. The first answer counts. */
-export interface Approvals {
+interface Approvals {
   asked(id: RequestId, method: string, params: unknown, item: Item | undefined): void
   /** The request was answered: by us, by the person in the pane, or by the end of the turn. */
   resolved(id: RequestId): void

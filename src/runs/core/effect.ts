@@ -16,13 +16,13 @@ export type StoreEffect =
   | { type: 'run_ended'; outcome: RunOutcome }
 
 /** The previous attempt, for the next one. */
-export interface PreviousAttempt {
+interface PreviousAttempt {
   attempt: number
   why: string
 }
 
 /** Outputs of a dependency to copy. */
-export interface OutputSource extends Pick<Dependency, 'agent' | 'outputs' | 'copyTo'> {
+interface OutputSource extends Pick<Dependency, 'agent' | 'outputs' | 'copyTo'> {
   outputsHash: string
 }
 
@@ -62,7 +62,7 @@ export type Keyed<E> = E & { key: string }
 export type Effect = Keyed<StoreEffect> | Keyed<OutsideEffect>
 
 /** Reads nodes with the changes of the current transition. */
-export type ReadNode = (name: string) => RunNode
+type ReadNode = (name: string) => RunNode
 
 /**
  * Derives the unfinished effects from stored state alone, so a crash between a commit and its effects loses none and no

@@ -4,7 +4,7 @@ import type { AttemptError, RunEvidence, RunNode } from '../run.ts'
 import { endAttempt } from './run-state.ts'
 import { type RunHandlers, refuse, type Transition } from './transition.ts'
 
-export interface Failure {
+interface Failure {
   why: string
   recoverable: boolean
   error?: AttemptError | null

@@ -3,7 +3,7 @@ import type { RunNode } from '../run.ts'
 import { createRun, type Run, type RunOptions } from './run-state.ts'
 import { type RunRefusal, refuse } from './transition.ts'
 
-export type Resumption = Omit<RunOptions, 'id'>
+type Resumption = Omit<RunOptions, 'id'>
 
 /**
  * Begins another round of a run that ended, with the current plan. A completed agent does not run again if its inputs are

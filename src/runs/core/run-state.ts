@@ -46,7 +46,7 @@ export function createRun({ id, plan, now, attended = true }: RunOptions): Run {
   return { head, graph, nodes: new Map(nodes.map((node) => [node.name, node])), line: new Map() }
 }
 
-export function newNode(name: string, waitingFor: number): RunNode {
+function newNode(name: string, waitingFor: number): RunNode {
   return {
     name,
     state: 'waiting',
@@ -79,7 +79,7 @@ export function newNode(name: string, waitingFor: number): RunNode {
   }
 }
 
-export interface RunParts {
+interface RunParts {
   readonly plan: Plan
   readonly head: RunHead
   readonly nodes: readonly RunNode[]

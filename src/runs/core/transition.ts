@@ -13,7 +13,7 @@ import {
 import type { RunEventOf, RunEventType } from './event.ts'
 import { holdsSlot, isOpen, outcomeOf, type Run } from './run-state.ts'
 
-export interface Settlement {
+interface Settlement {
   state: SettledState
   reason: string
   /** The dependency that caused it. */
@@ -218,7 +218,7 @@ function blame(state: 'failed' | 'skipped', because: string, as: string): Settle
 }
 
 /** Reasons to refuse an event, with the error code for the sender. */
-export const REFUSALS = {
+const REFUSALS = {
   RUN_ENDED: 'CONFLICT',
   RUN_RUNS: 'CONFLICT',
   STALE: 'CONFLICT',
@@ -226,7 +226,7 @@ export const REFUSALS = {
   UNKNOWN_NODE: 'NOT_FOUND',
 } as const satisfies Record<string, ErrorCode>
 
-export type RefusalCode = keyof typeof REFUSALS
+type RefusalCode = keyof typeof REFUSALS
 
 export interface RunRefusal {
   code: RefusalCode
@@ -238,7 +238,7 @@ export interface RunRefusal {
  * The part of a run that an event changed. A copy of the whole state for each event would make a run with ten thousand
  * agents quadratic; `commit` applies the change.
  */
-export interface RunChange {
+interface RunChange {
   head: RunHead
   nodes: readonly RunNode[]
 }
@@ -261,7 +261,7 @@ export function commit(run: Run, { head, nodes }: RunChange): void {
 }
 
 /** Applies an event to the transition, or refuses it. */
-export type RunHandler<T extends RunEventType> = (
+type RunHandler<T extends RunEventType> = (
   transition: Transition,
   event: RunEventOf<T>,
 ) => RunRefusal | undefined

@@ -3,7 +3,7 @@ import type { NodeState } from '../run.ts'
 
 /** Draws the graph of a plan for a terminal or for Mermaid. */
 
-export interface DrawingOptions {
+interface DrawingOptions {
   /** Draws without box characters. */
   readonly ascii?: boolean
   /** Width of the terminal in columns. */

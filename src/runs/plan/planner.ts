@@ -11,7 +11,7 @@ import { WORKSPACE_TEMPLATES } from '../plan.ts'
 import { planText, readPlan } from './read-plan.ts'
 import type { PlanAgentInput, PlanInput } from './schema.ts'
 
-export interface ProposedPlan {
+interface ProposedPlan {
   /** The text of plan.yaml. */
   readonly plan: string
   /** Mistakes that keep it from running. */
@@ -24,7 +24,7 @@ export interface Planner {
   propose(goal: string, model: string | undefined): Promise<ProposedPlan>
 }
 
-export interface PlannerOptions {
+interface PlannerOptions {
   models: Models | undefined
   meter: Pick<Meter, 'ownCall'>
   team(): Team
@@ -144,7 +144,7 @@ const text = z.string().max(4000)
 const lines = z.array(text).max(20)
 
 /** A proposed plan. Uses lists instead of records, because every provider can enforce those. */
-export const Proposal = z.object({
+const Proposal = z.object({
   name: z.string().min(1).max(100).describe('What the plan is called, in a few words.'),
   agents: z
     .array(
@@ -187,9 +187,9 @@ export const Proposal = z.object({
     .min(1)
     .max(50),
 })
-export type Proposal = z.output<typeof Proposal>
+type Proposal = z.output<typeof Proposal>
 
-export interface PlannerQuestion {
+interface PlannerQuestion {
   readonly goal: string
   /** Available agents, models and programs, one a line. */
   readonly available: readonly string[]
@@ -206,11 +206,7 @@ const SYSTEM = [
   FENCE_RULE,
 ].join('\n')
 
-export function plannerPrompt({
-  goal,
-  available,
-  before,
-}: PlannerQuestion): Pick<ObjectCall, 'system' | 'prompt'> {
+function plannerPrompt({ goal, available, before }: PlannerQuestion): Pick<ObjectCall, 'system' | 'prompt'> {
   const prompt = [
     'The goal:',
     fence('goal', excerpt(goal, MOST.goal)),
@@ -228,7 +224,7 @@ export function plannerPrompt({
   return { system: SYSTEM, prompt }
 }
 
-export async function askForPlan(
+async function askForPlan(
   models: Models,
   model: string,
   question: PlannerQuestion,

@@ -16,14 +16,14 @@ import { validatePlan } from './validate.ts'
 const MAX_BYTES = 8 * 1024 * 1024
 const MAX_VALUES = 1_000_000
 
-export interface PlanOptions {
+interface PlanOptions {
   /** Name of a plan that has none itself: that of its file. */
   readonly name?: string
   /** Agents and models of orc.yaml. Without it, their names are not checked. */
   readonly team?: PlanTeam
 }
 
-export type ReadPlan =
+type ReadPlan =
   | { readonly ok: true; readonly plan: Plan }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
@@ -123,7 +123,7 @@ const ManifestSchema = z.looseObject({
     .optional(),
   wait_for: z.array(z.string().min(1).max(200)).max(10_000).optional(),
 })
-export type DependencyManifest = z.output<typeof ManifestSchema>
+type DependencyManifest = z.output<typeof ManifestSchema>
 
 export function manifestOf({ dependsOn }: PlanAgent): DependencyManifest {
   return {
@@ -152,7 +152,7 @@ export interface FoundWorkspace {
   readonly definition?: Omit<PlanAgentInput, 'depends_on'>
 }
 
-export type FoundPlan =
+type FoundPlan =
   | { readonly ok: true; readonly input: PlanInput }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 

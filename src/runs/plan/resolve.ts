@@ -138,7 +138,7 @@ function dependencyOf(written: DependencyInput, path: Path, report: Report): Dep
 
 const WAYS = ['command', 'agent', 'program', 'model'] as const
 
-export function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
+function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
   const named = WAYS.filter((way) => input[way] !== undefined)
   const [way, second] = named
   if (second !== undefined) {
@@ -171,7 +171,7 @@ export function resolveRunner(input: RunnerInput, path: Path, report: Report): R
   }
 }
 
-export type ParsedPlace = { ok: true; path: string } | { ok: false; why: string; hint: string }
+type ParsedPlace = { ok: true; path: string } | { ok: false; why: string; hint: string }
 
 /** Orchub's own files in an inbox (S4.5, S4.13, C21). */
 const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
@@ -179,7 +179,7 @@ const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.
 const INBOX_HINT = 'It must be inside the inbox, such as inbox/source_data/.'
 
 /** Parses the path of a file or folder in the inbox, without `..` and wildcards. */
-export function parseInboxPlace(text: string): ParsedPlace {
+function parseInboxPlace(text: string): ParsedPlace {
   const path = text.replace(/^\.\//, '').replace(/\/$/, '')
   const parsed = parseGlob(path)
   if (!parsed.ok) return { ok: false, why: parsed.error, hint: INBOX_HINT }
@@ -192,12 +192,12 @@ export function parseInboxPlace(text: string): ParsedPlace {
   return { ok: true, path }
 }
 
-export type ParsedOutput = { ok: true; path: string; glob: Glob } | { ok: false; why: string; hint: string }
+type ParsedOutput = { ok: true; path: string; glob: Glob } | { ok: false; why: string; hint: string }
 
 const OUTPUT_HINT = 'Globs of files in the outbox: outbox/report.md, outbox/data/*.csv, outbox/**.'
 
 /** Parses a glob of files in the outbox; `outbox/` may be left out. */
-export function parseOutput(text: string): ParsedOutput {
+function parseOutput(text: string): ParsedOutput {
   const written = text.replace(/^\.\//, '')
   const root = written.split('/')[0]!
   if (root === 'inbox' || root === 'workspace') {

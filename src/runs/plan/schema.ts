@@ -237,7 +237,6 @@ export const PlanSchema = z
 /** plan.yaml as written. */
 export type PlanInput = z.input<typeof PlanSchema>
 export type PlanAgentInput = PlanInput['agents'][string]
-export type FixerInput = NonNullable<PlanInput['fixers']>[string]
 export type RunnerInput = Pick<PlanAgentInput, 'command' | 'agent' | 'program' | 'runtime' | 'model' | 'with'>
 
 /** For editors. Their YAML plugins support draft 7 best. */

@@ -148,7 +148,7 @@ function checkTeam(plan: Plan, { agents, models, checkProgram }: PlanTeam, repor
 }
 
 /** Reports outputs that no agent makes. An agent that declares none may make any. */
-export function checkOutputs({ agents }: Plan, report: Report): void {
+function checkOutputs({ agents }: Plan, report: Report): void {
   const producers = new Map(agents.map((agent) => [agent.name, agent]))
   const globs = rememberGlobs()
   for (const { name, dependsOn } of agents) {

@@ -106,7 +106,7 @@ function article(agent: AgentReport): string {
 }
 
 /** Light and dark as the reader has it; colours never say anything that words don't. */
-export const STYLE = `
+const STYLE = `
 :root{color-scheme:light dark;--ink:#1c1f23;--paper:#fff;--soft:#667;--line:#d5d8de;--good:#2e7d43;--bad:#b3261e;--dull:#757575;--busy:#1e5fb3}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--paper:#16181c;--soft:#9aa;--line:#3a3f47;--good:#7bd08f;--bad:#ff8a80;--dull:#a0a0a0;--busy:#8ab8f5}}
 *{box-sizing:border-box}

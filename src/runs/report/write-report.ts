@@ -16,7 +16,7 @@ interface ReportFault {
 }
 
 /** Agents whose outputs in `_outputs` differ from the validated ones or are missing, with the reason. */
-export type Unconsolidated = Readonly<Record<string, string>>
+type Unconsolidated = Readonly<Record<string, string>>
 
 /** Retry interval while the disk is full. */
 const AGAIN_MS = 1000

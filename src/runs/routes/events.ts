@@ -110,7 +110,7 @@ export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunU
 }
 
 /** An event that is not stored. */
-export function noticeOfRun(id: string, text: string, seq: number, now: number): WireEventOf<'note'> {
+function noticeOfRun(id: string, text: string, seq: number, now: number): WireEventOf<'note'> {
   return { type: 'note', seq, at: new Date(now).toISOString(), run_id: id, text: `${id}: ${text}` }
 }
 

@@ -45,7 +45,7 @@ function countsOf(nodes: Iterable<RunNode>): Partial<Record<NodeState, number>> 
   return counts
 }
 
-export interface NodeContext {
+interface NodeContext {
   /** The human request about it. */
   requestId?: string
   /** Why it is blocked. */

@@ -10,7 +10,7 @@ export interface Guests {
   isInvited(order: WorkOrder): boolean
 }
 
-export interface GuestsOptions {
+interface GuestsOptions {
   /** Called when the members of the team change. */
   changed(): Promise<void>
   stop(agent: string): Promise<void>

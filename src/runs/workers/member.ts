@@ -31,7 +31,7 @@ export interface MemberWorkersOptions {
 /** In a turn, or waiting for a person in one. Both states have their own timeouts. */
 const AT_WORK: ReadonlySet<SessionState> = new Set(['busy', 'waiting_input'])
 
-export interface MemberWorkers extends WorkerKind {
+interface MemberWorkers extends WorkerKind {
   /** The member that does the work; undefined for other runners. */
   nameOf(order: WorkOrder): string | undefined
   close(): void

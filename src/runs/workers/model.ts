@@ -123,7 +123,7 @@ function sumOf(all: readonly Spending[], priceOf: (one: Spending) => number | un
 }
 
 /** The answer of a model without tools: Orchub writes it into the outbox (S4.7). */
-export const FileWork = z.object({
+const FileWork = z.object({
   summary: z.string().trim().min(1).max(20_000).describe('What was done, in a few sentences: summary.md.'),
   files: z
     .array(
@@ -140,9 +140,9 @@ export const FileWork = z.object({
     .max(50)
     .describe('The deliverables.'),
 })
-export type FileWork = z.output<typeof FileWork>
+type FileWork = z.output<typeof FileWork>
 
-export interface GivenFile {
+interface GivenFile {
   readonly path: string
   readonly content: string
 }
@@ -155,7 +155,7 @@ const SYSTEM = [
   FENCE_RULE,
 ].join('\n')
 
-export function fileWorkPrompt(
+function fileWorkPrompt(
   instructions: string,
   files: readonly GivenFile[],
   more = '',
@@ -175,7 +175,7 @@ export function fileWorkPrompt(
   return { system: more === '' ? SYSTEM : `${SYSTEM}\n${more}`, prompt }
 }
 
-export async function workByModel(
+async function workByModel(
   models: Models,
   model: string,
   order: { instructions: string; files: readonly GivenFile[]; more?: string },

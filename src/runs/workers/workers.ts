@@ -6,7 +6,7 @@ import type { WorkerKind, WorkerKinds, WorkOrder, WorkPort } from './worker.ts'
 
 export type { MemberTasks } from './member.ts'
 
-export type WorkersOptions = CommandWorkersOptions &
+type WorkersOptions = CommandWorkersOptions &
   Omit<MemberWorkersOptions, 'startups' | 'sessions'> &
   ModelWorkersOptions &
   Pick<StartupsOptions, 'sessions' | 'isHalted'>

@@ -6,7 +6,7 @@ const UNHEARD = 100
 const SLOW_MS = 50
 
 /** Passes the agent's text on, piece by piece. */
-export interface AcpOutput {
+interface AcpOutput {
   /** `message`: the id of the agent's message, if it sends one. */
   say(text: string, message: string | undefined): void
   /** Later text belongs to another message, and must not run into this one. */

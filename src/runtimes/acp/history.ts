@@ -9,7 +9,7 @@ const CARRIED = 64
 const REMEMBERED = 5000
 
 /** Messages the agent received, as far as this process or the agent's own replay shows (C25). */
-export interface History {
+interface History {
   /** A turn with these ids was written to the pipe. */
   wrote(ids: readonly string[]): void
   /** The turn was certainly accepted, or certainly not. */

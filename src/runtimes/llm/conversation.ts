@@ -2,7 +2,7 @@ import type { ChatMessage } from '../../llm/llm.ts'
 import type { LlmTurnEnd, LogRecord, RecordOf } from './record.ts'
 
 /** A turn with its events so far. */
-export interface LlmTurn {
+interface LlmTurn {
   readonly user: RecordOf<'user'>
   readonly events: readonly (RecordOf<'notice'> | RecordOf<'assistant'> | RecordOf<'result'>)[]
   readonly end: LlmTurnEnd | undefined

@@ -5,7 +5,7 @@ import type { MessageLocation, Session } from '../runtime.ts'
 import { readRecords } from './journal.ts'
 import { createTurnLoop, type TurnLoopOrder, type TurnLoopResult } from './turn-loop.ts'
 
-export interface LlmSessionOrder extends TurnLoopOrder {
+interface LlmSessionOrder extends TurnLoopOrder {
   readonly file: string
   /** How the conversation was found, for people. */
   readonly note: string
@@ -168,7 +168,7 @@ export interface LlmLimits {
 export const LIMITS: LlmLimits = { failureMs: 5_000, failureMostMs: 300_000, interruptMs: 10_000 }
 
 /** The last output of the model, without sequences that control a terminal. */
-export interface LlmScreen {
+interface LlmScreen {
   add(text: string): void
   lines(count: number): string[]
 }

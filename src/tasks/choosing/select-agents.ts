@@ -16,7 +16,7 @@ export interface SelectedAgents {
 }
 
 /** Answer of the model (S2.14). */
-export const Selection = z.object({
+const Selection = z.object({
   ids: z
     .array(z.string().max(200))
     .max(500)

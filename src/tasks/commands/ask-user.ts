@@ -147,7 +147,7 @@ async function askOutsideOfTasks(
   tx.afterCommit(() => timers.setFor(expiresAt))
 }
 
-export interface UserResponseOptions {
+interface UserResponseOptions {
   store: Reader
   team(): Team
   decide: DecideRequest

@@ -25,7 +25,7 @@ import { findJudge, isSameJudge } from '../validation/judge.ts'
 import { unusableSchema } from '../validation/result-schema.ts'
 
 /** A parent may delegate to its children (S2.2), and any pair that rules.allow names; a person to everyone. */
-export interface DelegateOptions {
+interface DelegateOptions {
   tasks: Tasks
   sessions: Pick<Sessions, 'isPaused' | 'session'>
   conversations: Pick<Conversations, 'causeOf' | 'observe'>

@@ -14,7 +14,7 @@ export interface Breaker {
 
 export const CLOSED: Breaker = { failures: 0, openedAt: null, triedAt: null }
 
-export type BreakerState = 'closed' | 'open' | 'half_open'
+type BreakerState = 'closed' | 'open' | 'half_open'
 export type WorkOutcome = 'success' | 'failure' | 'trial'
 
 export function breakerState(breaker: Breaker, now: number, settings: BreakerSettings): BreakerState {

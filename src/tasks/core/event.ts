@@ -92,7 +92,7 @@ export const ON_DUE: Record<TaskTimer, TaskEvent> = {
  * the service. `engine`: the service itself, without a `by`. `judge`: the agent that judges the task's claims (the
  * service for a model), or a person. `addressee`: checked by the handler.
  */
-export type EventAuthor =
+type EventAuthor =
   | 'worker'
   | 'delegator'
   | 'addressee'

@@ -3,13 +3,13 @@ import { DEFAULT_RETRIES, pauseAfter } from '../../base/backoff.ts'
 /** Three retries make four attempts. */
 export const DEFAULT_MAX_ATTEMPTS = 1 + DEFAULT_RETRIES
 
-export interface AttemptFailure {
+interface AttemptFailure {
   attempt: number
   maxAttempts: number
   recoverable: boolean
 }
 
-export type RetryDecision = { retry: true; delayMs: number } | { retry: false; why: string }
+type RetryDecision = { retry: true; delayMs: number } | { retry: false; why: string }
 
 /** Decides whether a failed attempt is retried, and after which pause. Without a retry, the caller escalates to a person (C7). */
 export function afterFailure({ attempt, maxAttempts, recoverable }: AttemptFailure): RetryDecision {

@@ -18,7 +18,7 @@ export function delegateText(task: Task, children: readonly Child[]): string {
 /** Characters per child in a list, because a parent may have fifty. The full report is a message of its own. */
 const MAX_CHILD_TEXT = 2000
 
-export function childLines(children: readonly Child[]): string {
+function childLines(children: readonly Child[]): string {
   return children
     .map(({ id, agent, state, result, reason }) => {
       const words = (state === 'completed' ? result : reason) ?? ''

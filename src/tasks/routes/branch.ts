@@ -5,7 +5,7 @@ import { outlineOf } from '../store/tasks.ts'
 import type { Judge, Task } from '../task.ts'
 
 /** A task and all below it, including tasks that are delegated later. */
-export interface Branch {
+interface Branch {
   /** Whether an entry belongs to a task of the branch that these parties may see, or to a halt during it. */
   includes(entry: ReadEntry, parties: readonly string[] | 'all'): boolean
   has(task: string, parties: readonly string[] | 'all'): boolean

@@ -11,7 +11,7 @@ type SpendingDetail = Pick<AnswerOf<'task'>, 'spent' | 'spending' | 'spent_below
 const keysOf = (tasks: readonly Task[]) => tasks.map(({ id }) => parseId('task', id)!).sort((a, b) => a - b)
 
 /** Agents whose spending the caller may not see: the cost of a text shows how much an agent said about it (S3.15). */
-export type IsHidden = (agent: string) => boolean
+type IsHidden = (agent: string) => boolean
 
 /** Spending by task id. */
 export async function spentOn(

@@ -198,7 +198,7 @@ export async function reviewsOf(reader: Reader, agent: string): Promise<Task[]> 
   return rows.map(read)
 }
 
-export interface TasksQuery {
+interface TasksQuery {
   which: 'open' | 'all'
   /** Only tasks delegated by or to one of these. */
   parties: readonly string[] | 'all'

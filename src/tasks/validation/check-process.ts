@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts'
 import { inheritedEnvironment } from '../../runtimes/environment.ts'
 import { endProcesses, processStartedAt, SESSION_MARK } from '../../runtimes/processes.ts'
 
-export interface CheckOrder {
+interface CheckOrder {
   /** For the shell. */
   command: string
   cwd: string

@@ -5,7 +5,7 @@ import { lockTask, updateTask } from '../store/tasks.ts'
 import type { Claim, Task, Validator } from '../task.ts'
 
 /** `orphaned`: the daemon that owned the claim is gone. */
-export type ValidationProgress = 'queued' | 'running' | 'orphaned'
+type ValidationProgress = 'queued' | 'running' | 'orphaned'
 
 /**
  * Stores with each claim which daemon validates it and whether that has begun, because any of several daemons on one

@@ -20,7 +20,7 @@ const MAX_SUBSCHEMAS = 200
 /** Upper bound of the errors that a check for all problems may collect in memory. */
 const MAX_COLLECTED_ERRORS = 1_000_000
 
-export type CompiledSchema = { ok: true; problemsOf(value: unknown): string[] } | { ok: false; why: string }
+type CompiledSchema = { ok: true; problemsOf(value: unknown): string[] } | { ok: false; why: string }
 
 /** Refuses what it would not enforce: a result must not seem checked. */
 export function compileSchema(schema: JsonSchema): CompiledSchema {

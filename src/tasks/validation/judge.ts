@@ -34,7 +34,7 @@ export function isSameJudge(one: Judge, other: Judge | undefined): boolean {
 }
 
 /** Answer of the model (S2.11). */
-export const Judgement = z.object({
+const Judgement = z.object({
   completed: z.boolean().describe('Whether the report completes the task as it was given.'),
   reason: z
     .string()
@@ -43,9 +43,9 @@ export const Judgement = z.object({
     .max(2000)
     .describe('Why, in one to three sentences, for the agent that did the work.'),
 })
-export type Judgement = z.output<typeof Judgement>
+type Judgement = z.output<typeof Judgement>
 
-export interface JudgedReport {
+interface JudgedReport {
   readonly task: string
   readonly report: string
   /** Results of checks, changed files. */

@@ -12,7 +12,7 @@ import type { CheckResult, Findings } from '../task.ts'
 import { runCheck } from './check-process.ts'
 import { type Check, findCheck, findingsText, resultOf } from './checks.ts'
 
-export interface CheckRunnerOptions {
+interface CheckRunnerOptions {
   store: Store
   clock: Clock
   log: Log
@@ -20,7 +20,7 @@ export interface CheckRunnerOptions {
   environment: Readonly<NodeJS.ProcessEnv>
 }
 
-export interface ClaimChecks {
+interface ClaimChecks {
   task: string
   claim: number
   checks: readonly string[]

@@ -6,7 +6,7 @@ import type { TaskEvent } from '../core/event.ts'
 import { findTask } from '../store/tasks.ts'
 import { judgeReport } from './judge.ts'
 
-export interface JudgeRunnerOptions {
+interface JudgeRunnerOptions {
   store: Store
   clock: Clock
   hasModel(name: string): boolean

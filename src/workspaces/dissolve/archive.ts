@@ -20,7 +20,7 @@ import { type Pace, startPace } from '../safe-fs/pace.ts'
 import { type FoundFile, openFound, selectFiles } from '../safe-fs/select-files.ts'
 import { temporaryName } from '../safe-fs/write-file.ts'
 
-export interface ArchivedFolder {
+interface ArchivedFolder {
   readonly folder: string
   /** The folder in the archive that its content is in. */
   readonly prefix: string
@@ -28,7 +28,7 @@ export interface ArchivedFolder {
   skips?(path: string): boolean
 }
 
-export interface ArchiveWanted {
+interface ArchiveWanted {
   /** The .tar.gz to be made; a file of that name is replaced. */
   readonly file: string
   readonly folders: readonly ListedFolder[]
@@ -39,7 +39,7 @@ export interface ArchiveWanted {
 }
 
 /** The files of a folder that an archive will hold, and those that it cannot. */
-export interface ListedFolder extends ArchivedFolder {
+interface ListedFolder extends ArchivedFolder {
   readonly files: readonly FoundFile[]
   readonly leftOut: readonly WorkspaceProblem[]
 }

@@ -52,7 +52,7 @@ export interface DissolveWanted {
   readonly signal?: AbortSignal
 }
 
-export interface Dissolved {
+interface Dissolved {
   readonly report: string
   readonly agents: readonly AgentRecord[]
   /** Files that neither the archive nor the kept outputs hold, each with the reason. */

@@ -34,7 +34,7 @@ export interface Directory {
   close(): void
 }
 
-export interface DirectoryOptions {
+interface DirectoryOptions {
   /** Name for messages. */
   shown?: string
   /** False: as on systems where an open folder cannot be a part of a path. */

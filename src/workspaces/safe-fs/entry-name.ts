@@ -18,7 +18,7 @@ export function isPlainName(name: string): boolean {
   return PLAIN.test(name) && name !== '.' && name !== '..'
 }
 
-export type ReadName = { ok: true; name: string } | { ok: false; shown: string; why: string }
+type ReadName = { ok: true; name: string } | { ok: false; shown: string; why: string }
 
 /** The name as text, if it can be told to people and agents, and written down, without surprises. */
 export function readName(bytes: Buffer): ReadName {

@@ -16,7 +16,7 @@ export interface FoundFile {
   readonly stat: BigIntStats
 }
 
-export interface Selection {
+interface Selection {
   readonly files: readonly FoundFile[]
   /**
    * Matching entries that cannot be taken, each with the reason; at most a hundred. If a pattern matches no file, entries on
@@ -27,7 +27,7 @@ export interface Selection {
   readonly unmatched: readonly string[]
 }
 
-export interface SelectOptions {
+interface SelectOptions {
   readonly limits: FileLimits
   readonly pace: Pace
   /** Undefined takes everything. */

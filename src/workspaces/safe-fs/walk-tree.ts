@@ -5,7 +5,7 @@ import { type Directory, listNames, lookAt, openFolder, showIn, trapOf } from '.
 import { readName } from './entry-name.ts'
 import type { Pace } from './pace.ts'
 
-export interface TreeEntry {
+interface TreeEntry {
   /** Open as long as the entry is being visited. */
   readonly directory: Directory
   readonly name: string
@@ -15,7 +15,7 @@ export interface TreeEntry {
   readonly stat: BigIntStats
 }
 
-export interface TreeWalk {
+interface TreeWalk {
   readonly limits: Pick<FileLimits, 'files' | 'depth' | 'pathBytes'>
   readonly pace: Pace
   file(entry: TreeEntry): void | Promise<void>

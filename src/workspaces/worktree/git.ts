@@ -13,7 +13,7 @@ export interface GitPlace {
   readonly variables?: Readonly<Record<string, string>>
 }
 
-export type GitRun = { ok: true; out: string } | { ok: false; code: number | string; err: string }
+type GitRun = { ok: true; out: string } | { ok: false; code: number | string; err: string }
 
 const TIMEOUT_MS = 60_000
 

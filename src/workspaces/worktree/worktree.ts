@@ -21,7 +21,7 @@ import { type CommitName, countUnmerged, listCommits, listFiles, nameCommits } f
 
 export type { Worktree }
 
-export interface WorktreeWanted {
+interface WorktreeWanted {
   readonly workspace: string
   /** Any folder of the user's repository. */
   readonly repository: string
@@ -91,7 +91,7 @@ async function beginningOf(place: GitPlace, branch: string, from: string): Promi
 }
 
 /** Undefined: there is no repository. Fails if git cannot tell. */
-export async function findGitDir(folder: string): Promise<WorkspaceResult<string | undefined>> {
+async function findGitDir(folder: string): Promise<WorkspaceResult<string | undefined>> {
   // Git may search by itself here: the folder belongs to the user, and no agent has written to it yet.
   const found = await runGit({ workTree: folder }, ['rev-parse', '--git-common-dir'], SMALL)
   if (found.ok) return { ok: true, value: realpathSync(resolve(folder, found.out.trim())) }
@@ -119,7 +119,7 @@ export async function releaseWorktree(worktree: FoundWorktree): Promise<{ branch
   return { branchKept: !deleted.ok }
 }
 
-export interface WorktreeLookup {
+interface WorktreeLookup {
   readonly worktree?: FoundWorktree
   /** Worktrees in the workspace that cannot be checked, each with the reason. */
   readonly unseen: readonly WorkspaceProblem[]
@@ -165,7 +165,7 @@ const MOST_BYTES = 64 * 1024
 const RECORDS = 'worktrees'
 const POINTER = 'gitdir'
 
-export interface WorktreeRecord {
+interface WorktreeRecord {
   /** Folder of the repository's record of the worktree. */
   readonly ownDir: string
   readonly path: string
@@ -194,7 +194,7 @@ export function recordsBelow(gitDir: string, folder: string): WorkspaceResult<Wo
  * Removes what the repository knows of a worktree, if that is still the one at this path. Git would look at the records of all
  * others for it, in which an agent can have put anything; and whoever put a link on the way leads nobody elsewhere.
  */
-export async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeRecord): Promise<void> {
+async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeRecord): Promise<void> {
   const repository = openDirectory(gitDir)
   const records = openFolder(repository, RECORDS)
   repository.close()
@@ -214,7 +214,7 @@ export async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeR
 }
 
 /** Git has made it and filled it. While it does, it holds a lock of its own on it, which a crash leaves behind. */
-export function isWhole(record: string, path: string): boolean {
+function isWhole(record: string, path: string): boolean {
   return existsSync(join(path, '.git')) && textIn(join(record, 'locked')) !== 'initializing'
 }
 
@@ -243,7 +243,7 @@ function textIn(file: string): string | undefined {
   return found?.isFile() && found.size < MOST_BYTES ? readFileSync(file, 'utf8').trim() : undefined
 }
 
-export interface BranchCommit {
+interface BranchCommit {
   readonly hash: string
   readonly author: string
   readonly time: string
@@ -251,14 +251,14 @@ export interface BranchCommit {
 }
 
 /** Commits of an agent that are not on the branch it was given. */
-export interface CommitsElsewhere {
+interface CommitsElsewhere {
   /** Null: on a detached HEAD. */
   readonly branch: string | null
   readonly commits: readonly CommitName[]
 }
 
 /** The content of outbox/git/branch.json. */
-export interface BranchSummary {
+interface BranchSummary {
   readonly branch: string
   readonly base: string
   readonly head: string

@@ -5,7 +5,7 @@ import { PUBLIC_FORMAT, type PublicHead, type PublicLine } from '../../../audit/
  * A file format of the public trail. Each begins with the title and ends with the head, which makes truncation visible.
  * Verification regenerates the file, so the fixed texts must never change.
  */
-export interface PublicForm {
+interface PublicForm {
   begin(title: string): string
   line(line: PublicLine): string
   end(title: string, head: PublicHead): string

@@ -188,7 +188,7 @@ type Trail = AnswerOf<'githubEvent'>
 const AGAIN_MS = 300
 
 /** Shows the effects of an event until it is settled. */
-export async function followTrail(client: Client, delivery: string, json: boolean): Promise<number> {
+async function followTrail(client: Client, delivery: string, json: boolean): Promise<number> {
   if (!json)
     complain(paint('dim', `Replaying as ${delivery}. Ctrl-C leaves the service working on it.`, 'err'))
   let last: Trail | undefined

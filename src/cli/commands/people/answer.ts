@@ -63,7 +63,7 @@ async function answerQuery(invocation: Invocation, id: string, words: string): P
 }
 
 /** Shows a question on the terminal and prompts until an answer is accepted (S2.12). */
-export async function askAndAnswer(invocation: Invocation, id: string): Promise<number> {
+async function askAndAnswer(invocation: Invocation, id: string): Promise<number> {
   const request = await (await openClient(invocation.location)).humanRequest(id)
   if (!request.decisions.includes('answer')) {
     throw new AppError('CONFLICT', `${id} is ${request.state}; you cannot answer it`, {

@@ -5,7 +5,7 @@ import { paint, plainLine } from '../../output/print.ts'
 import { bar } from '../../output/progress.ts'
 import { type NodeShown, OUTCOME_STYLE, type RunShown, STATE_STYLES } from './run-state.ts'
 
-export interface Screen {
+interface Screen {
   /** Columns and rows of the terminal. */
   width: number
   height: number

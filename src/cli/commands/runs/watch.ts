@@ -10,7 +10,7 @@ import type { RunShown } from './run-state.ts'
 import { eventLine } from './run-text.ts'
 import { runView } from './run-view.ts'
 
-export interface WatchRunOptions {
+interface WatchRunOptions {
   location: TeamLocation
   id: string
   json: boolean
@@ -21,7 +21,7 @@ export interface WatchRunOptions {
   startAgain(): Promise<boolean>
 }
 
-export type RunEnd = Extract<RunUpdate, { type: 'end' }>
+type RunEnd = Extract<RunUpdate, { type: 'end' }>
 
 /** Shows a run until it ends, across restarts of the service. */
 export async function watchRun(watched: WatchRunOptions): Promise<RunEnd> {

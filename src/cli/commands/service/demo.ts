@@ -32,13 +32,13 @@ export const verb: Verb = {
   },
 }
 
-export interface DemoOptions {
+interface DemoOptions {
   folder: string
   write(line: string): void
 }
 
 /** Starts the built-in team and prints the traffic between its agents. */
-export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub> {
+async function startDemo({ folder, write }: DemoOptions): Promise<Orchub> {
   const stateFolder = join(folder, '.orc', 'demo')
   const hasTmux = isOnPath('tmux')
   const team = demoTeam(hasTmux ? inTerminals(stateFolder) : inProcess)
@@ -164,7 +164,7 @@ function isPassing({ type, data }: AuditEntry): boolean {
 }
 
 /** A line for an audit entry, or undefined if the live view leaves it out. */
-export function trafficLine(entry: AuditEntry): string | undefined {
+function trafficLine(entry: AuditEntry): string | undefined {
   const shown =
     MARKS[entry.type] ?? (entry.type.startsWith('action.') ? { mark: '■', style: 'yellow' } : undefined)
   if (shown === undefined || isPassing(entry)) return undefined

@@ -42,7 +42,7 @@ function findingText(check: string, { state, text, hint }: DoctorFinding): strin
   return hint === undefined ? line : `${line}\n${' '.repeat(20)}${paint('dim', `hint: ${plain(hint)}`)}`
 }
 
-export interface DoctorFinding {
+interface DoctorFinding {
   state: 'ok' | 'warn' | 'fail'
   text: string
   hint?: string
@@ -52,7 +52,7 @@ const NODE_NEEDED = 24
 const GIB = 1024 ** 3
 
 /** Ordered so that each check comes after those it depends on. */
-export const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise<DoctorFinding>>> = {
+const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise<DoctorFinding>>> = {
   node: async () => {
     const { node } = process.versions
     return Number.parseInt(node, 10) >= NODE_NEEDED

@@ -11,7 +11,7 @@ interface JsonRpcMessage {
   params?: { name?: unknown; protocolVersion?: unknown; _meta?: Record<string, unknown> }
 }
 
-export interface BridgeOptions {
+interface BridgeOptions {
   /** Messages of the client, one per line. */
   lines: AsyncIterable<string>
   /** Sends one message to the client. */

@@ -10,7 +10,7 @@ import { watchStopSignal } from '../../signals.ts'
 import type { Invocation } from '../../verb.ts'
 import { openLog } from './log.ts'
 
-export interface RunServiceOptions {
+interface RunServiceOptions {
   /** Whether a signal also ends the agents. A closed terminal never does. */
   agents: 'end' | 'leave'
   /** The last line of the banner. */

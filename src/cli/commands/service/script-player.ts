@@ -1,7 +1,7 @@
 import type { Script, ScriptLine } from '../../../runtimes/script.ts'
 import { paint } from '../../output/print.ts'
 
-export interface Player {
+interface Player {
   name: string
   /** Added to its commands, which Orchub reads from this terminal. */
   nonce: string

@@ -8,7 +8,7 @@ const ROLES = [
 ] as const
 
 /** A first orc.yaml for the installed programs, with further settings as comments. */
-export function teamFile({ project, programs, isGit }: ProjectFacts): string {
+function teamFile({ project, programs, isGit }: ProjectFacts): string {
   const team = chooseRoles(programs)
   return [
     `# The team of ${project.replace(/[^\x20-\x7e]/g, '?')}. Start it: orc up. Check this file: orc rules check`,

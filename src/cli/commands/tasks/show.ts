@@ -24,7 +24,7 @@ type Evidence = TaskShown['evidence'][number]
 type Spent = NonNullable<TaskShown['spent']>
 
 /** Indents text that others wrote, so that no line of it can imitate our own output. */
-export function taskDetail(task: TaskShown): string {
+function taskDetail(task: TaskShown): string {
   const { result, claim, children, messages } = task
   return [
     whyText(task),

@@ -3,7 +3,7 @@ import { table } from '../../output/layout.ts'
 import { shortTime } from '../../output/message-text.ts'
 import { paint, plainLine } from '../../output/print.ts'
 
-export type TaskLine = AnswerOf<'tasks'>['tasks'][number]
+type TaskLine = AnswerOf<'tasks'>['tasks'][number]
 
 const SHOWN = 60
 

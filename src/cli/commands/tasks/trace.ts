@@ -39,7 +39,7 @@ export const verb: Verb = {
 type TaskTrace = AnswerOf<'trace'>
 
 /** The tree of tasks, then one line per event. */
-export function traceText({ task, tasks, steps, more }: TaskTrace): string {
+function traceText({ task, tasks, steps, more }: TaskTrace): string {
   return [
     taskTree(tasks),
     '',

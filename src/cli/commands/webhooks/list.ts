@@ -24,7 +24,7 @@ type Webhook = AnswerOf<'webhooks'>['webhooks'][number]
 
 const STYLE = { active: 'green', failing: 'yellow', dead: 'red' } as const
 
-export function webhooksText(webhooks: readonly Webhook[]): string {
+function webhooksText(webhooks: readonly Webhook[]): string {
   return table(
     webhooks.map((webhook) => [
       webhook.name,

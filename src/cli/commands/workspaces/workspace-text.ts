@@ -61,7 +61,7 @@ export function noteLines(agent: AgentRecord): string[] {
   )
 }
 
-export function problemsOf({ state, outbox, problems }: AgentRecord): readonly WorkspaceProblem[] {
+function problemsOf({ state, outbox, problems }: AgentRecord): readonly WorkspaceProblem[] {
   const missing = state === 'completed' && outbox !== undefined ? findShortcomings(outbox) : []
   return [...problems, ...missing, ...(outbox?.leftOut ?? [])]
 }
