@@ -13,7 +13,7 @@ describe('the context and the cost of an agent', () => {
     cacheWrite: 0,
   })
 
-  it('is known from its program, and its parent and a person are warned once a step (C26)', async () => {
+  it('comes from its program, and its parent and a person are warned once per step (C26)', async () => {
     await open()
     const fill = async (contextTokens: number) => {
       worker().port.onUsage({ model: 'm-1', contextTokens, contextWindow: 200_000, lines: 12, bytes: 3000 })
@@ -35,7 +35,7 @@ describe('the context and the cost of an agent', () => {
     ])
   })
 
-  it('is capped: the agent is paused and a person told; resuming grants the same sum again (ask 14)', async () => {
+  it('has a cap: the agent is paused and a person notified; resuming grants the same amount again (ask 14)', async () => {
     await open({
       ...TEAM,
       prices: { 'm-': { input: 10, output: 50 } },
@@ -62,7 +62,7 @@ describe('the context and the cost of an agent', () => {
     expect(stage.board.types().filter((type) => type === 'spend.capped').length).toBe(2)
   })
 
-  it('is told when it goes over its cap while the agent is paused already, once (ask 14)', async () => {
+  it('is reported once when it exceeds its cap while the agent is already paused (ask 14)', async () => {
     await open({
       ...TEAM,
       prices: { 'm-': { input: 10, output: 50 } },

@@ -23,7 +23,7 @@ const configOf = (token: string) =>
     { file: '/nowhere/orc.yaml', env: {} },
   )
 
-it('has nothing that GitHub or a member with an address is reached with (issue 6, §3)', () => {
+it('contains no credentials for GitHub or for webhooks (issue 6, §3)', () => {
   const environment = agentEnvironment(() => configOf('TOKEN'), ENV)
   expect({ ...environment }).toEqual({ PATH: '/bin', LATER: 'l' })
   expect(environment.PATH).toBe('/bin')
@@ -31,7 +31,7 @@ it('has nothing that GitHub or a member with an address is reached with (issue 6
   expect('TOKEN' in environment).toBe(false)
 })
 
-it('is that of the orc.yaml of the moment, and keeps what an older one named to itself', () => {
+it('follows the current orc.yaml, and keeps hiding variables that an older one named', () => {
   let token = 'TOKEN'
   const environment = agentEnvironment(() => configOf(token), ENV)
   expect(Object.keys(environment)).toContain('LATER')

@@ -12,7 +12,7 @@ const lastTold = () =>
   stage.board.entries.findLast(({ type, actor }) => type === 'session.changed' && actor === 'Worker')!.text
 
 describe('an agent', () => {
-  it('that cannot be started says why, and harms nobody else', async () => {
+  it('that cannot be started reports why, and does not affect other agents', async () => {
     const puppets = createPuppets()
     puppets.failNext = new AppError('PROGRAM_MISSING', 'claude is not installed', { hint: 'npm install it' })
     await open({ agents: { Master: { program: 'any' }, Worker: { program: 'any' } } }, puppets)
@@ -24,7 +24,7 @@ describe('an agent', () => {
     expect(stage.puppets.started('Master') + stage.puppets.started('Worker')).toBe(1)
   })
 
-  it('that cannot be attended is let go, and taken up by the next start', async () => {
+  it('whose delivery cannot begin is left running, and the next start reattaches to it', async () => {
     await open()
     await stage.board.sessions.stop('Worker')
     const { start } = stage.puppets
@@ -80,7 +80,7 @@ describe('an agent', () => {
     expect(endedAtClose).toBe('stop')
   })
 
-  it('that is still starting when the service leaves keeps what finds it again', async () => {
+  it('that is still starting when the service leaves keeps its saved state', async () => {
     await open()
     await stage.board.sessions.stop('Worker')
     const { promise: there, resolve } = Promise.withResolvers<void>()
@@ -101,7 +101,7 @@ describe('an agent', () => {
     expect(JSON.parse(row!.kept!)).toMatchObject({ value: { pane: '%7' } })
   })
 
-  it('gets a token of its own for each process, and the one before it dies', async () => {
+  it('gets a new token for each process, and the previous token is revoked', async () => {
     await open()
     const one = await worker().start.credentials()
     expect(stage.board.tokens.authenticate(one.token)).toMatchObject({ kind: 'agent', agent: 'Worker' })
@@ -146,7 +146,7 @@ describe('an agent', () => {
     expect(worker().start.prompt).toContain('You are Worker')
   })
 
-  it('is told to its own hooks, and to nobody else', async () => {
+  it('receives hook calls made with its own token only', async () => {
     await open()
     const { signal } = new AbortController()
     expect(await stage.board.sessions.hook('Worker', { event: 'Stop' }, signal)).toEqual({

@@ -112,7 +112,7 @@ describe('a team of models', () => {
     expect(spent.every(({ input, cost }) => input > 0 && cost > 0)).toBe(true)
   }, 30_000)
 
-  it('is told when it picks an agent that is not there, and picks another (S2.14)', async () => {
+  it('gets an error when it picks an unknown agent, and picks another (S2.14)', async () => {
     const team = await begin({
       Lead: (request) => {
         if (request.userText.includes('(delegate)')) return tool('delegate', { to: 'Wizard', task: 'Add.' })
@@ -125,7 +125,7 @@ describe('a team of models', () => {
     expect(await team.task('task_2')).toMatchObject({ agent: 'Coder' })
   }, 30_000)
 
-  it('is reminded where it forgets to report, and then does (ask 5)', async () => {
+  it('is reminded when it forgets to report, and then reports (ask 5)', async () => {
     const team = await begin({
       Coder: ({ userText, toolResults }) =>
         toolResults.length === 0 && userText.includes('(reminder)') ? report('42') : { text: 'It is 42!' },
@@ -151,7 +151,7 @@ describe('a team of models', () => {
     30_000,
   )
 
-  it('that reports too early is sent back by the judge with the reason (S2.11)', async () => {
+  it('that reports too early gets its task back from the judge with the reason (S2.11)', async () => {
     const team = await begin(
       {
         Coder: ({ userText, toolResults }) => {
@@ -177,7 +177,7 @@ describe('a team of models', () => {
     ])
   }, 30_000)
 
-  it('is left to a person where the judge answers garbage, whatever it garbles', async () => {
+  it('goes to a person when the judge answers garbage of any kind', async () => {
     const team = await begin(
       {
         Lead: ({ userText }) => (userText.includes('(delegate)') ? report('42') : DONE),
@@ -194,7 +194,7 @@ describe('a team of models', () => {
     expect(request).toMatchObject({ kind: 'escalation' })
   }, 30_000)
 
-  it('reviews as an agent, by a tool, and is reminded where it only says so', async () => {
+  it('reviews as an agent by a tool call, and is reminded when it only writes the verdict', async () => {
     const team = await begin(
       {
         Coder: ({ userText }) => (userText.includes('(delegate)') ? report('42') : DONE),

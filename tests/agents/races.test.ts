@@ -53,7 +53,7 @@ function slowToEnd(
 }
 
 describe('a delivery and the end of its session', () => {
-  it('never doubles: the late word of an ended session counts for nothing', async () => {
+  it('never duplicates: late evidence of an ended session is ignored', async () => {
     await open()
     const first = worker()
     const late = Promise.withResolvers<DeliveryResult>()
@@ -93,7 +93,7 @@ describe('a delivery and the end of its session', () => {
     },
   )
 
-  it('that waits before a draft is withdrawn when the agent is paused, and when its session ends', async () => {
+  it('that a draft blocks is withdrawn when the agent is paused, and when its session ends', async () => {
     await open()
     worker().arrival = new Promise(() => {})
     worker().become('idle')
@@ -110,7 +110,7 @@ describe('a delivery and the end of its session', () => {
 })
 
 describe('messages one by one', () => {
-  it('keep their order when the first is refused for now', async () => {
+  it('keep their order when the first cannot be delivered yet', async () => {
     await open({ agents: { Master: {}, Worker: { program: 'any', deliver: 'single' } } })
     worker().become('idle')
     await settle()
@@ -133,7 +133,7 @@ describe('messages one by one', () => {
 })
 
 describe('answers', () => {
-  it('share the fate of the messages that they were given with: absent, they are given again', async () => {
+  it('share the fate of the messages delivered with them: if absent, they are delivered again', async () => {
     await open()
     worker().become('busy')
     const text = '<orc-command name="send_message" to="Nobody" title="x">y</orc-command>'
@@ -151,7 +151,7 @@ describe('answers', () => {
     expect(worker().turns.at(-1)?.ids).toEqual(['msg_1'])
   })
 
-  it('to a mailbox_check in the text bring the mail as mail: once, and known by its ids', async () => {
+  it('to a mailbox_check in the text contain the messages once, identified by their ids', async () => {
     await open()
     worker().become('busy')
     await send('One')
@@ -172,7 +172,7 @@ describe('answers', () => {
 })
 
 describe('starting and stopping one agent', () => {
-  it('stopped while it starts, it is stopped when it is there, and its token is dead', async () => {
+  it('stops an agent that is starting, and revokes its token', async () => {
     const gate = Promise.withResolvers<void>()
     let token = ''
     await open(
@@ -193,7 +193,7 @@ describe('starting and stopping one agent', () => {
     expect(board.tokens.authenticate(token)).toBeUndefined()
   })
 
-  it('spawned again while it ends, it gets a token that lives', async () => {
+  it('gives an agent that is spawned while it ends a valid token', async () => {
     const gate = Promise.withResolvers<void>()
     const tokens: string[] = []
     await open(
@@ -210,7 +210,7 @@ describe('starting and stopping one agent', () => {
     expect(await session()).toBe('initializing')
   })
 
-  it('stopped while a reset ends it, it stays stopped', async () => {
+  it('leaves an agent stopped that is stopped during a reset', async () => {
     const gate = Promise.withResolvers<void>()
     await open(
       TEAM,
@@ -267,7 +267,7 @@ describe('a start that hangs', () => {
     return [state, evidence]
   }
 
-  it('is called off by a stop, and nothing that it has started is left (C15)', async () => {
+  it('is cancelled by a stop, and none of its processes is left (C15)', async () => {
     const { discarded, calledOff } = await openHanging()
     expect(await order('terminate_agent')).toMatchObject({ status: 'ok' })
     await settle()
@@ -277,7 +277,7 @@ describe('a start that hangs', () => {
     expect(board.sessions.session('Worker')).toBeUndefined()
   })
 
-  it('leaves the conversation to be taken up by the next start', async () => {
+  it('leaves the conversation to be resumed by the next start', async () => {
     await openHanging()
     await order('terminate_agent')
     await settle()
@@ -287,7 +287,7 @@ describe('a start that hangs', () => {
     expect(await session()).toBe('initializing')
   })
 
-  it('does not hold up the end of the service, which ends what was started', async () => {
+  it('does not delay the end of the service, which ends its processes', async () => {
     const { discarded } = await openHanging()
     const closed = board.board.close('end')
     await settle()
@@ -295,7 +295,7 @@ describe('a start that hangs', () => {
     expect(discarded).toEqual([{ mark: 'm1' }])
   })
 
-  it('that does not heed the call holds nobody up for long, and gets no token any more', async () => {
+  it('that ignores its cancellation delays others only briefly, and gets no token', async () => {
     const late = Promise.withResolvers<void>()
     let token: unknown
     await open(TEAM_ASLEEP, (runtime) => ({
@@ -322,8 +322,8 @@ describe('a start that hangs', () => {
   })
 })
 
-describe('what people are told', () => {
-  it('is told once when the team has spent its sum', async () => {
+describe('notices to people', () => {
+  it('come once when the team has reached its cap', async () => {
     await open({
       agents: { Master: {}, Worker: { program: 'any' }, Other: { program: 'any' } },
       prices: { m: { input: 1, output: 1 } },
@@ -340,7 +340,7 @@ describe('what people are told', () => {
     ])
   })
 
-  it('of a dialog that nobody explained is told anew after a restart, and not left behind', async () => {
+  it('about an unexplained dialog come again after a restart', async () => {
     await open()
     worker().become('waiting_input')
     await board.clock.advance(2000)
@@ -354,14 +354,14 @@ describe('what people are told', () => {
   })
 })
 
-describe('what an earlier session left running', () => {
+describe('a process left by an earlier session', () => {
   const discarded: unknown[] = []
   const discarding = (runtime: Runtime): Runtime => ({
     ...runtime,
     discard: async (kept) => void discarded.push(kept),
   })
 
-  it('ends when its agent is no longer in the team, or is run by no runtime', async () => {
+  it('ends when its agent is no longer in the team, or has no runtime', async () => {
     await open(TEAM, discarding)
     await worker().port.saveState({ pane: '%7' })
     const { folder, clock } = board
@@ -371,7 +371,7 @@ describe('what an earlier session left running', () => {
     expect(discarded.splice(0)).toEqual([{ pane: '%7' }])
   })
 
-  it('ends when the agent is now run by another runtime, which begins anew', async () => {
+  it('ends when the agent now has another runtime, which starts a new conversation', async () => {
     await open(TEAM, discarding)
     await worker().port.saveState({ pane: '%7' })
     const { folder, clock } = board

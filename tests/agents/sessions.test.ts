@@ -37,7 +37,7 @@ describe('agents that a runtime runs', () => {
     ])
   })
 
-  it('are not moved by a command quoted in code, or by their own response blocks (C4)', async () => {
+  it('ignore a command quoted in code, and their own response blocks (C4)', async () => {
     const quoted = `Like this:\n\`\`\`\n${SUM}\n\`\`\`\nor \`${SUM}\`.`
     board = await openBoard({
       agents: {
@@ -62,7 +62,7 @@ describe('agents that a runtime runs', () => {
     expect(board.types()).toContain('security.sender_mismatch')
   })
 
-  it('wait while paused, miss nothing, and go on when resumed (S1.24)', async () => {
+  it('wait while paused, miss nothing, and continue when resumed (S1.24)', async () => {
     board = await openBoard({ agents: { Master: {}, Worker: WORKER } })
     await board.clock.advance(10)
     await board.order('request_action', { action: 'pause_session', target: 'Worker' })
@@ -78,7 +78,7 @@ describe('agents that a runtime runs', () => {
     expect(await board.mailOf('Master')).toHaveLength(1)
   })
 
-  it('are started, stopped and reset on request; impossible requests say why (C15)', async () => {
+  it('start, stop and reset on request; impossible requests say why (C15)', async () => {
     board = await openBoard({
       agents: { Master: { permissions: { spawn_agent: 'allow' } }, Worker: { ...WORKER, autostart: false } },
     })
@@ -155,7 +155,7 @@ describe('agents that a runtime runs', () => {
     ])
   })
 
-  it('are started once, though two ask for it at once', async () => {
+  it('start once, although two requests come at the same time', async () => {
     board = await openBoard({ agents: { Worker: { ...WORKER, autostart: false } } })
     const spawn = () => board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
     await Promise.all([spawn(), spawn()])
@@ -220,7 +220,7 @@ describe('priorities (C2)', () => {
     expect(await deliveries()).toEqual(['Long read', 'Later read'])
   })
 
-  it('announce a high one at once, at most every two seconds, and let it wait its turn', async () => {
+  it('announce a high message at once, at most every two seconds, and let it wait its turn', async () => {
     const noticing = {
       on: { notice: 'from Master' },
       say: '<orc-command name="update_status" status="working" current_task="noticed"/>',
@@ -239,7 +239,7 @@ describe('priorities (C2)', () => {
     expect(board.types().filter((type) => type === 'agent.status')).toHaveLength(2)
   })
 
-  it('let an urgent one interrupt the turn and go before the rest', async () => {
+  it('let an urgent message interrupt the turn and go first', async () => {
     board = await openBoard(team([busy]))
     await board.clock.advance(10)
     await send('Long', 'normal')
@@ -252,7 +252,7 @@ describe('priorities (C2)', () => {
 })
 
 describe('an agent that ended by itself', () => {
-  it('holds nothing any more once it is started again', async () => {
+  it('releases its resources once it is started again', async () => {
     const puppets = createPuppets()
     board = await openBoard(
       { agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } } },

@@ -63,7 +63,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       expect(session.state).toBe('idle')
     })
 
-    it('puts a turn before the agent and says what it answered (S1.2, C27)', async () => {
+    it("delivers a turn and reports the agent's answer (S1.2, C27)", async () => {
       const session = await start()
       await port.untilState('idle')
       const arrival = await session.deliver(turnOf('msg_7', 'say the answer is 42'))
@@ -72,7 +72,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       await port.until('the answer came', () => port.text().includes('the answer is 42'))
     })
 
-    it('gives each turn once and in order (C25)', async () => {
+    it('delivers each turn once and in order (C25)', async () => {
       const session = await start()
       await port.untilState('idle')
       for (const number of [1, 2, 3]) {
@@ -84,7 +84,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       expect(answers).toEqual(['1', '2', '3'])
     })
 
-    it('knows that a message was never given to the agent, or does not claim to know (C25)', async () => {
+    it('knows that a message was never delivered, or reports that it is unknown (C25)', async () => {
       const session = await start()
       await port.untilState('idle')
       const places = await session.locate(['msg_404', 'msg_405'])
@@ -92,14 +92,14 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       for (const { at } of places) expect(['absent', 'unknown']).toContain(at)
     })
 
-    it('takes a notice without ending the turn or failing (C2)', async () => {
+    it('shows a notice without ending the turn or failing (C2)', async () => {
       const session = await start()
       await port.untilState('idle')
       await session.notice('[ORCHUB NOTICE] something waits')
       expect(session.state).not.toBe('exited')
     })
 
-    it('claims that a turn was stopped only when it was (C2)', async () => {
+    it('reports a turn as stopped only if it was (C2)', async () => {
       const session = await start()
       await port.untilState('idle')
       const delivery = session.deliver(turnOf('msg_1', 'work 1500'))
@@ -110,7 +110,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       await delivery
     })
 
-    it('stops an agent so that nothing of it is left (C15)', async () => {
+    it('stops an agent without leaving a process (C15)', async () => {
       const session = await start()
       await port.untilState('idle')
       await session.stop()
@@ -119,7 +119,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       expect((await place.leftovers?.()) ?? []).toEqual([])
     })
 
-    it('leaves nothing of an agent whose start is called off, however far it has come (C15)', async () => {
+    it('leaves no process of an agent whose start is cancelled at any point (C15)', async () => {
       const reason = new Error('called off')
       await expect(start({ signal: AbortSignal.abort(reason) })).rejects.toThrow('called off')
       for (const ms of [1, 30, 120]) {
@@ -135,7 +135,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       }
     })
 
-    it('does not give a turn to an agent that was stopped (C27)', async () => {
+    it('does not deliver a turn to a stopped agent (C27)', async () => {
       const session = await start()
       await port.untilState('idle')
       await session.stop()
@@ -173,7 +173,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       })
     })
 
-    it('tells how an agent ended that ends at once', async ({ skip }) => {
+    it('reports how an agent ended that ends at once', async ({ skip }) => {
       if (place.endsAtOnce === undefined) return skip()
       const { settings, lastWords } = place.endsAtOnce
       let told: string
@@ -187,7 +187,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       expect(told).toContain(lastWords)
     })
 
-    it('finds an agent again that outlived the service, without a new token (C25)', async ({ skip }) => {
+    it('reattaches to an agent that outlived the service, without a new token (C25)', async ({ skip }) => {
       if (place.reopen === undefined) return skip()
       const session = await start()
       await port.untilState('idle')

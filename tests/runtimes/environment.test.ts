@@ -15,7 +15,7 @@ const OURS = {
 }
 
 describe('the environment of an agent', () => {
-  it('is the one that the service was started with, whatever is in it', () => {
+  it('is the environment of the service, whatever it contains', () => {
     const own = {
       ...{ PATH: '/bin', HOME: '/h', LANG: 'de_DE.UTF-8', JAVA_HOME: '/java', GOPATH: '/go', UID: '7' },
       ...{ DOCKER_HOST: 'unix:///d', OPENAI_API_KEY: 'sk', HTTPS_PROXY: 'p', EMPTY: '', LINES_: 'a\'\n"' },
@@ -30,7 +30,7 @@ describe('the environment of an agent', () => {
     expect(given(own)).toEqual({ ...own, ...OURS })
   })
 
-  it('has nothing that is the service’s own, or would mislead', () => {
+  it('contains no variable that belongs to the service or would mislead the agent', () => {
     const names = [
       ...['ORC_HOME', 'ORC_CONFIG', 'ORC_NONCE', 'ORC_MODEL', 'ORC_DB_PASSWORD'],
       ...['TMUX', 'TMUX_PANE', 'STY', 'COLORTERM', 'TERM_PROGRAM', 'KITTY_WINDOW_ID', 'ZELLIJ', 'COLUMNS'],
@@ -54,14 +54,14 @@ describe('the environment of an agent', () => {
     })
   })
 
-  it('takes what its program and orc.yaml set before what the service has', () => {
+  it('prefers variables set by its program and orc.yaml to those of the service', () => {
     const further = { PATH: '/mine', TERM: 'xterm', ORC_NONCE: 'n' }
     expect(given({ LANG: 'C', PATH: '/bin', ORC_NONCE: 'other' }, { extra: further })).toEqual({
       ...{ LANG: 'C', ...OURS, ...further },
     })
   })
 
-  it('is one of UTF-8 where nothing is said', () => {
+  it('uses UTF-8 by default', () => {
     expect(given({}).LANG).toBe('C.UTF-8')
     expect(given({ LANG: '' }).LANG).toBe('C.UTF-8')
     expect(given({ LC_ALL: 'C' })).not.toHaveProperty('LANG')

@@ -28,6 +28,6 @@ it.each([
   expect(found.map(({ pid }) => pid)).toEqual(isStray ? [20] : [])
 })
 
-it('finds nobody where the pane itself is gone', () => {
+it('finds no orphan if the pane itself has ended', () => {
   expect(findOrphans([of(20, 1)], PANE, BEFORE, ENDED)).toEqual([])
 })

@@ -44,7 +44,7 @@ const Facts: fc.Arbitrary<PaneFacts> = fc.record({
 })
 
 describe('the guard of pane writes', () => {
-  it('lets text through when everything is known to be right', () => {
+  it('allows a paste when every fact allows it', () => {
     expect(guardPaste(FREE)).toEqual({ write: true })
     expect(guardPaste({ ...FREE, personQuietMs: PERSON_QUIET_MS })).toEqual({ write: true })
   })
@@ -54,7 +54,7 @@ describe('the guard of pane writes', () => {
     expect(decision).toMatchObject({ write: false, reason: expect.stringMatching(reason) })
   })
 
-  it('fails closed: one thing that is not right is enough', () => {
+  it('fails closed: a single unfavourable fact blocks the paste', () => {
     fc.assert(
       fc.property(Facts, (facts) => {
         const isRight =
@@ -68,7 +68,7 @@ describe('the guard of pane writes', () => {
     )
   })
 
-  it('gives up at once only on what cannot change', () => {
+  it('gives up at once only if the obstacle cannot end', () => {
     fc.assert(
       fc.property(Facts, (facts) => {
         const decision = guardPaste(facts)

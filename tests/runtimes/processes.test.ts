@@ -45,7 +45,7 @@ afterEach(() => {
 })
 
 describe('ending all processes of an agent (C15)', () => {
-  it.runIf(existsSync('/proc/self/environ'))('ends what bears the mark, and no one else', async () => {
+  it.runIf(existsSync('/proc/self/environ'))('ends the processes with the mark, and no others', async () => {
     const mark = randomUUID()
     const mine = run('echo 1; sleep 300', { ORC_SESSION: mark })
     const others = run('echo 1; sleep 300', { ORC_SESSION: `${mark}-not` })
@@ -70,7 +70,7 @@ describe('ending all processes of an agent (C15)', () => {
     expect([child.pid!, grandchild].map(isRunning)).toEqual([false, false])
   })
 
-  it('ends the rest of a group whose leader is gone, when it ended just now', async () => {
+  it('ends the rest of a group whose leader ended just now', async () => {
     const child = run('sleep 300 & echo $!')
     const left = await printedBy(child)
     if (child.exitCode === null) await once(child, 'exit')
@@ -87,7 +87,7 @@ describe('ending all processes of an agent (C15)', () => {
     expect([child.pid!, inGroup].map(isRunning)).toEqual([true, true])
   })
 
-  it('asks first, so that a program can put its things in order', async () => {
+  it('sends SIGTERM first, so that a program can clean up', async () => {
     const child = run("trap 'exit 5' TERM; echo 1; sleep 300 & wait")
     await printedBy(child)
     const exit = once(child, 'exit')
@@ -95,7 +95,7 @@ describe('ending all processes of an agent (C15)', () => {
     expect(await exit).toEqual([5, null])
   })
 
-  it('kills what does not listen, stopped or not', async () => {
+  it('kills a process that ignores SIGTERM, stopped or not', async () => {
     const deaf = run("trap '' TERM; echo 1; while :; do sleep 1; done")
     await printedBy(deaf)
     process.kill(deaf.pid!, 'SIGSTOP')
@@ -103,7 +103,7 @@ describe('ending all processes of an agent (C15)', () => {
     expect(isRunning(deaf.pid!)).toBe(false)
   })
 
-  it('wakes one that was stopped, so that it can end by itself', async () => {
+  it('continues a stopped process, so that it can end by itself', async () => {
     const child = run("trap 'exit 5' TERM; echo 1; while :; do sleep 0.05; done")
     await printedBy(child)
     process.kill(child.pid!, 'SIGSTOP')
@@ -112,7 +112,7 @@ describe('ending all processes of an agent (C15)', () => {
     expect(await exit).toEqual([5, null])
   })
 
-  it('ends what was started while it ended', async () => {
+  it('ends processes started while others end', async () => {
     const child = run("trap 'sleep 300 & echo $!; exit' TERM; echo 1; while :; do sleep 0.05; done")
     await printedBy(child)
     const started = printedBy(child)
@@ -120,7 +120,7 @@ describe('ending all processes of an agent (C15)', () => {
     expect(isRunning(await started)).toBe(false)
   })
 
-  it('says which would not end', async () => {
+  it('names the processes that did not end', async () => {
     const child = run('echo 1; exec sleep 300')
     await printedBy(child)
     const agent = await ledBy(child)
@@ -148,14 +148,14 @@ function hurried(from: number) {
 }
 
 describe('the table of processes', () => {
-  it('is read once for all who ask in the same breath, and again for the next', async () => {
+  it('is read once for all callers in the same tick, and again for the next', async () => {
     const [one, other] = [readProcesses(), readProcesses()]
     expect(one).toBe(other)
     await one
     expect(readProcesses()).not.toBe(one)
   })
 
-  it('has one who was there when it was asked for', async () => {
+  it('contains a process that existed when it was requested', async () => {
     const child = run('echo 1; sleep 300')
     await printedBy(child)
     expect(await findProcesses(await ledBy(child))).toContainEqual(
@@ -163,7 +163,7 @@ describe('the table of processes', () => {
     )
   })
 
-  it('is known without /proc as well, but for the marks', async () => {
+  it('is available without /proc, except for the marks', async () => {
     const child = run('echo 1; sleep 300', { ORC_SESSION: 'x' })
     await printedBy(child)
     const found = (await readPs()).find(({ pid }) => pid === child.pid)
@@ -172,7 +172,7 @@ describe('the table of processes', () => {
     expect(found).not.toHaveProperty('mark')
   })
 
-  it('tells processes apart by when they began', async () => {
+  it('distinguishes processes by their start time', async () => {
     expect(await processStartedAt(process.pid)).toMatch(/\d+/)
     expect(await processStartedAt(2 ** 22 + 1)).toBeUndefined()
   })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { startIdle, turn } from './harness.ts'
 
-describe('an ACP agent that asks for leave', () => {
+describe('an ACP agent that asks for permission', () => {
   it('waits for a person, who sees what exactly it wants', async () => {
     const { session, asked, states, until, reaches, said } = await startIdle()
     await session.deliver(turn('ASK rm -rf build', 'msg_1'))
@@ -18,7 +18,7 @@ describe('an ACP agent that asks for leave', () => {
     expect(states.map(({ state }) => state)).toEqual(['idle', 'busy', 'waiting_input', 'busy', 'idle'])
   })
 
-  it('is told no, and the remark with its next turn', async () => {
+  it('gets a denial, and the comment with its next turn', async () => {
     const { session, asked, until, reaches, said, place } = await startIdle()
     await session.deliver(turn('ASK rm -rf /', 'msg_1'))
     await until(() => asked.length > 0, 'the question')
@@ -31,7 +31,7 @@ describe('an ACP agent that asks for leave', () => {
     )
   })
 
-  it('is never given leave for ever by a person who gave it once', async () => {
+  it('never gets permanent permission from a person who gave it once', async () => {
     const { session, asked, until, reaches, place } = await startIdle({ flags: ['--only-always'] })
     await session.deliver(turn('ASK ls', 'msg_1'))
     await until(() => asked.length > 0, 'the question')
@@ -40,7 +40,7 @@ describe('an ACP agent that asks for leave', () => {
     expect(place.record('verdict')).toEqual([{ outcome: { outcome: 'cancelled' } }])
   })
 
-  it('has its question taken back when the turn is interrupted', async () => {
+  it('has its question withdrawn when the turn is interrupted', async () => {
     const { session, asked, until, place } = await startIdle()
     await session.deliver(turn('ASK ls', 'msg_1'))
     await until(() => asked.length > 0, 'the question')
@@ -49,7 +49,7 @@ describe('an ACP agent that asks for leave', () => {
     expect(place.record('verdict')).toEqual([{ outcome: { outcome: 'cancelled' } }])
   })
 
-  it('has its question taken back when it ends', async () => {
+  it('has its question withdrawn when it ends', async () => {
     const { session, asked, until } = await startIdle()
     await session.deliver(turn('ASK ls', 'msg_1'))
     await until(() => asked.length > 0, 'the question')
@@ -76,7 +76,7 @@ describe('interrupting an ACP agent', () => {
     expect(await reaches('idle')).toBe('turn 1 ended: cancelled')
   })
 
-  it('is not claimed when the agent does not stop', async () => {
+  it('is not reported when the agent does not stop', async () => {
     const { session } = await startIdle({ limits: { cancelMs: 200 } })
     await session.deliver(turn('SAY on it\nDEAF', 'msg_1'))
     expect(await session.interrupt()).toEqual({
@@ -117,7 +117,7 @@ describe('a notice to an ACP agent', () => {
     expect(third).toMatch(/^\[ORCHUB MESSAGE msg_3\]/)
   })
 
-  it('stays due when the turn that held it was not taken', async () => {
+  it('stays due when the turn that carried it was rejected', async () => {
     const { session, place, reaches } = await startIdle({
       flags: ['--system-prompt'],
       limits: { failureMs: 50 },
@@ -129,7 +129,7 @@ describe('a notice to an ACP agent', () => {
     expect(place.record<string>('prompt')[1]).toMatch(/^Mail waits\./)
   })
 
-  it('goes into the running turn of a program that is known to take it there', async () => {
+  it('goes into the running turn of a program that supports it', async () => {
     const flags = ['--steers', '--system-prompt']
     const { session, reaches, place } = await startIdle({ program: 'codex', flags })
     await session.deliver(turn('SAY busy\nWAIT', 'msg_1'))

@@ -7,7 +7,7 @@ const pidOf = (started: Awaited<ReturnType<typeof startIdle>>) =>
   started.place.record<{ pid: number }>('start').at(-1)!.pid
 
 describe('the end of an ACP agent', () => {
-  it('leaves nothing behind: no process, no child, marked or not (C15)', async () => {
+  it('leaves no process and no child, marked or not (C15)', async () => {
     const started = await startIdle()
     await started.session.deliver(turn('CHILDREN', 'msg_1'))
     await started.reaches('idle')
@@ -21,20 +21,20 @@ describe('the end of an ACP agent', () => {
     })
   })
 
-  it('comes to one that does not want to end', async () => {
+  it('also reaches an agent that ignores SIGTERM', async () => {
     const started = await startIdle({ flags: ['--stubborn'], limits: { graceMs: 200 } })
     await started.session.stop()
     expect(isRunning(pidOf(started))).toBe(false)
   })
 
-  it('comes to one that was stopped (SIGSTOP)', async () => {
+  it('also reaches an agent that was stopped (SIGSTOP)', async () => {
     const started = await startIdle({ limits: { graceMs: 2000 } })
     process.kill(pidOf(started), 'SIGSTOP')
     await started.session.stop()
     expect(isRunning(pidOf(started))).toBe(false)
   })
 
-  it('comes with the service, and its state says that the conversation goes on', async () => {
+  it('comes with the service, and its state says that the conversation will be resumed', async () => {
     const started = await startIdle()
     await started.session.leave()
     expect(isRunning(pidOf(started))).toBe(false)
@@ -59,7 +59,7 @@ describe('the end of an ACP agent', () => {
     expect(await session.deliver(turn('SAY x', 'msg_2'))).toMatchObject({ state: 'queued' })
   })
 
-  it('does not swallow its last words', async () => {
+  it('does not lose its last text', async () => {
     const { session, said, reaches } = await startIdle()
     await session.deliver(turn('SAY last words\nDIE 0', 'msg_1'))
     await reaches('exited')

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createHistory } from '../../../src/runtimes/acp/history.ts'
 
-describe('what an ACP agent was given (C25)', () => {
+describe('a message delivered to an ACP agent (C25)', () => {
   it('is found in a replay, however it is cut', () => {
     const ids = fc.uniqueArray(fc.integer({ min: 1, max: 9_999_999 }), { minLength: 1, maxLength: 8 })
     fc.assert(
@@ -28,7 +28,7 @@ describe('what an ACP agent was given (C25)', () => {
     expect(createHistory('nothing').locate('msg_1').at).toBe('absent')
   })
 
-  it('is unknown once it was written, until the agent took or refused it', () => {
+  it('is unknown once it was written, until the agent accepts or rejects it', () => {
     const history = createHistory('nothing')
     history.wrote(['msg_1', 'msg_2'])
     expect(history.locate('msg_1').at).toBe('unknown')

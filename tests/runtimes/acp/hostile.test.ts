@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { startIdle, turn } from './harness.ts'
 
 describe('a broken or hostile ACP agent', () => {
-  it('may print what is no ACP: it is skipped, and told a few times only', async () => {
+  it('may print invalid ACP: it is skipped, and logged a few times only', async () => {
     const { session, said, reaches, warnings } = await startIdle({ flags: ['--noise'] })
     const lines = Array.from(
       { length: 50 },
@@ -23,20 +23,20 @@ describe('a broken or hostile ACP agent', () => {
     expect(said).toEqual(['fine'])
   })
 
-  it('may send an update of any size: over the limit it is left out', async () => {
+  it('may send an update of any size: over the limit it is dropped', async () => {
     const { session, said, reaches } = await startIdle({ limits: { lineBytes: 100_000 } })
     await session.deliver(turn('HUGE 300000\nSAY fine', 'msg_1'))
     await reaches('idle')
     expect(said).toEqual(['fine'])
   })
 
-  it('is ended when it sends a huge answer, which nobody could do without', async () => {
+  it('is ended when it sends a huge response, which cannot be skipped', async () => {
     const { session, reaches } = await startIdle({ limits: { lineBytes: 100_000 } })
     await session.deliver(turn('SAY x\nHUGEANSWER 300000', 'msg_1'))
     expect(await reaches('error')).toContain('it sent a message of more than 100000 bytes')
   })
 
-  it('that floods waits in its own pipe until it was heard, and loses no word', async () => {
+  it('that floods is throttled by its pipe, and loses no text', async () => {
     const gate = Promise.withResolvers<void>()
     const { session, said, reaches, place } = await startIdle({ hear: () => gate.promise })
     await session.deliver(turn('FLOOD 8000', 'msg_1'))
@@ -49,7 +49,7 @@ describe('a broken or hostile ACP agent', () => {
     expect(lines.every((line, i) => line.startsWith(`line ${i} `))).toBe(true)
   })
 
-  it('does not lose later words because earlier ones could not be taken', async () => {
+  it('does not lose later text because earlier text could not be processed', async () => {
     let count = 0
     const hear = async () => {
       count += 1

@@ -36,7 +36,7 @@ describe('the stream between an ACP agent and us', () => {
     expect(updates).toEqual([1, 2])
   })
 
-  it('lets only answers pass that were asked for, once', async () => {
+  it('passes only responses to open requests, once', async () => {
     const { send, reader, stream, garbage } = open()
     const writer = stream.writable.getWriter()
     await writer.write({ jsonrpc: '2.0', id: 1, method: 'initialize' } as AnyMessage)
@@ -68,7 +68,7 @@ describe('the stream between an ACP agent and us', () => {
     await expect(readAll()).rejects.toThrow('without reading the responses')
   })
 
-  it('does without what is no message', async () => {
+  it('skips input that is not a message', async () => {
     const { send, stdout, reader, garbage } = open()
     for (const line of ['', '  ', 'text', '{', '[]', '1', 'null', '{}', '{"jsonrpc":"2.0"}'])
       stdout.write(`${line}\n`)

@@ -13,7 +13,7 @@ async function earlier(flags: readonly string[] = []) {
 }
 
 describe('an ACP conversation after a restart', () => {
-  it('is taken up again by its id, and said so (C25)', async () => {
+  it('resumes by its id, and reports so (C25)', async () => {
     const before = await earlier()
     const again = await start(before)
     expect(await again.reaches('idle')).toBe('fake 1.0: resumed conversation conversation-1')
@@ -22,14 +22,14 @@ describe('an ACP conversation after a restart', () => {
     expect(again.recorder.kept).toMatchObject({ conversation: { sessionId: 'conversation-1' } })
   })
 
-  it('is not heard twice: what is replayed is no new word (C4)', async () => {
+  it('is not processed twice: replayed text is not new (C4)', async () => {
     const again = await startIdle(await earlier())
     await again.session.deliver(turn('SAY new', 'msg_2'))
     await again.reaches('idle')
     expect(again.said).toEqual(['new'])
   })
 
-  it('is not heard twice even when the agent replays after it answered session/load', async () => {
+  it('is not processed twice even if the agent replays after it answered session/load', async () => {
     const again = await startIdle(await earlier(['--late-replay']))
     await again.session.deliver(turn('SAY new', 'msg_2'))
     await again.reaches('idle')
@@ -37,7 +37,7 @@ describe('an ACP conversation after a restart', () => {
     expect((await again.session.locate(['msg_1']))[0]?.at).toBe('submitted')
   })
 
-  it('shows by its replay what it was given, and what not (C25)', async () => {
+  it('shows by its replay which messages it received (C25)', async () => {
     const { session } = await startIdle(await earlier())
     const [given, ...others] = await session.locate(['msg_1', 'msg_2', 'msg_11'])
     expect(given).toEqual({ at: 'submitted', evidence: 'it is in the history the agent replayed' })
@@ -62,7 +62,7 @@ describe('an ACP conversation after a restart', () => {
     expect(place.record<string>('prompt').at(-1)).toMatch(/^\[ORCHUB MESSAGE role\]\n.*\n.*was resumed/)
   })
 
-  it('begins anew, said so, when the agent does not know it or cannot resume', async () => {
+  it('starts anew, and reports so, when the agent does not know it or cannot resume', async () => {
     const { place, kept } = await earlier()
     const wrong = await start({ place, kept: { ...kept, conversation: { sessionId: 'gone', begunAt: 0 } } })
     expect(await wrong.reaches('idle')).toMatch(
@@ -80,7 +80,7 @@ describe('an ACP conversation after a restart', () => {
     expect(place.record('load')).toEqual([])
   })
 
-  it('survives what was kept by nobody', async () => {
+  it('survives saved state of unknown origin', async () => {
     const { reaches } = await start({ kept: { strange: true } })
     expect(await reaches('idle')).toContain('started conversation conversation-1')
   })

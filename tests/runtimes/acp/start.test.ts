@@ -76,7 +76,7 @@ describe('starting an ACP agent', () => {
     ])
   })
 
-  it('is initializing until the session is open, then idle, and says by what it knows', async () => {
+  it('is initializing until the session is open, then idle, with evidence', async () => {
     const started = await start()
     expect(started.session.state).toBe('initializing')
     expect(await started.reaches('idle')).toBe('fake 1.0: started conversation conversation-1')
@@ -90,7 +90,7 @@ describe('starting an ACP agent', () => {
     expect(await wrong.reaches('error')).toContain('it has no mode warp; it offers ask, plan')
   })
 
-  it('is refused for a program that is not installed, with how to get it', async () => {
+  it('fails for a program that is not installed, with instructions to install it', async () => {
     const settings = { command: 'no-such-program-anywhere' }
     await expect(start({ program: 'gemini', settings })).rejects.toMatchObject({
       code: 'PROGRAM_MISSING',
@@ -101,7 +101,7 @@ describe('starting an ACP agent', () => {
     })
   })
 
-  it('is refused in a folder that is not there', async () => {
+  it('fails in a folder that does not exist', async () => {
     await expect(start({ cwd: '/no/such/folder' })).rejects.toMatchObject({ code: 'RUNTIME_FAILED' })
   })
 

@@ -14,7 +14,7 @@ describe('a turn of an ACP agent', () => {
     expect(said.join('')).toBe('hello')
   })
 
-  it('is read without a word of the agent once session/prompt was answered', async () => {
+  it('is read without text of the agent once session/prompt was answered', async () => {
     const { session } = await startIdle()
     const arrival = await session.deliver(turn('nothing to do', 'msg_1'))
     expect(arrival).toEqual({ state: 'read', evidence: 'session/prompt was answered: end_turn' })
@@ -32,7 +32,7 @@ describe('a turn of an ACP agent', () => {
     expect(arrived).toMatchObject([{ ids: ['msg_1'], state: 'read' }])
   })
 
-  it('is not submitted by what has nothing to do with it', async () => {
+  it('is not submitted by unrelated updates', async () => {
     const { session } = await startIdle({ limits: never })
     const others = [
       '{"sessionUpdate":"available_commands_update","availableCommands":[]}',
@@ -47,7 +47,7 @@ describe('a turn of an ACP agent', () => {
     expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
   })
 
-  it('that was uncertain still arrives when the sign comes late (C25)', async () => {
+  it('that was uncertain still arrives when the evidence comes late (C25)', async () => {
     const { session, arrived, until } = await startIdle({ limits: { signMs: 50 } })
     expect((await session.deliver(turn('SLEEP 200\nSAY late', 'msg_1', 'msg_2'))).state).toBe('uncertain')
     await until(() => arrived.length > 0, 'read')
@@ -91,7 +91,7 @@ describe('a turn of an ACP agent', () => {
     expect(place.record('prompt')).toEqual(['see \\@x, me@example.com'])
   })
 
-  it('stays queued when the agent refuses it, and nothing more is tried for a while', async () => {
+  it('stays queued when the agent rejects it, and nothing else is tried for a while', async () => {
     const { session, reaches, states } = await startIdle({ limits: { failureMs: 200 } })
     const arrival = await session.deliver(turn('FAIL -32000', 'msg_1'))
     expect(arrival.state).toBe('queued')
@@ -116,7 +116,7 @@ describe('a turn of an ACP agent', () => {
     expect((await session.locate(['msg_1']))[0]?.at).toBe('submitted')
   })
 
-  it('tells what it cost and how full the context is (C26)', async () => {
+  it('reports its cost and the context usage (C26)', async () => {
     const { session, used, reaches } = await startIdle()
     await session.deliver(turn('UPDATE {"sessionUpdate":"usage_update","used":900,"size":1000}', 'msg_1'))
     await reaches('idle')
@@ -127,7 +127,7 @@ describe('a turn of an ACP agent', () => {
   })
 })
 
-describe('what an ACP agent says', () => {
+describe('the text of an ACP agent', () => {
   it('is its own messages only: no thoughts, tools, echoes, helpers, other sessions (C4)', async () => {
     const { session, said, reaches } = await startIdle()
     const chunk = (sessionUpdate: string, text: string, more = {}) =>
@@ -148,14 +148,14 @@ describe('what an ACP agent says', () => {
     expect(said).toEqual(['mine'])
   })
 
-  it('is heard at once, while the turn goes on', async () => {
+  it('is processed at once, while the turn continues', async () => {
     const { session, said, until } = await startIdle()
     await session.deliver(turn('SAY now\nDEAF', 'msg_1'))
     await until(() => said.length > 0, 'words')
     expect(session.state).toBe('busy')
   })
 
-  it('is heard in order before the turn counts as ended', async () => {
+  it('is processed in order before the turn counts as ended', async () => {
     const { session, said, states, reaches } = await startIdle()
     await session.deliver(turn(Array.from({ length: 200 }, (_, i) => `SAY ${i},`).join('\n'), 'msg_1'))
     await reaches('idle')
@@ -180,7 +180,7 @@ describe('what an ACP agent says', () => {
     expect(said.join('')).toBe('one+one\n\ntwo\n\nthree\n\nfour')
   })
 
-  it('is not torn by what happens while it speaks', async () => {
+  it('is not split by other events while it arrives', async () => {
     const { session, said, reaches } = await startIdle()
     const meanwhile = '{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}'
     await session.deliver(turn(`SAY <orc-\nTHINK hm\nUPDATE ${meanwhile}\nSAY command>`, 'msg_1'))
@@ -188,7 +188,7 @@ describe('what an ACP agent says', () => {
     expect(said.join('')).toBe('<orc-command>')
   })
 
-  it('is shown, with the tools it used, to whoever looks', async () => {
+  it('is shown on its screen, with the tools it used', async () => {
     const { session, reaches } = await startIdle()
     await session.deliver(turn('SAY hello\\n\u001B[31mred\nTOOL ls -l\nSAY done', 'msg_1'))
     await reaches('idle')

@@ -30,8 +30,8 @@ async function worked() {
   return place
 }
 
-describe('a conversation that is taken up again', () => {
-  it('goes on after a crash at any byte, and repeats nothing that was done (C25)', async () => {
+describe('a resumed conversation', () => {
+  it('continues after a crash at any byte, and repeats no command (C25)', async () => {
     const place = await worked()
     const whole = readFileSync(place.file())
     const ends = [...whole.keys()].filter((at) => whole[at] === 10).map((at) => at + 1)
@@ -63,7 +63,7 @@ describe('a conversation that is taken up again', () => {
     expect(place.door.effects).toBe(3)
   })
 
-  it('says again what may not have been acted on, with the same key, and only that (C25)', async () => {
+  it('reports text again that may not have been processed, with the same key, and only that (C25)', async () => {
     const place = await openPlace(() => ({ text: 'Hear me.' }))
     const deaf = createRecorder({ onText: () => new Promise(() => {}) })
     const session = await place.start({}, deaf)
@@ -100,7 +100,7 @@ describe('a conversation that is taken up again', () => {
     expect(await session.locate(['msg_9'])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('is ended by the service in the middle of a turn, and the turn is gone on with', async () => {
+  it('continues a turn that the end of the service interrupted', async () => {
     const place = await openPlace([
       { times: 1, reply: { text: 'Never heard.', delayMs: 60_000 } },
       { reply: { text: 'Heard.' } },
@@ -148,7 +148,7 @@ describe('a conversation that is taken up again', () => {
     ).toHaveLength(1)
   })
 
-  it('whose file is gone begins anew, and does not claim to know what it was given', async () => {
+  it('whose file is missing starts anew, and does not claim to know what it received', async () => {
     const place = await worked()
     rmSync(place.file())
     const port = createRecorder()
@@ -158,7 +158,7 @@ describe('a conversation that is taken up again', () => {
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'unknown' }])
   })
 
-  it('passes over a line that somebody spoilt', async () => {
+  it('skips a damaged line', async () => {
     const place = await worked()
     appendFileSync(place.file(), 'not a record\n{"type":"user"}\n')
     const port = createRecorder()
@@ -169,7 +169,7 @@ describe('a conversation that is taken up again', () => {
     expect(place.server.calls().at(-1)!.body).toContain('Write to all.')
   })
 
-  it('is begun anew when nothing is kept, beside the earlier one', async () => {
+  it('starts anew beside the earlier one when there is no saved state', async () => {
     const place = await worked()
     const port = createRecorder()
     await place.start({}, port)
@@ -177,14 +177,14 @@ describe('a conversation that is taken up again', () => {
     expect(port.kept).not.toEqual(place.port.kept)
   })
 
-  it('is for the eyes of its owner only', async () => {
+  it('is readable by its owner only', async () => {
     const place = await worked()
     expect(statSync(place.file()).mode & 0o777).toBe(0o600)
   })
 })
 
 describe('a conversation that cannot be written', () => {
-  it('takes no turn, and takes it once it can be written again', async () => {
+  it('accepts no turn until it can be written again', async () => {
     const place = await openPlace(() => ({ text: 'ok' }))
     const session = await place.start()
     await place.port.untilState('idle')

@@ -63,7 +63,7 @@ interface Mail {
 }
 
 describe('a team of models in the service', () => {
-  it('talks by tools and in text, through the one door, and what it costs is known (C27)', async () => {
+  it('sends commands by tools and in text, and its cost is known (C27)', async () => {
     const team = await openTeam((request) => {
       if (request.toolResults.length > 0) return { text: 'Done.' }
       if (speaker(request) === 'Bob' && request.userText.includes('Please add'))
@@ -94,7 +94,7 @@ describe('a team of models in the service', () => {
     expect(first!.request!.system).toContain('You have these commands as tools: prefer those.')
   })
 
-  it('does once what it says by a tool and in its text', async () => {
+  it('executes once a command sent both by a tool and in its text', async () => {
     const team = await openTeam(({ userText, toolResults }) => {
       if (toolResults.length > 0 || !userText.includes('Write')) return { text: 'Done.' }
       return {
@@ -110,7 +110,7 @@ describe('a team of models in the service', () => {
     expect(await team.mailOf('Bob')).toHaveLength(1)
   })
 
-  it('takes its mail by a tool, and it is not given again (C1)', async () => {
+  it('reads its messages by a tool, and they are not delivered again (C1)', async () => {
     const team = await openTeam(({ userText, toolResults }) => {
       if (toolResults.length > 0 || !userText.includes('Look')) return { text: 'Done.' }
       return { delayMs: 300, toolCalls: [{ name: 'mailbox_check', input: {} }] }
@@ -127,7 +127,7 @@ describe('a team of models in the service', () => {
     expect(given).toEqual([])
   })
 
-  it('goes on where it was when the service comes back, and sends nothing twice (C25)', async () => {
+  it('continues after a restart of the service, and sends nothing twice (C25)', async () => {
     const team = await openTeam([
       { when: /Write to Bob/, times: 1, reply: { toolCalls: [hello()] } },
       { toolResult: /./, times: 1, reply: { text: 'Never heard.', delayMs: 60_000 } },

@@ -30,7 +30,7 @@ describe('a turn of an agent that is a model', () => {
     expect(port.arrivals).toEqual([{ ids: ['msg_7'], state: 'read', evidence: 'the model began to answer' }])
   })
 
-  it('is told to the model with its role, and its words are said whole, with a key (C4, C25)', async () => {
+  it('reaches the model with its role, and its text is reported whole, with a key (C4, C25)', async () => {
     const { session, port, server } = await ready(() => ({
       thinking: 'Hm.',
       text: 'The answer is 42.',
@@ -44,7 +44,7 @@ describe('a turn of an agent that is a model', () => {
     expect(server.calls()[0]!.request).toMatchObject({ system: 'You write code.', agent: 'coder' })
   })
 
-  it('shows people what is said while it is said', async () => {
+  it('shows people the text while it arrives', async () => {
     const { session, port, server } = await ready(() => ({
       text: 'one two three',
       chunkSize: 4,
@@ -58,7 +58,7 @@ describe('a turn of an agent that is a model', () => {
     expect(await session.screen!(10)).toBe('one two three')
   })
 
-  it('tells what it cost and how full the context is (C26)', async () => {
+  it('reports its cost and the context usage (C26)', async () => {
     const reply: ModelReply = { text: 'ok', usage: { input: 500, cached: 400, output: 7 } }
     const { session, port } = await ready(() => reply, { model: { contextWindow: 8000 } })
     await session.deliver(turnOf('msg_7', 'Go.'))
@@ -75,7 +75,7 @@ describe('a turn of an agent that is a model', () => {
 })
 
 describe('a command as a tool', () => {
-  it('is carried out as this agent, with a key, and its answer goes back to the model (S1.15)', async () => {
+  it('is executed as this agent, with a key, and its response goes back to the model (S1.15)', async () => {
     const { session, port, door, server } = await ready(USES_A_TOOL)
     await session.deliver(turnOf('msg_7', 'Write to Bob.'))
     await port.untilState('idle')
@@ -91,7 +91,7 @@ describe('a command as a tool', () => {
     expect(port.text()).toBe('Writing to Bob.Bob has it.')
   })
 
-  it('is one of several in an answer, carried out in their order', async () => {
+  it('is executed in order when an answer contains several', async () => {
     const play: Play = [
       { toolResult: /./, reply: { text: 'Done.' } },
       { reply: { toolCalls: [send('Bob'), send('Carol'), send('Dave')] } },
@@ -103,7 +103,7 @@ describe('a command as a tool', () => {
     expect(port.utterances.map(({ text }) => text)).toEqual(['Done.'])
   })
 
-  it('brings mail, which has arrived with its answer (C27)', async () => {
+  it('returns messages, which are then delivered (C27)', async () => {
     const mail: Receipt = { status: 'ok', result: '1 message', details: { messages: [{ id: 'msg_9' }] } }
     const play: Play = [
       { toolResult: /msg_9/, reply: { text: 'Read it.' } },
@@ -120,7 +120,7 @@ describe('a command as a tool', () => {
     expect(await session.locate(['msg_9'])).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('is used no more often than a turn may, and the model is told the next time', async () => {
+  it('has a limit per turn, and the model learns of it in the next turn', async () => {
     let calls = 0
     const loop: Play = (request) => {
       calls += 1
@@ -136,7 +136,7 @@ describe('a command as a tool', () => {
     expect(server.calls().at(-1)!.request!.userText).toMatch(/ended here: .*max_steps/)
   })
 
-  it('that is refused by a rule is an error to the model, and the turn goes on', async () => {
+  it('that a rule denies is an error for the model, and the turn continues', async () => {
     const door = createDoor(() => ({ status: 'blocked', reason: 'Bob is off limits' }))
     const play: Play = [
       { toolResult: /Message blocked: Bob is off limits/, reply: { text: 'I may not.' } },
@@ -149,7 +149,7 @@ describe('a command as a tool', () => {
 })
 
 describe('a model that does not do as it should', () => {
-  it('and refuses has ended its turn, and hears the next one', async () => {
+  it('and refuses ends its turn, and gets the next one', async () => {
     const play: Play = [
       { when: /bad/, times: 1, reply: { error: { status: 400, message: 'flagged as harmful' } } },
       { reply: { text: 'Gladly.' } },
@@ -163,7 +163,7 @@ describe('a model that does not do as it should', () => {
     expect(server.calls().at(-1)!.request!.userText).toContain('it was refused')
   })
 
-  it('and says nothing has answered all the same', async () => {
+  it('and returns no text has answered all the same', async () => {
     const { session, port } = await ready(() => ({ text: '' }))
     await session.deliver(turnOf('msg_7', 'Well?'))
     await port.untilState('idle')
@@ -191,7 +191,7 @@ describe('a model that does not do as it should', () => {
     },
   )
 
-  it('and wants to be left alone is left alone for that long', async () => {
+  it('and sends retry-after is not called before that', async () => {
     const error = { status: 429, headers: { 'retry-after': '90' } }
     const { session, port } = await ready(() => ({ error }))
     await session.deliver(turnOf('msg_7', 'Hello?'))
@@ -199,7 +199,7 @@ describe('a model that does not do as it should', () => {
     expect(port.states.at(-1)!.evidence).toContain('Retrying in 90 s.')
   })
 
-  it('and has no key names the variable', async () => {
+  it('and has no API key reports the missing variable', async () => {
     const { session, port } = await ready(() => ({ text: 'x' }), { env: {} })
     await session.deliver(turnOf('msg_7', 'Hello?'))
     await port.untilState('error')
@@ -208,7 +208,7 @@ describe('a model that does not do as it should', () => {
 })
 
 describe('an interruption (C2)', () => {
-  it('hangs up on the model, says nothing of it, and the model knows the next time', async () => {
+  it('aborts the model call, reports none of its text, and tells the model in the next turn', async () => {
     const play: Play = [
       { when: /long/, times: 1, reply: { text: 'word '.repeat(100), chunkSize: 5, chunkMs: 100 } },
       { reply: { text: 'Yes?' } },
@@ -231,7 +231,7 @@ describe('an interruption (C2)', () => {
     expect(messages.map(({ role }) => role)).toEqual(['system', 'user'])
   })
 
-  it('leaves later commands of the answer undone, and says so in the conversation', async () => {
+  it('skips later commands of the answer, and records so in the conversation', async () => {
     const begun = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
     const door = createDoor(async () => {
@@ -255,7 +255,7 @@ describe('an interruption (C2)', () => {
     expect(port.states.at(-1)!.state).toBe('idle')
   })
 
-  it('does not claim that a turn stopped whose command still runs', async () => {
+  it('does not report a turn as stopped whose command still runs', async () => {
     const door = createDoor(() => new Promise<never>(() => {}))
     const { session, port } = await openAndHang(door)
     expect(await session.interrupt()).toMatchObject({ stopped: false })
@@ -278,7 +278,7 @@ describe('an interruption (C2)', () => {
     return { ...place, session }
   }
 
-  it('ends a turn that waits for its model to come back', async () => {
+  it('ends a turn that waits for a retry of its model', async () => {
     const play: Play = [
       { when: /first/, times: 1, reply: { error: { status: 500 } } },
       { reply: { text: 'Yes?' } },
@@ -316,7 +316,7 @@ describe('a notice (C2)', () => {
     },
   )
 
-  it('is told with the next turn when none runs, once', async () => {
+  it('comes once with the next turn when no turn runs', async () => {
     const { session, port, server } = await ready(() => ({ text: 'ok' }))
     await session.notice('[ORCHUB NOTICE] Mail waits.')
     for (const id of ['msg_7', 'msg_8']) {
@@ -329,7 +329,7 @@ describe('a notice (C2)', () => {
 })
 
 describe('a long conversation', () => {
-  it('leaves its oldest turns out, with a note, and keeps them in the file', async () => {
+  it('omits its oldest turns with a note, and keeps them in the file', async () => {
     const { session, port, server, lines } = await ready(() => ({ text: 'ok' }), {
       settings: { history_tokens: 500 },
     })
