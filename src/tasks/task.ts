@@ -49,7 +49,7 @@ export const QUESTION_KINDS = ['query', 'user', 'approval', 'help', 'extension',
 export type QuestionKind = (typeof QUESTION_KINDS)[number]
 
 /** A question of a task, open as long as it is in the task's list. */
-export interface Question {
+export interface TaskQuestion {
   id: string
   kind: QuestionKind
   /** The agent that must answer, or the operator. */
@@ -110,13 +110,13 @@ export interface CheckResult {
 }
 
 /** A report of completed that is being validated. */
-export interface Claim {
+export interface TaskClaim {
   /** Results of checks and judges name the claim, so results of an earlier claim are ignored. */
   number: number
   result: string
   step: 'checks' | 'judge'
   /** Set once an agent was asked to judge. */
-  review?: Review
+  review?: ClaimReview
   validator?: Validator
 }
 
@@ -129,7 +129,7 @@ export interface Validator {
   begun: boolean
 }
 
-export interface Review {
+export interface ClaimReview {
   /** The reviewer's runtime took the last message about the claim. */
   taken: boolean
   reminders: number
@@ -141,7 +141,7 @@ interface FailedAttempt {
   why: string
 }
 
-/** One delegation, as stored. Times are milliseconds since the epoch. */
+/** A delegation, as stored. Times are milliseconds since the epoch. */
 export interface Task {
   id: string
   /** The delegator's own task that this one serves. */
@@ -185,10 +185,10 @@ export interface Task {
   due: { kind: Exclude<TaskTimer, 'wait'>; at: number; since?: number } | null
   /** Working time left. It stops while the task waits for others, because they have timers of their own. */
   remainingMs: number
-  questions: readonly Question[]
+  questions: readonly TaskQuestion[]
   /** Ids of all accepted reports, questions and delegations, to recognize duplicates. */
   seen: readonly string[]
-  claim: Claim | null
+  claim: TaskClaim | null
   claims: number
   evidence: readonly Evidence[]
   /** Claims that failed validation and were sent back. */

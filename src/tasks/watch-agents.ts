@@ -22,7 +22,7 @@ import { findTask, hasOpenTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven 
 import type { Task } from './task.ts'
 import type { TellTask } from './task-change.ts'
 
-interface WatchOptions {
+interface WatchAgentsOptions {
   store: Store
   log: Log
   sessions(): Sessions
@@ -48,7 +48,7 @@ export interface AgentTurn {
 type AgentTask = { task: Task; isReview: boolean }
 type EventFor = (concerned: AgentTask, reader: Reader) => MaybePromise<TaskEvent | undefined>
 
-export function watchAgents(options: WatchOptions) {
+export function watchAgents(options: WatchAgentsOptions) {
   const { store, log, sessions, tell, idle, sessionKnown, isConfidential, isHalted, disturbed } = options
   const inTurn = new Map<string, Set<string>>()
   const lastTurn = new Map<string, Set<string>>()
@@ -174,7 +174,7 @@ export function watchAgents(options: WatchOptions) {
     return Promise.resolve()
   }
 
-  /** Nothing that agents do during a halt moves a task: an interrupted turn continues later, an exit is reported later. */
+  /** During a halt, agents don't move tasks: an interrupted turn continues later, and an exit is reported later. */
   const sessionWatch: SessionWatch = {
     turnBegan,
     async turnEnded(agent, lastWords) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { agent, openBoard } from '../harness/engine.ts'
 
 describe('tasks in commands of one batch', () => {
-  it('are seen by the commands after them: what an agent delegates is part of the task it was given before', async () => {
+  it('are visible to later commands of the batch: an agent delegates as part of the task that it just got', async () => {
     const agents = { Top: {}, Master: { parent: 'Top' }, Worker: { parent: 'Master' } }
     const board = await openBoard({ agents })
     try {
@@ -25,7 +25,7 @@ describe('tasks in commands of one batch', () => {
     }
   })
 
-  it('are not changed by a batch that fails: the others in it act on what is stored', async () => {
+  it('are unchanged by a command that fails: the others of the batch act on the stored state', async () => {
     const board = await openBoard({ agents: { Master: {}, Worker: { parent: 'Master' } } })
     try {
       await board.say('Master', 'delegate', { to: 'Worker', task: 'Do it' })

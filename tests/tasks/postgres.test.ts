@@ -184,7 +184,7 @@ describe('two daemons on one database', () => {
     return second
   }
 
-  it('know of each other which claim stands in line: the timer of one gives none up that waits with the other (C8)', async () => {
+  it('share which claims are queued: the timer of one does not give up a claim that is queued at the other (C8)', async () => {
     await claimTwice()
     const second = await openSecond()
     const [first, waiting] = [(await taskOf('task_1'))!, (await taskOf('task_2'))!]
@@ -199,7 +199,7 @@ describe('two daemons on one database', () => {
     expect(await taskOf('task_2')).toMatchObject({ rejections: 1, claim: null })
   })
 
-  it('see to the claims of one that is gone, once its lease has run out (C8)', async () => {
+  it('take over claims of a daemon that is gone, once its lease has expired (C8)', async () => {
     await claimTwice()
     const second = await openSecond()
     // No further than it takes: a check has its time by the same clock.
@@ -211,7 +211,7 @@ describe('two daemons on one database', () => {
     writeFileSync(join(board.folder, 'go'), '')
   })
 
-  it('know of each other whether a worker is at work on something else: the timer of one fails no task that waits for that (C8)', async () => {
+  it('share whether a worker is busy: the timer of one does not fail a task that waits for it (C8)', async () => {
     const elsewhere = { Top: {}, Middle: { parent: 'Top' } }
     const second = await openBoard(
       { ...TEAM, agents: elsewhere },
@@ -243,7 +243,7 @@ describe('two daemons on one database', () => {
     await vi.waitFor(async () => expect(await taskOf('task_2')).toMatchObject({ attempt: 2 }))
   })
 
-  it('take what both are told at the same time once, and wake a parent once (C25)', async () => {
+  it('accept the same report at the same time once, and wake a parent once (C25)', async () => {
     const other = await openBoard(TEAM, {
       runtimes: [createPuppets()],
       openStore: (options) =>

@@ -67,7 +67,7 @@ describe('a question with choices (C9)', () => {
     expect(new Set(rows.map(({ form }) => form))).toEqual(new Set([JSON.stringify({ choices })]))
   })
 
-  it('is refused when two choices are the same, or the default is none of them', async () => {
+  it('is refused if two choices are equal, or the default is not a choice', async () => {
     await open()
     expect(await ask({ choices: ['a', 'A'] })).toMatchObject({ code: 'INVALID_COMMAND' })
     expect(await ask({ choices: ['a', 'b'], default: 'c' })).toMatchObject({ code: 'INVALID_COMMAND' })
@@ -85,7 +85,7 @@ describe('a default', () => {
     expect(await answer('  ')).toMatchObject({ request: { state: 'answered', comment: 'Green' } })
   })
 
-  it('is never taken by the clock, across a restart either', async () => {
+  it('is never taken by a timer, even after a restart', async () => {
     await open()
     await ask({ default: 'yes' })
     board = await board.reopen()
@@ -97,7 +97,7 @@ describe('a default', () => {
     await expect(answer('')).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  it('that is not there leaves a blank answer refused, with the question repeated (S2.12)', async () => {
+  it('that is missing makes a blank answer invalid, and the question is repeated (S2.12)', async () => {
     await open()
     await ask()
     for (const blank of [undefined, '', ' \n', '\u200b']) {
@@ -111,7 +111,7 @@ describe('a default', () => {
 })
 
 describe('an answer', () => {
-  it('is taken once; the second person is told who was first', async () => {
+  it('counts once; the second person learns who was first', async () => {
     await open()
     await ask()
     await answer('this one', {}, ADA)
@@ -122,7 +122,7 @@ describe('an answer', () => {
     expect((await board.mailOf('Worker')).map(({ content }) => content)).toHaveLength(1)
   })
 
-  it('given as a command or as a verdict is the same, and is checked the same (S2.5)', async () => {
+  it('is the same as a command and as a verdict, with the same checks (S2.5)', async () => {
     await open()
     await ask({ choices: ['Red', 'Green'] })
     const say = (fields: Record<string, unknown>) =>
@@ -133,7 +133,7 @@ describe('an answer', () => {
     expect(await told()).toContain('A person answers: Red')
   })
 
-  it('goes to the asker that is named, though another gave its question the same id (S2.5)', async () => {
+  it('goes to the named asker, even if another agent gave its question the same id (S2.5)', async () => {
     await open({ agents: { Worker: {}, Master: {} } })
     for (const asker of ['Worker', 'Master']) {
       await board.say(asker, 'request_user_input', { question: `What does ${asker} do?`, message_id: 'q1' })
@@ -152,14 +152,14 @@ describe('an answer', () => {
     expect((await board.mailOf('Master')).at(-1)!.content).toContain('Lead.')
   })
 
-  it('waits for as long as orc.yaml says (C8)', async () => {
+  it('expires after the time of orc.yaml (C8)', async () => {
     await open({ tasks: { user_input_timeout: '1h' } })
     await ask()
     await board.clock.advance(HOUR)
     expect(await told()).toContain('Nobody answered in time')
   })
 
-  it('may be waited for without an end (C8)', async () => {
+  it('never expires if orc.yaml says so (C8)', async () => {
     await open({ tasks: { user_input_timeout: 'off' } })
     await ask()
     await board.clock.advance(300 * 24 * HOUR)
@@ -178,7 +178,7 @@ describe('a model that checks answers (S2.12)', () => {
     return { server, model: modelsAt(server.url, { retries: 0 }) }
   }
 
-  it('has an answer that does not answer refused with its reason; the person may insist', async () => {
+  it('refuses an answer that does not fit, with a reason; the person may insist', async () => {
     const { model } = await modelThatSays({ valid: false, reason: 'It names none.' })
     await open({ tasks, models }, model)
     await ask()
@@ -203,7 +203,7 @@ describe('a model that checks answers (S2.12)', () => {
     expect(server.requests).toEqual([])
   })
 
-  it('never keeps an answer from counting when it is away; the record says so', async () => {
+  it('accepts every answer while it is unavailable, and the audit says so', async () => {
     await open({ tasks, models }, modelsAt(await deadUrl(), { retries: 0 }))
     await ask()
     expect(await answer('bananas')).toMatchObject({ request: { state: 'answered' } })
@@ -241,7 +241,7 @@ describe('a question in a task', () => {
   }
   const QUESTION = { question: 'Which one?', choices: 'Red, Green', default: 'Red' }
 
-  it('holds the task up until it is answered, by the same choices (S2.16)', async () => {
+  it('blocks the task until it is answered, with the same choices (S2.16)', async () => {
     const team = await openTask()
     await team.says('Worker', 'request_user_input', QUESTION)
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_user' })
@@ -252,7 +252,7 @@ describe('a question in a task', () => {
     expect(team.turn('Worker')).toContain('Green')
   })
 
-  it('that awaits no response leaves the task at work; the answer comes as a message when it comes (S2.4)', async () => {
+  it('that awaits no response leaves the task at work; an answer comes as a message (S2.4)', async () => {
     const team = await openTask()
     expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
     const asked = await team.says('Worker', 'request_user_input', { ...QUESTION, awaiting_response: 'false' })
@@ -264,7 +264,7 @@ describe('a question in a task', () => {
     expect((await board.mailOf('Worker')).at(-1)!.content).toContain('A person answers: Green')
   })
 
-  it('that the operator answers with the command answer is closed in the inbox, too (S2.7)', async () => {
+  it('that the operator answers with the command answer is also closed in the inbox (S2.7)', async () => {
     const team = await openTask()
     await team.says('Worker', 'request_user_input', QUESTION)
     expect(await team.orders('answer', { in_response_to: 'task_1', answer: 'Blue' })).toMatchObject({

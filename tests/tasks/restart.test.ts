@@ -17,7 +17,7 @@ async function report(result: string) {
 }
 
 describe('an agent that is idle', () => {
-  it('is stopped after its time, and started again by the next task with its conversation kept', async () => {
+  it('is stopped after the idle time, and restarted by the next task with its conversation', async () => {
     team = await openTeam({
       Master: {},
       Worker: { parent: 'Master', on_demand: true, stop_when_idle: '10m' },
@@ -39,7 +39,7 @@ describe('an agent that is idle', () => {
 })
 
 describe('a restart', () => {
-  it('while the task waits to be taken starts the worker and gives it once', async () => {
+  it('before the task is taken starts the worker and delivers the task once', async () => {
     const puppets = createPuppets()
     team = await openTeam({ Master: {}, Worker: { parent: 'Master', on_demand: true } }, {}, puppets)
     await team.rest('Master')
@@ -52,7 +52,7 @@ describe('a restart', () => {
     expect(team.turns('Worker')).toBe(1)
   })
 
-  it('takes no attempt for the time in which the service was away (C8)', async () => {
+  it('uses up no attempt for the time in which the service was down (C8)', async () => {
     const puppets = createPuppets()
     team = await openTeam({ Master: {}, Worker: { parent: 'Master', on_demand: true } }, {}, puppets)
     await team.rest('Master')
@@ -63,7 +63,7 @@ describe('a restart', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'executing', attempt: 1 })
   })
 
-  it('while the worker is at work reminds it, and sends the task no second time', async () => {
+  it('while the worker is at work reminds it, and does not send the task again', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     team = await team.restarted()
@@ -74,7 +74,7 @@ describe('a restart', () => {
     expect((await team.mailOf('Worker')).filter(({ content }) => content === 'Do it')).toHaveLength(1)
   })
 
-  it('while it waits for an answer, a person or a child keeps the wait and its clock', async () => {
+  it('while the task waits for an answer, a person or a child keeps the wait and its timer', async () => {
     team = await openTeam({ Top: {}, Middle: { parent: 'Top' }, Bottom: { parent: 'Middle' } })
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: 'One' })
@@ -94,7 +94,7 @@ describe('a restart', () => {
     expect(team.turns('Middle')).toBe(1)
   })
 
-  it('needs no reminder while the word of a child is still to be read, whatever it said before', async () => {
+  it('causes no reminder while mail of a child is unread', async () => {
     team = await openTeam({ Top: {}, Middle: { parent: 'Top' }, Bottom: { parent: 'Middle' } })
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: 'One' })
@@ -139,7 +139,7 @@ describe('a restart', () => {
     expect(team.puppets.of('Worker').interrupts).toBe(0)
   })
 
-  it('does not let that interrupt hit the turn that follows', async () => {
+  it('does not let that interrupt hit the next turn', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.tasks.close()
@@ -178,7 +178,7 @@ describe('a restart', () => {
     expect((await team.mailOf('Master')).filter(({ content }) => content === 'Done')).toHaveLength(1)
   })
 
-  it('keeps the deadline: a task fails as late as it would have', async () => {
+  it('keeps the deadline', async () => {
     await openPair({ tasks: { timeout: '60s', retries: 0 } })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.clock.advance(40_000)

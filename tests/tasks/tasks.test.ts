@@ -58,7 +58,7 @@ describe('delegation', () => {
     )
   })
 
-  it('is heard in free text as the JSON of the seed (S2.2, S0.16)', async () => {
+  it('is accepted in free text as JSON (S2.2, S0.16)', async () => {
     await openPair()
     const said = {
       type: 'DELEGATE',
@@ -169,7 +169,7 @@ describe('delegation', () => {
     })
   })
 
-  it('is told apart from another that was given the same id by somebody else (C10)', async () => {
+  it('is distinguished from another task with the same sender-chosen id (C10)', async () => {
     team = await openTeam({
       ...PAIR,
       Boss: {},
@@ -184,7 +184,7 @@ describe('delegation', () => {
     expect(await team.says('Hand', 'report', done)).toMatchObject({ details: { task_id: 'task_2' } })
   })
 
-  it('is accepted by the agent that delegated only once that is left to it (C22, ask 6)', async () => {
+  it('is accepted by the delegating agent only after validation left it to that agent (C22, ask 6)', async () => {
     team = await openTeam({ ...PAIR, Judge: {} }, { tasks: { judge: 'Judge', retries: 0 } })
     await team.rest('Master', 'Worker', 'Judge')
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
@@ -218,7 +218,7 @@ describe('delegation', () => {
     expect((await team.mailOf('Top')).filter(({ content }) => content === 'Three')).toEqual([])
   })
 
-  it('wakes a parent once when all its children have ended, whatever they came to', async () => {
+  it('wakes a parent once, when all its children have ended in any way', async () => {
     team = await openTeam({ Master: {}, A: { parent: 'Master' }, B: { parent: 'Master' } })
     await team.rest('Master', 'A', 'B')
     await team.orders('delegate', { to: 'Master', task: 'Both' })
@@ -236,7 +236,7 @@ describe('delegation', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'One and two' })
   })
 
-  it('asks which task is meant where an agent has several, and takes the one of its turn', async () => {
+  it('asks an agent with several tasks which one it means, unless its turn is on one', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'First' })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Second' })
@@ -256,7 +256,7 @@ describe('delegation', () => {
   })
 })
 
-describe('what is said without in_response_to in a turn on one task', () => {
+describe('a command without in_response_to in a turn on one task', () => {
   const queued = async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'First' })
@@ -267,7 +267,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
     team.says('Worker', 'report', { status: 'completed', result, ...more })
   const which = { status: 'error', code: 'CONFLICT', hint: 'Name the task with in_response_to.' }
 
-  it('is never a report of the next, which waits in the queue (C3, ask 6)', async () => {
+  it('never reports on the next task, which is still queued (C3, ask 6)', async () => {
     await queued()
     expect(await report('First is done')).toMatchObject({ details: { task_id: 'task_1' } })
     expect(await report('I have done the first, as I said')).toMatchObject({
@@ -281,7 +281,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
     })
   })
 
-  it('is not about the next where its own was cancelled meanwhile', async () => {
+  it('is not about the next task if its own was cancelled', async () => {
     await queued()
     // Both before the interrupt has reached it.
     await team.say('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
@@ -291,7 +291,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
     expect((await team.task('task_2')).result).toBeNull()
   })
 
-  it('is no report of the next where its own was cancelled, though that is handed over already (C3, ask 6)', async () => {
+  it('does not report on the next task if its own was cancelled, even after the next was delivered (C3, ask 6)', async () => {
     await queued()
     // Interrupted, it is given the next at once.
     await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
@@ -309,7 +309,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
     })
   })
 
-  it('is a report of the next again once a turn on that was over', async () => {
+  it('reports on the next task again after a turn on it has ended', async () => {
     await queued()
     await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
     await team.ends('Worker')
@@ -317,7 +317,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
     expect(await report('Second is done')).toMatchObject({ details: { task_id: 'task_2' } })
   })
 
-  it('is no report of the next by an agent without turns that has not read of the end of its own', async () => {
+  it('does not report on the next task if an agent without turns has not read that its own ended', async () => {
     const away = { runtime: 'none' as const, program: undefined, with: undefined }
     team = await openTeam({ Master: {}, Worker: { parent: 'Master', ...away } })
     await team.rest('Master')
@@ -336,7 +336,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
     expect(await report('Second is done')).toMatchObject({ details: { task_id: 'task_2' } })
   })
 
-  it('is about another that was begun before, where its own has ended', async () => {
+  it('is about an earlier started task if its own has ended', async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan' })
@@ -351,7 +351,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
     })
   })
 
-  it('is no delegation for the next either; on the work of others, it is one for none', async () => {
+  it("does not delegate for the next task either; in a turn on other agents' work it delegates for none", async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan' })
@@ -367,7 +367,7 @@ describe('what is said without in_response_to in a turn on one task', () => {
 })
 
 describe('a forgetful model', () => {
-  it('is reminded after a turn in which it only repeated a question that was answered (ask 5, C25)', async () => {
+  it('gets a reminder after a turn that only repeated an answered question (ask 5, C25)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     const question = { question: 'How?', message_id: 'q1' }
@@ -384,7 +384,7 @@ describe('a forgetful model', () => {
     expect(team.turn('Worker')).toContain('Task: task_1 (reminder)')
   })
 
-  it('is reminded twice, then its parent is told what it last said (ask 5)', async () => {
+  it('gets two reminders; then its parent gets its last output (ask 5)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.ends('Worker', 'I think I am done.')
@@ -402,7 +402,7 @@ describe('a forgetful model', () => {
     })
   })
 
-  it('is reminded in a turn that follows at once on one in which it asked', async () => {
+  it('gets a reminder after a silent turn that follows a turn with a question', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.says('Worker', 'query', { question: 'How?' })
@@ -413,7 +413,7 @@ describe('a forgetful model', () => {
     expect(team.turn('Worker')).toContain('Task: task_1 (reminder)')
   })
 
-  it('is not reminded when it reported, asked or delegated in its turn', async () => {
+  it('gets no reminder after a turn in which it reported, asked or delegated', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.says('Worker', 'query', { question: 'How?' })
@@ -427,8 +427,8 @@ describe('a forgetful model', () => {
   })
 })
 
-describe('a turn that only says what nobody waits for', () => {
-  it('is still to end with a report: it is reminded (ask 5)', async () => {
+describe('a turn that only sends commands without a response', () => {
+  it('must still end with a report, so the agent gets a reminder (ask 5)', async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan' })
@@ -442,7 +442,7 @@ describe('a turn that only says what nobody waits for', () => {
   })
 })
 
-describe('an agent whose words are read from a file', () => {
+describe('an agent whose output is read from a file', () => {
   const REPORT = '<orc-command name="report" status="completed">All of it</orc-command>'
 
   async function openLate() {
@@ -454,7 +454,7 @@ describe('an agent whose words are read from a file', () => {
   const write = (text: string) =>
     team.puppets.of('Worker').port.onText({ text, channel: 'transcript', key: text })
 
-  it('is not reminded of a report that is heard a moment after its turn (ask 5)', async () => {
+  it('gets no reminder for a report that is read shortly after its turn (ask 5)', async () => {
     await openLate()
     await team.ends('Worker')
     await team.clock.advance(900)
@@ -466,7 +466,7 @@ describe('an agent whose words are read from a file', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'All of it' })
   })
 
-  it('is reminded once nothing more is heard, and only of its last turn', async () => {
+  it('gets a reminder once no more output comes, and only for its last turn', async () => {
     await openLate()
     await team.ends('Worker')
     expect(team.turns('Worker')).toBe(1)
@@ -478,7 +478,7 @@ describe('an agent whose words are read from a file', () => {
     expect(team.turns('Worker')).toBe(3)
   })
 
-  it('that is found at rest after a restart is heard out as well', async () => {
+  it('that is idle after a restart is read to the end too', async () => {
     await openLate()
     team = await team.restarted()
     await team.rest('Worker')
@@ -489,8 +489,8 @@ describe('an agent whose words are read from a file', () => {
   })
 })
 
-describe('the clocks of a task', () => {
-  it('try again when nobody takes it within 30 s, then fail and tell a person (S2.10, C7, C8)', async () => {
+describe('the timers of a task', () => {
+  it('retry a task that is not taken within 30 s, then fail it and notify a person (S2.10, C7, C8)', async () => {
     team = await openTeam({
       Master: {},
       Away: { parent: 'Master', runtime: 'none', program: undefined, with: undefined },
@@ -509,7 +509,7 @@ describe('the clocks of a task', () => {
     expect((await team.mailOf('Away')).every(({ delivery }) => delivery !== 'queued')).toBe(true)
   })
 
-  it('give a program its time to start, and then the time to take it; not for ever (C8)', async () => {
+  it('wait for a program to start, within a limit, before the time to take the task counts (C8)', async () => {
     team = await openTeam({ ...PAIR, Stuck: { parent: 'Master' } })
     await team.rest('Master')
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
@@ -527,7 +527,7 @@ describe('the clocks of a task', () => {
     expect(await team.task('task_2')).toMatchObject({ attempt: 2 })
   })
 
-  it('leave a busy worker its time: the runtime has it (C8)', async () => {
+  it('do not fail a task while its worker is busy (C8)', async () => {
     await openPair()
     team.puppets.of('Worker').become('busy')
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
@@ -538,7 +538,7 @@ describe('the clocks of a task', () => {
     expect(team.turn('Worker')).toContain('Do it')
   })
 
-  it('interrupt a worker that is not done in time, and try again (S3.19)', async () => {
+  it('interrupt a worker that is not done in time, and retry (S3.19)', async () => {
     await openPair({ tasks: { timeout: '10s', retries: 1 } })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.clock.advance(10_000)
@@ -549,7 +549,7 @@ describe('the clocks of a task', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'failed' })
   })
 
-  it('are given more time by whoever delegated (S3.19)', async () => {
+  it('are extended by the delegator (S3.19)', async () => {
     await openPair({ tasks: { timeout: '10s' } })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.says('Worker', 'task_action', {
@@ -568,7 +568,7 @@ describe('the clocks of a task', () => {
 })
 
 describe('the end of a task', () => {
-  it('by cancellation reaches every descendant, and what was not given yet is not given', async () => {
+  it('by cancellation reaches every descendant, and withdraws undelivered messages', async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle')
     await team.orders('delegate', { to: 'Top', task: 'One' })
@@ -591,7 +591,7 @@ describe('the end of a task', () => {
     })
   })
 
-  it('of a parent that exits while it waits changes nothing: it is started when its children are done', async () => {
+  it('does not come when a parent exits while it waits: it is started when its children are done', async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle', 'Bottom')
     await team.orders('delegate', { to: 'Middle', task: 'One' })
@@ -606,7 +606,7 @@ describe('the end of a task', () => {
     expect(team.turn('Middle')).toContain('Task: task_1 (children_ended)')
   })
 
-  it('comes to a parent that died while it waited and cannot be started again: a person is told (C7)', async () => {
+  it('comes to a parent that died while it waited and cannot be restarted, with a notice to a person (C7)', async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle', 'Bottom')
     await team.orders('delegate', { to: 'Middle', task: 'One' })
@@ -626,7 +626,7 @@ describe('the end of a task', () => {
     expect(team.types().filter((type) => type === 'human.asked')).toHaveLength(1)
   })
 
-  it('comes again to a worker that exits at work, in a new attempt (C7)', async () => {
+  it('does not come when a worker exits at work: a new attempt starts (C7)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     team.puppets.of('Worker').become('exited', 'it crashed')

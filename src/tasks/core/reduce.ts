@@ -11,7 +11,7 @@ import { notifyChildren, notifyRelatives, relativeHandlers } from './handlers/re
 import { reportHandlers } from './handlers/reports.ts'
 import { accept, type HandlerResult, type TaskEventHandlers, workerOf } from './handlers/task-changes.ts'
 import { validationHandlers } from './handlers/validation.ts'
-import { type Refused, refuse, type TaskRefusal } from './refusal.ts'
+import { type RefusedEvent, refuse, type TaskRefusal } from './refusal.ts'
 import { isLegal } from './transitions.ts'
 import type { TaskView } from './view.ts'
 
@@ -103,7 +103,7 @@ function handle<E extends Exclude<TaskEvent, { type: 'held' | 'released' }>>(
   return handler(view, event)
 }
 
-function refuseSender(task: Task, event: TaskEvent): Refused | undefined {
+function refuseSender(task: Task, event: TaskEvent): RefusedEvent | undefined {
   const by = senderOf(event)
   switch (EVENT_AUTHORS[event.type]) {
     case 'worker':

@@ -45,11 +45,11 @@ export interface TaskRefusal {
   message: string
 }
 
-export interface Refused {
+export interface RefusedEvent {
   ok: false
   refusal: TaskRefusal
 }
 
-export function refuse(code: TaskRefusal['code'], message: string): Refused {
+export function refuse(code: TaskRefusal['code'], message: string): RefusedEvent {
   return { ok: false, refusal: { code, message } }
 }

@@ -93,7 +93,7 @@ interface StateAndAttempt {
   attempt: number
 }
 
-/** One event may take two transitions (a report from `pending`): directly, or by way of `executing`. */
+/** An event may take two transitions (a report from `pending`): directly, or by way of `executing`. */
 export function isLegal(before: StateAndAttempt, after: StateAndAttempt): boolean {
   if (before.state === after.state) return after.attempt >= before.attempt
   if (after.attempt > before.attempt) {

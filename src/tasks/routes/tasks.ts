@@ -7,7 +7,7 @@ import { parseId } from '../../base/ids.ts'
 import { mailOfTask } from '../../messages/store/messages.ts'
 import { wireMail } from '../../messages/wire-mail.ts'
 import { childrenOf, findTask, readTasks } from '../store/tasks.ts'
-import type { CheckResult, Claim, Evidence, Task } from '../task.ts'
+import type { CheckResult, Evidence, Task, TaskClaim } from '../task.ts'
 import { isVisible } from './branch.ts'
 import { spendingOf, spentOn } from './spending.ts'
 
@@ -69,7 +69,7 @@ function withSpent(task: Task, known: ReadonlyMap<string, SpentTotals>): TaskAns
   return { ...wireTask(task), ...(spent === undefined ? {} : { spent }) }
 }
 
-function wireClaim({ number, step, result }: Claim) {
+function wireClaim({ number, step, result }: TaskClaim) {
   return { number, step, result }
 }
 
@@ -107,7 +107,7 @@ export function wireTask(task: Task): TaskAnswer {
   }
 }
 
-/** What the task waits for, and on whom. */
+/** Lists the waits of a task. */
 function waitsFor(task: Task): string[] {
   if (task.endedAt !== null) return []
   if (task.held !== null) return [`${task.held.by} to release it: ${task.held.reason}`]
@@ -135,7 +135,7 @@ function actionOn({ id, kind }: Task['questions'][number]): string {
   }
 }
 
-function validationOf({ checks, judge }: Task, { number, step }: Claim): string {
+function validationOf({ checks, judge }: Task, { number, step }: TaskClaim): string {
   const by = step === 'checks' ? `its checks (${checks.join(', ')})` : (judge?.name ?? 'nobody')
   return `${by} to validate claim ${number}`
 }

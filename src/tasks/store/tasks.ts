@@ -119,7 +119,7 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
 }
 
 const PAGE = 50
-/** One statement for each number of excluded states, so statements stay cached. */
+/** A statement for each number of excluded states, so statements stay cached. */
 const openPage = (excluded: number) => `SELECT id, document FROM tasks
   WHERE agent = ? AND ended_at IS NULL ${excluded === 0 ? '' : `AND state NOT IN (${Array(excluded).fill('?').join(', ')})`} AND id > ?
   ORDER BY id LIMIT ${PAGE}`

@@ -2,7 +2,7 @@ import { isDaemonUp } from '../../store/daemons.ts'
 import type { Reader, Store, Tx } from '../../store/store.ts'
 import type { TaskEventType } from '../core/event.ts'
 import { lockTask, updateTask } from '../store/tasks.ts'
-import type { Claim, Task, Validator } from '../task.ts'
+import type { Task, TaskClaim, Validator } from '../task.ts'
 
 /** `orphaned`: the daemon that owned the claim is gone. */
 type ValidationProgress = 'queued' | 'running' | 'orphaned'
@@ -55,11 +55,11 @@ export function createClaimOwners({ daemon, epoch }: Pick<Store, 'daemon' | 'epo
 
 export type ClaimOwners = ReturnType<typeof createClaimOwners>
 
-/** Whether the service must run checks or a model. An agent that reviews is no daemon's work. */
+/** Whether the service must run checks or a model. A review by an agent needs no daemon. */
 export function needsValidation({ claim }: Task): boolean {
   return claim !== null && claim.review === undefined
 }
 
-function isSameStep(one: Claim | null, other: Claim | null): boolean {
+function isSameStep(one: TaskClaim | null, other: TaskClaim | null): boolean {
   return one?.number === other?.number && one?.step === other?.step
 }

@@ -170,7 +170,7 @@ function readKeywords(schema: JsonSchema): Keywords {
 }
 
 interface Rebuild {
-  /** What to tell where a combination of schemas fails, by the schema that stands for it. */
+  /** Error texts of combined schemas, by the schema that replaces them. */
   readonly texts: WeakMap<object, string>
   subschemas: number
 }

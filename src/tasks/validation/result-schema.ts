@@ -7,7 +7,7 @@ const PROBLEMS_SHOWN = 10
 /** Characters of one problem, which may quote a whole page. */
 const PROBLEM_LENGTH = 200
 
-/** Checked when the task is delegated, so that no agent works for a schema that cannot be enforced. */
+/** Refuses a delegation with a schema that cannot be enforced. */
 export function unusableSchema(schema: JsonSchema): AppError | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(schema))
   if (bytes > MAX_BYTES) return unusable(`it has ${bytes} bytes; at most ${MAX_BYTES} are allowed`)

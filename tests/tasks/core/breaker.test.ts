@@ -13,7 +13,7 @@ const after = (outcomes: ('success' | 'failure' | 'trial')[], now = 0, from: Bre
 const OPEN = after(['failure', 'failure', 'failure'])
 
 describe('the circuit breaker of an agent', () => {
-  it('opens after so many failures in a row (ask 12)', () => {
+  it('opens after a number of consecutive failures (ask 12)', () => {
     expect(breakerState(after(['failure', 'failure']), 0, settings)).toBe('closed')
     expect(breakerState(OPEN, 0, settings)).toBe('open')
     expect(allowedAt(OPEN, 200, settings)).toBe(1000)
@@ -43,7 +43,7 @@ describe('the circuit breaker of an agent', () => {
     expect(allowedAt(after(['trial'], 1000, OPEN), 2000, settings)).toBe(2000)
   })
 
-  it('stays open no longer for failures of what was sent before', () => {
+  it('does not stay open longer for failures of earlier tasks', () => {
     expect(after(['failure'], 900, OPEN).openedAt).toBe(0)
   })
 })

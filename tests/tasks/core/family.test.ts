@@ -78,7 +78,7 @@ describe('a parent', () => {
     expect(world.effectsOf('wake_parent')).toHaveLength(0)
   })
 
-  it('that delegates for ever is stopped (S2.1)', () => {
+  it('that never stops delegating is refused (S2.1)', () => {
     const world = createWorld({ maxDelegations: 2 })
     world.delegate({ agent: 'lead' })
     world.delegate({ agent: 'a', under: 'task_1' })

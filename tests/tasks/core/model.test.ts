@@ -20,7 +20,7 @@ describe('delegation under a simulated clock', () => {
     )
   }, 120_000)
 
-  it('comes through every state, every end and every kind of effect, so that the property above says something', () => {
+  it('reaches every state, every end and every kind of effect, so the property above is meaningful', () => {
     const states = new Set<string>()
     const ends = new Set<string>()
     const kinds = new Set<string>()

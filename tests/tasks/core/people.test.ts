@@ -174,7 +174,7 @@ describe('a person', () => {
     expect(world.sends('follow_up')).toMatchObject([{ to: 'ada', text: 'Go on' }])
   })
 
-  it('holds a task back: its clocks stand still until it is released (issue §4)', () => {
+  it('holds a task: its timers stop until it is released (issue §4)', () => {
     const world = begin()
     world.pass(100)
     world.say('task_2', { type: 'held', by: 'operator', reason: 'stop --all' })

@@ -16,7 +16,7 @@ function begin() {
   return world
 }
 
-/** Refused with that code, and nothing at all is done about it. */
+/** RefusedEvent with that code, and nothing at all is done about it. */
 function expectRefusal(world: World, id: string, event: TaskEvent, code: string) {
   const before = { task: world.task(id), effects: world.effects.length }
   const refused = world.say(id, event)

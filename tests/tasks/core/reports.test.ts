@@ -101,7 +101,7 @@ describe('a report of completed', () => {
     expect(world.takeOutside().map(({ type }) => type)).not.toContain('run_checks')
   })
 
-  it('is not judged for ever: the parent decides when validation comes to nothing', () => {
+  it('is left to the parent when validation times out', () => {
     const world = begin({ checks: ['tests'] })
     report(world, 'completed')
     world.pass(900)

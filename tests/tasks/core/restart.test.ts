@@ -4,8 +4,8 @@ import { createWorld, MODEL, REVIEWER } from './world.ts'
 
 const kinds = (world: ReturnType<typeof createWorld>) => world.takeOutside().map(({ type }) => type)
 
-describe('a crash between the commit and the deed', () => {
-  it('forgets nothing: what is due outside is told from the stored task', () => {
+describe('a crash between the commit and an outside effect', () => {
+  it('loses nothing: pending effects are derived from the stored task', () => {
     const world = createWorld()
     world.delegate({ agent: 'ada', checks: ['tests'], judge: MODEL })
     const told = world.takeOutside()

@@ -118,7 +118,7 @@ describe('an agent that judges', () => {
     })
   })
 
-  it('has nothing to say any more once a person has taken the task over, or ended it', () => {
+  it('can no longer judge once a person has taken the task over, or ended it', () => {
     const taken = claimed()
     taken.say('task_1', { type: 'taken_over', by: 'operator' })
     expect(taken.say('task_1', judged(1, true))).toMatchObject({ ok: false, refusal: { code: 'STALE' } })

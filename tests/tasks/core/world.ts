@@ -11,7 +11,7 @@ import {
 import { ON_DUE, type TaskEvent } from '../../../src/tasks/core/event.ts'
 import { newTask, type TaskDraft } from '../../../src/tasks/core/new-task.ts'
 import { type ReducedTask, reduce } from '../../../src/tasks/core/reduce.ts'
-import type { Refused } from '../../../src/tasks/core/refusal.ts'
+import type { RefusedEvent } from '../../../src/tasks/core/refusal.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../../../src/tasks/core/settings.ts'
 import { isEnd, type Judge, type Task, type TaskState, type TaskTimer } from '../../../src/tasks/task.ts'
 
@@ -106,7 +106,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
   let count = 0
 
   /** As the engine does it: the parent's consent first, then the child's; both are stored or neither. */
-  function delegate({ agent, delegator, under, ...more }: Delegation): Task | Refused {
+  function delegate({ agent, delegator, under, ...more }: Delegation): Task | RefusedEvent {
     const id = `task_${count + 1}`
     const parent = under === undefined ? undefined : tasks.get(under)!
     const by = delegator ?? parent?.agent ?? 'operator'

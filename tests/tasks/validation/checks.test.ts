@@ -82,7 +82,7 @@ describe('a report of completed', () => {
     expect(existsSync(join(team.folder, 'ran'))).toBe(false)
   })
 
-  it('is left to the parent when orc.yaml has the check no more', async () => {
+  it('is left to the parent if orc.yaml no longer has the check', async () => {
     await openWith({ tests: { command: 'true' } })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it', checks: ['tests'] })
     const { config } = team.team()
@@ -140,7 +140,7 @@ describe('a check', () => {
     })
   })
 
-  it('finds the environment of an agent around it, and nobody’s token', async () => {
+  it('gets the environment of an agent, without a token', async () => {
     process.env.ORC_TOKEN = 'orc_secret'
     process.env.MINE = 'kept'
     try {
@@ -158,7 +158,7 @@ describe('a check', () => {
     expect(seen.some((line) => /^(?:VITEST|npm_|NODE_OPTIONS)/.test(line))).toBe(false)
   })
 
-  it('keeps the beginning and the end of what it prints, without what could drive a terminal', async () => {
+  it('keeps the beginning and the end of its output, without control characters', async () => {
     await openWith({
       loud: { command: `printf '\\033[31mfirst\\033[0m\\n'; yes é | head -c 200001; echo last; exit 1` },
     })
@@ -170,7 +170,7 @@ describe('a check', () => {
     expect(result!.output).not.toContain('\ufffd')
   })
 
-  it('that takes too long is ended with all that it started, also what left its group', async () => {
+  it('that takes too long is ended with all its processes, even those that left its group', async () => {
     await openWith({ slow: { command: 'setsid sleep 61 & sleep 61', timeout: '1s' } })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it', checks: ['slow'] })
     await report()
@@ -184,7 +184,7 @@ describe('a check', () => {
     expect(await ownChecks()).toEqual([])
   })
 
-  it('leaves nothing running when it ends, and nothing when the service does', async () => {
+  it('leaves no process running when it ends or when the service ends', async () => {
     await openWith({ daemon: { command: 'sleep 62 & exit 0' }, long: { command: 'sleep 63' } })
     await checked('daemon')
     expect(await ownChecks()).toEqual([])
@@ -214,7 +214,7 @@ describe('a check', () => {
     })
   })
 
-  it('that throws is not waited for: the parent is told at once, with the reason', async () => {
+  it('that throws is reported to the parent at once, with the reason', async () => {
     await openWith({ broken: { command: 'echo \0' } })
     const task = await checked('broken')
     expect(task).toMatchObject({ state: 'waiting_parent' })
@@ -225,7 +225,7 @@ describe('a check', () => {
     expect(team.turn('Master')).toContain('it could not be validated')
   })
 
-  it('waits for its turn where another runs in the same folder', async () => {
+  it('waits while another check runs in the same folder', async () => {
     team = await openTeam(
       { Master: {}, A: { parent: 'Master' }, B: { parent: 'Master' } },
       { tasks: { checks: { alone: { command: 'mkdir lock && sleep 0.2 && rmdir lock' } } } },
@@ -258,7 +258,7 @@ describe('a check', () => {
   const goes = () => writeFileSync(join(team.folder, 'go'), '')
   const marks = () => readdirSync(team.folder).filter((name) => name.startsWith('ran-'))
 
-  it('does not use up its time while it waits for its turn (C22)', async () => {
+  it('does not use up its timeout in the queue (C22)', async () => {
     await openLine()
     await team.clock.advance(2 * 3600_000)
     expect(await team.task('task_2')).toMatchObject({ state: 'executing', claim: { step: 'checks' } })
@@ -268,7 +268,7 @@ describe('a check', () => {
     expect(marks()).toHaveLength(2)
   })
 
-  it('is broken off, and never begun, when its task is cancelled', async () => {
+  it('is cancelled, or never started, when its task is cancelled', async () => {
     await openLine()
     await team.says('Master', 'task_action', { task_id: 'task_2', action: 'cancel' })
     await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })

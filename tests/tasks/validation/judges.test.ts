@@ -49,7 +49,7 @@ const report = (result: string) => team.says('Worker', 'report', { status: 'comp
 const last = async (id = 'task_1') => (await team.task(id)).evidence.at(-1)!
 
 describe('a model that judges', () => {
-  it('is asked for a few claims at once, and none loses its time in the line; what is cancelled is called off', async () => {
+  it('judges a few claims in parallel; time in the queue does not count, and cancelled claims are aborted', async () => {
     const { models, asked } = answering(...Array.from({ length: 20 }, (): Answer => 'silence'))
     const workers = Object.fromEntries(
       Array.from({ length: 18 }, (_, index) => [`W${index}`, { parent: 'Master' }]),
@@ -73,7 +73,7 @@ describe('a model that judges', () => {
     }
   })
 
-  it('sends back what does not do the task, and lets pass what does (S2.11)', async () => {
+  it('rejects work that does not do the task, and accepts work that does (S2.11)', async () => {
     const { models, asked } = answering(
       { completed: false, reason: 'the sum is missing' },
       { completed: true, reason: 'the sum is there' },
@@ -106,7 +106,7 @@ describe('a model that judges', () => {
     },
   )
 
-  it('that does not answer in time is not waited for, and its request is ended (C8)', async () => {
+  it('that does not answer in time is given up, and its request is aborted (C8)', async () => {
     await openJudged(answering('silence').models, { tasks: { judge_timeout: '90s' } })
     await report('I did it')
     await team.clock.advance(89_000)
@@ -116,7 +116,7 @@ describe('a model that judges', () => {
     expect(await last()).toMatchObject({ outcome: 'unavailable', text: expect.stringContaining('in time') })
   })
 
-  it('that orc.yaml has no more is not skipped silently: the delegator decides', async () => {
+  it('that orc.yaml no longer has leaves the decision to the delegator', async () => {
     await openJudged(answering().models)
     const { config } = team.team()
     await team.board.reload({ ...config, models: {}, tasks: { ...config.tasks, judge: undefined } })
@@ -136,7 +136,7 @@ describe('a model that judges', () => {
     expect((await team.task('task_1')).evidence.filter(({ step }) => step === 'judge')).toHaveLength(1)
   })
 
-  it('costs what it costs, on the account of the task and of the service (issue 4, §3)', async () => {
+  it('is billed to the task and the service (issue 4, §3)', async () => {
     const { models } = answering({ completed: false, reason: 'no' }, { completed: true, reason: 'yes' })
     await openJudged(models, { prices: { 'gpt-wise': { input: 2, output: 8 } } })
     await report('One')
@@ -149,7 +149,7 @@ describe('a model that judges', () => {
     expect(team.meter.spent('orchestrator')).toBe(4)
   })
 
-  it('is not asked beyond the cap on spending; a person is told once, and delegators decide', async () => {
+  it('is not asked beyond the spending limit; a person gets one notice, and delegators decide', async () => {
     const no = { completed: false, reason: 'no' }
     const { models, asked } = answering(no, no)
     await openJudged(models, {
@@ -224,7 +224,7 @@ describe('an agent that judges', () => {
     expect(team.turn('Master')).toContain('It is 42')
   })
 
-  it('is heard in free text, with words for yes and no and the number as text (S0.16)', async () => {
+  it('is accepted in free text, with words for yes and no and the number as text (S0.16)', async () => {
     await openReviewed()
     await report('I did it')
     await team.ends(
@@ -236,7 +236,7 @@ describe('an agent that judges', () => {
     expect(team.turns('Reviewer')).toBe(1)
   })
 
-  it('has no say in an earlier claim, a second time, or in the claims of others', async () => {
+  it('cannot judge an earlier claim, judge twice, or judge claims of others', async () => {
     await openReviewed()
     await report('One')
     expect(await judge(1, false)).toMatchObject({ result: 'task_1 is not done; Worker goes on' })
@@ -262,7 +262,7 @@ describe('an agent that judges', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
   })
 
-  it('that forgets is reminded twice; then the delegator decides with its last words (ask 5)', async () => {
+  it('that forgets gets two reminders; then the delegator decides with its last output (ask 5)', async () => {
     await openReviewed()
     await report('One')
     await team.ends('Reviewer', 'Looks good.')
@@ -277,7 +277,7 @@ describe('an agent that judges', () => {
     expect(await judge(1, true)).toMatchObject({ code: 'CONFLICT' })
   })
 
-  it('that is busy gets it when it is idle, and is not reminded before', async () => {
+  it('that is busy gets the claim when it is idle, and no reminder before', async () => {
     await openReviewed()
     team.puppets.of('Reviewer').become('busy')
     await report('One')
@@ -287,7 +287,7 @@ describe('an agent that judges', () => {
     expect(team.turn('Reviewer')).toContain('(review)')
   })
 
-  it('that exits, or never comes to it, has not judged: it is on record, and the delegator decides', async () => {
+  it('that exits or never starts has not judged: the evidence says so, and the delegator decides', async () => {
     await openReviewed()
     await report('One')
     team.puppets.of('Reviewer').become('exited', 'it crashed')
@@ -307,7 +307,7 @@ describe('an agent that judges', () => {
     expect(team.turns('Reviewer')).toBe(0)
   })
 
-  it('that has left the team meanwhile is not waited for', async () => {
+  it('that has left the team is given up', async () => {
     await openReviewed()
     const { config } = team.team()
     await team.board.reload({ ...config, agents: config.agents.filter(({ name }) => name !== 'Reviewer') })
@@ -365,7 +365,7 @@ describe('an agent that judges', () => {
 })
 
 describe('what agents spend', () => {
-  it('is on the account of the task that their turn is about, where it is one', async () => {
+  it('is billed to the task of their turn, if it is only one', async () => {
     team = await openTeam(PAIR, { prices: { m: { input: 1, output: 1 } } })
     await team.rest('Master', 'Worker')
     const use = (name: string, key: string) =>

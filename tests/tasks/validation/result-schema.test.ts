@@ -22,7 +22,7 @@ async function delegated(schema: unknown = FLIGHT) {
 const report = (result: string) => team!.says('Worker', 'report', { status: 'completed', result })
 
 describe('a delegation with a schema for its result (C22)', () => {
-  it('tells the worker of it, takes what fits, and keeps that as evidence', async () => {
+  it('sends the schema to the worker, accepts a result that fits, and stores that as evidence', async () => {
     await delegated()
     expect(team!.turn('Worker')).toContain(
       `As the result, report only JSON that fits this schema:\n${JSON.stringify(FLIGHT)}`,
@@ -34,7 +34,7 @@ describe('a delegation with a schema for its result (C22)', () => {
     })
   })
 
-  it('sends back what does not fit, and says at once and in the follow-up what is wrong', async () => {
+  it('rejects a result that does not fit, with the reason in the receipt and in the follow-up', async () => {
     await delegated(JSON.stringify(FLIGHT))
     const receipt = await report('{"airline": "AZ", "price": "540 EUR"}')
     expect(receipt).toMatchObject({
@@ -75,7 +75,7 @@ describe('a delegation with a schema for its result (C22)', () => {
     expect(await team!.task('task_1')).toBeUndefined()
   })
 
-  it('may have properties that are called as keywords are', () => {
+  it('may have properties with the names of keywords', () => {
     const schema = {
       type: 'object',
       properties: { pattern: { type: 'string' }, $ref: { const: { $ref: 'a value' } } },
@@ -217,7 +217,7 @@ describe('a schema is enforced as it is written (C22)', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   }, 30_000)
 
-  it('tells several problems at once, each with its place', () => {
+  it('lists several problems, each with its path', () => {
     const schema = {
       required: ['airline'],
       properties: {
@@ -241,7 +241,7 @@ describe('a schema is enforced as it is written (C22)', () => {
     }
   })
 
-  it('is answered in few words, whatever was reported', () => {
+  it('is reported briefly, whatever the result', () => {
     const schema = { additionalProperties: false, enum: ['x'.repeat(5000)] }
     const problem = problemWith(schema, JSON.stringify({ ['y'.repeat(5000)]: 1 }))!
     expect(problem.length).toBeLessThan(600)
@@ -250,7 +250,7 @@ describe('a schema is enforced as it is written (C22)', () => {
     )
   })
 
-  it('reads a fence whose lines end as those of Windows do', () => {
+  it('reads a fenced block with Windows line endings', () => {
     expect(problemWith({ type: 'number' }, 'So:\r\n```json\r\n5\r\n```\r\n')).toBeUndefined()
   })
 })

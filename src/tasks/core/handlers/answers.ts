@@ -1,8 +1,8 @@
 /** Answers to a task's questions, and questions that expire. */
 import { OPERATOR, ORCHESTRATOR } from '../../../base/agent.ts'
-import type { Question, QuestionKind, Task } from '../../task.ts'
+import type { QuestionKind, Task, TaskQuestion } from '../../task.ts'
 import type { TaskStoreEffect } from '../effect.ts'
-import { type Refused, refuse } from '../refusal.ts'
+import { type RefusedEvent, refuse } from '../refusal.ts'
 import type { TaskView } from '../view.ts'
 import { noAnswerText, verdictText } from '../wording.ts'
 import { end } from './ending.ts'
@@ -15,7 +15,7 @@ import {
   updateState,
 } from './task-changes.ts'
 
-type FoundQuestion = { ok: true; question: Question } | Refused
+type FoundQuestion = { ok: true; question: TaskQuestion } | RefusedEvent
 
 /** By the question's id, or by the task's: then the last question of these kinds that was put to the sender. */
 function findQuestion(
@@ -24,7 +24,7 @@ function findQuestion(
   by: string,
   kinds: readonly QuestionKind[],
 ): FoundQuestion {
-  const isMeant = ({ id, to, kind }: Question) =>
+  const isMeant = ({ id, to, kind }: TaskQuestion) =>
     id === reference || (reference === task.id && to === by && kinds.includes(kind))
   const question = task.questions.findLast(isMeant)
   if (question === undefined) {
@@ -37,7 +37,7 @@ function findQuestion(
 }
 
 /** Closes a question with a message to the worker. After help, the worker has its full time again. */
-function answerWith(view: TaskView, question: Question, text: string, task = view.task): Accepted {
+function answerWith(view: TaskView, question: TaskQuestion, text: string, task = view.task): Accepted {
   const questions = task.questions.filter(({ id }) => id !== question.id)
   const sent = sendToWorker({ ...task, questions }, 'answer', text, question.id)
   const timed = question.kind === 'help' ? { ...sent.task, remainingMs: task.timeoutMs } : sent.task
@@ -47,12 +47,12 @@ function answerWith(view: TaskView, question: Question, text: string, task = vie
   return accept(updateState(view, timed), ...withdraw, sent.effect)
 }
 
-function refuseBlank({ text }: Question): Refused {
+function refuseBlank({ text }: TaskQuestion): RefusedEvent {
   return refuse('BLANK_ANSWER', `An answer cannot be blank. The question: ${text}`)
 }
 
 /** The worker continues without an answer. If a decision is missing, the task fails (C9). */
-function expire(view: TaskView, late: readonly Question[]): Accepted {
+function expire(view: TaskView, late: readonly TaskQuestion[]): Accepted {
   const decisive = late.find(({ kind }) => kind === 'help' || kind === 'takeover')
   if (decisive !== undefined) {
     const reason =
@@ -133,7 +133,7 @@ export const answerHandlers: Pick<
     return found.ok ? expire(view, [found.question]) : found
   },
 
-  /** One timer covers all questions, so all that are late expire together. */
+  /** A single timer covers all questions, so all that are late expire together. */
   wait_timed_out(view) {
     const { now, task } = view
     const late = task.questions.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= now)

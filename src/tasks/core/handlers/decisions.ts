@@ -1,6 +1,6 @@
 /** Decisions of the delegator or a person about a task. */
 import { OPERATOR } from '../../../base/agent.ts'
-import type { Question, Task } from '../../task.ts'
+import type { Task, TaskQuestion } from '../../task.ts'
 import { refuse } from '../refusal.ts'
 import { takeoverText } from '../wording.ts'
 import { end, withdrawAll } from './ending.ts'
@@ -48,7 +48,7 @@ export const decisionHandlers: Pick<
     const isInTurn = task.state === 'executing' && task.claim === null
     const id = `${task.id}/takeover/${task.version}`
     const text = takeoverText(task)
-    const question: Question = { id, kind: 'takeover', to: OPERATOR, text, expiresAt: null }
+    const question: TaskQuestion = { id, kind: 'takeover', to: OPERATOR, text, expiresAt: null }
     const taken: Task = {
       ...started(view, task),
       takenOver: true,

@@ -1,8 +1,8 @@
 /** Questions of a worker, and those that the service asks for it. */
 import { OPERATOR, ORCHESTRATOR } from '../../../base/agent.ts'
-import { isEnd, type Question, type Task } from '../../task.ts'
+import { isEnd, type Task, type TaskQuestion } from '../../task.ts'
 import type { TaskStoreEffect } from '../effect.ts'
-import { type Refused, refuse } from '../refusal.ts'
+import { type RefusedEvent, refuse } from '../refusal.ts'
 import type { TaskView } from '../view.ts'
 import { end } from './ending.ts'
 import { type Accepted, accept, started, type TaskEventHandlers, updateState } from './task-changes.ts'
@@ -13,7 +13,7 @@ function countSaid({ seen, delegations }: Task): number {
 }
 
 /** Refuses a duplicate, and a worker that never stops asking (S2.1). */
-export function refuseQuestion({ task, settings }: TaskView, id: string): Refused | undefined {
+export function refuseQuestion({ task, settings }: TaskView, id: string): RefusedEvent | undefined {
   if (task.seen.includes(id)) return refuse('DUPLICATE', `${id} was already accepted`)
   if (task.claim !== null) return underValidation(task)
   if (countSaid(task) < settings.maxQuestions) return undefined
@@ -23,11 +23,11 @@ export function refuseQuestion({ task, settings }: TaskView, id: string): Refuse
   )
 }
 
-export function underValidation(task: Task): Refused {
+export function underValidation(task: Task): RefusedEvent {
   return refuse('UNDER_VALIDATION', `The report on ${task.id} is being validated; wait for the result`)
 }
 
-export function openQuestion(view: TaskView, task: Task, question: Question): Task {
+export function openQuestion(view: TaskView, task: Task, question: TaskQuestion): Task {
   const seen = task.seen.includes(question.id) ? task.seen : [...task.seen, question.id]
   return updateState(view, { ...started(view, task), seen, questions: [...task.questions, question] })
 }
@@ -45,7 +45,7 @@ type AskPersonEffect = Extract<TaskStoreEffect, { type: 'ask_person' }>
 
 export function askPerson(
   { now, task, settings }: TaskView,
-  { id, text }: Pick<Question, 'id' | 'text'>,
+  { id, text }: Pick<TaskQuestion, 'id' | 'text'>,
   kind: AskPersonEffect['kind'],
   reason: string,
 ): AskPersonEffect {
@@ -68,7 +68,7 @@ export function requestHelp(view: TaskView, task: Task, request: HelpRequest): A
     return end(view, task, { state: 'failed', reason: why, by: ORCHESTRATOR, escalate: true })
   }
   const to = task.delegator
-  const question: Question = { id, kind: 'help', to, text, expiresAt: expiryOf(view, to) }
+  const question: TaskQuestion = { id, kind: 'help', to, text, expiresAt: expiryOf(view, to) }
   const ask: TaskStoreEffect =
     to === OPERATOR
       ? askPerson(view, question, 'escalation', reason)
@@ -100,7 +100,7 @@ export const questionHandlers: Pick<
     if (to !== task.delegator && !isChild) {
       return refuse('NOT_RELATED', `${to} neither delegated ${task.id} nor works for it`)
     }
-    const question: Question = { id, kind: 'query', to, text, expiresAt: expiryOf(view, to) }
+    const question: TaskQuestion = { id, kind: 'query', to, text, expiresAt: expiryOf(view, to) }
     const asked = requiresResponse ? openQuestion(view, task, question) : withoutWaiting(view, id)
     if (to !== OPERATOR) {
       return accept(asked, {
@@ -121,7 +121,7 @@ export const questionHandlers: Pick<
     const { task } = view
     const refused = refuseQuestion(view, id)
     if (refused !== undefined) return refused
-    const question: Question = { id, kind: 'user', to: OPERATOR, text, expiresAt: null }
+    const question: TaskQuestion = { id, kind: 'user', to: OPERATOR, text, expiresAt: null }
     const ask = askPerson(view, question, 'input', context ?? `${task.agent} asks for ${task.id}`)
     const asked = awaits ? openQuestion(view, task, question) : withoutWaiting(view, id)
     return accept(asked, { ...ask, awaits, ...(form === undefined ? {} : { form }) })
@@ -131,7 +131,7 @@ export const questionHandlers: Pick<
   approval_asked(view, { question: id, text }) {
     const refused = refuseQuestion(view, id)
     if (refused !== undefined) return refused
-    const question: Question = { id, kind: 'approval', to: OPERATOR, text, expiresAt: null }
+    const question: TaskQuestion = { id, kind: 'approval', to: OPERATOR, text, expiresAt: null }
     return accept(openQuestion(view, view.task, question))
   },
 
@@ -146,7 +146,7 @@ export const questionHandlers: Pick<
     }
     const to = task.delegator
     const text = `${task.agent} asks for ${seconds} s more for ${task.id}: ${reason}`
-    const question: Question = { id, kind: 'extension', to, text, expiresAt: null, seconds }
+    const question: TaskQuestion = { id, kind: 'extension', to, text, expiresAt: null, seconds }
     const asked = openQuestion(view, task, question)
     if (to === OPERATOR) return accept(asked, askPerson(view, question, 'input', reason))
     return accept(asked, {

@@ -1,6 +1,6 @@
 /** Reports of the worker, and turns that end without one. */
 import { isEnd, type Task } from '../../task.ts'
-import { type Refused, refuse } from '../refusal.ts'
+import { type RefusedEvent, refuse } from '../refusal.ts'
 import type { TaskView } from '../view.ts'
 import { forgotText, reminderText } from '../wording.ts'
 import { type HelpRequest, refuseQuestion, requestHelp, withdrawHelp, withoutHelp } from './questions.ts'
@@ -52,7 +52,7 @@ export const reportHandlers: Pick<TaskEventHandlers, 'reported' | 'turn_ended'> 
 }
 
 /** A worker that has asked too often may still report completed, for a limited number of times. */
-function refuseReport(view: TaskView, id: string, isClaim: boolean): Refused | undefined {
+function refuseReport(view: TaskView, id: string, isClaim: boolean): RefusedEvent | undefined {
   const { task, settings } = view
   const refused = refuseQuestion(view, id)
   if (!isClaim || (refused !== undefined && refused.refusal.code !== 'TOO_MANY')) return refused

@@ -1,7 +1,7 @@
 /** Building blocks of the event handlers: results, state changes and messages to the worker. */
 import { OPERATOR } from '../../../base/agent.ts'
 import type { Reduced } from '../../../base/reduce.ts'
-import { isEnd, type LiveState, type Question, type Task, type TaskState } from '../../task.ts'
+import { isEnd, type LiveState, type Task, type TaskQuestion, type TaskState } from '../../task.ts'
 import type { SendKind, TaskStoreEffect } from '../effect.ts'
 import type { TaskEventOf, TaskEventType } from '../event.ts'
 import type { TaskRefusal } from '../refusal.ts'
@@ -106,7 +106,7 @@ export function restingState(task: Task, children: readonly Child[]): LiveState 
 }
 
 /** Undefined for an extension: the work continues while it is requested. */
-function waitStateOf(task: Pick<Task, 'delegator'>, question: Question): LiveState | undefined {
+function waitStateOf(task: Pick<Task, 'delegator'>, question: TaskQuestion): LiveState | undefined {
   switch (question.kind) {
     case 'approval':
       return 'waiting_approval'

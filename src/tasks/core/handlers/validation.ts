@@ -1,7 +1,7 @@
 /** A report of completed is a claim, validated in order: schema → checks → judge (C22). The task completes only then. */
 import { ORCHESTRATOR } from '../../../base/agent.ts'
-import type { Evidence, Review, Task } from '../../task.ts'
-import { type Refused, refuse } from '../refusal.ts'
+import type { ClaimReview, Evidence, Task } from '../../task.ts'
+import { type RefusedEvent, refuse } from '../refusal.ts'
 import type { TaskView } from '../view.ts'
 import {
   forgotToJudgeText,
@@ -62,7 +62,7 @@ function askReviewer(view: TaskView, task: Task, text: string, reminders: number
   return accept(updateState(view, asked), effect)
 }
 
-function withReview(task: Task, review: Review): Task {
+function withReview(task: Task, review: ClaimReview): Task {
   return { ...task, claim: { ...task.claim!, review } }
 }
 
@@ -102,7 +102,7 @@ function leaveToDelegator(view: TaskView, task: Task, why: string, reason: strin
 }
 
 /** Refuses results about another claim, or about another step of it. */
-function refuseStale({ task }: TaskView, claim: number, step?: 'checks' | 'judge'): Refused | undefined {
+function refuseStale({ task }: TaskView, claim: number, step?: 'checks' | 'judge'): RefusedEvent | undefined {
   const isCurrent = task.claim?.number === claim && (step === undefined || task.claim.step === step)
   return isCurrent ? undefined : refuse('STALE', `${task.id} has no claim ${claim} that waits for this`)
 }
