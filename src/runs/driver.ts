@@ -1,3 +1,16 @@
+/**
+ * A driver is in one of these states:
+ * - idle: every event is stored. `tell`, `note`, `postpone` and `ring` lead to collecting.
+ * - collecting: events wait to be reduced at the end of the turn (`TOGETHER` at a time, so that a burst of thousands does
+ *   not block the service). Leads to writing at once if something waits for the result, else after `LAZY_MS`: agents that
+ *   only report progress then share a transaction, and 25 ms more are not visible to people.
+ * - writing: one transaction is on its way. New events collect meanwhile, and go into the next one. Leads to idle, or
+ *   back to writing if there is more.
+ * - blocked: the last write failed. It is retried every `AGAIN_MS`: a second is short for a person who frees disk space,
+ *   and long enough not to keep a full disk busy. `trouble` holds the reason; `settled` returns instead of waiting.
+ * - held: an effect outside of the store is blocked, such as a report on a full disk. Independent of the others.
+ * - closed: `close` has written the rest, and nothing is accepted any more.
+ */
 import type { AuditDraft } from '../audit/entry.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError, reasonOf } from '../base/errors.ts'

@@ -1,3 +1,11 @@
+/**
+ * The message queue of a run, messages/ (S4.16): posting, reading and watching. A watch is in one of these states:
+ * - watching: `done` holds the last version of each file. An event makes its file pending, an unnamed event all files.
+ * - pending: the files are read at the end of the turn, in the order of their numbers.
+ * - retrying: a file is not a message yet. It is read again after each delay in `AGAIN`, 1.6 s in all, and then refused.
+ * - over the limit: the folder holds more than `MOST_MESSAGES` files. Reported once; each event lists the folder again.
+ * - closed.
+ */
 import { hash } from 'node:crypto'
 import { linkSync, unlinkSync } from 'node:fs'
 import { z } from 'zod'

@@ -1,3 +1,13 @@
+/**
+ * status.json: its content, reading and writing it, and watching it. A watch is in one of these states:
+ * - watching: waits for file events.
+ * - due: an event came in. The file is read at the end of the turn, or after a rest if the last read took long
+ *   (`REST_FACTOR` times as long), because a large file is written in many pieces.
+ * - retrying: the file could not be read. It is read again after each delay in `AGAIN`, 1.6 s in all: agents write files
+ *   in pieces, or remove and create them. Leads to watching, or to reported.
+ * - reported: the problem was reported once; the next readable content leads to watching.
+ * - closed: by `close`, or because the workspace is gone.
+ */
 import { hash } from 'node:crypto'
 import { basename } from 'node:path'
 import { z } from 'zod'

@@ -55,7 +55,7 @@ const SEED = `# Task: {TASK_NAME}
 - {Time/resource constraints}
 - {Quality standards}
 
-## OutboxFile Expectations
+## Output Expectations
 - Place main deliverable in \`outbox/{filename}\`
 - Include summary in \`outbox/summary.md\`
 `
@@ -231,7 +231,7 @@ describe('error_report.md', () => {
 ValidationError
 
 ## Description
-InboxFile file format was invalid. Expected CSV format but received JSON.
+Input file format was invalid. Expected CSV format but received JSON.
 
 ## Attempted Recovery
 Tried to convert JSON to CSV but data structure incompatible.

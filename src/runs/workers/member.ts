@@ -1,3 +1,12 @@
+/**
+ * The work of a member is in one of these states:
+ * - delegating: its program starts, or its task is being stored. `stop` aborts a start; a stored task is ended after it.
+ * - followed: the task exists, and every change of it is read. Leads to ended.
+ * - stopping: `stop` has cancelled or settled the task. Its end is not a report on the work.
+ * - given up: the task asks people for help after its last failure; it is cancelled, because the run decides what follows.
+ * - ended: reported once, for programs after their session has stopped.
+ * - closed: the service stops. Nothing is reported; the next service finds the task by its key.
+ */
 import { join } from 'node:path'
 import type { Sessions } from '../../agents/sessions.ts'
 import { spentOnTask } from '../../agents/usage.ts'
