@@ -8,8 +8,8 @@ import {
   type ActionPolicy,
   CONDITION,
   CONFIDENTIAL_ROLES,
+  type EventRoutes,
   type RouteStep,
-  type Routes,
   TEAM_ROLES,
   type Trigger,
 } from '../github/terms.ts'
@@ -39,14 +39,14 @@ export interface GithubConfig {
   readonly moderatorsUrlEnv?: string
   /** Roles or agents, in any case, whose proposals always need a person's decision. */
   readonly requiresHitl: readonly string[]
-  readonly routes: Routes
+  readonly routes: EventRoutes
   readonly schedule: readonly Trigger[]
 }
 
 const GITHUB_API = 'https://api.github.com'
 /** The default task for stale threads. */
 const STALE_TASK =
-  'Look after stale threads: propose the label stale and one friendly comment that asks whether it is still wanted; propose close_issue only for what has had the label already.'
+  'Look after stale threads: propose the label stale and one friendly comment that asks whether it is still wanted; propose close_issue only for threads that already have the label.'
 const CONFIDENCE = 0.95
 /** C18. */
 const EVENTS_PER_MINUTE = 100
@@ -67,12 +67,12 @@ const condition = z.string().regex(CONDITION, { error: 'is not a known condition
 const requiresHitl = z
   .boolean()
   .optional()
-  .describe('true: people decide on everything that is proposed. Default: as the policy has it.')
+  .describe('true: people decide on all proposals. Default: the policy decides.')
 
 /** For `people`. */
 export const GithubLogin = login
   .optional()
-  .describe('Their login on GitHub: what they approve there counts as theirs.')
+  .describe('Their login on GitHub: approvals by this login count as theirs.')
 
 const StepSchema = z.union([
   role,
@@ -82,13 +82,13 @@ const StepSchema = z.union([
       .union([condition, z.array(condition).min(1).max(10)])
       .optional()
       .describe(
-        'Only then: first_timer, touches_docs, has_words, draft, bot, label:NAME, association:NAME, command:NAME; with ! in front, not so. Several: all of them.',
+        'Conditions: first_timer, touches_docs, has_words, draft, bot, label:NAME, association:NAME, command:NAME; a leading ! negates one. All must hold.',
       ),
-    after: role.optional().describe('Begins when that one has ended. Default: at once, beside the others.'),
+    after: role.optional().describe('Starts after that step has ended. Default: at once, in parallel.'),
     on: z
       .enum(['success', 'failure', 'any'])
       .optional()
-      .describe('Which end of "after" will do. Default: success.'),
+      .describe('The outcome of "after" that starts this step. Default: success.'),
     requires_hitl: requiresHitl,
   }),
 ])
@@ -99,19 +99,19 @@ const PolicySchema = z.union([
     mode: z.enum(ACTION_MODES).describe('autonomous, notice, approval or prohibited.'),
     confidence: confidence
       .optional()
-      .describe('From here on it is done without asking. Default: that of the team.'),
+      .describe('Performed without approval from this confidence on. Default: the confidence of the team.'),
     quorum: z.int().min(1).max(100).optional().describe('How many people must approve. Default: 1.'),
   }),
 ])
 
 export const GithubSchema = z
   .strictObject({
-    secret_env: variable.describe('The environment variable that holds the secret of the webhook.'),
-    token_env: variable.optional().describe('The environment variable that holds a token; or say "app".'),
+    secret_env: variable.describe('The environment variable with the webhook secret.'),
+    token_env: variable.optional().describe('The environment variable with a token. Alternative: "app".'),
     app: z
       .strictObject({
         id: z.int().min(1).describe('The id of the App.'),
-        key_env: variable.describe('The environment variable that holds its private key (PEM).'),
+        key_env: variable.describe('The environment variable with its private key (PEM).'),
       })
       .optional()
       .describe('A GitHub App: { id: 12345, key_env: NAME }.'),
@@ -120,25 +120,23 @@ export const GithubSchema = z
       .max(500)
       .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
       .optional()
-      .describe(
-        `The address of the API, for GitHub Enterprise: https://HOST/api/v3. Default: ${GITHUB_API}.`,
-      ),
+      .describe(`The URL of the API, for GitHub Enterprise: https://HOST/api/v3. Default: ${GITHUB_API}.`),
     repositories: z
       .array(repository)
       .min(1)
       .max(1000)
       .optional()
-      .describe('Only these, as OWNER/NAME. Default: every repository that knows the secret.'),
+      .describe('Only these repositories, as OWNER/NAME. Default: every repository with the secret.'),
     dry_run: z
       .boolean()
       .optional()
-      .describe('true: nothing is done on GitHub; the audit says what would have been. Default: false.'),
+      .describe('true: only log the actions, without performing them on GitHub. Default: false.'),
     events_per_minute: z
       .int()
       .min(1)
       .max(100_000)
       .optional()
-      .describe('How many events are worked on in a minute; the others wait. Default: 100.'),
+      .describe('The number of events processed per minute; others wait. Default: 100.'),
     team: z
       .record(role, role)
       .nullish()
@@ -149,29 +147,29 @@ export const GithubSchema = z
       .record(
         role,
         z.strictObject({
-          url_env: variable.describe('The environment variable that holds its address.'),
+          url_env: variable.describe('The environment variable with its URL.'),
           secret_env: variable
             .optional()
-            .describe('The environment variable that holds a secret: what is sent is signed with it.'),
+            .describe('The environment variable with the secret that signs requests.'),
         }),
       )
       .nullish()
       .describe(
-        "Agents without a runtime that speak the team's own JSON and are called: { Sorter: { url_env: SORTER_URL } }. Others ask for their tasks.",
+        'Agents without a runtime that get their tasks by HTTP callback in the JSON of the team protocol: { Sorter: { url_env: SORTER_URL } }. Others poll for tasks.',
       ),
     confidence: confidence
       .optional()
-      .describe('How sure an agent must be for what is done without asking. Default: 0.95.'),
+      .describe('The confidence from which actions need no approval. Default: 0.95.'),
     requires_hitl: z
       .array(role)
       .max(100)
       .optional()
-      .describe('Roles or agents on all of whose proposals people decide, whatever the policy: [scribe].'),
+      .describe('Roles or agents whose proposals always need approval, whatever the policy: [scribe].'),
     actions: z
       .partialRecord(z.enum(ACTION_KINDS), PolicySchema)
       .nullish()
       .describe(
-        'What may become of proposals: { label: autonomous, comment: { mode: notice, confidence: 0.9 }, close: { mode: approval, quorum: 2 } }.',
+        'The policy for proposals: { label: autonomous, comment: { mode: notice, confidence: 0.9 }, close: { mode: approval, quorum: 2 } }.',
       ),
     approvers: z
       .array(z.string().min(1).max(64))
@@ -183,11 +181,11 @@ export const GithubSchema = z
       .array(login)
       .max(100)
       .nullish()
-      .describe('Logins that are told on GitHub when an agent fails.'),
+      .describe('Logins to mention on GitHub when an agent fails.'),
     moderators_url_env: variable
       .optional()
       .describe(
-        'The environment variable that holds an address of the moderators, such as a chat of their own: it is told that there is something, and nothing of what.',
+        'The environment variable with a URL of the moderators, such as a chat: it learns that there is a flag, not what it says.',
       ),
     routes: z
       .record(
@@ -196,33 +194,28 @@ export const GithubSchema = z
       )
       .nullish()
       .describe(
-        'Who works on which event, over the defaults: { issues.opened: [triage, { to: concierge, if: first_timer }] }. An empty list: nobody.',
+        'The steps for each event, in addition to the defaults: { issues.opened: [triage, { to: concierge, if: first_timer }] }. An empty list disables the event.',
       ),
     schedule: z
       .record(
         role,
         z.strictObject({
           cron: z.string().min(1).max(100).describe('When: "0 6 * * 1" is every Monday at 6.'),
-          timezone: z.string().max(64).optional().describe('Of the times in "cron". Default: UTC.'),
+          timezone: z.string().max(64).optional().describe('The time zone of "cron". Default: UTC.'),
           to: role.describe('A role, or an agent.'),
-          task: z
-            .string()
-            .min(1)
-            .max(2000)
-            .optional()
-            .describe('What is to be done; with stale_days, there is a default.'),
+          task: z.string().min(1).max(2000).optional().describe('The task; optional with stale_days.'),
           stale_days: z
             .int()
             .min(1)
             .max(3650)
             .optional()
-            .describe('It is about open threads that nobody touched for so many days.'),
+            .describe('Adds open threads without activity for this many days.'),
           requires_hitl: requiresHitl,
           repository: repository.describe('OWNER/NAME.'),
         }),
       )
       .nullish()
-      .describe('What begins by the clock, by a name of your choice.'),
+      .describe('Scheduled tasks, by a name of your choice.'),
   })
   .nullish()
 
@@ -284,7 +277,7 @@ export function confidentialAgents(github: GithubConfig | undefined): readonly s
   return github === undefined ? [] : CONFIDENTIAL_ROLES.map((role) => github.team[role] ?? role)
 }
 
-type Written = NonNullable<GithubInput>
+type GithubSection = NonNullable<GithubInput>
 
 /** Reports unknown names: a typo must not let a proposal pass without its approval. */
 function namedForPeople(written: readonly string[], known: readonly string[], report: Report) {
@@ -298,7 +291,7 @@ function namedForPeople(written: readonly string[], known: readonly string[], re
 }
 
 function callbacksOf(
-  written: NonNullable<Written['callbacks']>,
+  written: NonNullable<GithubSection['callbacks']>,
   agents: readonly string[],
   report: Report,
 ): GithubConfig['callbacks'] {
@@ -314,7 +307,7 @@ function callbacksOf(
   return Object.fromEntries(entries) as GithubConfig['callbacks']
 }
 
-function policiesOf(written: NonNullable<Written['actions']>): GithubConfig['actions'] {
+function policiesOf(written: NonNullable<GithubSection['actions']>): GithubConfig['actions'] {
   const entries = Object.entries(written).map(([kind, said]) => {
     if (typeof said === 'string') return [kind, { mode: said, quorum: 1 }]
     const { mode, confidence: least, quorum = 1 } = said!
@@ -323,7 +316,7 @@ function policiesOf(written: NonNullable<Written['actions']>): GithubConfig['act
   return Object.fromEntries(entries) as GithubConfig['actions']
 }
 
-function routesOf(written: NonNullable<Written['routes']>, report: Report): Routes {
+function routesOf(written: NonNullable<GithubSection['routes']>, report: Report): EventRoutes {
   const routes: Record<string, RouteStep[]> = {}
   for (const [event, said] of Object.entries(written)) {
     const steps = said.map(stepOf)
@@ -374,7 +367,7 @@ function findCircle(steps: readonly RouteStep[]): string[] | undefined {
   return undefined
 }
 
-function triggersOf(written: NonNullable<Written['schedule']>, report: Report): Trigger[] {
+function triggersOf(written: NonNullable<GithubSection['schedule']>, report: Report): Trigger[] {
   return Object.entries(written).map(([name, { timezone = 'UTC', ...said }]) => {
     const problem = cronProblem(said.cron, timezone)
     if (problem !== undefined) {
@@ -402,7 +395,7 @@ function triggersOf(written: NonNullable<Written['schedule']>, report: Report): 
 
 function cronProblem(cron: string, timezone: string): string | undefined {
   try {
-    return new Cron(cron, { timezone, paused: true }).nextRun() === null ? 'never comes' : undefined
+    return new Cron(cron, { timezone, paused: true }).nextRun() === null ? 'never matches' : undefined
   } catch (error) {
     return `is not understood: ${error instanceof Error ? error.message : String(error)}`
   }

@@ -5,7 +5,7 @@ import { describeAction, type RepositoryAction } from './core/action.ts'
 import { checkSetup, type GithubSetup } from './setup.ts'
 import { changeAction, findAction, settledQuestions } from './store/actions.ts'
 import { keepDelivery } from './store/deliveries.ts'
-import { createAgentHealth, type GithubState } from './team/agent-health.ts'
+import { createAgentHealth, type GithubTeamState } from './team/agent-health.ts'
 import { createDelegation } from './team/delegate-work.ts'
 import { type EventTrail, trailOf } from './team/event-log.ts'
 import { filterReport } from './team/filter-reports.ts'
@@ -35,7 +35,7 @@ export interface GithubTeam {
   /** The work and the actions that a delivery led to. */
   trail(delivery: string): Promise<EventTrail | undefined>
   /** Pending events and actions, and the health of the agents (S3.16). */
-  state(): Promise<GithubState>
+  state(): Promise<GithubTeamState>
   /** For members that speak only the JSON of the team protocol. */
   readonly members: Members
   begin(): Promise<void>

@@ -23,13 +23,13 @@ export interface GithubSetup {
   findings: SetupFinding[]
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
+type Variables = Readonly<Record<string, string | undefined>>
 
 const HOOK_PATH = '/github/webhooks'
 const SHORT_SECRET = 16
 
 /** Compares what the team needs on GitHub with what it has. Changes nothing. */
-export async function checkSetup(team: Team, survey: SetupSurvey, env: Environment): Promise<GithubSetup> {
+export async function checkSetup(team: Team, survey: SetupSurvey, env: Variables): Promise<GithubSetup> {
   const { github: settings, service } = team.config
   if (settings === undefined) throw new Error('orc.yaml has no "github"')
   const findings: SetupFinding[] = []
@@ -73,7 +73,7 @@ export async function checkSetup(team: Team, survey: SetupSurvey, env: Environme
 /** False without credentials for GitHub. */
 function checkVariables(
   { secretEnv, tokenEnv, app }: GithubConfig,
-  env: Environment,
+  env: Variables,
   findings: SetupFinding[],
 ): boolean {
   const secret = env[secretEnv] ?? ''
@@ -117,7 +117,7 @@ function checkVariables(
 
 function checkAddresses(
   { moderatorsUrlEnv, callbacks }: GithubConfig,
-  env: Environment,
+  env: Variables,
   findings: SetupFinding[],
 ) {
   const named = [

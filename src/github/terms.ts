@@ -49,7 +49,7 @@ export interface RouteStep {
 }
 
 /** Keyed by event type, such as `issues.opened`. */
-export type Routes = Readonly<Record<string, readonly RouteStep[]>>
+export type EventRoutes = Readonly<Record<string, readonly RouteStep[]>>
 
 /** A condition of a step; a leading `!` negates it. */
 export const CONDITION =

@@ -73,7 +73,7 @@ describe('github in orc.yaml', () => {
     ['routes: { issues.opened: [{ to: a, if: full_moon }] }', ''],
     ['actions: { merge: autonomous }', ''],
     ['schedule: { x: { cron: "every day", to: a, task: t, repository: o/r } }', '"cron" is not understood'],
-    ['schedule: { x: { cron: "0 0 31 2 *", to: a, task: t, repository: o/r } }', '"cron" never comes'],
+    ['schedule: { x: { cron: "0 0 31 2 *", to: a, task: t, repository: o/r } }', '"cron" never matches'],
     ['approvers: [nobody]', 'There is no person "nobody"'],
     ['requires_hitl: [scrib]', 'There is no role or agent "scrib"'],
     ['repositories: [everything]', ''],

@@ -68,7 +68,7 @@ const ACTIONS = {
 type ActionOf<Kind extends ActionKind> = { kind: Kind } & z.output<(typeof ACTIONS)[Kind]>
 export type RepositoryAction = { [Kind in ActionKind]: ActionOf<Kind> }[ActionKind]
 
-export interface Proposal {
+export interface ActionProposal {
   readonly action: RepositoryAction
   readonly confidence: number | undefined
   /** From an approval request (S3.13); replaces the rationale of the whole report. */

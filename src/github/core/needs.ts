@@ -1,4 +1,4 @@
-import { ACTION_KINDS, type ActionKind, type ActionPolicy, type Routes } from '../terms.ts'
+import { ACTION_KINDS, type ActionKind, type ActionPolicy, type EventRoutes } from '../terms.ts'
 import { DEFAULT_POLICIES } from './policy.ts'
 import { DEFAULT_ROUTES } from './routing.ts'
 
@@ -43,7 +43,7 @@ export function neededPermissions(
 }
 
 /** GitHub's names of events in the settings of a webhook. */
-export function neededEvents(routes: Routes): string[] {
+export function neededEvents(routes: EventRoutes): string[] {
   const all = { ...DEFAULT_ROUTES, ...routes }
   const routed = Object.entries(all)
     .filter(([, steps]) => steps.length > 0)

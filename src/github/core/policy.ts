@@ -1,5 +1,5 @@
 import type { ActionKind, ActionPolicy } from '../terms.ts'
-import { NEVER, type Proposal, type RepositoryAction } from './action.ts'
+import { type ActionProposal, NEVER, type RepositoryAction } from './action.ts'
 
 type Policies = Readonly<Record<ActionKind, ActionPolicy>>
 
@@ -34,7 +34,11 @@ const CRITICAL_FILES =
   /^\.github\/|(?:^|\/)(?:LICENSE|SECURITY|GOVERNANCE|CODEOWNERS|CODE_OF_CONDUCT|MAINTAINERS)(?:\.\w+)?$/i
 const CRITICAL_QUORUM = 2
 
-export function judge(proposal: Proposal, policy: ActionPolicy, about: ProposalContext): PolicyDecision {
+export function judge(
+  proposal: ActionProposal,
+  policy: ActionPolicy,
+  about: ProposalContext,
+): PolicyDecision {
   const { action, confidence } = proposal
   if (policy.mode === 'prohibited') {
     return { verdict: 'refuse', reason: `the policy prohibits ${action.kind}` }
@@ -57,7 +61,7 @@ export function judge(proposal: Proposal, policy: ActionPolicy, about: ProposalC
   }
 }
 
-function isCritical({ action }: Proposal): boolean {
+function isCritical({ action }: ActionProposal): boolean {
   if (action.kind === 'label') return CRITICAL_LABELS.test(action.label)
   if (action.kind !== 'branch' && action.kind !== 'pull_request') return false
   const branch = action.kind === 'branch' ? action.branch : action.head
@@ -88,7 +92,7 @@ interface PolicySettings {
 export function judgeProposal(
   { actions, confidence: threshold }: PolicySettings,
   redact: (text: string) => string,
-  proposal: Proposal,
+  proposal: ActionProposal,
   about: Omit<ProposalContext, 'threshold'>,
 ): PolicyDecision {
   const { action } = proposal

@@ -1,4 +1,4 @@
-import type { RouteStep, Routes } from '../terms.ts'
+import type { EventRoutes, RouteStep } from '../terms.ts'
 import { authorOf, type GitHubEvent } from './event.ts'
 import { readSlashCommands, type SlashName } from './slash-commands.ts'
 
@@ -7,7 +7,7 @@ const step = (to: string, ...when: string[]): RouteStep => ({ to, when, on: 'suc
 const ON_PULL_REQUEST = [step('lifecycle'), step('scribe', 'touches_docs')]
 
 /** The defaults; orc.yaml replaces or adds routes by event. */
-export const DEFAULT_ROUTES: Routes = {
+export const DEFAULT_ROUTES: EventRoutes = {
   'issues.opened': [step('triage'), step('concierge', 'first_timer')],
   'issues.reopened': [step('triage')],
   'pull_request.opened': ON_PULL_REQUEST,
@@ -37,7 +37,7 @@ export interface EventFacts {
 }
 
 /** The steps whose conditions hold, each role once. A step doesn't wait for a step that was dropped. */
-export function routeEvent(routes: Routes, event: GitHubEvent, facts: EventFacts): RouteStep[] {
+export function routeEvent(routes: EventRoutes, event: GitHubEvent, facts: EventFacts): RouteStep[] {
   const steps = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
   const taken = steps.filter((one) => one.when.every((condition) => holds(condition, event, facts)))
   const once = taken

@@ -2,11 +2,11 @@ import type { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import { AppError } from '../../base/errors.ts'
 
-type OctokitOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
+type ClientOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
 
 /** Clients of a GitHub App: one for the App itself and one for each installation, which may cover many repositories. */
 export function createApp(
-  basic: OctokitOptions,
+  basic: ClientOptions,
   credentials: Extract<Credentials, { kind: 'app' }>,
   authStrategy: typeof createAppAuth,
 ) {

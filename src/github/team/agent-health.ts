@@ -41,7 +41,7 @@ interface AgentHealth {
   warnings: string[]
 }
 
-export interface GithubState {
+export interface GithubTeamState {
   dry_run: boolean
   events_waiting: number
   actions_waiting: number
@@ -200,7 +200,7 @@ export function createAgentHealth({ store, timers, clock, team, settings, agents
     reported(agent: string, message: AgentHealthCheck): void {
       ownChecks.set(agent, { message, at: clock.now() })
     },
-    async state(): Promise<GithubState> {
+    async state(): Promise<GithubTeamState> {
       const { events, actions } = await countWaiting(store)
       const last = await latestDeliveryAt(store)
       return {

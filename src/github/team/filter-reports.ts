@@ -6,7 +6,7 @@ import { EMPTY_REPORT, isEmptyReport, replacementFlag, separateConduct } from '.
 import { isConfidentialRole } from '../core/roles.ts'
 import { insertConduct } from '../store/conduct.ts'
 import { encodeTeamMessage, readTeamMessage } from '../wire/codec.ts'
-import { type AgentReport, enveloped, parseResult, type ReportContext, readReport } from '../wire/report.ts'
+import { enveloped, parseResult, type ReportContext, readReport, type TeamReport } from '../wire/report.ts'
 import { reportContextOf, type WorkContext } from './delegate-work.ts'
 
 const NOT_STORED = 'The report does not follow the protocol and was not stored.'
@@ -44,7 +44,7 @@ export async function filterReport(
 const REMOVED = 'The text of the agent is not stored.'
 
 /** Keeps the proposals of a confidential role without their explanations, and of a failure only its type. */
-function withoutText(said: unknown, { completion }: AgentReport): string {
+function withoutText(said: unknown, { completion }: TeamReport): string {
   if (completion.status !== 'failure') {
     const messages = (Array.isArray(said) ? said : [said]) as Record<string, unknown>[]
     return JSON.stringify(messages.map(storedFields))

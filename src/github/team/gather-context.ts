@@ -51,11 +51,13 @@ const RECENT_DAYS = 30
 /** The labels that GitHub creates in new repositories. */
 const NEWCOMER_LABELS = ['good first issue', 'help wanted']
 
-type Excerpt = NonNullable<NonNullable<TaskDelegation['context']['additionalContext']>['excerpts']>[number]
+type ContextExcerpt = NonNullable<
+  NonNullable<TaskDelegation['context']['additionalContext']>['excerpts']
+>[number]
 
 interface RepositoryDocs {
   readonly found: EventContext['repository']
-  readonly excerpts: readonly Excerpt[]
+  readonly excerpts: readonly ContextExcerpt[]
 }
 
 export function createContextReader({
@@ -92,7 +94,7 @@ export function createContextReader({
     return docs
   }
 
-  async function readFile(repository: string, path: string, length: number): Promise<Excerpt[]> {
+  async function readFile(repository: string, path: string, length: number): Promise<ContextExcerpt[]> {
     const text = valueOrUnknown(await github.textOf(repository, path))
     return text === undefined ? [] : [{ source: path, text: cut(text, length) }]
   }
@@ -101,7 +103,7 @@ export function createContextReader({
   async function staleThreads(
     repository: string,
     days: number,
-  ): Promise<{ numbers: number[]; excerpts: Excerpt[] }> {
+  ): Promise<{ numbers: number[]; excerpts: ContextExcerpt[] }> {
     const since = clock.now() - days * DAY_MS
     const found = (valueOrUnknown(await github.untouchedSince(repository, since)) ?? [])
       .filter(({ labels }) => !isPaused(labels, []))
@@ -133,7 +135,7 @@ export function createContextReader({
     return await searchDocuments(store, { repository, words, except: subject.number, limit: MAX_RELATED })
   }
 
-  async function comments(repository: string, number: number): Promise<Excerpt[]> {
+  async function comments(repository: string, number: number): Promise<ContextExcerpt[]> {
     const found = valueOrUnknown(await github.commentsOf(repository, number)) ?? []
     return found.slice(-MAX_COMMENTS).map(({ author, body, at }) => ({
       source: `comment by ${author} at ${at}`,
@@ -142,7 +144,7 @@ export function createContextReader({
   }
 
   /** Issues with a label for newcomers, or all open issues if no issue has one. */
-  async function firstIssues(repository: string): Promise<Excerpt[]> {
+  async function firstIssues(repository: string): Promise<ContextExcerpt[]> {
     const labelled: Subject[] = []
     for (const label of NEWCOMER_LABELS)
       labelled.push(...(valueOrUnknown(await github.openIssues(repository, label)) ?? []))
@@ -154,7 +156,7 @@ export function createContextReader({
     }))
   }
 
-  async function figures(repository: string): Promise<Excerpt[]> {
+  async function figures(repository: string): Promise<ContextExcerpt[]> {
     const found = valueOrUnknown(await github.figuresOf(repository, clock.now() - RECENT_DAYS * DAY_MS))
     if (found === undefined) return []
     const lines = Object.entries(found).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`)
@@ -162,7 +164,7 @@ export function createContextReader({
   }
 
   const COMMAND_EXCERPTS: Readonly<
-    Partial<Record<SlashName, (repository: string, number: number) => Promise<Excerpt[]>>>
+    Partial<Record<SlashName, (repository: string, number: number) => Promise<ContextExcerpt[]>>>
   > = {
     summarize: comments,
     'draft-docs': comments,
@@ -171,7 +173,10 @@ export function createContextReader({
   }
 
   /** The thread that a comment belongs to, and the data that its slash commands need. */
-  async function threadExcerpts(event: GitHubEvent, commands: readonly SlashName[]): Promise<Excerpt[]> {
+  async function threadExcerpts(
+    event: GitHubEvent,
+    commands: readonly SlashName[],
+  ): Promise<ContextExcerpt[]> {
     const { repository, subject, comment } = event
     if (comment === undefined || repository === undefined || subject === undefined) return []
     const opening = {
@@ -243,7 +248,7 @@ export function createContextReader({
 }
 
 /** The body comes from the index, which stores redacted text. */
-function relatedExcerpt({ kind, number, title, state, body }: RelatedThread): Excerpt {
+function relatedExcerpt({ kind, number, title, state, body }: RelatedThread): ContextExcerpt {
   const what = kind === 'issue' ? 'issue' : 'pull request'
   return { source: `#${number} (${what}, ${state})`, text: shortened(`${title}\n${body}`, EXCERPT.related) }
 }

@@ -1,7 +1,13 @@
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { formatId } from '../../base/ids.ts'
 import type { Tx } from '../../store/store.ts'
-import { actionKey, describeAction, numberOf, type Proposal, type RepositoryAction } from '../core/action.ts'
+import {
+  type ActionProposal,
+  actionKey,
+  describeAction,
+  numberOf,
+  type RepositoryAction,
+} from '../core/action.ts'
 import { questionText } from '../core/approval-question.ts'
 import { judgeProposal, type PolicyDecision } from '../core/policy.ts'
 import { isConfidentialRole } from '../core/roles.ts'
@@ -18,7 +24,7 @@ const HOUR_MS = 3600_000
 
 interface AgentProposal {
   readonly work: GithubWork
-  readonly proposal: Proposal
+  readonly proposal: ActionProposal
   readonly rationale: string
   readonly requiresHitl: boolean
   readonly wantsReview: boolean

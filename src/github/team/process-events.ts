@@ -13,7 +13,7 @@ import {
   putOffDelivery,
 } from '../store/deliveries.ts'
 import { forgetDocuments, keepDocument } from '../store/documents.ts'
-import type { RouteStep, Routes, Trigger } from '../terms.ts'
+import type { EventRoutes, RouteStep, Trigger } from '../terms.ts'
 import type { DelegatedStep, Delegation } from './delegate-work.ts'
 import { createContextReader, TryLater } from './gather-context.ts'
 import { AUDIT, type GithubParts } from './parts.ts'
@@ -81,7 +81,11 @@ export function createEventQueue(
   }
 
   /** A slash command neither replaces the routed work of its role nor bypasses the approval that the role needs. */
-  function requestedStep(step: DelegatedStep, routes: Routes, routed: readonly RouteStep[]): DelegatedStep {
+  function requestedStep(
+    step: DelegatedStep,
+    routes: EventRoutes,
+    routed: readonly RouteStep[],
+  ): DelegatedStep {
     const requiresHitl = isForPeople(team(), settings(), step.to, Object.values(routes).flat())
     return { ...step, requiresHitl, isRouted: routed.some(({ to }) => to === step.to) }
   }

@@ -1,6 +1,6 @@
 import { foldName, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Result } from '../../base/result.ts'
-import { type Proposal, readAction } from '../core/action.ts'
+import { type ActionProposal, readAction } from '../core/action.ts'
 import { isNeverDone } from '../core/policy.ts'
 import { type HitlApprovalRequest, readTeamMessage, type TaskCompletion } from './codec.ts'
 
@@ -21,11 +21,11 @@ interface RefusedProposal {
   readonly why: string
 }
 
-export interface AgentReport {
+export interface TeamReport {
   readonly completion: TaskCompletion
-  readonly proposals: readonly Proposal[]
+  readonly proposals: readonly ActionProposal[]
   /** Proposals for which the agent requests approval. */
-  readonly byApproval: readonly Proposal[]
+  readonly byApproval: readonly ActionProposal[]
   /** Invalid or forbidden proposals. */
   readonly refused: readonly RefusedProposal[]
 }
@@ -44,7 +44,7 @@ export function parseResult(result: string): unknown {
 }
 
 /** Reads one or several messages of the protocol. Models may use a code block and leave the envelope out. */
-export function readReport(result: string, context: ReportContext): Result<AgentReport, string> {
+export function readReport(result: string, context: ReportContext): Result<TeamReport, string> {
   const bytes = Buffer.byteLength(result)
   if (bytes > MAX_BYTES) return refuse(`the result is ${bytes} bytes; the limit is ${MAX_BYTES}`)
   const value = parseResult(result)
@@ -77,15 +77,15 @@ function sortProposals(
   completion: TaskCompletion,
   requests: readonly HitlApprovalRequest[],
   { number }: ReportContext,
-): Pick<AgentReport, 'proposals' | 'byApproval' | 'refused'> {
-  const proposals: Proposal[] = []
-  const byApproval: Proposal[] = []
+): Pick<TeamReport, 'proposals' | 'byApproval' | 'refused'> {
+  const proposals: ActionProposal[] = []
+  const byApproval: ActionProposal[] = []
   const refused: RefusedProposal[] = []
   const sort = (
-    into: Proposal[],
+    into: ActionProposal[],
     type: string,
     details: Readonly<Record<string, unknown>>,
-    rest: Omit<Proposal, 'action'>,
+    rest: Omit<ActionProposal, 'action'>,
   ) => {
     if (isNeverDone(type)) {
       refused.push({ type, why: 'agents must not do this' })
@@ -150,6 +150,6 @@ function mismatch(
   return undefined
 }
 
-function refuse(error: string): Result<AgentReport, string> {
+function refuse(error: string): Result<TeamReport, string> {
   return { ok: false, error }
 }
