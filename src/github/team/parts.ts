@@ -1,8 +1,7 @@
 import type { Principal } from '../../base/agent.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { Handle } from '../../commands/commands.ts'
-import type { Team } from '../../commands/team.ts'
+import type { Handle, HandlerContext } from '../../commands/commands.ts'
 import type { GithubConfig } from '../../config/config.ts'
 import type { HumanRequestState } from '../../people/human-request.ts'
 import type { Command } from '../../protocol/command.ts'
@@ -25,7 +24,7 @@ export interface GithubTeamOptions {
   readonly mailboxes: TeamMailboxes
   readonly env: Readonly<Record<string, string | undefined>>
   redact(text: string): string
-  team(): Team
+  team(): HandlerContext['team']
   isHalted(): boolean
 }
 
