@@ -201,7 +201,7 @@ describe('a team of models', () => {
         Critic: ({ userText, toolResults }) => {
           const claim = Number(/claim (\d+)/i.exec(userText)?.[1])
           const task_id = /Task: (task_\d+) \(review\)/.exec(userText)?.[1]
-          if (toolResults.length > 0 || !userText.includes('still waits'))
+          if (toolResults.length > 0 || !userText.includes('still needs your judgement'))
             return { text: 'Looks right to me.' }
           return tool('judge', { task_id, claim, completed: true, reason: 'I added it up.' })
         },

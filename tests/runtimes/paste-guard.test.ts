@@ -25,7 +25,7 @@ const REFUSED: [string, Partial<PaneFacts>, RegExp][] = [
   ['an agent of which nothing is known', { state: 'unknown' }, /state is unknown/],
   ['copy mode', { isInMode: true }, /copy mode/],
   ['synchronized panes', { isSynchronized: true }, /synchronized/],
-  ['input that is off', { isInputOff: true }, /The webhook is disabled/],
+  ['input that is off', { isInputOff: true }, /is switched off/],
   ['a program that takes no paste', { isBracketed: false }, /bracketed paste/],
   ['a draft', { inputBox: 'draft' }, /draft/],
   ['an unreadable input box', { inputBox: 'unknown' }, /recognised/],
