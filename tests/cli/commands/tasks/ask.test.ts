@@ -302,7 +302,7 @@ describe.runIf(hasTerminals)('orc ask on a terminal (S2.12, S2.16)', () => {
     await team.orc(['request-user-input', '--from', 'Lead', 'Which colour?'])
     await asking.shows('req_1> ')
     asking.type('  \r')
-    await asking.shows('blank')
+    await asking.shows('The answer is empty')
     expect(asking.out().match(/Which colour\?/g)!.length).toBeGreaterThan(1)
     asking.type('red\r')
     await asking.shows('req_1 is answered by operator: red')
