@@ -50,7 +50,7 @@ const GithubLogSchema = z.object({
     .describe('Agents that failed too often in a row and get no work until a person resumes them'),
 })
 
-/** What the team needs on GitHub, and what it has. */
+/** The needs of the team on GitHub compared with its access. */
 const SetupSchema = z.object({
   login: z.string().optional().describe('The login of the service, if GitHub tells'),
   needs: z.object({

@@ -139,7 +139,7 @@ export function numberOf(action: RepositoryAction): number | undefined {
   return 'number' in action ? action.number : undefined
 }
 
-/** One line for people, the audit and the log. */
+/** A single line for people, the audit and the log. */
 export function describeAction(action: RepositoryAction): string {
   switch (action.kind) {
     case 'label':

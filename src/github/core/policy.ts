@@ -27,7 +27,7 @@ export type PolicyDecision =
   | { readonly verdict: 'ask'; readonly quorum: number; readonly reason: string }
   | { readonly verdict: 'refuse'; readonly reason: string }
 
-/** One person must not decide alone about the governance of a repository or about code that runs in its name. */
+/** The governance of a repository, and code that runs in its name, need the approval of two people. */
 const CRITICAL_LABELS = /^(?:security|breaking|release|governance)/i
 const CRITICAL_BRANCHES = /^(?:main|master|release|hotfix)(?:[/-]|$)/i
 const CRITICAL_FILES =

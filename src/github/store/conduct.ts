@@ -74,7 +74,7 @@ export async function hasNewConduct(reader: Reader): Promise<boolean> {
   return row !== undefined
 }
 
-/** One notice covers all flags up to that time. */
+/** A single notice covers all flags up to that time. */
 export async function markConductNotified(tx: Tx, until: number): Promise<void> {
   await tx.run('UPDATE github_conduct SET told_at = ? WHERE told_at IS NULL AND created_at <= ?', [
     tx.now,

@@ -10,7 +10,7 @@ import type { Timers } from '../../store/timers.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
 import type { GitHub } from '../port.ts'
 
-/** What the GitHub team needs from the rest of the service. */
+/** Dependencies of the GitHub team on the rest of the service. */
 export interface GithubTeamOptions {
   readonly github: GitHub
   readonly store: Store
