@@ -50,8 +50,8 @@ export type LoadedConfig =
 export function parseConfig(source: string | Uint8Array, options: ConfigOptions = {}): LoadedConfig {
   if (source.length > MAX_BYTES) return refuse('The file is too large', `At most ${MAX_BYTES / 1024} KiB.`)
   const decoded = decodeUtf8(source)
-  if (!decoded.ok) return { ok: false, problems: [decoded.problem] }
-  const { value, locate, problems } = readYaml(decoded.text)
+  if (!decoded.ok) return { ok: false, problems: [decoded.error] }
+  const { value, locate, problems } = readYaml(decoded.value)
   if (problems.length > 0) return { ok: false, problems: sorted(problems) }
   if (value === null) return refuse('The file is empty', `A minimal example: ${SMALLEST}`)
   return finish(value, locate, options)

@@ -6,10 +6,10 @@ export interface Registry {
   find(type: string): CommandDefinition | undefined
   /** All commands that can be sent. */
   all(): readonly CommandDefinition[]
-  decode(said: SaidCommand): Decoded
+  decode(said: SaidCommand): DecodedFields
 }
 
-type Decoded =
+type DecodedFields =
   | { ok: true; definition: CommandDefinition; command: Command; ignored: readonly string[] }
   | { ok: false; error: AppError }
 

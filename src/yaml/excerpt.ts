@@ -1,5 +1,5 @@
 import type { LineCounter } from 'yaml'
-import type { Excerpt, Problem } from './problem.ts'
+import type { Problem, SourceExcerpt } from './problem.ts'
 
 const WIDTH = 100
 const ROOM_AFTER = 20
@@ -21,7 +21,7 @@ export function positionAt(
 }
 
 /** Cuts a window around the column and replaces control characters, which could move the cursor of a terminal. */
-function excerptOf(text: string, begin: number, end: number, column: number): Excerpt {
+function excerptOf(text: string, begin: number, end: number, column: number): SourceExcerpt {
   const skipped = Math.max(0, column - WIDTH + ROOM_AFTER)
   const window = text.slice(begin + skipped, Math.min(end, begin + skipped + WIDTH))
   const shown = window.replace(/[\x00-\x1f\x7f-\x9f]/g, ' ').trimEnd()

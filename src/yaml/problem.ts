@@ -8,10 +8,10 @@ export interface Problem {
   readonly message: string
   readonly hint: string
   /** A part of the line, and the column in it to point at. */
-  readonly excerpt?: Excerpt
+  readonly excerpt?: SourceExcerpt
 }
 
-export interface Excerpt {
+export interface SourceExcerpt {
   readonly text: string
   readonly column: number
 }

@@ -1,20 +1,17 @@
 import { isUtf8 } from 'node:buffer'
+import type { Result } from '../base/result.ts'
 import type { Problem } from './problem.ts'
 
-type Decoded =
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly problem: Problem }
-
 /** Refuses text that is not UTF-8: guessing another encoding could put wrong names into rules. */
-export function decodeUtf8(source: string | Uint8Array): Decoded {
-  if (typeof source === 'string') return { ok: true, text: source.replace(/^\uFEFF/, '') }
-  if (isUtf8(source)) return { ok: true, text: new TextDecoder().decode(source) }
+export function decodeUtf8(source: string | Uint8Array): Result<string, Problem> {
+  if (typeof source === 'string') return { ok: true, value: source.replace(/^\uFEFF/, '') }
+  if (isUtf8(source)) return { ok: true, value: new TextDecoder().decode(source) }
   const [line, column] = firstBadByte(source)
   const utf16 = (source[0] === 0xff && source[1] === 0xfe) || (source[0] === 0xfe && source[1] === 0xff)
   const hint = utf16
     ? 'The file looks like UTF-16; save it as UTF-8.'
     : 'Save the file as UTF-8 and check the characters at this position.'
-  return { ok: false, problem: { line, column, path: '', message: 'The file is not UTF-8', hint } }
+  return { ok: false, error: { line, column, path: '', message: 'The file is not UTF-8', hint } }
 }
 
 /** In UTF-8, a line feed is never part of another character, so each line can be checked on its own. */

@@ -34,8 +34,8 @@ export function readPlan(source: string | Uint8Array, options: PlanOptions = {})
   if (source.length > MAX_BYTES)
     return refuse('The file is too large', `At most ${MAX_BYTES / 1024 ** 2} MiB.`)
   const decoded = decodeUtf8(source)
-  if (!decoded.ok) return { ok: false, problems: [decoded.problem] }
-  const { value, locate, problems } = readYaml(decoded.text, MAX_VALUES)
+  if (!decoded.ok) return { ok: false, problems: [decoded.error] }
+  const { value, locate, problems } = readYaml(decoded.value, MAX_VALUES)
   if (problems.length > 0) return { ok: false, problems: sorted(problems) }
   if (value === null) return refuse('The file is empty', `A minimal example: ${SMALLEST}`)
   return finish(value, locate, options)

@@ -6,10 +6,10 @@ export interface Address {
   /** Description for people, without the password. */
   server: string
   /** In the order to try them. */
-  endpoints: readonly Endpoint[]
+  endpoints: readonly ServerEndpoint[]
 }
 
-export type Endpoint = { path: string } | { host: string; port: number }
+export type ServerEndpoint = { path: string } | { host: string; port: number }
 
 /** The driver's parsed address, which its types don't declare. */
 interface ReadOptions {
@@ -30,7 +30,7 @@ export function readAddress(url: string): Address {
     })
   }
   const { host, port, path, user, database } = options
-  const endpoints: Endpoint[] =
+  const endpoints: ServerEndpoint[] =
     typeof path === 'string' ? [{ path }] : host.map((name, index) => ({ host: name, port: port[index]! }))
   const places = endpoints.map((one) => ('path' in one ? one.path : `${one.host}:${one.port}`))
   return { url, server: `PostgreSQL at ${user}@${places.join(',')}/${database}`, endpoints }

@@ -3,7 +3,7 @@ import { LAST_KEY } from '../keys.ts'
 import type { Connection, SqlValue } from '../store.ts'
 import { isCollision, nameFault, unknownOutcome } from './fault.ts'
 import { CHANNEL } from './hints.ts'
-import type { Session } from './session.ts'
+import type { PostgresSession } from './session.ts'
 import { toPostgres } from './statement.ts'
 
 /**
@@ -17,11 +17,11 @@ interface ConnectionOptions {
   daemon: string
   server: string
   /** Opens a session to replace a lost one. */
-  connect(): Promise<Session>
+  connect(): Promise<PostgresSession>
 }
 
 /** The only connection that writes. A lost session is replaced at the next `begin`, never inside a transaction. */
-export function postgresConnection(first: Session, options: ConnectionOptions): Connection {
+export function postgresConnection(first: PostgresSession, options: ConnectionOptions): Connection {
   const { server } = options
   let session = first
   /** The first fault of this transaction: later ones only report that it was aborted. */

@@ -1,4 +1,4 @@
-import type { Session } from './session.ts'
+import type { PostgresSession } from './session.ts'
 
 /** The channel on which daemons announce writes. Notifications are hints only: a daemon that misses one still finds the rows. */
 export const CHANNEL = 'orchub'
@@ -6,7 +6,7 @@ export const CHANNEL = 'orchub'
 interface HintsOptions {
   /** This daemon, whose own notifications are ignored. */
   daemon: string
-  connect(listening: { onNotify(payload: string): void; onLost(): void }): Promise<Session>
+  connect(listening: { onNotify(payload: string): void; onLost(): void }): Promise<PostgresSession>
 }
 
 /** Minimum time between hints: a busy daemon notifies a thousand times a second. */
@@ -46,7 +46,7 @@ export function listenForHints({ daemon, connect }: HintsOptions) {
   }
 
   async function open() {
-    let session: Session | undefined
+    let session: PostgresSession | undefined
     try {
       session = await connect({
         onNotify: (payload) => (payload === daemon ? undefined : hint()),
@@ -66,7 +66,7 @@ export function listenForHints({ daemon, connect }: HintsOptions) {
     if (!closed) later(TRY_AGAIN_MS, () => void open())
   }
 
-  function probe(session: Session) {
+  function probe(session: PostgresSession) {
     later(PROBE_MS, () => {
       if (session.isLost()) return
       // A failure is reported through onLost.

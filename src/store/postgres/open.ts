@@ -8,7 +8,7 @@ import { postgresConnection } from './connection.ts'
 import { nameFault } from './fault.ts'
 import { listenForHints } from './hints.ts'
 import { postgresReaders } from './readers.ts'
-import { openSession, type Session, type SessionSettings } from './session.ts'
+import { openSession, type PostgresSession, type SessionSettings } from './session.ts'
 
 const DIALECT: Dialect = {
   key: 'BIGINT PRIMARY KEY',
@@ -38,13 +38,13 @@ const ENCODINGS = ['UTF8', 'SQL_ASCII']
 export async function openPostgresStore(url: string, options: StoreOptions): Promise<Store> {
   const address = readAddress(url)
   const { daemon, leaseMs } = options.identity
-  const sessions = new Set<Session>()
+  const sessions = new Set<PostgresSession>()
   let closed = false
 
   async function connect(
     silenceMs = READ_SILENCE_MS,
     more: Omit<SessionSettings, 'applicationName' | 'silenceMs'> = {},
-  ): Promise<Session> {
+  ): Promise<PostgresSession> {
     const applicationName = `orchub ${daemon}`
     const session = await openSession(address, { applicationName, silenceMs, ...more })
     if (closed) {
@@ -101,7 +101,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
 }
 
 /** Running daemons know the old schema only and would write rows that the new one can't read. */
-async function checkAlone(session: Session, { identity, now }: StoreOptions) {
+async function checkAlone(session: PostgresSession, { identity, now }: StoreOptions) {
   const others = await session.query<{ name: string }>(
     'SELECT name FROM daemons WHERE lease_until > $1 AND name <> $2 ORDER BY name',
     [now(), identity.daemon],
@@ -113,7 +113,7 @@ async function checkAlone(session: Session, { identity, now }: StoreOptions) {
   })
 }
 
-async function checkEncoding(session: Session, server: string) {
+async function checkEncoding(session: PostgresSession, server: string) {
   const [row] = await session.query<{ encoding: string }>(
     `SELECT current_setting('server_encoding') AS encoding`,
   )

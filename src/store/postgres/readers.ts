@@ -1,6 +1,6 @@
 import type { Reader, SqlValue } from '../store.ts'
 import { nameFault } from './fault.ts'
-import type { Session } from './session.ts'
+import type { PostgresSession } from './session.ts'
 import { toPostgres } from './statement.ts'
 
 /** Short reads queue on one connection; more connections are opened while a read takes long. */
@@ -10,14 +10,14 @@ const IDLE_STREAMS = 2
 const ROWS_AT_ONCE = 200
 
 interface Slot {
-  session: Promise<Session> | undefined
+  session: Promise<PostgresSession> | undefined
   waiting: number
 }
 
 /** Reads committed data on connections separate from the writer's. */
-export function postgresReaders(connect: () => Promise<Session>, server: string) {
+export function postgresReaders(connect: () => Promise<PostgresSession>, server: string) {
   const slots: Slot[] = Array.from({ length: MAX_READERS }, () => ({ session: undefined, waiting: 0 }))
-  const idle: Session[] = []
+  const idle: PostgresSession[] = []
 
   /** A free open slot, else a new one, else the one with the shortest queue. */
   function pick(): Slot {
@@ -28,7 +28,7 @@ export function postgresReaders(connect: () => Promise<Session>, server: string)
     )
   }
 
-  async function sessionOf(slot: Slot): Promise<Session> {
+  async function sessionOf(slot: Slot): Promise<PostgresSession> {
     slot.session ??= connect()
     const opening = slot.session
     const session = await opening.catch((error) => {
@@ -82,14 +82,14 @@ export function postgresReaders(connect: () => Promise<Session>, server: string)
     }
   }
 
-  function takeIdle(): Session | undefined {
+  function takeIdle(): PostgresSession | undefined {
     for (let session = idle.pop(); session !== undefined; session = idle.pop()) {
       if (!session.isLost()) return session
     }
     return undefined
   }
 
-  async function giveBack(session: Session) {
+  async function giveBack(session: PostgresSession) {
     if (session.isLost()) return
     try {
       await session.query('ROLLBACK')

@@ -3,14 +3,14 @@ import { connect, type Socket } from 'node:net'
 import postgres from 'postgres'
 import { storable } from '../storable.ts'
 import type { SqlValue } from '../store.ts'
-import type { Address, Endpoint } from './address.ts'
+import type { Address, ServerEndpoint } from './address.ts'
 import { isBroken, nameConnectFault } from './fault.ts'
 
 /**
  * A connection that never reconnects: once lost, it rejects all pending and later queries. The driver itself would
  * reconnect and continue in the middle of a lost transaction.
  */
-export interface Session {
+export interface PostgresSession {
   /** Sends at once and answers in order: there is no need to await one query before the next. */
   query<Row>(text: string, params?: readonly SqlValue[], prepare?: boolean): Promise<Row[]>
   /** Runs several statements without parameters and without a timeout. */
@@ -33,7 +33,7 @@ export interface SessionSettings {
 const CONNECT_MS = 10_000
 const END_SECONDS = 2
 
-export async function openSession(address: Address, settings: SessionSettings): Promise<Session> {
+export async function openSession(address: Address, settings: SessionSettings): Promise<PostgresSession> {
   let fault: unknown
   for (const endpoint of address.endpoints) {
     try {
@@ -45,7 +45,11 @@ export async function openSession(address: Address, settings: SessionSettings): 
   throw nameConnectFault(address.server, fault)
 }
 
-async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings): Promise<Session> {
+async function openAt(
+  endpoint: ServerEndpoint,
+  url: string,
+  settings: SessionSettings,
+): Promise<PostgresSession> {
   const pending = new Set<(error: Error) => void>()
   const socket = oneSocket(endpoint, CONNECT_MS)
   let loss: Error | undefined
@@ -160,7 +164,7 @@ interface SocketSource {
 }
 
 /** Lets the driver connect once only: it reconnects endlessly to a server that accepts and closes connections. */
-function oneSocket(endpoint: Endpoint, timeoutMs: number): SocketSource {
+function oneSocket(endpoint: ServerEndpoint, timeoutMs: number): SocketSource {
   let socket: Socket | undefined
   return {
     async next() {
