@@ -75,7 +75,7 @@ describe('the public trail', () => {
     if (form !== 'text') expect(changed.seq).toBe(2)
     const lines = file.split('\n')
     const cut = await verifyPublic(inPieces(`${lines.slice(0, form === 'html' ? -3 : -2).join('\n')}\n`))
-    expect(cut).toMatchObject({ ok: false, message: expect.stringContaining('cut off') })
+    expect(cut).toMatchObject({ ok: false, message: expect.stringContaining('truncated') })
   })
 
   it('of an older copy is the beginning of a newer one, and a rewritten one is found out', async () => {
