@@ -15,7 +15,6 @@ import type { Verb } from '../../verb.ts'
 export const verb: Verb = {
   name: 'rules show',
   summary: 'show the rules and permissions in orc.yaml, with line numbers',
-  arguments: [{ name: 'show', optional: true, choices: ['show', 'explain', 'check'] }],
   examples: ['orc rules show', 'orc rules show --json', 'orc rules explain Worker Master'],
   async run({ location, json }) {
     const config = await loadTeam(location)

@@ -76,12 +76,9 @@ const CAST: Readonly<Record<string, Part>> = {
   },
 }
 
-/** How each agent is run: in a terminal of its own, or in this process where there is no tmux. */
-export type Stage = (
-  name: string,
-  script: ScriptSettings,
-) => Pick<PlanAgentInput, 'runtime' | 'program' | 'with'>
-type PlanAgentInput = NonNullable<ConfigInput['agents'][string]>
+/** Chooses where each agent runs: in its own terminal, or in this process if tmux is missing. */
+export type Stage = (name: string, script: ScriptSettings) => Pick<DemoAgent, 'runtime' | 'program' | 'with'>
+type DemoAgent = NonNullable<ConfigInput['agents'][string]>
 
 export function demoTeam(stage: Stage): ConfigInput {
   return {

@@ -169,7 +169,8 @@ async function overview(
   ]
   for (const noun of Object.keys(program.nouns)) {
     const own = verbs.filter(({ name }) => name.startsWith(`${noun} `)).map(rowOfVerb)
-    sections.push([`${upperFirst(noun)}: ${program.nouns[noun]}`, own])
+    const title = noun === 'github' ? 'GitHub' : upperFirst(noun)
+    sections.push([`${title}: ${program.nouns[noun]}`, own])
   }
   const others = verbs.filter(({ name }) => !name.includes(' ') && !EVERYDAY.includes(name))
   sections.push(['Other', others.map(rowOfVerb)])
