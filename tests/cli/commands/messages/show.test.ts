@@ -40,7 +40,9 @@ describe('a message before a draft', () => {
     await team.orc('send-message --from Master --to Worker hello')
 
     await expect.poll(() => engine.sessions.waitsFor('Worker'), { timeout: 10_000 }).toBe(DRAFT)
-    await expect.poll(() => show('message msg_1')).toMatch(/queued\s+not written: a person's draft/)
+    await expect
+      .poll(() => show('message msg_1'))
+      .toMatch(/queued\s+not written: its input box holds a person's draft/)
     expect(await show('message msg_1')).toContain(`waits: ${DRAFT}`)
     expect(await show('status')).toMatch(new RegExp(`Worker +idle +1 waiting +waits: ${DRAFT}`))
     const title = () => tmux('display-message', '-p', '-t', pane!, '#{@orc_title}').trim()
