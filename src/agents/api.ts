@@ -1,16 +1,17 @@
 import { z } from 'zod'
-import type { Routes } from '../base/route.ts'
+import { count, type Routes } from '../base/route.ts'
+import { AGENT_ACTIONS } from '../protocol/command.ts'
 
 export const AgentSchema = z.object({
   name: z.string(),
   parent: z.string().optional(),
   role: z.string().optional(),
-  status: z.string().describe('What it says of itself, else the state of its session'),
+  status: z.string().describe('The status it reported, otherwise the state of its session'),
   session: z.string(),
-  waits_for: z.string().optional().describe('What keeps messages from it though it is idle'),
+  waits_for: z.string().optional().describe('Why it gets no messages although it is idle'),
   current_task: z.string().optional(),
   paused: z.boolean(),
-  runtime: z.string().describe('What runs it; none for a program that only holds its token'),
+  runtime: z.string().describe('What runs the agent; none for a program that only uses its token'),
   program: z.string().optional(),
   context: z
     .object({
@@ -23,7 +24,7 @@ export const AgentSchema = z.object({
       bytes: z.number().optional(),
     })
     .optional()
-    .describe("How full its context is, by its program's own record"),
+    .describe("How full its context window is, according to its program's own records"),
   spent: z.number().optional().describe('In the currency of the prices in orc.yaml'),
   updated_at: z.string(),
 })
@@ -33,7 +34,145 @@ export const AGENT_ROUTES = {
     method: 'get',
     path: '/api/v1/agents',
     who: 'token',
-    summary: 'The agents and their status',
+    summary: 'List the agents and their status',
     answer: z.object({ agents: z.array(AgentSchema) }),
+  },
+} as const satisfies Routes
+
+export const TERMINAL_ROUTES = {
+  terminal: {
+    method: 'get',
+    path: '/api/v1/agents/{agent}/terminal',
+    who: 'operator',
+    summary: "The last lines of an agent's terminal, and the command that opens it",
+    query: z.object({ lines: count(10_000).default(200) }),
+    answer: z.object({
+      agent: z.string(),
+      session: z.string(),
+      screen: z.string(),
+      view: z.array(z.string()).optional().describe('A command that opens the session in your own terminal'),
+    }),
+  },
+  terminalEvents: {
+    method: 'get',
+    path: '/api/v1/agents/{agent}/terminal/events',
+    who: 'operator',
+    summary: "Stream an agent's terminal as it changes; the first event holds every row",
+    query: z.object({
+      for: z
+        .enum(['show', 'notice'])
+        .default('show')
+        .describe(
+          'notice: only learn that something changed. A take-over ends when no window shows the terminal, and a notice stream does not count as one',
+        ),
+    }),
+    answer: z.object({
+      session: z.string(),
+      taken_by: z.string().optional().describe('The person who has taken it over; deliveries wait'),
+      taken_here: z.boolean().optional().describe('Whether the session of this request has taken it over'),
+      can_take_over: z.boolean(),
+      columns: z.number().describe('0 for an agent without a terminal, whose output is shown as plain rows'),
+      height: z.number(),
+      cursor: z.object({ x: z.number(), y: z.number() }).optional(),
+      rows: z.array(z.tuple([z.number(), z.string()])).describe('The rows that changed, with colours (SGR)'),
+    }),
+    type: 'text/event-stream',
+  },
+  takeTerminal: {
+    method: 'post',
+    path: '/api/v1/agents/{agent}/terminal/take-over',
+    who: 'operator',
+    summary: 'Take over a terminal to type into it; deliveries to the agent wait',
+    body: z.object({}),
+    answer: z.object({ status: z.literal('taken'), by: z.string() }),
+  },
+  releaseTerminal: {
+    method: 'delete',
+    path: '/api/v1/agents/{agent}/terminal/take-over',
+    who: 'operator',
+    summary: 'Release a terminal; deliveries continue',
+    answer: z.object({ status: z.literal('free') }),
+  },
+  typeKeys: {
+    method: 'post',
+    path: '/api/v1/agents/{agent}/terminal/keys',
+    who: 'operator',
+    summary: 'Type into a terminal that the caller has taken over',
+    body: z.object({
+      keys: z.string().min(1).max(50_000).describe('Key sequences as a terminal sends them'),
+      paste: z.boolean().optional().describe('Paste as text: no character acts as a key'),
+    }),
+    answer: z.object({ status: z.literal('typed') }),
+  },
+  agentActions: {
+    method: 'get',
+    path: '/api/v1/agents/{agent}/actions',
+    who: 'operator',
+    summary: 'Which actions are possible on an agent now, and why the others are not',
+    answer: z.object({
+      agent: z.string(),
+      actions: z.array(
+        z.object({
+          action: z.enum([...AGENT_ACTIONS, 'interrupt']),
+          possible: z.boolean(),
+          reason: z.string().optional().describe('Why the action is not possible'),
+          hint: z.string().optional(),
+        }),
+      ),
+    }),
+  },
+  interrupt: {
+    method: 'post',
+    path: '/api/v1/agents/{agent}/interrupt',
+    who: 'operator',
+    summary: "Interrupt an agent's turn with its program's own mechanism; delivered messages stay delivered",
+    body: z.object({}),
+    answer: z.object({ stopped: z.boolean().describe('Whether the turn has ended'), evidence: z.string() }),
+  },
+  transcript: {
+    method: 'get',
+    path: '/api/v1/agents/{agent}/transcript',
+    who: 'operator',
+    summary: 'Recent output of an agent since the service found or started it, oldest first',
+    answer: z.object({
+      agent: z.string(),
+      said: z.array(z.object({ at: z.string(), text: z.string() })),
+    }),
+  },
+} as const satisfies Routes
+
+export const TOKEN_ROUTES = {
+  tokens: {
+    method: 'get',
+    path: '/api/v1/tokens',
+    who: 'operator',
+    summary: 'List the valid tokens by id, never the tokens themselves',
+    answer: z.object({
+      tokens: z.array(
+        z.object({
+          id: z.string(),
+          agent: z.string().describe('The holder: the name of an agent or a person, or operator'),
+          kind: z.enum(['agent', 'person', 'operator']),
+          created_at: z.string(),
+          expires_at: z.string().optional().describe('Browser sessions only'),
+        }),
+      ),
+    }),
+  },
+  mintToken: {
+    method: 'post',
+    path: '/api/v1/tokens',
+    who: 'operator',
+    summary:
+      "Create a token for an agent; the response is the only time it is shown. Tokens for people need the operator's own token",
+    body: z.object({ agent: z.string().describe('An agent, a person listed in orc.yaml, or operator') }),
+    answer: z.object({ id: z.string(), agent: z.string(), token: z.string() }),
+  },
+  revokeTokens: {
+    method: 'delete',
+    path: '/api/v1/tokens/{which}',
+    who: 'operator',
+    summary: 'Revoke a token by id, or all tokens of an agent or person, with immediate effect',
+    answer: z.object({ revoked: z.number() }),
   },
 } as const satisfies Routes

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { TERMINAL_ROUTES } from '../agents/api/terminals.ts'
-import { AGENT_ROUTES } from '../agents/api.ts'
+import { AGENT_ROUTES, TERMINAL_ROUTES, TOKEN_ROUTES } from '../agents/api.ts'
 import { AUDIT_ROUTES, type AuditEntrySchema, EVENT_ROUTES } from '../audit/api.ts'
 import type { Routes } from '../base/route.ts'
 import { COMMAND_ROUTES, HOOK_ROUTES, MCP_ROUTES } from '../commands/api.ts'
@@ -13,12 +12,17 @@ import { RULE_ROUTES } from '../rules/api.ts'
 import { RUN_ROUTES } from '../runs/api.ts'
 import { TASK_ROUTES } from '../tasks/api.ts'
 import { WEBHOOK_ROUTES } from '../webhooks/api.ts'
-import { SIGN_IN_ROUTES, TOKEN_ROUTES } from './access-api.ts'
-import { DESCRIPTION_ROUTES, FIGURE_ROUTES, HEALTH_ROUTES, STATE_ROUTES } from './service-api.ts'
+import {
+  DESCRIPTION_ROUTES,
+  FIGURE_ROUTES,
+  HEALTH_ROUTES,
+  SIGN_IN_ROUTES,
+  STATE_ROUTES,
+} from './service-api.ts'
 
 /**
- * The HTTP API as one table, put together from its areas: the server's routes, the OpenAPI document and the typed client
- * are all read off it. The order is that of the OpenAPI document.
+ * The HTTP API as one table, assembled from the rooms. The server's routes, the OpenAPI document and the typed client
+ * all derive from it. The OpenAPI document keeps this order.
  */
 export const ROUTES = {
   ...HEALTH_ROUTES,
@@ -46,25 +50,27 @@ export const ROUTES = {
 } as const satisfies Routes
 
 export type RouteName = keyof typeof ROUTES
-type Table = typeof ROUTES
+type RouteTable = typeof ROUTES
 
-/** What a caller gives as the query, and what the route's handler gets of it. */
-export type QueryOf<Name extends RouteName> = Table[Name] extends { query: infer Q extends z.ZodType }
+/** The query as a client sends it; `ParsedQueryOf` is the query as the handler gets it. */
+export type QueryOf<Name extends RouteName> = RouteTable[Name] extends { query: infer Q extends z.ZodType }
   ? z.input<Q>
   : Record<never, never>
-export type ParsedQueryOf<Name extends RouteName> = Table[Name] extends { query: infer Q extends z.ZodType }
+export type ParsedQueryOf<Name extends RouteName> = RouteTable[Name] extends {
+  query: infer Q extends z.ZodType
+}
   ? z.output<Q>
   : Record<never, never>
-export type BodyOf<Name extends RouteName> = Table[Name] extends { body: infer B extends z.ZodType }
+export type BodyOf<Name extends RouteName> = RouteTable[Name] extends { body: infer B extends z.ZodType }
   ? z.output<B>
   : undefined
-export type AnswerOf<Name extends RouteName> = z.output<Table[Name]['answer']>
+export type AnswerOf<Name extends RouteName> = z.output<RouteTable[Name]['answer']>
 
 export type ReceiptAnswer = z.output<typeof ReceiptSchema>
 export type MailAnswer = z.output<typeof MailSchema>
 export type AuditEntryAnswer = z.output<typeof AuditEntrySchema>
 
-// The folder is private to the contract: whoever needs one of its schemas has it from here.
+// Clients import this file only, so the schemas and event types they need are exported here too.
 export { AgentSchema } from '../agents/api.ts'
 export { AuditEntrySchema } from '../audit/api.ts'
 export type { Route } from '../base/route.ts'

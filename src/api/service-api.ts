@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AgentSchema } from '../agents/api.ts'
+import { ROLES } from '../base/person.ts'
 import type { Routes } from '../base/route.ts'
 import { GithubStateSchema } from '../github/api.ts'
 import { HaltSchema } from '../halt/api.ts'
@@ -10,11 +11,11 @@ export const HEALTH_ROUTES = {
     method: 'get',
     path: '/healthz',
     who: 'anyone',
-    summary: 'Whether the service is up',
+    summary: 'Check that the service is up',
     answer: z.object({
       status: z.literal('ok'),
-      halted: z.literal(true).optional().describe('A person has stopped everything'),
-      trouble: z.string().optional().describe('What keeps runs from going on: a full disk'),
+      halted: z.literal(true).optional().describe('A person has halted everything'),
+      trouble: z.string().optional().describe('Why runs cannot continue, for example a full disk'),
     }),
   },
 } as const satisfies Routes
@@ -25,7 +26,7 @@ export const FIGURE_ROUTES = {
     path: '/api/v1/figures',
     who: 'operator',
     summary:
-      'What happened over time in 60 steps: entries of the audit by type, cost, and how long messages took to be read',
+      'Activity over time in 60 steps: audit entries by type, cost, and how long messages took to be read',
     query: z.object({ span: z.enum(['15m', '1h', '6h', '24h', '7d']).default('1h') }),
     answer: z.object({
       from: z.string(),
@@ -34,8 +35,16 @@ export const FIGURE_ROUTES = {
       cost: z.array(z.number()).describe('In the currency of the prices in orc.yaml'),
       read_ms: z
         .object({ p50: z.array(z.number().nullable()), p95: z.array(z.number().nullable()) })
-        .describe('From its acceptance to the moment it was read, of the newest 5,000 messages'),
+        .describe('From acceptance to reading, for the newest 5,000 messages'),
     }),
+  },
+  stop: {
+    method: 'post',
+    path: '/api/v1/stop',
+    who: 'operator',
+    summary: 'Stop the service and end its agents, or leave them running in their terminals until it is back',
+    body: z.object({ agents: z.enum(['end', 'leave']).default('end') }),
+    answer: z.object({ status: z.literal('stopping'), pid: z.number() }),
   },
 } as const satisfies Routes
 
@@ -44,7 +53,7 @@ export const STATE_ROUTES = {
     method: 'get',
     path: '/api/v1/state',
     who: 'token',
-    summary: 'The service itself: version, store, configuration, queues',
+    summary: 'State of the service: version, store, configuration, agents, queues',
     answer: z.object({
       version: z.string(),
       pid: z.number(),
@@ -59,8 +68,8 @@ export const STATE_ROUTES = {
       troubles: z
         .array(z.object({ run_id: z.string(), text: z.string() }))
         .optional()
-        .describe("What keeps runs from going on that is no agent's doing: a full disk"),
-      github: GithubStateSchema.optional().describe('Where orc.yaml has "github"'),
+        .describe('Why runs cannot continue for reasons outside their agents, for example a full disk'),
+      github: GithubStateSchema.optional().describe('Present if orc.yaml has "github"'),
       agents: z.array(AgentSchema),
       deliveries: z.array(DeliveryCountSchema),
       open_requests: z.number(),
@@ -73,7 +82,7 @@ export const DESCRIPTION_ROUTES = {
     method: 'get',
     path: '/metrics',
     who: 'token',
-    summary: 'Figures for Prometheus',
+    summary: 'Metrics for Prometheus',
     answer: z.string().describe('The Prometheus text format'),
     type: 'text/plain',
   },
@@ -83,5 +92,54 @@ export const DESCRIPTION_ROUTES = {
     who: 'token',
     summary: 'This document',
     answer: z.record(z.string(), z.unknown()),
+  },
+} as const satisfies Routes
+
+/** Signing a browser in and out. */
+export const SIGN_IN_ROUTES = {
+  mintLogin: {
+    method: 'post',
+    path: '/api/v1/logins',
+    who: 'person',
+    summary:
+      'Create a link that signs a browser in to the control room as the caller; valid once, for 5 minutes',
+    body: z.object({}),
+    answer: z.object({
+      path: z.string().describe('The path to append to the address of the service'),
+      expires_at: z.string(),
+    }),
+  },
+  openSession: {
+    method: 'post',
+    path: '/api/v1/sessions',
+    who: 'anyone',
+    summary:
+      'Sign a browser in with the code from a sign-in link. The cookie holds one half of the session token; send the other half as X-Orc-Session',
+    body: z.object({ code: z.string().max(100) }),
+    answer: z.object({
+      name: z.string(),
+      role: z.enum(ROLES),
+      half: z.string(),
+      expires_at: z.string(),
+    }),
+  },
+  closeSession: {
+    method: 'delete',
+    path: '/api/v1/session',
+    who: 'person',
+    summary: 'Sign this browser out',
+    answer: z.object({ status: z.literal('signed_out') }),
+  },
+  me: {
+    method: 'get',
+    path: '/api/v1/me',
+    who: 'token',
+    summary: 'The name, kind and role of the caller',
+    answer: z.object({
+      name: z.string(),
+      kind: z.enum(['agent', 'person', 'operator']),
+      role: z.enum(ROLES).optional(),
+      expires_at: z.string().optional().describe('Browser sessions only'),
+    }),
   },
 } as const satisfies Routes

@@ -1,52 +1,48 @@
-import { createScreens } from '../agents/routes/screens.ts'
-import { createTerminals } from '../agents/routes/terminals.ts'
+import { createScreens, createTerminalHolders } from '../agents/routes/terminals.ts'
 import type { Engine } from '../engine.ts'
 import { createListener } from './http/app.ts'
-import { cookieName } from './http/browser-session.ts'
-import type { Desk, Facts } from './http/call.ts'
+import { createAuthenticator, createHosts } from './http/authenticate.ts'
+import { cookieName, createLogins } from './http/browser-session.ts'
+import type { ApiContext, McpEndpoint, ServiceInfo } from './http/call.ts'
 import { createFeed } from './http/feed.ts'
-import { createGate } from './http/gate.ts'
-import { createHosts } from './http/hosts.ts'
 import { type Listen, listenOn } from './http/listen.ts'
-import { createLogins } from './http/logins.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createOpenCalls } from './http/open-calls.ts'
 import { openPages } from './http/pages.ts'
-import type { McpEndpoint } from './mcp-endpoint.ts'
 
-export interface ServiceOptions extends Facts {
+export interface ServiceOptions extends ServiceInfo {
   engine: Engine
   listen: Listen
-  /** Names, besides localhost and the address itself, under which the service may be reached. */
+  /** Host names, besides localhost and the address itself, under which the service may be reached. */
   allowedHosts: readonly string[]
-  /** Where the built files of the control room are; without it there is none. */
+  /** The folder with the built control room; without it the service has none. */
   pages?: string
 }
 
 export interface Service {
-  /** `http://host:port`, or `unix:/path`. */
+  /** `http://host:port` or `unix:/path`. */
   readonly url: string
   /** Undefined on a Unix socket. */
   readonly port: number | undefined
-  /** Ends streams and long polls at once, lets other requests end, and frees the port. */
+  /** Ends streams and long polls at once, lets other requests finish, and frees the port. */
   close(): Promise<void>
 }
 
-/** Longer than any request but a stream takes, shorter than whoever stops the service will wait. */
+/** Longer than any request except a stream takes, and shorter than people wait for a service to stop. */
 const GRACE_MS = 5000
 
-/** The HTTP API over a engine: SSE, long polls, metrics and the OpenAPI document with it. */
+/** Starts the HTTP API of an engine, including event streams, long polls, metrics and the OpenAPI document. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { engine, listen, allowedHosts } = options
   const { store, tokens, log } = engine
   const openCalls = createOpenCalls(store, tokens, engine.clock.now)
   const feed = createFeed(store, log)
   const metrics = createMetrics(engine, openCalls)
-  const terminals = createTerminals(engine)
+  const terminals = createTerminalHolders(engine)
   const pages = openPages(options.pages)
   let port: number | undefined
   const cookie = () => cookieName(port)
-  const desk: Desk = {
+  const context: ApiContext = {
     ...options,
     metrics,
     feed,
@@ -57,11 +53,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     terminals,
     cookie,
   }
-  // The port is known once it is taken, and no request comes before that.
+  // The port is known only after binding; no request arrives before that.
   let hosts = createHosts({ allowed: [] })
   const listening = await listenOn(
     listen,
-    createListener(desk, createGate({ hosts: () => hosts, tokens, pages, cookie }), pages),
+    createListener(context, createAuthenticator({ hosts: () => hosts, tokens, pages, cookie }), pages),
   ).catch((error: unknown) => {
     release()
     throw error
@@ -90,7 +86,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** Loaded with its first request: the library takes as long to load as the rest of the service. */
+/** Loads the MCP library on the first request: it takes as long to load as the rest of the service. */
 function mcpOnDemand({ engine, version }: ServiceOptions): McpEndpoint {
   let endpoint: Promise<McpEndpoint> | undefined
   return async (exchange) => {

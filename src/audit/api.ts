@@ -52,7 +52,7 @@ export const AUDIT_ROUTES = {
     answer: z.object({
       ok: z.boolean(),
       count: z.number(),
-      seq: z.number().optional().describe('The first bad entry'),
+      seq: z.number().optional().describe('The first invalid entry'),
       problem: z.string().optional(),
       message: z.string(),
     }),

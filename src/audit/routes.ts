@@ -1,13 +1,13 @@
-import { type Call, type Desk, type RouteHandler, SENT } from '../api/http/call.ts'
+import { arrayFrame, LINES, streamJson } from '../api/http/answer.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
 import { wireEntry } from '../api/http/feed.ts'
-import { arrayFrame, LINES, streamJson } from '../api/http/json-stream.ts'
-import { moment } from '../messages/routes/messages.ts'
+import { parseTime } from '../api/http/input.ts'
 import type { Store } from '../store/store.ts'
 import { type AuditQuery, streamAudit, toEntry } from './store.ts'
 
-export const readAudit: RouteHandler<'audit'> = async (desk, call) => {
-  const query = toAuditQuery(desk, call)
-  const { store } = desk.engine
+export const readAudit: RouteHandler<'audit'> = async (context, call) => {
+  const query = toAuditQuery(context, call)
+  const { store } = context.engine
   if (call.incoming.headers.accept?.includes(LINES.type)) {
     await streamJson(call.outgoing, LINES, entries(store, query, '\n'))
   } else await streamJson(call.outgoing, arrayFrame('entries'), entries(store, query, ''))
@@ -18,22 +18,22 @@ async function* entries(store: Store, query: AuditQuery, end: string) {
   for await (const row of streamAudit(store, query)) yield JSON.stringify(wireEntry(toEntry(row))) + end
 }
 
-function toAuditQuery({ engine }: Desk, call: Call<'audit'>): AuditQuery {
-  const { since, until, agent, with: other, limit, after, type, class: kept, text } = call.query
+function toAuditQuery({ engine }: ApiContext, call: ApiCall<'audit'>): AuditQuery {
+  const { since, until, agent, with: other, limit, after, type, class: visibility, text } = call.query
   const now = engine.clock.now()
-  const name = (said: string) => engine.team().resolve(said) ?? said
+  const name = (given: string) => engine.team().resolve(given) ?? given
   return {
-    ...(since === undefined ? {} : { since: moment(since, now) }),
-    ...(until === undefined ? {} : { until: moment(until, now) }),
+    ...(since === undefined ? {} : { since: parseTime(since, now) }),
+    ...(until === undefined ? {} : { until: parseTime(until, now) }),
     ...(agent === undefined ? {} : { agent: name(agent) }),
     ...(other === undefined ? {} : { with: name(other) }),
     ...(type === undefined ? {} : { type }),
-    ...(kept === undefined ? {} : { class: kept }),
+    ...(visibility === undefined ? {} : { class: visibility }),
     ...(text === undefined ? {} : { text }),
     ...(after === undefined ? {} : { after }),
     // With `after`, the limit applies to the next entries, otherwise to the newest.
     ...(limit === undefined ? {} : { limit, newest: after === undefined }),
-    ...(call.isOperator ? {} : { visibleTo: call.me }),
+    ...(call.isPerson ? {} : { visibleTo: call.callerName }),
   }
 }
 

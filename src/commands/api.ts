@@ -3,12 +3,14 @@ import type { Routes } from '../base/route.ts'
 import { ReceiptSchema } from '../protocol/receipt-schema.ts'
 
 export const CommandBody = z
-  .object({ type: z.string().describe('Such as send_message; GET /api/v1/commands lists them') })
+  .object({
+    type: z.string().describe('The command type, such as send_message; GET /api/v1/commands lists them'),
+  })
   .loose()
 
 const JsonRpcMessage = z.object({ jsonrpc: z.literal('2.0') }).loose()
 
-/** How many commands one array may hold. */
+/** Limit for the commands in one request. */
 export const MAX_COMMANDS = 1000
 
 export const COMMAND_ROUTES = {
@@ -16,7 +18,7 @@ export const COMMAND_ROUTES = {
     method: 'post',
     path: '/api/v1/commands',
     who: 'token',
-    summary: 'Carry out one command, an array of commands, or the commands found in text/plain',
+    summary: 'Run one command, an array of commands, or the commands found in text/plain',
     body: z.union([CommandBody, z.array(CommandBody).max(MAX_COMMANDS)]),
     limit: 'own',
     answer: z.union([ReceiptSchema, z.array(ReceiptSchema)]),
@@ -25,14 +27,14 @@ export const COMMAND_ROUTES = {
     method: 'get',
     path: '/api/v1/commands',
     who: 'token',
-    summary: 'The command types with their parameters',
+    summary: 'List the command types with their parameters',
     answer: z.object({
       commands: z.array(
         z.object({
           type: z.string(),
           summary: z.string(),
           example: z.string(),
-          body: z.string().optional().describe('The parameter that the body fills'),
+          body: z.string().optional().describe('The parameter that the body of the XML notation sets'),
           schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the parameters'),
         }),
       ),
@@ -58,9 +60,9 @@ export const HOOK_ROUTES = {
     path: '/hooks',
     who: 'token',
     summary:
-      "A hook of an agent's own program; answered when there is an answer, however long a person takes",
-    body: z.unknown().describe("The program's own words, such as Claude Code's or Codex's"),
+      "Receive a hook from an agent's program; responds once there is an answer, however long a person takes",
+    body: z.unknown().describe("The program's own hook input, such as Claude Code's or Codex's"),
     limit: 16 * 1024 * 1024,
-    answer: z.unknown().describe('What the program is to do, in its own words; {} for nothing'),
+    answer: z.unknown().describe("What the program should do, in the program's own format; {} for nothing"),
   },
 } as const satisfies Routes

@@ -2,8 +2,8 @@ import type { AnswerOf } from '../api/contract.ts'
 import type { RouteHandler } from '../api/http/call.ts'
 import type { Halted } from '../commands/halt-state.ts'
 
-export const haltTeam: RouteHandler<'halt'> = async ({ engine }, { me, body }) => {
-  const { halted, already, interrupts } = await engine.halt.stop(me, body.reason)
+export const haltTeam: RouteHandler<'halt'> = async ({ engine }, { callerName, body }) => {
+  const { halted, already, interrupts } = await engine.halt.stop(callerName, body.reason)
   return {
     status: 'halted',
     already,
@@ -12,14 +12,14 @@ export const haltTeam: RouteHandler<'halt'> = async ({ engine }, { me, body }) =
   }
 }
 
-export const letGoOn: RouteHandler<'go'> = async ({ engine }, { me }) => {
-  const gone = await engine.halt.go(me)
-  if (gone === undefined) return { status: 'going', told: [] }
+export const resumeTeam: RouteHandler<'go'> = async ({ engine }, { callerName }) => {
+  const resumed = await engine.halt.go(callerName)
+  if (resumed === undefined) return { status: 'going', told: [] }
   return {
     status: 'going',
-    halt: wireHalt(gone.halted),
-    lasted_seconds: Math.round(gone.lastedMs / 1000),
-    told: [...gone.told],
+    halt: wireHalt(resumed.halted),
+    lasted_seconds: Math.round(resumed.lastedMs / 1000),
+    told: [...resumed.told],
   }
 }
 

@@ -10,30 +10,30 @@ export const HumanRequestSchema = z.object({
   asker: z.string(),
   question: z.string(),
   reason: z.string(),
-  task_id: z.string().optional().describe('The task that asks'),
-  choices: names.optional().describe('What can be answered, by number (from 1) or text'),
-  default: z.string().optional().describe('What an empty answer means; it never counts by itself'),
-  allow_other: z.boolean().optional().describe('Other answers than the choices will do as well'),
+  task_id: z.string().optional().describe('The task that needs the decision'),
+  choices: names.optional().describe('The possible answers; answer with a number (from 1) or the text'),
+  default: z.string().optional().describe('The meaning of an empty answer; never applied automatically'),
+  allow_other: z.boolean().optional().describe('Answers other than the choices are accepted'),
   action: z
     .object({ type: z.string(), fields: z.record(z.string(), z.unknown()), hash: z.string() })
     .optional()
-    .describe('The exact command that is held, as it stands now'),
+    .describe('The exact held command in its current form'),
   modified: z
     .object({
       by: z.string(),
       changes: z.record(z.string(), z.object({ from: z.unknown().optional(), to: z.unknown().optional() })),
     })
     .optional()
-    .describe('A person changed the command since it was asked about'),
-  approvers: names.optional().describe('Whose approval counts; without it, that of everyone who may decide'),
-  count: z.number().optional().describe('Of a notice that tells of several things at once: how many'),
-  quorum: z.number().describe('How many different people must approve'),
+    .describe('The changes a person made to the held command'),
+  approvers: names.optional().describe('Whose approval counts; absent: everyone who may decide'),
+  count: z.number().optional().describe('The number of events that a merged notice reports'),
+  quorum: z.number().describe('The number of different people who must approve'),
   approvals: z
     .array(z.object({ by: z.string(), at: z.string(), comment: z.string().optional() }))
-    .describe('Those given so far to this very command'),
+    .describe('Approvals so far of the command in its current form'),
   decisions: z
     .array(z.enum(HUMAN_DECISIONS))
-    .describe('What the caller may say to it; nothing once it is decided'),
+    .describe('The decisions the caller may make; empty once decided'),
   created_at: z.string(),
   expires_at: z.string(),
   decided_at: z.string().optional(),
@@ -46,7 +46,7 @@ export const PEOPLE_ROUTES = {
     method: 'get',
     path: '/api/v1/human-requests',
     who: 'token',
-    summary: 'What people are asked; an agent sees its own',
+    summary: 'List requests to people; an agent sees its own',
     query: z.object({ state: z.enum(['open', 'all']).default('open'), limit: count(1000).default(200) }),
     answer: z.object({ requests: z.array(HumanRequestSchema) }),
   },
@@ -61,27 +61,27 @@ export const PEOPLE_ROUTES = {
     method: 'post',
     path: '/api/v1/human-requests/{id}/verdict',
     who: 'person',
-    summary: 'Approve, reject, change or answer; the asker is told either way',
-    // An answer is as long as a message may be, and its JSON several times that.
+    summary: 'Approve, reject, modify or answer a request; the asker is notified in every case',
+    // An answer may be as long as a message, and its JSON several times as long.
     limit: 1024 * 1024,
     body: z.object({
       decision: z.enum(HUMAN_DECISIONS),
       comment: z
         .string()
         .optional()
-        .describe('The answer, or a remark of at most 10,000 characters that the asker is told'),
+        .describe('The answer, or a remark to the asker of at most 10,000 characters'),
       fields: z
         .record(z.string(), z.unknown())
         .optional()
-        .describe(
-          'With modify: the fields of the held command that are to be otherwise; null takes one away',
-        ),
+        .describe('With modify: the fields of the held command to change; null removes a field'),
       hash: z
         .string()
         .regex(/^[0-9a-fA-F]{8,64}$/)
         .optional()
-        .describe('Of the command that was looked at, at least its first 8 characters: no other is approved'),
-      insist: z.boolean().optional().describe('The answer counts, whatever a model thinks of it'),
+        .describe(
+          'The hash of the command you reviewed, at least its first 8 characters; a different command is not approved',
+        ),
+      insist: z.boolean().optional().describe('Accept the answer even if a model finds it unsuitable'),
     }),
     answer: z.object({ request: HumanRequestSchema, receipt: ReceiptSchema.optional() }),
   },

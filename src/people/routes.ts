@@ -1,5 +1,5 @@
 import type { AnswerOf } from '../api/contract.ts'
-import type { Call, Desk, RouteHandler } from '../api/http/call.ts'
+import type { ApiCall, ApiContext, RouteHandler } from '../api/http/call.ts'
 import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
@@ -9,32 +9,32 @@ import { viewRequests } from './request-view.ts'
 import { findHumanRequest, readHumanRequests } from './store/human-requests.ts'
 import { maySay } from './verdict-rules.ts'
 
-type Wire = AnswerOf<'humanRequests'>['requests'][number]
+type HumanRequestAnswer = AnswerOf<'humanRequests'>['requests'][number]
 
-export const listHumanRequests: RouteHandler<'humanRequests'> = async (desk, call) => {
+export const listHumanRequests: RouteHandler<'humanRequests'> = async (context, call) => {
   const { state, limit } = call.query
-  const { store } = desk.engine
-  const rows = await readHumanRequests(store, state, limit, call.isOperator ? undefined : call.me)
+  const { store } = context.engine
+  const rows = await readHumanRequests(store, state, limit, call.isPerson ? undefined : call.callerName)
   const requests = await viewRequests(store, rows)
-  return { requests: requests.map((request) => wireRequest(request, caller(desk, call))) }
+  return { requests: requests.map((request) => wireRequest(request, caller(context, call))) }
 }
 
-export const showHumanRequest: RouteHandler<'humanRequest'> = async (desk, call) => {
-  const { store } = desk.engine
+export const showHumanRequest: RouteHandler<'humanRequest'> = async (context, call) => {
+  const { store } = context.engine
   const row = await findHumanRequest(store, parseId('req', call.params.id!) ?? 0)
-  // Whether it is there is nobody else's business either.
-  if (row === undefined || (!call.isOperator && row.asker !== call.me)) {
+  // Answer the same whether it does not exist or the caller may not see it.
+  if (row === undefined || (!call.isPerson && row.asker !== call.callerName)) {
     throw new AppError('NOT_FOUND', `There is no request ${call.params.id!.slice(0, 100)} for you`, {
       hint: '`orc inbox --all` lists them.',
     })
   }
   const [request] = await viewRequests(store, [row])
-  return wireRequest(request!, caller(desk, call))
+  return wireRequest(request!, caller(context, call))
 }
 
-export const decideHumanRequest: RouteHandler<'decide'> = async (desk, call) => {
+export const decideHumanRequest: RouteHandler<'decide'> = async (context, call) => {
   const { decision, comment, fields, hash, insist } = call.body
-  const { verdicts } = desk.engine
+  const { verdicts } = context.engine
   const { request, receipt } = await verdicts.decide(call.caller.principal, call.params.id!, {
     decision,
     ...(comment === undefined ? {} : { comment }),
@@ -43,16 +43,16 @@ export const decideHumanRequest: RouteHandler<'decide'> = async (desk, call) => 
     ...(insist === undefined ? {} : { insist }),
   })
   return {
-    request: wireRequest(request, caller(desk, call)),
+    request: wireRequest(request, caller(context, call)),
     ...(receipt === undefined ? {} : { receipt: receipt as AnswerOf<'decide'>['receipt'] }),
   }
 }
 
-function caller({ engine }: Desk, call: Pick<Call, 'caller'>): Person | undefined {
+function caller({ engine }: ApiContext, call: Pick<ApiCall, 'caller'>): Person | undefined {
   return personBehind(engine.team(), call.caller.principal)
 }
 
-function wireRequest(request: HumanRequest, person: Person | undefined): Wire {
+function wireRequest(request: HumanRequest, person: Person | undefined): HumanRequestAnswer {
   const { createdAt, expiresAt, decidedAt, decidedBy, taskId, allowOther, ...same } = request
   const { choices, approvers, approvals, decisions, ...rest } = same
   return {

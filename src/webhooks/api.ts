@@ -3,13 +3,13 @@ import type { Routes } from '../base/route.ts'
 
 const WebhookStateSchema = z.object({
   name: z.string(),
-  url: z.string().describe('Without its path, which may be a secret'),
+  url: z.string().describe('Without the path, which may be secret'),
   format: z.enum(['json', 'slack']),
   events: z.array(z.string()),
   state: z
     .enum(['active', 'failing', 'dead'])
-    .describe('dead: it took nothing for a day, or is gone; nothing is sent until a test succeeds'),
-  pending: z.number().describe('Events that wait to be sent'),
+    .describe('dead: it accepted nothing for a day, or answered 410; nothing is sent until a test succeeds'),
+  pending: z.number().describe('Events waiting to be sent'),
   sent: z.number(),
   dropped: z.number(),
   sent_at: z.string().optional(),
@@ -23,14 +23,14 @@ export const WEBHOOK_ROUTES = {
     method: 'get',
     path: '/api/v1/webhooks',
     who: 'operator',
-    summary: 'The webhooks of orc.yaml: what waits, what was sent, what went wrong',
+    summary: 'List the webhooks of orc.yaml with their queues and last errors',
     answer: z.object({ webhooks: z.array(WebhookStateSchema) }),
   },
   testWebhook: {
     method: 'post',
     path: '/api/v1/webhooks/{name}/test',
     who: 'operator',
-    summary: 'Post one event webhook.test now; with its success a dead webhook is used again',
+    summary: 'Post one webhook.test event now; a successful test reactivates a dead webhook',
     body: z.object({}),
     answer: z.object({
       sent: z.boolean(),

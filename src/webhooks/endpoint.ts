@@ -3,12 +3,9 @@ import type { AuditEntry } from '../audit/entry.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Log } from '../base/log.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { retryDelay } from './backoff.ts'
-import { eventOf } from './body.ts'
-import { isWanted } from './pattern.ts'
-import type { Posted } from './post.ts'
+import { eventOf, isWanted } from './event.ts'
 import { noteDeath, noteDropped } from './record.ts'
-import { createSender, type SenderOptions } from './sender.ts'
+import { createSender, type Posted, retryDelay, type SenderOptions } from './send.ts'
 import {
   addToQueue,
   clearQueue,

@@ -2,7 +2,7 @@ import type { AnswerOf } from '../api/contract.ts'
 import type { RouteHandler } from '../api/http/call.ts'
 import type { WebhookState } from './webhooks.ts'
 
-type Wire = AnswerOf<'webhooks'>['webhooks'][number]
+type WebhookAnswer = AnswerOf<'webhooks'>['webhooks'][number]
 
 export const listWebhooks: RouteHandler<'webhooks'> = async ({ engine }) => ({
   webhooks: (await engine.webhooks.list()).map(wireState),
@@ -19,11 +19,11 @@ export const testWebhook: RouteHandler<'testWebhook'> = async ({ engine }, { par
   }
 }
 
-function wireState(state: WebhookState): Wire {
+function wireState(state: WebhookState): WebhookAnswer {
   const { sentAt, failingSince, nextAttemptAt, lastError, format, events, ...same } = state
   return {
     ...same,
-    format: format as Wire['format'],
+    format: format as WebhookAnswer['format'],
     events: [...events],
     ...timeAt('sent_at', sentAt),
     ...timeAt('failing_since', failingSince),

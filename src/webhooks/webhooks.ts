@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
 import type { Store } from '../store/store.ts'
 import { createEndpoint, type Endpoint } from './endpoint.ts'
-import type { Posted } from './post.ts'
+import type { Posted } from './send.ts'
 import { countQueue, forgetWebhook, readWebhooks } from './store.ts'
 
 /** Posts what the audit says to chat tools and the like, durably, signed, each address on its own. */

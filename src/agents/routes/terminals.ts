@@ -1,46 +1,161 @@
+import { setTimeout } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import type { Engine } from '../../engine.ts'
-import type { Session, TerminalKeyboard } from '../../runtimes/runtime.ts'
+import type { Session, TerminalKeyboard, TerminalSnapshot } from '../../runtimes/runtime.ts'
 
-/** A person, by the session or the token they act with: the same person elsewhere has not taken over anything. */
-export interface Hand {
+/** A snapshot of an agent's terminal. The same object as long as nothing changes. */
+export interface ScreenSnapshot {
+  readonly session: string
+  readonly canTakeOver: boolean
+  readonly picture: TerminalSnapshot
+}
+
+export interface ScreenReader {
+  /** Called after every poll, even without changes, so that the reader rechecks its permission. */
+  onSnapshot(snapshot: ScreenSnapshot): void
+  /** The terminal cannot be read. No snapshot follows. */
+  onFault(error: unknown): void
+}
+
+/** Polls terminals while they have readers; readers of the same terminal share one poll. */
+export interface Screens {
+  /** Starts with the last snapshot. Polling ends with the last reader. */
+  watch(agent: string, reader: ScreenReader): () => void
+}
+
+interface WatchedScreen {
+  readonly readers: Set<ScreenReader>
+  snapshot: ScreenSnapshot | undefined
+  stop(): void
+}
+
+/** The poll interval while the terminal changes. */
+const BUSY_POLL_MS = 80
+/** The poll interval after IDLE_AFTER polls without a change. */
+const IDLE_POLL_MS = 400
+const IDLE_AFTER = 12
+/** Lines shown for a session without a terminal that only reports its output. */
+const TEXT_ROWS = 200
+
+export function createScreens(sessionOf: (agent: string) => Session | undefined): Screens {
+  const watched = new Map<string, WatchedScreen>()
+
+  function begin(agent: string): WatchedScreen {
+    const stopped = new AbortController()
+    const one: WatchedScreen = { readers: new Set(), snapshot: undefined, stop: () => stopped.abort() }
+    watched.set(agent, one)
+    void keepPolling(agent, one, stopped.signal)
+    return one
+  }
+
+  async function keepPolling(agent: string, one: WatchedScreen, stopped: AbortSignal) {
+    let quiet = 0
+    while (!stopped.aborted) {
+      let snapshot: ScreenSnapshot
+      try {
+        snapshot = await takeSnapshot(sessionOf(agent))
+      } catch (error) {
+        end(agent, one)
+        for (const reader of [...one.readers]) reader.onFault(error)
+        return
+      }
+      const isNew = !isSame(one.snapshot, snapshot)
+      one.snapshot = isNew ? snapshot : one.snapshot
+      quiet = isNew ? 0 : quiet + 1
+      for (const reader of [...one.readers]) reader.onSnapshot(one.snapshot!)
+      await pause(quiet > IDLE_AFTER ? IDLE_POLL_MS : BUSY_POLL_MS, stopped)
+    }
+  }
+
+  function end(agent: string, one: WatchedScreen) {
+    one.stop()
+    // A new watch may have begun since.
+    if (watched.get(agent) === one) watched.delete(agent)
+  }
+
+  return {
+    watch(agent, reader) {
+      const one = watched.get(agent) ?? begin(agent)
+      one.readers.add(reader)
+      if (one.snapshot !== undefined) reader.onSnapshot(one.snapshot)
+      return () => {
+        one.readers.delete(reader)
+        if (one.readers.size === 0) end(agent, one)
+      }
+    },
+  }
+}
+
+async function takeSnapshot(session: Session | undefined): Promise<ScreenSnapshot> {
+  const picture = await pictureOf(session)
+  return {
+    session: session?.state ?? 'exited',
+    canTakeOver: session?.takeOver !== undefined,
+    picture,
+  }
+}
+
+async function pictureOf(session: Session | undefined): Promise<TerminalSnapshot> {
+  if (session?.snapshot !== undefined) return session.snapshot()
+  const text = (await session?.screen?.(TEXT_ROWS)) ?? ''
+  return { columns: 0, rows: text.split('\n'), cursor: undefined }
+}
+
+function isSame(before: ScreenSnapshot | undefined, now: ScreenSnapshot): boolean {
+  if (before?.session !== now.session || before.canTakeOver !== now.canTakeOver) return false
+  const [one, other] = [before.picture, now.picture]
+  return (
+    one.columns === other.columns &&
+    one.cursor?.x === other.cursor?.x &&
+    one.cursor?.y === other.cursor?.y &&
+    one.rows.length === other.rows.length &&
+    one.rows.every((row, index) => row === other.rows[index])
+  )
+}
+
+function pause(ms: number, stopped: AbortSignal): Promise<void> {
+  return setTimeout(ms, undefined, { signal: stopped }).catch(() => {})
+}
+
+/** A person acting with one session or token. The same person in another session holds nothing. */
+export interface TerminalHolder {
   readonly name: string
   readonly token: string
 }
 
-/** Who has taken over which terminal, from the control room. One session at a time. */
-export interface Terminals {
-  holder(agent: string): Hand | undefined
-  take(agent: string, by: Hand): Promise<void>
-  /** A person may also let go of what they hold elsewhere. */
-  release(agent: string, by: Hand): Promise<void>
-  /** The keyboard, for the one who holds it. */
-  keyboard(agent: string, by: Hand): TerminalKeyboard
-  /** Counts the windows that show it: when a holder's last one is closed, it is let go. */
-  watch(agent: string, by: Hand, changed: () => void): () => void
+/** Tracks which person has taken over which terminal from the control room; one session at a time. */
+export interface TerminalHolders {
+  holder(agent: string): TerminalHolder | undefined
+  take(agent: string, by: TerminalHolder): Promise<void>
+  /** A person may also release a terminal that they hold in another session. */
+  release(agent: string, by: TerminalHolder): Promise<void>
+  /** The keyboard; throws unless `by` holds the terminal. */
+  keyboard(agent: string, by: TerminalHolder): TerminalKeyboard
+  /** Counts the windows that show the terminal; closing a holder's last one releases it. */
+  watch(agent: string, by: TerminalHolder, changed: () => void): () => void
   close(): void
 }
 
-interface Held {
-  by: Hand
+interface TakenTerminal {
+  by: TerminalHolder
   session: Session
   keyboard: TerminalKeyboard
   cancelIdle(): void
 }
 
-/** Nobody types for so long: whoever took it over has gone away, and messages wait. */
+/** Release after this long without a key: the person has left, and messages are waiting. */
 const IDLE_MS = 10 * 60_000
-/** A page that is loaded again, or a connection that comes back. */
+/** Time for a page to reload or reconnect before its terminal is released. */
 const GRACE_MS = 10_000
 
-export function createTerminals({ sessions, store, clock, log }: Engine): Terminals {
-  const held = new Map<string, Held>()
-  const watchers = new Map<string, Set<{ by: Hand; changed: () => void }>>()
+export function createTerminalHolders({ sessions, store, clock, log }: Engine): TerminalHolders {
+  const held = new Map<string, TakenTerminal>()
+  const watchers = new Map<string, Set<{ by: TerminalHolder; changed: () => void }>>()
 
-  function current(agent: string): Held | undefined {
+  function current(agent: string): TakenTerminal | undefined {
     const found = held.get(agent)
     if (found === undefined || sessions.session(agent) === found.session) return found
-    // Another session has another terminal.
+    // The agent was restarted, so this is a different terminal.
     letGo(agent)
     return undefined
   }
@@ -58,15 +173,15 @@ export function createTerminals({ sessions, store, clock, log }: Engine): Termin
     for (const { changed } of watchers.get(agent) ?? []) changed()
   }
 
-  async function drop(agent: string, { name, token }: Hand, why: string) {
+  async function drop(agent: string, { name, token }: TerminalHolder, why: string) {
     if (current(agent)?.by.token !== token) return
     letGo(agent)
-    await note('released', agent, name, `${name} let go of the terminal of ${agent}${why}`)
+    await note('released', agent, name, `${name} released the terminal of ${agent}${why}`)
   }
 
-  function dropLater(agent: string, by: Hand, why: string) {
+  function dropLater(agent: string, by: TerminalHolder, why: string) {
     drop(agent, by, why).catch((error: unknown) =>
-      log.error({ agent, err: error }, 'could not be written down'),
+      log.error({ agent, err: error }, 'could not record the release of a terminal'),
     )
   }
 
@@ -83,8 +198,8 @@ export function createTerminals({ sessions, store, clock, log }: Engine): Termin
     )
   }
 
-  function startIdle(agent: string, by: Hand) {
-    return clock.after(IDLE_MS, () => dropLater(agent, by, ', without a key for ten minutes'))
+  function startIdle(agent: string, by: TerminalHolder) {
+    return clock.after(IDLE_MS, () => dropLater(agent, by, ' after ten minutes without a key'))
   }
 
   return {
@@ -119,7 +234,7 @@ export function createTerminals({ sessions, store, clock, log }: Engine): Termin
         const isLast = () => ![...all].some((other) => other.by.token === by.token)
         if (held.get(agent)?.by.token === by.token && isLast()) {
           clock.after(GRACE_MS, () => {
-            if (isLast()) dropLater(agent, by, ', by closing its window')
+            if (isLast()) dropLater(agent, by, ' by closing its window')
           })
         }
       }
@@ -131,19 +246,19 @@ export function createTerminals({ sessions, store, clock, log }: Engine): Termin
 }
 
 function noTerminal(agent: string): AppError {
-  return new AppError('CONFLICT', `${agent} has no terminal that could be taken over`, {
-    hint: `Start it first, or write to it: orc send ${agent} TEXT.`,
+  return new AppError('CONFLICT', `${agent} has no terminal to take over`, {
+    hint: `Start it first, or send it a message: orc send ${agent} TEXT.`,
   })
 }
 
 function taken(agent: string, by: string): AppError {
   return new AppError('CONFLICT', `${by} has taken over the terminal of ${agent}`, {
-    hint: 'Ask them to let go; it is free ten minutes after their last key.',
+    hint: 'Ask them to release it; otherwise it becomes free ten minutes after their last key.',
   })
 }
 
 function notHeld(agent: string): AppError {
   return new AppError('CONFLICT', `Take over the terminal of ${agent} before you type into it`, {
-    hint: 'Until then what you type could end up in a message that is being delivered.',
+    hint: 'Otherwise your keys could end up in a message that is being delivered.',
   })
 }

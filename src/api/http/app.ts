@@ -2,15 +2,27 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono } from 'hono'
-import { interruptAgent, listActions, showTranscript } from '../../agents/routes/agent.ts'
-import { takeHook } from '../../agents/routes/hooks.ts'
-import { explainRules, listAgents, showMatrix, showPrompt, showTerminal } from '../../agents/routes/team.ts'
-import { releaseTerminal, streamTerminal, takeTerminal, typeKeys } from '../../agents/routes/terminal.ts'
-import { listTokens, mintToken, revokeTokens } from '../../agents/routes/tokens.ts'
+import {
+  explainRules,
+  interruptAgent,
+  listActions,
+  listAgents,
+  listTokens,
+  mintToken,
+  releaseTerminal,
+  revokeTokens,
+  showMatrix,
+  showPrompt,
+  showTerminal,
+  showTranscript,
+  streamTerminal,
+  takeHook,
+  takeTerminal,
+  typeKeys,
+} from '../../agents/routes/agents.ts'
 import { checkAudit, readAudit } from '../../audit/routes.ts'
 import { AppError } from '../../base/errors.ts'
-import { listCommandTypes } from '../../commands/routes/command-types.ts'
-import { takeCommands } from '../../commands/routes/commands.ts'
+import { listCommandTypes, takeCommands } from '../../commands/routes/commands.ts'
 import {
   nextTeamMessages,
   replayGithubEvent,
@@ -22,9 +34,15 @@ import {
   takeGithubWebhook,
 } from '../../github/routes/github.ts'
 import { closeModeration, listModeration, streamModeration } from '../../github/routes/moderation.ts'
-import { haltTeam, letGoOn } from '../../halt/routes.ts'
-import { countDeliveries, nextDeliveries } from '../../messages/routes/deliveries.ts'
-import { listMessages, showMailbox, showMessage } from '../../messages/routes/messages.ts'
+import { haltTeam, resumeTeam } from '../../halt/routes.ts'
+import {
+  countDeliveries,
+  listMessages,
+  nextDeliveries,
+  showFigures,
+  showMailbox,
+  showMessage,
+} from '../../messages/routes.ts'
 import { decideHumanRequest, listHumanRequests, showHumanRequest } from '../../people/routes.ts'
 import { streamRun } from '../../runs/routes/events.ts'
 import { showRunLog, showRunOutput, streamRunLog } from '../../runs/routes/files.ts'
@@ -44,18 +62,26 @@ import { listTasks, showTask } from '../../tasks/routes/tasks.ts'
 import { traceTask } from '../../tasks/routes/trace.ts'
 import { listWebhooks, testWebhook } from '../../webhooks/routes.ts'
 import { ROUTES, type Route, type RouteName } from '../contract.ts'
+import {
+  answerMcp,
+  closeSession,
+  mintLogin,
+  openSession,
+  showHealth,
+  showMe,
+  showMetrics,
+  showOpenApi,
+  showState,
+  stopService,
+  streamEvents,
+} from '../routes.ts'
 import { refuse } from './answer.ts'
-import type { Desk, RouteHandler } from './call.ts'
+import type { ApiCaller, Authenticator } from './authenticate.ts'
+import type { ApiContext, RouteHandler } from './call.ts'
 import { dispatch } from './dispatch.ts'
-import type { Caller, Gate } from './gate.ts'
 import type { Pages } from './pages.ts'
-import { closeSession, mintLogin, openSession, showMe } from './routes/browser.ts'
-import { streamEvents } from './routes/events.ts'
-import { showFigures } from './routes/figures.ts'
-import { answerMcp } from './routes/mcp.ts'
-import { showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
 
-/** One handler for every route of the contract: the compiler finds a missing one. */
+/** One handler for every route of the contract; a missing one does not compile. */
 const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   health: showHealth,
   mintLogin,
@@ -74,7 +100,7 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   rulesMatrix: showMatrix,
   stop: stopService,
   halt: haltTeam,
-  go: letGoOn,
+  go: resumeTeam,
   webhooks: listWebhooks,
   testWebhook,
   agentActions: listActions,
@@ -131,17 +157,24 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   openapi: showOpenApi,
 }
 
-interface Bindings {
+interface NodeBindings {
   incoming: IncomingMessage
   outgoing: ServerResponse
-  caller: Caller
+  caller: ApiCaller
 }
-type Env = { Bindings: Bindings }
+type HonoEnv = { Bindings: NodeBindings }
 
-/** The gate, then the routes. Bodies are read from and answers written to node's own objects: Hono routes, no more. */
-export function createListener(desk: Desk, gate: Gate, pages: Pages): RequestListener {
-  const app = new Hono<Env>()
-  for (const name of Object.keys(ROUTES) as RouteName[]) addRoute(app, desk, name)
+/**
+ * Authenticates each request, then routes it. Hono only finds the route: handlers read from and write to Node's own
+ * request and response.
+ */
+export function createListener(
+  context: ApiContext,
+  authenticate: Authenticator,
+  pages: Pages,
+): RequestListener {
+  const app = new Hono<HonoEnv>()
+  for (const name of Object.keys(ROUTES) as RouteName[]) addRoute(app, context, name)
   app.notFound((c) => {
     const methods = methodsOf(c.req.path)
     return methods === ''
@@ -149,23 +182,23 @@ export function createListener(desk: Desk, gate: Gate, pages: Pages): RequestLis
       : turnAway(c, wrongMethod(c.req.method, methods), { allow: methods })
   })
 
-  const callers = new WeakMap<IncomingMessage, Caller>()
+  const callers = new WeakMap<IncomingMessage, ApiCaller>()
   const listener = getRequestListener(
     (request, env) => {
-      const { incoming, outgoing } = env as Omit<Bindings, 'caller'>
+      const { incoming, outgoing } = env as Omit<NodeBindings, 'caller'>
       return app.fetch(request, { incoming, outgoing, caller: callers.get(incoming)! })
     },
     { overrideGlobalObjects: false, autoCleanupIncoming: false },
   )
   return (incoming, outgoing) => {
-    const passed = gate(incoming)
-    if (passed instanceof AppError) {
-      refuse(incoming, outgoing, passed)
+    const caller = authenticate(incoming)
+    if (caller instanceof AppError) {
+      refuse(incoming, outgoing, caller)
       return
     }
-    // The one route that must be fast is found without the router.
+    // The hottest route skips the router.
     if (incoming.url === ROUTES.command.path && incoming.method === 'POST') {
-      void dispatch(desk, 'command', takeCommands, { incoming, outgoing, caller: passed, params: NO_PARAMS })
+      void dispatch(context, 'command', takeCommands, { incoming, outgoing, caller, params: NO_PARAMS })
       return
     }
     const path = incoming.url!.split('?', 1)[0]!
@@ -173,18 +206,18 @@ export function createListener(desk: Desk, gate: Gate, pages: Pages): RequestLis
       pages.serve(path, incoming, outgoing)
       return
     }
-    callers.set(incoming, passed)
+    callers.set(incoming, caller)
     void listener(incoming, outgoing)
   }
 }
 
-function addRoute<Name extends RouteName>(app: Hono<Env>, desk: Desk, name: Name) {
+function addRoute<Name extends RouteName>(app: Hono<HonoEnv>, context: ApiContext, name: Name) {
   const route: Route = ROUTES[name]
   const handler = HANDLERS[name] as RouteHandler<Name>
   const hasParams = route.path.includes('{')
   app.on(route.method.toUpperCase(), pattern(route.path), async (c) => {
     const { incoming, outgoing, caller } = c.env
-    await dispatch(desk, name, handler, {
+    await dispatch(context, name, handler, {
       incoming,
       outgoing,
       caller,
@@ -196,12 +229,12 @@ function addRoute<Name extends RouteName>(app: Hono<Env>, desk: Desk, name: Name
 
 const NO_PARAMS = {}
 
-/** `/messages/{id}` as Hono writes it. */
+/** Converts `/messages/{id}` to Hono's `/messages/:id`. */
 function pattern(path: string): string {
   return path.replace(/\{(\w+)\}/g, ':$1')
 }
 
-/** Found out only when no route took the request: a second handler on each path would slow down the first. */
+/** The methods of a path, looked up only when no route matched: an extra handler per path would slow down every request. */
 function methodsOf(path: string): string {
   return Object.values<Route>(ROUTES)
     .filter((route) => new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path))
@@ -209,19 +242,19 @@ function methodsOf(path: string): string {
     .join(', ')
 }
 
-function turnAway(c: Context<Env>, error: AppError, headers?: Record<string, string>): Response {
+function turnAway(c: Context<HonoEnv>, error: AppError, headers?: Record<string, string>): Response {
   refuse(c.env.incoming, c.env.outgoing, error, headers)
   return RESPONSE_ALREADY_SENT
 }
 
 function wrongMethod(method: string, allowed: string): AppError {
-  return new AppError('METHOD_NOT_ALLOWED', `This route does not take ${method.slice(0, 20)}`, {
-    hint: `It takes ${allowed}.`,
+  return new AppError('METHOD_NOT_ALLOWED', `This route does not accept ${method.slice(0, 20)}`, {
+    hint: `It accepts ${allowed}.`,
   })
 }
 
 function noSuchRoute(path: string): AppError {
   return new AppError('NOT_FOUND', `There is no route ${path.slice(0, 100)}`, {
-    hint: 'GET /openapi.json lists all of them.',
+    hint: 'GET /openapi.json lists all routes.',
   })
 }

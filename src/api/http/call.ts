@@ -1,29 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Screens } from '../../agents/routes/screens.ts'
-import type { Terminals } from '../../agents/routes/terminals.ts'
+import type { Screens, TerminalHolders } from '../../agents/routes/terminals.ts'
 import type { AuditVerdict } from '../../audit/verify-store.ts'
+import type { Principal } from '../../base/agent.ts'
 import type { Engine } from '../../engine.ts'
 import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
-import type { McpEndpoint } from '../mcp-endpoint.ts'
+import type { ApiCaller } from './authenticate.ts'
+import type { Logins } from './browser-session.ts'
 import type { Feed } from './feed.ts'
-import type { Caller } from './gate.ts'
-import type { Logins } from './logins.ts'
 import type { Metrics } from './metrics.ts'
 import type { OpenCalls } from './open-calls.ts'
 
-/** What the service is told about itself. */
-export interface Facts {
+/** Facts about the service that its embedder passes in. */
+export interface ServiceInfo {
   version: string
   startedAt: number
   storePlace: string
   configStatus: () => { file?: string; loadedAt: number; problem?: string }
   verifyAudit: () => Promise<AuditVerdict>
-  /** Somebody asks for the service to end. */
+  /** Called when a caller asks the service to stop. */
   onStop?: (agents: 'end' | 'leave') => void
 }
 
-/** What every route works with. */
-export interface Desk extends Facts {
+/** The dependencies of every route handler. */
+export interface ApiContext extends ServiceInfo {
   readonly engine: Engine
   readonly metrics: Metrics
   readonly feed: Feed
@@ -31,33 +30,48 @@ export interface Desk extends Facts {
   readonly mcp: McpEndpoint
   readonly logins: Logins
   readonly screens: Screens
-  readonly terminals: Terminals
-  /** What the cookie of a browser's session is called. */
+  readonly terminals: TerminalHolders
+  /** The name of the browser session's cookie. */
   cookie(): string
 }
 
-/** One request, past the gate and with its input checked. */
-export interface Call<Name extends RouteName = RouteName> {
+/** One authenticated request with validated input. */
+export interface ApiCall<Name extends RouteName = RouteName> {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
-  readonly caller: Caller
-  /** The caller's name: an agent's, as it is registered, or a person's. */
-  readonly me: string
-  /** A person, who reads what the operator reads, whatever their role. */
-  readonly isOperator: boolean
+  readonly caller: ApiCaller
+  /** The agent's registered name, or the person's name. */
+  readonly callerName: string
+  /** True for people, whatever their role: they read everything the operator reads. */
+  readonly isPerson: boolean
   readonly params: Readonly<Record<string, string>>
   readonly query: ParsedQueryOf<Name>
   readonly body: BodyOf<Name>
 }
 
-/** For answers that a route writes by itself, piece by piece or in another form than JSON. */
-export const SENT: Sent = { sent: true }
+/** Returned by handlers that write the response themselves: streams, and formats other than JSON. */
+export const SENT: AlreadySent = { sent: true }
 
-export interface Sent {
+export interface AlreadySent {
   readonly sent: true
 }
 
 export type RouteHandler<Name extends RouteName> = (
-  desk: Desk,
-  call: Call<Name>,
-) => Promise<AnswerOf<Name> | Sent> | AnswerOf<Name> | Sent
+  context: ApiContext,
+  call: ApiCall<Name>,
+) => Promise<AnswerOf<Name> | AlreadySent> | AnswerOf<Name> | AlreadySent
+
+/** Answers MCP clients with web-standard requests and responses. Stateless: every exchange stands alone. */
+export type McpEndpoint = (exchange: McpExchange) => Promise<Response>
+
+/** One authenticated POST from an MCP client. */
+export interface McpExchange {
+  principal: Principal
+  /** Carries the protocol's headers only; `body` holds the parsed body. */
+  request: Request
+  body: unknown
+  /** Same key, same effect: the command runs once (C25). */
+  idempotencyKey?: string
+  /** Runs the effect after the client has received the whole response. */
+  onTaken(effect: () => void): void
+}

@@ -6,94 +6,97 @@ import { changesNothing, noLongerAmongPeople } from '../../commands/identity.ts'
 import { personBehind } from '../../commands/team.ts'
 import { ROUTES, type Route, type RouteName } from '../contract.ts'
 import { refuse, sendJson } from './answer.ts'
-import { mediaTypeOf, readText } from './body.ts'
-import { type Call, type Desk, type RouteHandler, SENT } from './call.ts'
-import { type Caller, NOBODY } from './gate.ts'
-import { parseJson } from './json.ts'
+import { type ApiCaller, NOBODY } from './authenticate.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from './call.ts'
+import { mediaTypeOf, parseJson, readText } from './input.ts'
 
 const BODY_BYTES = 64 * 1024
 
-/** Takes one request from the gate to its answer: permission, query, body, handler. */
+/** Handles one authenticated request: permission, query, body, handler, response. */
 export async function dispatch<Name extends RouteName>(
-  desk: Desk,
+  context: ApiContext,
   name: Name,
   handler: RouteHandler<Name>,
   request: {
     incoming: IncomingMessage
     outgoing: ServerResponse
-    caller: Caller
+    caller: ApiCaller
     params: Record<string, string>
   },
 ): Promise<void> {
   const { incoming, outgoing, caller, params } = request
   const route: Route = ROUTES[name]
   try {
-    const isOperator = caller.principal.kind !== 'agent'
-    const refused = refuseCaller(desk, caller, name)
-    if (refused !== undefined) throw await noted(desk, caller, route, refused)
-    const query = readQuery(route, incoming.url!) as Call<Name>['query']
+    const isPerson = caller.principal.kind !== 'agent'
+    const refused = refuseCaller(context, caller, name)
+    if (refused !== undefined) throw await auditRefusal(context, caller, route, refused)
+    const query = readQuery(route, incoming.url!) as ApiCall<Name>['query']
     const body =
       route.body === undefined || route.limit === 'own'
         ? undefined
         : parseInput(route.body, await readJson(incoming, outgoing, route.limit ?? BODY_BYTES), 'body')
-    const call: Call<Name> = {
+    const call: ApiCall<Name> = {
       incoming,
       outgoing,
       caller,
-      me: callerName(desk, caller, name),
-      isOperator,
+      callerName: nameOfCaller(context, caller, name),
+      isPerson,
       params,
       query,
-      body: body as Call<Name>['body'],
+      body: body as ApiCall<Name>['body'],
     }
-    const answer = await handler(desk, call)
+    const answer = await handler(context, call)
     if (answer !== SENT) sendJson(outgoing, 200, JSON.stringify(answer))
   } catch (thrown) {
     const error = asAppError(thrown)
     if (error.code === 'INTERNAL' || error.code.startsWith('STORE_')) {
-      desk.engine.log.error({ err: thrown, route: name }, 'a request failed')
+      context.engine.log.error({ err: thrown, route: name }, 'a request failed')
     }
     refuse(incoming, outgoing, error)
   }
 }
 
-function callerName({ engine }: Desk, { principal }: Caller, route: RouteName): string {
+function nameOfCaller({ engine }: ApiContext, { principal }: ApiCaller, route: RouteName): string {
   if (principal.kind !== 'agent') return personBehind(engine.team(), principal)!.name
   const name = engine.team().resolve(principal.agent)
   if (name !== undefined) return name
-  // A command is refused at the door, which writes it down.
+  // `handle` refuses commands from unknown agents itself and audits the refusal.
   if (principal === NOBODY.principal || route === 'command') return principal.agent
   throw new AppError('FORBIDDEN', `${principal.agent} is no longer in the team`, {
     hint: 'Its token is still valid, but orc.yaml no longer names it.',
   })
 }
 
-/** What a person with another role than operator may not do: change something. Commands are judged at the door. */
-function refuseCaller({ engine }: Desk, { principal }: Caller, name: RouteName): AppError | undefined {
+/** People who are not operators may change nothing. `handle` checks commands itself. */
+function refuseCaller(
+  { engine }: ApiContext,
+  { principal }: ApiCaller,
+  name: RouteName,
+): AppError | undefined {
   const route: Route = ROUTES[name]
   if (principal.kind === 'agent') {
     return route.who === 'operator' || route.who === 'person' ? peopleOnly() : undefined
   }
   const person = personBehind(engine.team(), principal)
   if (person === undefined) return noLongerAmongPeople(principal)
-  const changes = (route.who === 'operator' && route.method !== 'get') || TAKES.has(name)
+  const changes = (route.who === 'operator' && route.method !== 'get') || CHANGING_GETS.has(name)
   return changes && person.role !== 'operator' ? changesNothing(person) : undefined
 }
 
-/** Looks like a look, and isn't one: what is taken is marked. */
-const TAKES: ReadonlySet<RouteName> = new Set(['nextDeliveries'])
+/** GET routes that change state: reading the next deliveries marks them as handed out. */
+const CHANGING_GETS: ReadonlySet<RouteName> = new Set(['nextDeliveries'])
 
 function peopleOnly(): AppError {
   return new AppError('FORBIDDEN', 'Only the operator may do this', {
-    // Said to an agent, which might do as it is told: not a word on how to become the operator.
-    hint: 'A person decides this. Go on with other work, or tell them what you need.',
+    // Agents read this and might act on it, so it must not explain how to become the operator.
+    hint: 'A person decides this. Continue with other work, or tell them what you need.',
   })
 }
 
-/** Written down, as far as it is no flood. */
-async function noted(
-  { engine }: Desk,
-  { principal }: Caller,
+/** Audits the refusal, rate-limited so that a flood of refusals cannot fill the audit. */
+async function auditRefusal(
+  { engine }: ApiContext,
+  { principal }: ApiCaller,
   route: Route,
   error: AppError,
 ): Promise<AppError> {
@@ -119,15 +122,15 @@ const NO_QUERY: Record<string, never> = {}
 function readQuery(route: Route, url: string): unknown {
   const start = url.indexOf('?')
   if (start < 0 && route.query === undefined) return NO_QUERY
-  const said: Record<string, string> = Object.create(null)
+  const given: Record<string, string> = Object.create(null)
   for (const [key, value] of new URLSearchParams(start < 0 ? '' : url.slice(start + 1))) {
     if (route.query === undefined || !Object.hasOwn(route.query.shape, key))
       throw unknownParameter(route, key)
-    if (Object.hasOwn(said, key)) throw invalid(`The parameter "${key}" came twice`)
-    // `?agent=` says nothing, so that it is the same as nothing.
-    if (value !== '') said[key] = value
+    if (Object.hasOwn(given, key)) throw invalid(`The parameter "${key}" appears twice`)
+    // `?agent=` counts as absent.
+    if (value !== '') given[key] = value
   }
-  return route.query === undefined ? NO_QUERY : parseInput(route.query, { ...said }, 'query')
+  return route.query === undefined ? NO_QUERY : parseInput(route.query, { ...given }, 'query')
 }
 
 async function readJson(
@@ -159,8 +162,8 @@ function unknownParameter(route: Route, key: string): AppError {
   const isToken = /token|authorization/i.test(key)
   return new AppError('INVALID_REQUEST', `Unknown parameter "${key.slice(0, 40)}"`, {
     hint: isToken
-      ? 'A token never goes into a URL, where logs would keep it: send it as `Authorization: Bearer TOKEN`.'
-      : `Known here: ${known.join(', ') || 'none'}.`,
+      ? 'Never put a token into a URL, where logs would keep it: send it as `Authorization: Bearer TOKEN`.'
+      : `Known parameters: ${known.join(', ') || 'none'}.`,
   })
 }
 

@@ -1,24 +1,24 @@
 import type { ServerResponse } from 'node:http'
-import { SECURITY_HEADERS } from './answer.ts'
-import { drained } from './drained.ts'
+import type { Log } from '../../base/log.ts'
+import { drained, SECURITY_HEADERS } from './answer.ts'
 import type { OpenCall } from './open-calls.ts'
 
-/** Server-sent events to one reader. */
+/** A stream of server-sent events to one reader. */
 interface EventStream {
   readonly signal: AbortSignal
-  /** False once the reader lags behind: then wait until `drained` before sending more. */
+  /** Returns false when the reader lags behind: then await `drained` before sending more. */
   send(text: string): boolean
   drained(): Promise<void>
   end(): void
 }
 
-/** So that both sides, and whatever stands between, notice a dead connection. */
+/** Lets both sides, and proxies between them, notice a dead connection. */
 const HEARTBEAT_MS = 15_000
 const HEARTBEAT = ': still here\n\n'
-/** What a browser's own EventSource waits before it connects again. */
+/** The delay before a browser's EventSource reconnects. */
 const RETRY = 'retry: 1000\n'
 
-/** `from`: the id to resume after if the connection breaks before the first event. */
+/** `from`: the id to resume after when the connection breaks before the first event. */
 export function startEventStream(outgoing: ServerResponse, call: OpenCall, from?: number): EventStream {
   outgoing.writeHead(200, {
     'content-type': 'text/event-stream',
@@ -44,4 +44,10 @@ export function startEventStream(outgoing: ServerResponse, call: OpenCall, from?
 
 export function formatEvent(event: string, id: string | number, json: string): string {
   return `event: ${event}\nid: ${id}\ndata: ${json}\n\n`
+}
+
+/** Ends a stream after an error. The reader reconnects and then gets an error response. */
+export function abortStream(log: Log, outgoing: ServerResponse, error: unknown) {
+  if (!outgoing.destroyed) log.error({ err: error }, 'an event stream failed')
+  outgoing.destroy()
 }

@@ -6,9 +6,9 @@ import type { Store } from '../../store/store.ts'
 import type { AuditEntryAnswer } from '../contract.ts'
 import { formatEvent } from './event-stream.ts'
 
-/** The audit as it grows, for any number of readers; each entry is put into its wire form once. */
+/** Pushes new audit entries to any number of readers and serializes each entry once. */
 export interface Feed {
-  /** The number of the last entry that was committed since the service started; 0 before the first. */
+  /** The sequence number of the last entry committed since the service started; 0 before the first. */
   latest(): number
   subscribe(reader: FeedReader): () => void
   close(): void
@@ -18,7 +18,7 @@ type FeedReader = (events: readonly FeedEvent[]) => void
 
 export interface FeedEvent {
   readonly entry: ReadEntry
-  /** The entry as it goes over the wire. */
+  /** The entry as a server-sent event. */
   readonly text: string
 }
 
@@ -33,8 +33,8 @@ export function createFeed(store: Store, log: Log): Feed {
       try {
         reader(events)
       } catch (error) {
-        // One reader's trouble must reach neither the others nor the commit.
-        log.error({ err: error }, 'an event could not be sent')
+        // A failing reader must affect neither the other readers nor the commit.
+        log.error({ err: error }, 'could not send an event')
       }
     }
   })
@@ -53,7 +53,7 @@ export function feedEvent(entry: ReadEntry): FeedEvent {
   return {
     entry,
     get text() {
-      // Not every reader wants it in this form.
+      // Built on demand: some readers use another format.
       text ??= formatEvent(entry.type, entry.seq, JSON.stringify(wireEntry(entry)))
       return text
     },
@@ -61,13 +61,13 @@ export function feedEvent(entry: ReadEntry): FeedEvent {
 }
 
 export function wireEntry(entry: ReadEntry): AuditEntryAnswer {
-  const { seq, chain, at, type, class: kept, actor, subject, text, confidence, data, hash } = entry
+  const { seq, chain, at, type, class: visibility, actor, subject, text, confidence, data, hash } = entry
   return {
     seq,
     chain,
     at,
     type,
-    class: kept,
+    class: visibility,
     actor,
     ...(subject === undefined ? {} : { subject }),
     text,
@@ -78,7 +78,7 @@ export function wireEntry(entry: ReadEntry): AuditEntryAnswer {
   }
 }
 
-/** People see all; an agent what is public and what it is a party to. `streamAudit` says the same in SQL. */
+/** People see every entry; agents see public ones and internal ones they take part in. `streamAudit` is the same in SQL. */
 export function mayKnow(principal: Principal, name: string, entry: FeedEvent['entry']): boolean {
   if (principal.kind !== 'agent' || entry.class === 'public') return true
   return entry.class === 'internal' && (entry.actor === name || entry.subject === name)

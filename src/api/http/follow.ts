@@ -1,45 +1,45 @@
+import { setTimeout } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
-import { personBehind } from '../../commands/team.ts'
-import { breakOff } from '../../messages/routes/deliveries.ts'
 import { readHead } from '../../store/audit-rows.ts'
-import type { Call, Desk } from './call.ts'
-import { startEventStream } from './event-stream.ts'
+import type { ApiCall, ApiContext } from './call.ts'
+import { abortStream, formatEvent, startEventStream } from './event-stream.ts'
 import type { FeedEvent } from './feed.ts'
+import { isInTeam } from './permission.ts'
 
-/** How much is read from the store at once for a reader that catches up. */
+/** Entries per read for a reader that catches up from the store. */
 export const PAGE = 500
 
-/** What of the audit one reader gets. */
-interface Following {
-  /** Where to begin: all after that number. Undefined: with what comes from now on. */
+/** Selects and formats the audit entries for one reader. */
+interface FollowOptions {
+  /** Start after this sequence number; undefined starts with new entries. */
   after: number | undefined
-  /** What comes after that number, oldest first; fewer than PAGE when that is all. */
+  /** Reads entries after this number, oldest first; fewer than PAGE means there are no more. */
   read(after: number): Promise<readonly FeedEvent[]>
-  /** As it goes over the wire; empty where nothing of it is for this reader. */
+  /** Formats the events this reader may see; empty if there are none. */
   render(events: readonly FeedEvent[]): string
-  /** What is not in the audit, and told at once to whoever follows: it has no number of its own. The returned function ends it. */
-  notices?(say: (words: (position: number) => string) => void): () => void
-  /** For what has an end. */
+  /** Subscribes to notices that are not in the audit and so have no number of their own; returns the unsubscribe function. */
+  notices?(send: (format: (position: number) => string) => void): () => void
+  /** For streams that end, such as those of a task or a run. */
   ending?: {
-    /** Whether the end may be among these; then they are read from the store. */
+    /** Whether these events may contain the end; the reader then catches up from the store. */
     isNear(events: readonly FeedEvent[]): boolean
-    /** The last words, once it has ended: all that belongs to it is stored by then. */
-    lastWords(): Promise<((position: number) => string) | undefined>
+    /** Formats the final event once everything before it is stored; undefined before the end. */
+    finalEvent(): Promise<((position: number) => string) | undefined>
   }
 }
 
 /**
- * Sends what is committed as it is committed. A reader is either live, and gets each commit as it happens, or behind,
- * and is read to from the store. It falls behind when its connection is full; nothing is ever kept for it in memory
- * or dropped.
+ * Streams audit entries as they are committed. A reader is either live and gets each commit at once, or behind and
+ * catches up from the store. A reader falls behind when its connection is full; entries are never buffered in memory
+ * for it and never dropped.
  */
-export async function follow(desk: Desk, call: Call, following: Following): Promise<void> {
-  const { engine, feed, openCalls } = desk
+export async function follow(context: ApiContext, call: ApiCall, options: FollowOptions): Promise<void> {
+  const { engine, feed, openCalls } = context
   const head = (await readHead(engine.store, engine.store.daemon))?.seq ?? 0
-  const after = following.after ?? head
-  if (after > head) throw notFromHere(after, head)
+  const after = options.after ?? head
+  if (after > head) throw unknownEvent(after, head)
   const stream = startEventStream(call.outgoing, openCalls.open('events', call.caller, call.outgoing), after)
-  const { ending } = following
+  const { ending } = options
   let position = after
   let live = false
   let isOver = false
@@ -48,47 +48,47 @@ export async function follow(desk: Desk, call: Call, following: Following): Prom
 
   function send(events: readonly FeedEvent[]) {
     const fresh = events.filter(({ entry }) => entry.seq > position)
-    const text = following.render(fresh)
+    const text = options.render(fresh)
     if (text !== '') stream.send(text)
     position = fresh.at(-1)?.entry.seq ?? position
   }
 
   const stop = feed.subscribe((events) => {
     if (!live) return
-    if (call.outgoing.writableNeedDrain || !isInTeam(desk, call) || ending?.isNear(events) === true) {
+    if (call.outgoing.writableNeedDrain || !isInTeam(context, call) || ending?.isNear(events) === true) {
       live = false
       wake()
     } else send(events)
   })
 
-  const stopNotices = following.notices?.((words) => {
-    if (!stream.signal.aborted && !call.outgoing.writableNeedDrain) stream.send(words(position))
+  const stopNotices = options.notices?.((format) => {
+    if (!stream.signal.aborted && !call.outgoing.writableNeedDrain) stream.send(format(position))
   })
 
   async function catchUp() {
     while (!stream.signal.aborted) {
-      // Asked before the reading: what it had ended with is then among what is read.
-      const lastWords = await ending?.lastWords()
-      // Whatever was committed until now is in the store that is read next.
+      // Before the read, so that the read includes everything up to the end.
+      const finalEvent = await ending?.finalEvent()
+      // The next read includes everything committed up to here.
       const target = feed.latest()
-      const page = await following.read(position)
+      const page = await options.read(position)
       send(page)
       const isAll = page.length < PAGE
-      if (isAll && lastWords !== undefined) {
-        stream.send(lastWords(position))
+      if (isAll && finalEvent !== undefined) {
+        stream.send(finalEvent(position))
         isOver = true
         return
       }
       if (isAll) position = Math.max(position, target)
       await stream.drained()
-      // Nothing can be committed between this look and the change: no entry is missed or sent twice.
+      // No commit can happen between this check and the assignment, so no entry is missed or sent twice.
       live = position >= feed.latest()
       if (live) return
     }
   }
 
   try {
-    while (!stream.signal.aborted && isInTeam(desk, call)) {
+    while (!stream.signal.aborted && isInTeam(context, call)) {
       await catchUp()
       if (isOver) return
       await new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ export async function follow(desk: Desk, call: Call, following: Following): Prom
       await stream.drained()
     }
   } catch (error) {
-    breakOff(desk, call.outgoing, error)
+    abortStream(engine.log, call.outgoing, error)
   } finally {
     stop()
     stopNotices?.()
@@ -106,29 +106,68 @@ export async function follow(desk: Desk, call: Call, following: Following): Prom
   }
 }
 
-/** A reload may have taken the reader out of the team. A revoked token ends the stream by itself. */
-export function isInTeam({ engine }: Desk, { me, caller }: Pick<Call, 'me' | 'caller'>): boolean {
-  const team = engine.team()
-  return caller.principal.kind === 'agent'
-    ? team.resolve(me) !== undefined
-    : personBehind(team, caller.principal) !== undefined
-}
-
-/** The header is what a reconnecting reader sends by itself, and it is further on than the URL it began with. */
+/** A reconnecting reader sends Last-Event-ID by itself; it is newer than the `after` of the original URL. */
 export function resumePoint({
   incoming,
   query,
-}: Call<'events' | 'taskEvents' | 'runEvents'>): number | undefined {
+}: ApiCall<'events' | 'taskEvents' | 'runEvents'>): number | undefined {
   const header = incoming.headers['last-event-id']
   if (header === undefined || header === '') return query.after
   if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)
-  throw new AppError('INVALID_REQUEST', 'The Last-Event-ID is no number of an event', {
-    hint: 'Send the id of the last event you got, or leave the header out.',
+  throw new AppError('INVALID_REQUEST', 'The Last-Event-ID is not the number of an event', {
+    hint: 'Send the id of the last event you received, or omit the header.',
   })
 }
 
-function notFromHere(after: number, head: number): AppError {
+function unknownEvent(after: number, head: number): AppError {
   return new AppError('CONFLICT', `There is no event ${after}: the last one is ${head}`, {
-    hint: 'The id comes from another store. Connect without it to get the new events.',
+    hint: 'The id comes from another store. Connect without it to get new events.',
   })
+}
+
+/** The shortest time between two checks. */
+const CHECK_INTERVAL_MS = 500
+
+/**
+ * Notifies the reader of changes that are not in the audit: sends an event whenever `version` returns a new value,
+ * and calls it only after a write. Starts with one event, so that no change falls between the reader's last fetch
+ * and this stream.
+ */
+export async function streamChanges(
+  context: ApiContext,
+  call: ApiCall,
+  version: () => Promise<string>,
+): Promise<void> {
+  const { store } = context.engine
+  const stream = startEventStream(call.outgoing, context.openCalls.open('events', call.caller, call.outgoing))
+  let isDue = false
+  let wake = () => {}
+  const due = () => {
+    isDue = true
+    wake()
+  }
+  const stops = [store.onWrite(due), store.onOthers(due)]
+  stream.signal.addEventListener('abort', due, { once: true })
+  let count = 0
+  let last: string | undefined
+  try {
+    while (!stream.signal.aborted && isInTeam(context, call)) {
+      isDue = false
+      const now = await version()
+      if (now !== last) stream.send(formatEvent('changed', ++count, '{"changed":true}'))
+      last = now
+      await stream.drained()
+      await setTimeout(CHECK_INTERVAL_MS, undefined, { signal: stream.signal }).catch(() => {})
+      if (isDue) continue
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  } catch (error) {
+    // An AppError means the reader lost its permission: end the stream without giving a reason.
+    if (!(error instanceof AppError)) context.engine.log.warn({ err: error }, 'could not stream changes')
+  } finally {
+    for (const stop of stops) stop()
+    stream.end()
+  }
 }

@@ -4,8 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
 import { AppError } from '../../base/errors.ts'
 import { errorReceipt } from '../../protocol/receipt.ts'
-import { bracketed } from './hosts.ts'
-import { HTTP_STATUS } from './status.ts'
+import { HTTP_STATUS } from './answer.ts'
+import { bracketed } from './authenticate.ts'
 
 export type Listen = { host: string; port: number } | { unixSocket: string }
 
@@ -13,22 +13,26 @@ interface Listening {
   readonly url: string
   /** Undefined on a Unix socket. */
   readonly port: number | undefined
-  /** Takes no more connections, lets requests under way end for so long, and frees the port. */
+  /** Stops accepting connections, gives open requests this long to finish, and frees the port. */
   close(graceMs: number): Promise<void>
 }
 
-/** Whoever dawdles over a request holds a connection: it gets this long for the head, and for the whole. */
-const SLOWEST = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 2_000 }
+/** A slow sender holds a connection: these are its limits for the headers and for the whole request. */
+const REQUEST_TIMEOUTS = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 2_000,
+}
 const KEEP_ALIVE_MS = 30_000
 const IDLE_CHECK_MS = 10
 
 export async function listenOn(listen: Listen, listener: RequestListener): Promise<Listening> {
   const server = createServer(
-    // The gate judges a missing Host by itself, in the same words as a wrong one.
-    { ...SLOWEST, keepAliveTimeout: KEEP_ALIVE_MS, requireHostHeader: false, noDelay: true },
+    // `authenticate` refuses a missing Host itself, with the same error as a wrong one.
+    { ...REQUEST_TIMEOUTS, keepAliveTimeout: KEEP_ALIVE_MS, requireHostHeader: false, noDelay: true },
     listener,
   )
-  // Whether the body is wanted is said when it is read.
+  // `readText` decides whether to accept the body and then sends 100 Continue.
   server.on('checkContinue', listener)
   server.on('clientError', answerMalformed)
   if ('unixSocket' in listen) await listenOnSocket(server, listen.unixSocket)
@@ -37,10 +41,10 @@ export async function listenOn(listen: Listen, listener: RequestListener): Promi
   return { url: urlOf(listen, port), port, close: (graceMs) => closeServer(server, graceMs) }
 }
 
-/** Only its owner may connect. A file that a dead service left behind is replaced; a living one keeps its own. */
+/** Only the owner may connect. Replaces the socket file of a dead service but not that of a live one. */
 async function listenOnSocket(server: Server, path: string): Promise<void> {
   const start = () => {
-    // The mode is right from the first moment on; a worker thread cannot set it, and there chmod follows at once.
+    // The umask makes the file private from the start. Worker threads cannot set it; there the chmod below follows at once.
     const mask = isMainThread ? process.umask(0o177) : undefined
     try {
       server.listen(path)
@@ -64,7 +68,7 @@ function isAnswered(path: string): Promise<boolean> {
       socket.destroy()
       resolve(true)
     })
-    // Full, or not ours to ask: somebody is there. Only a refusal shows that nobody is.
+    // A full backlog or a permission error means a live listener; only a refused connection means a dead one.
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'))
   })
 }
@@ -82,33 +86,37 @@ function bind(server: Server, start: () => void, listen: Listen): Promise<void> 
 }
 
 function cannotListen(error: NodeJS.ErrnoException, listen: Listen): AppError {
-  const place = 'unixSocket' in listen ? listen.unixSocket : `${bracketed(listen.host)}:${listen.port}`
-  const [code, message, hint] = TROUBLES[error.code ?? ''] ?? OTHER_TROUBLE
-  return new AppError(code, `Cannot listen on ${place}: ${message} (${error.code})`, { hint, cause: error })
+  const address = 'unixSocket' in listen ? listen.unixSocket : `${bracketed(listen.host)}:${listen.port}`
+  const [code, message, hint] = LISTEN_ERRORS[error.code ?? ''] ?? OTHER_LISTEN_ERROR
+  return new AppError(code, `Cannot listen on ${address}: ${message} (${error.code})`, { hint, cause: error })
 }
 
-type Trouble = readonly ['CONFLICT' | 'CONFIG_INVALID', message: string, hint: string]
+type ListenError = readonly ['CONFLICT' | 'CONFIG_INVALID', message: string, hint: string]
 
-const TROUBLES: Record<string, Trouble> = {
+const LISTEN_ERRORS: Record<string, ListenError> = {
   EADDRINUSE: [
     'CONFLICT',
-    'something listens there already',
-    'Stop it if it is an older Orchub, or choose another place: --port N, or service.port in orc.yaml (0 takes a free one).',
+    'the address is already in use',
+    'If an older Orchub uses it, stop that one. Otherwise choose another port: --port N, or service.port in orc.yaml (0 picks a free one).',
   ],
   EACCES: [
     'CONFIG_INVALID',
-    'it is not permitted',
-    'Ports below 1024 belong to the administrator; choose a higher one, or a folder you may write to.',
+    'permission denied',
+    'Ports below 1024 need administrator rights; choose a higher port, or a folder you can write to.',
   ],
   EADDRNOTAVAIL: [
     'CONFIG_INVALID',
     'this machine does not have that address',
-    'Use 127.0.0.1, or one of the machine’s own addresses, for service.host.',
+    'Set service.host to 127.0.0.1 or to one of this machine’s own addresses.',
   ],
-  ENOTFOUND: ['CONFIG_INVALID', 'there is no such host', 'Use 127.0.0.1 for service.host.'],
-  ENOENT: ['CONFIG_INVALID', 'its folder does not exist', 'Create the folder of service.unix_socket.'],
+  ENOTFOUND: ['CONFIG_INVALID', 'unknown host name', 'Set service.host to 127.0.0.1.'],
+  ENOENT: ['CONFIG_INVALID', 'the folder does not exist', 'Create the folder of service.unix_socket.'],
 }
-const OTHER_TROUBLE: Trouble = ['CONFIG_INVALID', 'the system refused', 'Check service in orc.yaml.']
+const OTHER_LISTEN_ERROR: ListenError = [
+  'CONFIG_INVALID',
+  'the operating system refused',
+  'Check service in orc.yaml.',
+]
 
 function urlOf(listen: Listen, port: number | undefined): string {
   if ('unixSocket' in listen) return `unix:${listen.unixSocket}`
@@ -116,9 +124,9 @@ function urlOf(listen: Listen, port: number | undefined): string {
   return `http://${everywhere ? '127.0.0.1' : bracketed(listen.host)}:${port}`
 }
 
-/** What node's parser rejects gets an answer of the same form as everything else. */
+/** Answers requests that Node's parser rejects in the same form as every other error. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket) {
-  // Node keeps the answer under way here. Into the middle of one, such as a stream, nothing else may be written.
+  // Node stores the current response here. Nothing may be written into the middle of one, such as a stream.
   const { _httpMessage: underWay } = socket as Socket & { _httpMessage?: ServerResponse }
   if (error.code === 'ECONNRESET' || !socket.writable || underWay?.headersSent === true) {
     socket.destroy()
@@ -140,7 +148,7 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket) {
 function closeServer(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), graceMs)
-    // A connection that is kept alive becomes idle when its answer is out, and would then wait for another request.
+    // A keep-alive connection becomes idle after its response and would otherwise wait for another request.
     const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
     server.close(() => {
       clearTimeout(timer)

@@ -5,28 +5,29 @@ import type { Engine } from '../../engine.ts'
 import { countOpen } from '../../messages/store/deliveries.ts'
 import { countOpenRequests } from '../../people/store/human-requests.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
+import type { Store } from '../../store/store.ts'
 import { CALL_KINDS, type OpenCalls } from './open-calls.ts'
 
-/** Figures for Prometheus, in a registry of their own: an embedding program may have several services. */
+/** Prometheus metrics in a registry of their own, because an embedding program may run several services. */
 export interface Metrics {
   render(): Promise<{ type: string; text: string }>
   close(): void
 }
 
-/** Whatever callers invent as a type counts as one, so that they cannot make the figures grow without end. */
+/** The label for all unknown command types: callers must not be able to add labels without limit. */
 const UNKNOWN = 'unknown'
 const SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5]
 
-interface Tally {
+interface CommandTally {
   outcomes: Record<Receipt['status'], number>
   latency: { observe(seconds: number): void }
 }
 
-/** The longest that a timer takes. */
+/** The longest delay a timer accepts. */
 const NEVER_MS = 2 ** 31 - 1
 const SAMPLED = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99']
 
-/** Of the process itself. Its delays are told as of the moment of asking: to sample them would wake it a hundred times a second. */
+/** Process metrics. Event loop delay is not sampled, which would wake the process a hundred times a second; utilization is measured between scrapes instead. */
 function observeProcess(registry: Registry) {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS })
   for (const figure of SAMPLED) registry.removeSingleMetric(`nodejs_eventloop_lag_${figure}_seconds`)
@@ -47,19 +48,19 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   const registry = new Registry()
   const registers = [registry]
   const { store } = engine
-  const tallies = new Map<string, Tally>()
+  const tallies = new Map<string, CommandTally>()
   const errors = new Map<ErrorCode, number>()
 
   const latency = new Histogram({
     name: 'orchub_command_duration_seconds',
-    help: 'From the door to the receipt, with the sync to disk',
+    help: 'Time from receiving a command to its receipt, including the sync to disk',
     labelNames: ['type'],
     buckets: SECONDS,
     registers,
   })
   new Counter({
     name: 'orchub_commands_total',
-    help: 'Commands by type and outcome, wherever they were said',
+    help: 'Commands by type and outcome, from all channels',
     labelNames: ['type', 'outcome'],
     registers,
     collect() {
@@ -71,7 +72,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   })
   new Counter({
     name: 'orchub_command_errors_total',
-    help: 'Commands that ended in an error, by its code',
+    help: 'Commands that ended in an error, by error code',
     labelNames: ['code'],
     registers,
     collect() {
@@ -81,7 +82,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   })
   new Gauge({
     name: 'orchub_store_pending',
-    help: 'Writes that wait for their turn to be committed',
+    help: 'Writes that wait to be committed',
     registers,
     collect() {
       this.set(store.pending())
@@ -89,7 +90,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   })
   new Gauge({
     name: 'orchub_deliveries_open',
-    help: 'Messages that are not confirmed yet, by recipient and state of delivery',
+    help: 'Messages that are not confirmed yet, by recipient and delivery state',
     labelNames: ['agent', 'state'],
     registers,
     async collect() {
@@ -107,7 +108,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   })
   new Gauge({
     name: 'orchub_halted',
-    help: '1 while a person has stopped everything',
+    help: '1 while a person has halted everything',
     registers,
     collect() {
       this.set(engine.halt.current() === undefined ? 0 : 1)
@@ -115,7 +116,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   })
   new Gauge({
     name: 'orchub_webhook_pending',
-    help: 'Events that wait to be posted, by webhook; those of a dead one are dropped',
+    help: 'Events that wait to be posted, by webhook; a dead webhook drops its events',
     labelNames: ['webhook', 'state'],
     registers,
     async collect() {
@@ -126,7 +127,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   })
   new Gauge({
     name: 'orchub_open_calls',
-    help: 'Streams, long polls and hooks that are open',
+    help: 'Open streams, long polls and hooks',
     labelNames: ['kind'],
     registers,
     collect() {
@@ -141,7 +142,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
     tallies.set(type, { outcomes, latency: latency.labels(type) })
   }
 
-  // For every command: plain additions here, the rest of the work is done when somebody looks.
+  // Runs for every command, so it only adds numbers; the metrics are computed when they are scraped.
   engine.onHandled((type, receipt, milliseconds) => {
     const tally = tallies.get(type) ?? tallies.get(type.trim().toLowerCase()) ?? tallies.get(UNKNOWN)!
     tally.outcomes[receipt.status] += 1
@@ -155,12 +156,12 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   }
 }
 
-type GithubState = Awaited<ReturnType<NonNullable<Engine['github']>['state']>>
+type GithubTeamState = Awaited<ReturnType<NonNullable<Engine['github']>['state']>>
 
-/** The team for repositories. Of flags about conduct there is no figure, not even how many there are (S3.15). */
+/** Metrics of the GitHub team. Conduct flags have none, not even a count (S3.15). */
 function observeGithub({ github, team }: Engine, registers: Registry[]) {
-  let asked: Promise<GithubState | undefined> | undefined
-  /** All figures of one look are of the same moment, and asked for once. */
+  let asked: Promise<GithubTeamState | undefined> | undefined
+  /** All gauges of one scrape share one snapshot. */
   const state = () => {
     asked ??= (team().config.github === undefined ? Promise.resolve(undefined) : github!.state()).finally(
       () => {
@@ -171,7 +172,7 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
   }
   new Gauge({
     name: 'orchub_github_agent_health',
-    help: '1 for the status that an agent of the GitHub team has: healthy, degraded or error',
+    help: '1 for the current status of an agent of the GitHub team: healthy, degraded or error',
     labelNames: ['agent', 'status'],
     registers,
     async collect() {
@@ -192,7 +193,7 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
   })
   new Gauge({
     name: 'orchub_github_error_rate_percentage',
-    help: 'Of the tasks that an agent of the GitHub team ended in the last hour, how many in a hundred failed',
+    help: 'Percentage of tasks of the last hour that an agent of the GitHub team failed',
     labelNames: ['agent'],
     registers,
     async collect() {
@@ -203,7 +204,7 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
   })
   new Gauge({
     name: 'orchub_github_confidence_average',
-    help: 'How sure an agent of the GitHub team was in the last hour, 0 to 1; none where it did not say',
+    help: 'Average confidence of an agent of the GitHub team in the last hour, 0 to 1; absent if it reported none',
     labelNames: ['agent'],
     registers,
     async collect() {
@@ -214,7 +215,7 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
   })
   new Gauge({
     name: 'orchub_github_waiting',
-    help: 'Events of GitHub that wait to be worked on, and actions that wait to be done',
+    help: 'GitHub events and actions that wait to be processed',
     labelNames: ['what'],
     registers,
     async collect() {
@@ -223,4 +224,9 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
       this.set({ what: 'actions' }, now?.actions_waiting ?? 0)
     },
   })
+}
+
+/** Open deliveries and requests, for GET /api/v1/state. */
+export async function countOpenWork(store: Store) {
+  return { deliveries: await countOpen(store), open_requests: await countOpenRequests(store) }
 }

@@ -2,11 +2,12 @@ import type { ServerResponse } from 'node:http'
 import type { Tokens } from '../../agents/tokens.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Store } from '../../store/store.ts'
-import { type Caller, unauthenticated } from './gate.ts'
+import { unauthenticated } from './answer.ts'
+import type { ApiCaller } from './authenticate.ts'
 
-/** A call that stays open: a stream, a long poll, a hook that waits for a person. */
+/** A long-lived call: a stream, a long poll, or a hook that waits for a person. */
 export interface OpenCall {
-  /** Aborted when the caller is gone, its token was revoked, or the service stops; the last two with an AppError. */
+  /** Aborts when the caller disconnects, its token is revoked or the service stops; the last two with an AppError. */
   readonly signal: AbortSignal
   done(): void
 }
@@ -14,20 +15,20 @@ export interface OpenCall {
 export const CALL_KINDS = ['events', 'deliveries', 'poll', 'hook'] as const
 type CallKind = (typeof CALL_KINDS)[number]
 
-/** All calls that stay open, so that a revoked token ends its own at once and a stopping service ends all. */
+/** Tracks all long-lived calls: revoking a token ends its calls at once, and a stopping service ends all of them. */
 export interface OpenCalls {
-  open(kind: CallKind, caller: Caller, outgoing: ServerResponse): OpenCall
+  open(kind: CallKind, caller: ApiCaller, outgoing: ServerResponse): OpenCall
   count(kind: CallKind): number
   close(): void
 }
 
-interface Kept {
+interface TrackedCall {
   kind: CallKind
-  caller: Caller
+  caller: ApiCaller
   end(reason: AppError): void
 }
 
-/** More than any program needs; each one costs a socket and a place in every announcement. */
+/** More than any program needs. Each open call costs a socket and a callback on every commit. */
 const MOST_PER_TOKEN = 64
 
 function tooManyOpen(): AppError {
@@ -35,7 +36,7 @@ function tooManyOpen(): AppError {
     'RATE_LIMITED',
     `More than ${MOST_PER_TOKEN} streams, long polls and hooks are open with this token`,
     {
-      hint: 'Close those that nobody waits for any more.',
+      hint: 'Close the ones you no longer need.',
     },
   )
 }
@@ -43,20 +44,20 @@ function tooManyOpen(): AppError {
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function createOpenCalls(store: Store, tokens: Tokens, now: () => number): OpenCalls {
-  const kept = new Set<Kept>()
+  const tracked = new Set<TrackedCall>()
   let stopping: AppError | undefined
 
   const stopListening = store.onCommit((entries) => {
-    if (kept.size === 0 || !entries.some((entry) => entry.type === 'token.revoked')) return
-    for (const call of [...kept]) {
+    if (tracked.size === 0 || !entries.some((entry) => entry.type === 'token.revoked')) return
+    for (const call of [...tracked]) {
       if (tokens.authenticate(call.caller.token) === undefined)
         call.end(unauthenticated('The token was revoked'))
     }
   })
 
-  function count(which: (call: Kept) => boolean): number {
+  function count(which: (call: TrackedCall) => boolean): number {
     let found = 0
-    for (const call of kept) if (which(call)) found += 1
+    for (const call of tracked) if (which(call)) found += 1
     return found
   }
 
@@ -64,10 +65,10 @@ export function createOpenCalls(store: Store, tokens: Tokens, now: () => number)
     open(kind, caller, outgoing) {
       if (count((call) => call.caller.token === caller.token) >= MOST_PER_TOKEN) throw tooManyOpen()
       const controller = new AbortController()
-      const call: Kept = { kind, caller, end: (reason) => controller.abort(reason) }
+      const call: TrackedCall = { kind, caller, end: (reason) => controller.abort(reason) }
       const gone = () => controller.abort()
       outgoing.once('close', gone)
-      kept.add(call)
+      tracked.add(call)
       const endsAt = tokens.endsAt(caller.token)
       const left = endsAt === undefined ? undefined : Math.min(endsAt - now(), LONGEST_TIMER_MS)
       const timer =
@@ -82,7 +83,7 @@ export function createOpenCalls(store: Store, tokens: Tokens, now: () => number)
         done() {
           clearTimeout(timer)
           outgoing.off('close', gone)
-          kept.delete(call)
+          tracked.delete(call)
         },
       }
     },
@@ -90,9 +91,9 @@ export function createOpenCalls(store: Store, tokens: Tokens, now: () => number)
     close() {
       stopListening()
       stopping = new AppError('SERVICE_STOPPING', 'The service is shutting down', {
-        hint: 'Connect again when it is back.',
+        hint: 'Reconnect when it is back.',
       })
-      for (const call of [...kept]) call.end(stopping)
+      for (const call of [...tracked]) call.end(stopping)
     },
   }
 }

@@ -13,7 +13,7 @@ import {
   type RouteName,
 } from '../contract.ts'
 
-type Json = Record<string, unknown>
+type JsonObject = Record<string, unknown>
 
 const REF = '#/components/schemas/'
 const SHARED = {
@@ -25,9 +25,9 @@ const SHARED = {
   Receipt: ReceiptSchema,
 }
 
-/** The API described by OpenAPI 3.1, read off the same table and schemas that the service itself goes by. */
-export function openApi(registry: Registry, version: string): Json {
-  const paths: Record<string, Json> = {}
+/** Generates the OpenAPI 3.1 document from the same route table and schemas that the service uses. */
+export function openApi(registry: Registry, version: string): JsonObject {
+  const paths: Record<string, JsonObject> = {}
   const schemas = sharedSchemas()
   for (const definition of registry.all()) {
     schemas[commandName(definition.type)] = commandSchema(definition.type, fieldsSchema(definition))
@@ -47,7 +47,7 @@ export function openApi(registry: Registry, version: string): Json {
   }
 }
 
-function operation(name: string, route: Route, registry: Registry): Json {
+function operation(name: string, route: Route, registry: Registry): JsonObject {
   return {
     operationId: name,
     summary: route.summary,
@@ -56,22 +56,22 @@ function operation(name: string, route: Route, registry: Registry): Json {
     parameters: [...pathParameters(route.path), ...queryParameters(route)],
     ...(route.body === undefined ? {} : { requestBody: requestBody(name, route.body, registry) }),
     responses: {
-      200: { description: 'Done', content: answers(route) },
+      200: { description: 'Success', content: answers(route) },
       ...MORE_ANSWERS[name as RouteName],
-      default: { description: 'An error, with its code and what to do', content: json(ref('Error')) },
+      default: { description: 'An error with its code and a hint what to do', content: json(ref('Error')) },
     },
   }
 }
 
-const MORE_ANSWERS: Partial<Record<RouteName, Json>> = {
+const MORE_ANSWERS: Partial<Record<RouteName, JsonObject>> = {
   command: {
     202: { description: 'Held until a person decides', content: json(ref('Receipt')) },
-    403: { description: 'Blocked by a rule, or not permitted', content: json(ref('Receipt')) },
+    403: { description: 'Blocked by a rule or not permitted', content: json(ref('Receipt')) },
   },
-  mcp: { 202: { description: 'A notification, to which there is no answer' } },
+  mcp: { 202: { description: 'A notification, which gets no response' } },
 }
 
-function answers(route: Route): Json {
+function answers(route: Route): JsonObject {
   const also = Object.entries(route.also ?? {}).map(([type, description]) => [
     type,
     { schema: { type: 'string', description } },
@@ -80,7 +80,7 @@ function answers(route: Route): Json {
   return { [type]: { schema: schemaOf(route.answer, 'output') }, ...Object.fromEntries(also) }
 }
 
-function requestBody(name: string, body: z.ZodType, registry: Registry): Json {
+function requestBody(name: string, body: z.ZodType, registry: Registry): JsonObject {
   if (name !== 'command') return { required: true, content: json(schemaOf(body, 'input')) }
   const command = { oneOf: registry.all().map(({ type }) => ref(commandName(type))) }
   return {
@@ -88,13 +88,13 @@ function requestBody(name: string, body: z.ZodType, registry: Registry): Json {
     content: {
       ...json({ anyOf: [command, { type: 'array', items: command, maxItems: 1000 }] }),
       'text/plain': {
-        schema: { type: 'string', description: 'Text with commands in it, as an agent writes' },
+        schema: { type: 'string', description: 'Text that contains commands, as an agent writes them' },
       },
     },
   }
 }
 
-function pathParameters(path: string): Json[] {
+function pathParameters(path: string): JsonObject[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: 'path',
@@ -103,7 +103,7 @@ function pathParameters(path: string): Json[] {
   }))
 }
 
-function queryParameters({ query }: Route): Json[] {
+function queryParameters({ query }: Route): JsonObject[] {
   if (query === undefined) return []
   return Object.entries(query.shape).map(([name, field]) => {
     const { description, ...schema } = schemaOf(field as z.ZodType, 'output')
@@ -117,8 +117,8 @@ function queryParameters({ query }: Route): Json[] {
   })
 }
 
-function commandSchema(type: string, fields: Json): Json {
-  const { properties, required, ...rest } = fields as { properties?: Json; required: string[] }
+function commandSchema(type: string, fields: JsonObject): JsonObject {
+  const { properties, required, ...rest } = fields as { properties?: JsonObject; required: string[] }
   return {
     ...rest,
     properties: { type: { const: type }, ...properties },
@@ -126,18 +126,22 @@ function commandSchema(type: string, fields: Json): Json {
   }
 }
 
-function sharedSchemas(): Record<string, Json> {
+function sharedSchemas(): Record<string, JsonObject> {
   return Object.fromEntries(
     Object.entries(SHARED).map(([name, schema]) => [name, schemaOf(schema, 'output', name)]),
   )
 }
 
-/** Schemas that have a name are referred to by it, wherever they appear. */
-function schemaOf(schema: z.ZodType, io: 'input' | 'output', self?: string): Json {
+/** Named schemas become references. */
+function schemaOf(schema: z.ZodType, io: 'input' | 'output', self?: string): JsonObject {
   const named = z.registry<{ id: string }>()
   for (const [id, shared] of Object.entries(SHARED)) if (id !== self) named.add(shared, { id })
   const text = JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: 'any', metadata: named }))
-  const { $schema: _, $defs: __, ...plain } = JSON.parse(text.replaceAll('"#/$defs/', `"${REF}`)) as Json
+  const {
+    $schema: _,
+    $defs: __,
+    ...plain
+  } = JSON.parse(text.replaceAll('"#/$defs/', `"${REF}`)) as JsonObject
   return plain
 }
 
@@ -145,17 +149,18 @@ function commandName(type: string): string {
   return `Command_${type}`
 }
 
-function ref(name: string): Json {
+function ref(name: string): JsonObject {
   return { $ref: `${REF}${name}` }
 }
 
-function json(schema: Json): Json {
+function json(schema: JsonObject): JsonObject {
   return { 'application/json': { schema } }
 }
 
 function describeWho({ who, method }: Route): { description?: string } {
-  if (who === 'person') return { description: 'Needs the token of a person.' }
+  if (who === 'person') return { description: "Requires a person's token." }
   if (who !== 'operator') return {}
-  const looking = method === 'get' ? ', or of a person who may only look' : ''
-  return { description: `Needs the token of the operator or of a person with that role${looking}.` }
+  return method === 'get'
+    ? { description: "Requires the operator's or any person's token." }
+    : { description: "Requires the operator's token or that of a person with the role operator." }
 }

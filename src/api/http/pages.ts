@@ -5,7 +5,7 @@ import { extname, join, posix, relative, sep } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { SECURITY_HEADERS } from './answer.ts'
 
-/** The files of the control room. They hold no data, so that anyone may have them; the names are read once, at the first request. */
+/** Serves the built files of the control room. They contain no data, so no token is needed. */
 export interface Pages {
   /** Whether this path is one of the files. */
   has(path: string): boolean
@@ -28,34 +28,34 @@ const PLACEHOLDER = '__ORC_NONCE__'
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 const NOT_BUILT = `<!doctype html><meta charset="utf-8"><title>Orchub</title>
-<h1>The control room is not built here</h1><p>In a clone of Orchub: <code>npm run build:web</code>, then load this page again.</p>`
+<h1>The control room has not been built</h1><p>In a clone of Orchub, run <code>npm run build:web</code>, then reload this page.</p>`
 
-interface File {
+interface PageFile {
   readonly type: string
   readonly bytes: Buffer
   zipped?: Buffer
 }
 
-/** `folder`: undefined where there is none, as in some tests. */
+/** Without a folder, the page says that the control room has not been built. */
 export function openPages(folder: string | undefined): Pages {
   let names: ReadonlySet<string> | undefined
-  const files = new Map<string, File>()
+  const files = new Map<string, PageFile>()
 
   function known(): ReadonlySet<string> {
-    // Built while the service runs: looked for again until it is there.
+    // The files may be built while the service runs, so look again until they exist.
     if (names === undefined || names.size === 0) names = listFiles(folder)
     return names
   }
 
-  function read(path: string): File | undefined {
-    const kept = files.get(path)
-    if (kept !== undefined) return kept
+  function read(path: string): PageFile | undefined {
+    const cached = files.get(path)
+    if (cached !== undefined) return cached
     const name = path === ENTRY ? '/index.html' : path
     if (folder === undefined || !known().has(name)) return undefined
     const bytes = readIfThere(join(folder, name))
     if (bytes === undefined) return undefined
-    const file: File = { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes }
-    // The entry names the others, which change their names with their content: it is read anew each time.
+    const file: PageFile = { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes }
+    // The entry page references the others, whose names change with their content, so it is never cached.
     if (path !== ENTRY) files.set(path, file)
     return file
   }
@@ -93,7 +93,7 @@ export function openPages(folder: string | undefined): Pages {
   }
 }
 
-/** Another version may be put in its place while the service runs; a file that went with the old one is no fault. */
+/** A rebuild while the service runs replaces files, so a listed file may be gone. */
 function readIfThere(file: string): Buffer | undefined {
   try {
     return readFileSync(file)
@@ -103,7 +103,7 @@ function readIfThere(file: string): Buffer | undefined {
   }
 }
 
-/** Styles that libraries make in the page carry the nonce; nothing else inline is taken. */
+/** The nonce admits styles that libraries insert into the page; the policy blocks all other inline content. */
 function serveEntry(outgoing: ServerResponse, html: string) {
   const nonce = randomBytes(16).toString('base64url')
   const bytes = Buffer.from(html.replaceAll(PLACEHOLDER, nonce))

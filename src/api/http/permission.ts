@@ -1,68 +1,105 @@
-import { RESERVED_NAMES } from '../../base/agent.ts'
+import { OPERATOR, RESERVED_NAMES } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { unknownAgent } from '../../commands/identity.ts'
-import { personBehind, type Team } from '../../commands/team.ts'
+import { isOperatorName, personBehind, type Team } from '../../commands/team.ts'
 import { decideAction, readableLogs } from '../../rules/decide.ts'
 import type { Action } from '../../rules/rule.ts'
-import type { Call } from './call.ts'
+import type { ApiCall, ApiContext } from './call.ts'
 
-type Who = Pick<Call, 'me' | 'isOperator'>
+type CallerFacts = Pick<ApiCall, 'callerName' | 'isPerson'>
 
-/** The agent that a query names, as it is registered. */
+/** Resolves an agent's name to its registered spelling. */
 export function namedAgent(team: Team, name: string): string {
   const found = team.resolve(name)
   if (found === undefined) throw unknownAgent(team, name)
   return found
 }
 
-/** The same where the service and its people count as well: they send messages, and act in the audit. */
+/** Like `namedAgent`, but also accepts the service and its people, who send messages and act in the audit. */
 export function namedParty(team: Team, name: string): string {
   const lower = name.toLowerCase()
   return RESERVED_NAMES.has(lower) ? lower : namedAgent(team, name)
 }
 
-/** The agent a call is about: the caller itself, unless it was granted more (C14). */
-export function subjectOf(team: Team, call: Who, named: string | undefined): string {
+/** The agent whose data a call reads: the caller itself, unless it was granted more (C14). */
+export function subjectOf(team: Team, call: CallerFacts, named: string | undefined): string {
   if (named === undefined) {
-    if (!call.isOperator) return call.me
-    throw new AppError('INVALID_REQUEST', 'The operator is no agent, so say which one is meant', {
+    if (!call.isPerson) return call.callerName
+    throw new AppError('INVALID_REQUEST', 'The operator is not an agent; name the agent you mean', {
       hint: `Add ?agent=NAME. Agents: ${team.names.join(', ')}.`,
     })
   }
   const agent = namedAgent(team, named)
-  if (agent !== call.me) demand(team, call, 'read_other_mailbox', agent)
+  if (agent !== call.callerName) demand(team, call, 'read_other_mailbox', agent)
   return agent
 }
 
-export function demand(team: Team, { me, isOperator }: Who, action: Action, target?: string): void {
-  if (isOperator) return
-  const { verdict, reason } = decideAction(team.rules, me, action, target)
+export function demand(
+  team: Team,
+  { callerName, isPerson }: CallerFacts,
+  action: Action,
+  target?: string,
+): void {
+  if (isPerson) return
+  const { verdict, reason } = decideAction(team.rules, callerName, action, target)
   if (verdict === 'allow') return
   throw new AppError('FORBIDDEN', verdict === 'deny' ? reason : `A person must be asked first: ${reason}`, {
     hint:
       verdict === 'deny'
-        ? `It needs the permission ${action} in orc.yaml.`
-        : 'Say it as a command instead: a command can wait for a person, a look cannot.',
+        ? `This needs the permission ${action} in orc.yaml.`
+        : 'Send a command instead: a command can wait for a person, a GET request cannot.',
   })
 }
 
-/** Whose messages the caller may read; its own are always among them. */
-export function readableParties(team: Team, { me, isOperator }: Who): readonly string[] | 'all' {
-  if (isOperator) return 'all'
-  const readable = readableLogs(team.rules, me)
-  return readable === 'all' ? 'all' : [...new Set([me, ...readable])]
+/** The agents whose messages the caller may read, always including itself. */
+export function readableParties(
+  team: Team,
+  { callerName, isPerson }: CallerFacts,
+): readonly string[] | 'all' {
+  if (isPerson) return 'all'
+  const readable = readableLogs(team.rules, callerName)
+  return readable === 'all' ? 'all' : [...new Set([callerName, ...readable])]
 }
 
-/** The same for looking at its terminal: what one says of people's conduct there is for moderators (S3.15). */
-export function visibleAgent(team: Team, { caller }: Pick<Call, 'caller'>, name: string): string {
+/** Like `namedAgent` for terminals and transcripts: an agent that judges people's conduct is visible to moderators only (S3.15). */
+export function visibleAgent(team: Team, { caller }: Pick<ApiCall, 'caller'>, name: string): string {
   const agent = namedAgent(team, name)
   if (!isWithheld(team, { caller }, agent)) return agent
-  throw new AppError('FORBIDDEN', `What ${agent} says may be about people, and is for moderators`, {
-    hint: 'It is for people with the role moderator in orc.yaml.',
+  throw new AppError('FORBIDDEN', `Only moderators may see what ${agent} writes: it may be about people`, {
+    hint: 'People with the role moderator in orc.yaml can see it.',
   })
 }
 
-/** What this agent says, and what it takes to say it, is for moderators, and the caller is none. */
-export function isWithheld(team: Team, { caller }: Pick<Call, 'caller'>, agent: string): boolean {
+/** Whether this agent's output and spending are for moderators only and the caller is not one. */
+export function isWithheld(team: Team, { caller }: Pick<ApiCall, 'caller'>, agent: string): boolean {
   return team.isConfidential(agent) && personBehind(team, caller.principal)?.role !== 'moderator'
+}
+
+/** A hijacked page must not gain access that outlives the page. */
+export function refuseBrowser({ caller }: Pick<ApiCall, 'caller'>) {
+  if (!caller.isBrowser) return
+  throw new AppError('FORBIDDEN', 'A browser session cannot create tokens or sign-in links', {
+    hint: 'Use `orc token NAME` or `orc open` on the machine where the service runs.',
+  })
+}
+
+/** False after a reload removed the reader from the team. A revoked token ends its streams by itself. */
+export function isInTeam(
+  { engine }: ApiContext,
+  { callerName, caller }: Pick<ApiCall, 'callerName' | 'caller'>,
+): boolean {
+  const team = engine.team()
+  return caller.principal.kind === 'agent'
+    ? team.resolve(callerName) !== undefined
+    : personBehind(team, caller.principal) !== undefined
+}
+
+/** The person behind a principal; undefined for agents and for people removed from orc.yaml. */
+export function personOf(team: Team, principal: ApiCall['caller']['principal']) {
+  return personBehind(team, principal)
+}
+
+/** `operator` for each of the operator's names, otherwise the result of `lookUp`. */
+export function operatorOr<T>(name: string, lookUp: (name: string) => T): string | T {
+  return isOperatorName(name) ? OPERATOR : lookUp(name)
 }

@@ -1,7 +1,7 @@
 import { sendJson } from '../../api/http/answer.ts'
-import { mediaTypeOf, readText } from '../../api/http/body.ts'
-import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/call.ts'
-import { streamChanges } from '../../api/http/silent-changes.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { streamChanges } from '../../api/http/follow.ts'
+import { mediaTypeOf, readText } from '../../api/http/input.ts'
 import { AppError } from '../../base/errors.ts'
 import { MAX_COMMAND_BYTES } from '../../protocol/codec.ts'
 import type { GithubTeam } from '../github.ts'
@@ -12,8 +12,8 @@ import { readGithubLog } from '../team/event-log.ts'
 const MAX_BYTES = 8 * 1024 * 1024
 
 /** Reads the raw body: nothing is parsed before its signature is verified. */
-export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (desk, { incoming, outgoing }) => {
-  const github = teamOf(desk)
+export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (context, { incoming, outgoing }) => {
+  const github = teamOf(context)
   const body = await readText(incoming, outgoing, { bytes: MAX_BYTES }).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.code !== 'TOO_LARGE') throw error
     throw new AppError('TOO_LARGE', `The webhook is larger than ${MAX_BYTES / 2 ** 20} MiB`, {
@@ -31,7 +31,7 @@ export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (desk, { i
   return SENT
 }
 
-function teamOf({ engine }: Desk): GithubTeam {
+function teamOf({ engine }: ApiContext): GithubTeam {
   const { github } = engine
   if (github !== undefined && engine.team().config.github !== undefined) return github
   throw new AppError('NOT_FOUND', 'This service has no GitHub team', {
@@ -39,23 +39,23 @@ function teamOf({ engine }: Desk): GithubTeam {
   })
 }
 
-export const showGithubSetup: RouteHandler<'githubSetup'> = (desk) => teamOf(desk).setup()
+export const showGithubSetup: RouteHandler<'githubSetup'> = (context) => teamOf(context).setup()
 
-export const replayGithubEvent: RouteHandler<'replayEvent'> = async (desk, { body, me }) => ({
-  delivery: await teamOf(desk).replay(body.event, JSON.stringify(body.payload), me),
+export const replayGithubEvent: RouteHandler<'replayEvent'> = async (context, { body, callerName }) => ({
+  delivery: await teamOf(context).replay(body.event, JSON.stringify(body.payload), callerName),
 })
 
-export const showGithubEvent: RouteHandler<'githubEvent'> = async (desk, { params }) => {
-  const trail = await teamOf(desk).trail(params.delivery!)
+export const showGithubEvent: RouteHandler<'githubEvent'> = async (context, { params }) => {
+  const trail = await teamOf(context).trail(params.delivery!)
   if (trail !== undefined) return trail
   throw new AppError('NOT_FOUND', `Unknown delivery ${params.delivery!.slice(0, 64)}`)
 }
 
 /** Answers with bare messages of the team protocol. */
-export const nextTeamMessages: RouteHandler<'nextTeamMessages'> = async (desk, call) => {
-  const { members } = teamOf(desk)
+export const nextTeamMessages: RouteHandler<'nextTeamMessages'> = async (context, call) => {
+  const { members } = teamOf(context)
   const agent = memberOf(call)
-  const open = desk.openCalls.open('poll', call.caller, call.outgoing)
+  const open = context.openCalls.open('poll', call.caller, call.outgoing)
   try {
     const messages = await members.next(agent, { waitMs: call.query.wait * 1000, signal: open.signal })
     return messages.map((text) => JSON.parse(text) as Record<string, unknown>)
@@ -64,15 +64,15 @@ export const nextTeamMessages: RouteHandler<'nextTeamMessages'> = async (desk, c
   }
 }
 
-export const sayTeamMessage: RouteHandler<'sayTeamMessage'> = async (desk, call) => {
-  const { members } = teamOf(desk)
+export const sayTeamMessage: RouteHandler<'sayTeamMessage'> = async (context, call) => {
+  const { members } = teamOf(context)
   const agent = memberOf(call)
   const text = await readText(call.incoming, call.outgoing, { bytes: MAX_COMMAND_BYTES })
   return await members.say(agent, text)
 }
 
-function memberOf({ isOperator, me }: Pick<Call, 'isOperator' | 'me'>): string {
-  if (!isOperator) return me
+function memberOf({ isPerson, callerName }: Pick<ApiCall, 'isPerson' | 'callerName'>): string {
+  if (!isPerson) return callerName
   throw new AppError('FORBIDDEN', 'Only members of the team may call this, each with its own token', {
     hint: 'Create a token with: orc token AGENT',
   })
@@ -97,7 +97,7 @@ export const showGithub: RouteHandler<'github'> = async ({ engine }, { query }) 
   }
 }
 
-export const streamGithub: RouteHandler<'githubChanges'> = async (desk, call) => {
-  await streamChanges(desk, call, () => deliveriesVersion(desk.engine.store))
+export const streamGithub: RouteHandler<'githubChanges'> = async (context, call) => {
+  await streamChanges(context, call, () => deliveriesVersion(context.engine.store))
   return SENT
 }

@@ -1,11 +1,11 @@
-import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/call.ts'
-import { streamChanges } from '../../api/http/silent-changes.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { streamChanges } from '../../api/http/follow.ts'
 import { AppError } from '../../base/errors.ts'
 import { personBehind } from '../../commands/team.ts'
 import { closeConduct, conductVersion, readConduct } from '../store/conduct.ts'
 
 /** Answers NOT_FOUND to everyone else: even the existence of flags is confidential (S3.15). */
-function moderator({ engine }: Desk, { caller }: Pick<Call, 'caller'>): string {
+function moderator({ engine }: ApiContext, { caller }: Pick<ApiCall, 'caller'>): string {
   const person = personBehind(engine.team(), caller.principal)
   if (person?.role === 'moderator') return person.name
   throw new AppError('NOT_FOUND', 'There is nothing to moderate', {
@@ -13,9 +13,9 @@ function moderator({ engine }: Desk, { caller }: Pick<Call, 'caller'>): string {
   })
 }
 
-export const listModeration: RouteHandler<'moderation'> = async (desk, call) => {
-  moderator(desk, call)
-  const rows = await readConduct(desk.engine.store, call.query.state, call.query.limit)
+export const listModeration: RouteHandler<'moderation'> = async (context, call) => {
+  moderator(context, call)
+  const rows = await readConduct(context.engine.store, call.query.state, call.query.limit)
   return {
     flags: rows.map((row) => ({
       id: row.id,
@@ -31,20 +31,20 @@ export const listModeration: RouteHandler<'moderation'> = async (desk, call) => 
   }
 }
 
-export const streamModeration: RouteHandler<'moderationChanges'> = async (desk, call) => {
-  moderator(desk, call)
-  await streamChanges(desk, call, async () => {
+export const streamModeration: RouteHandler<'moderationChanges'> = async (context, call) => {
+  moderator(context, call)
+  await streamChanges(context, call, async () => {
     // A reload may have removed the role.
-    moderator(desk, call)
-    return await conductVersion(desk.engine.store)
+    moderator(context, call)
+    return await conductVersion(context.engine.store)
   })
   return SENT
 }
 
-export const closeModeration: RouteHandler<'closeModeration'> = async (desk, call) => {
-  const name = moderator(desk, call)
+export const closeModeration: RouteHandler<'closeModeration'> = async (context, call) => {
+  const name = moderator(context, call)
   const { decision, comment = null } = call.body
-  const closed = await desk.engine.store.write((tx) =>
+  const closed = await context.engine.store.write((tx) =>
     closeConduct(tx, call.params.id!, { by: name, decision, comment }),
   )
   if (!closed) throw new AppError('NOT_FOUND', 'There is no open flag with this id')

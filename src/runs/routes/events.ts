@@ -10,12 +10,12 @@ import { readRunHead } from '../store.ts'
 import { namedRun } from './runs.ts'
 
 /** Streams the events of a run until its report is written. */
-export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
-  const { store, runs, clock } = desk.engine
-  const { id } = await namedRun(desk, call)
+export const streamRun: RouteHandler<'runEvents'> = async (context, call) => {
+  const { store, runs, clock } = context.engine
+  const { id } = await namedRun(context, call)
   const key = parseId('run', id)!
   const begun = call.query.round === 'all' ? 0 : await lastOfRun(store, key, 'run.begun')
-  await follow(desk, call, {
+  await follow(context, call, {
     after: resumePoint(call) ?? Math.max(0, begun - 1),
     read: async (after) => (await readRunEntries(store, key, { after, limit: PAGE })).map(feedEvent),
     render(events) {
@@ -43,7 +43,7 @@ export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
     ending: {
       isNear: (events) =>
         events.some(({ entry }) => entry.type === 'run.reported' && entry.data?.run_id === id),
-      async lastWords() {
+      async finalEvent() {
         const head = await readRunHead(store, id)
         if (head === undefined || head.outcome === null || head.reportOwed) return undefined
         return (position) => formatEvent('end', position, JSON.stringify(endOfRun(head, position)))

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
-import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
 import { formatEvent, startEventStream } from '../../api/http/event-stream.ts'
-import { isInTeam } from '../../api/http/follow.ts'
+import { isInTeam } from '../../api/http/permission.ts'
 import { AppError } from '../../base/errors.ts'
 import { readOutput } from '../../workspaces/outbox.ts'
 import type { FilePart } from '../../workspaces/workspaces.ts'
@@ -12,18 +12,18 @@ import { namedRun } from './runs.ts'
 /** Limit for one response; the whole file is in the workspace. */
 const MOST_BYTES = 256 * 1024
 
-export const showRunLog: RouteHandler<'runLog'> = async (desk, call) => {
-  const { place, node } = await namedNode(desk, call)
+export const showRunLog: RouteHandler<'runLog'> = async (context, call) => {
+  const { place, node } = await namedNode(context, call)
   const attempt = call.query.attempt ?? node.attempt
-  return shown(desk, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} printed nothing`)
+  return shown(context, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} printed nothing`)
 }
 
 /** Shortest interval between two events: a program may print line by line. */
 const CALM_MS = 200
 
-export const streamRunLog: RouteHandler<'runLogEvents'> = async (desk, call) => {
-  const { place, node } = await namedNode(desk, call)
-  const open = desk.openCalls.open('events', call.caller, call.outgoing)
+export const streamRunLog: RouteHandler<'runLogEvents'> = async (context, call) => {
+  const { place, node } = await namedNode(context, call)
+  const open = context.openCalls.open('events', call.caller, call.outgoing)
   let printed = 0
   let isBroken = false
   let wake = () => {}
@@ -46,7 +46,7 @@ export const streamRunLog: RouteHandler<'runLogEvents'> = async (desk, call) => 
   let told = -1
   try {
     // After a fault the client reconnects and gets the current size.
-    while (!stream.signal.aborted && !isBroken && isInTeam(desk, call)) {
+    while (!stream.signal.aborted && !isBroken && isInTeam(context, call)) {
       if (printed !== told) stream.send(formatEvent('printed', printed, JSON.stringify({ bytes: printed })))
       told = printed
       await stream.drained()
@@ -67,26 +67,26 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   return setTimeout(ms, undefined, { signal }).catch(() => {})
 }
 
-export const showRunOutput: RouteHandler<'runOutput'> = async (desk, call) => {
-  const { place, node } = await namedNode(desk, call)
+export const showRunOutput: RouteHandler<'runOutput'> = async (context, call) => {
+  const { place, node } = await namedNode(context, call)
   const { path } = call.query
   if (!(node.result?.outputs ?? []).some((output) => output.path === path))
     throw new AppError('NOT_FOUND', `${node.name} has no output ${path.slice(0, 200)}`)
   return shown(
-    desk,
+    context,
     readOutput(workspaceOf(place, node.name), path, MOST_BYTES),
     `${path} is not there any more`,
   )
 }
 
-async function namedNode(desk: Desk, call: Call): Promise<{ place: string; node: RunNode }> {
-  const { run, place } = await namedRun(desk, call)
+async function namedNode(context: ApiContext, call: ApiCall): Promise<{ place: string; node: RunNode }> {
+  const { run, place } = await namedRun(context, call)
   const node = run.nodes.get(call.params.agent!)
   if (node !== undefined) return { place, node }
   throw new AppError('NOT_FOUND', `The run has no agent ${call.params.agent!.slice(0, 100)}`)
 }
 
-function shown({ engine }: Desk, end: FilePart | undefined, otherwise: string) {
+function shown({ engine }: ApiContext, end: FilePart | undefined, otherwise: string) {
   if (end === undefined) throw new AppError('NOT_FOUND', otherwise)
   return { text: engine.redact(end.text), bytes: end.bytes, cut: end.isCut }
 }

@@ -1,14 +1,14 @@
 import { send } from '../../api/http/answer.ts'
-import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { idempotencyKey } from '../../api/http/input.ts'
 import { formatId } from '../../base/ids.ts'
-import { idempotencyKey } from '../../commands/routes/commands.ts'
 import { htmlReport } from '../report/html.ts'
 import { markdownReport } from '../report/markdown.ts'
 import { reportOf } from '../report/report.ts'
 import { noSuchRun, type SeenRun } from '../stored-runs.ts'
 import { wireRun, wireWholeRun } from './run-view.ts'
 
-export const startRun: RouteHandler<'startRun'> = async ({ engine }, { body, me, incoming }) => {
+export const startRun: RouteHandler<'startRun'> = async ({ engine }, { body, callerName, incoming }) => {
   const key = idempotencyKey(incoming.headers['idempotency-key'])
   const { plan, folder, file, name, concurrency } = body
   const order = {
@@ -17,7 +17,7 @@ export const startRun: RouteHandler<'startRun'> = async ({ engine }, { body, me,
     ...(name === undefined ? {} : { name }),
     ...(concurrency === undefined ? {} : { concurrency }),
   }
-  return await engine.runs.start(order, me, key)
+  return await engine.runs.start(order, callerName, key)
 }
 
 export const listRuns: RouteHandler<'runs'> = async ({ engine }, { query }) => {
@@ -27,15 +27,15 @@ export const listRuns: RouteHandler<'runs'> = async ({ engine }, { query }) => {
 }
 
 /** The run that the path names. */
-export async function namedRun({ engine }: Desk, { params }: Call): Promise<SeenRun> {
+export async function namedRun({ engine }: ApiContext, { params }: ApiCall): Promise<SeenRun> {
   const seen = await engine.runs.see(params.id!)
   if (seen !== undefined) return seen
   throw noSuchRun(params.id!)
 }
 
-export const showRun: RouteHandler<'run'> = async (desk, call) => {
-  const { runs, clock } = desk.engine
-  const seen = await namedRun(desk, call)
+export const showRun: RouteHandler<'run'> = async (context, call) => {
+  const { runs, clock } = context.engine
+  const seen = await namedRun(context, call)
   return await wireWholeRun(seen, clock.now(), async ({ name, state, asks }) => {
     const asked = state === 'asking' ? await runs.requestOf(seen.id, name, asks) : undefined
     const heldUp = runs.heldUp(seen, name)
@@ -46,7 +46,7 @@ export const showRun: RouteHandler<'run'> = async (desk, call) => {
   })
 }
 
-export const resumeRun: RouteHandler<'resumeRun'> = async ({ engine }, { params, body, me }) => {
+export const resumeRun: RouteHandler<'resumeRun'> = async ({ engine }, { params, body, callerName }) => {
   const { plan, folder, file, concurrency, fresh, round } = body
   const order = {
     ...(plan === undefined ? {} : { plan }),
@@ -56,18 +56,18 @@ export const resumeRun: RouteHandler<'resumeRun'> = async ({ engine }, { params,
     ...(fresh === undefined ? {} : { fresh }),
     ...(round === undefined ? {} : { round }),
   }
-  return await engine.runs.resume(params.id!, order, me)
+  return await engine.runs.resume(params.id!, order, callerName)
 }
 
-export const cancelRun: RouteHandler<'cancelRun'> = ({ engine }, { params, body, me }) =>
-  engine.runs.cancel(params.id!, me, body.reason ?? `${me} cancelled it`)
+export const cancelRun: RouteHandler<'cancelRun'> = ({ engine }, { params, body, callerName }) =>
+  engine.runs.cancel(params.id!, callerName, body.reason ?? `${callerName} cancelled it`)
 
-export const sendToRun: RouteHandler<'sendToRun'> = ({ engine }, { params, body, me }) =>
-  engine.runs.send(params.id!, body, me)
+export const sendToRun: RouteHandler<'sendToRun'> = ({ engine }, { params, body, callerName }) =>
+  engine.runs.send(params.id!, body, callerName)
 
-export const reportRun: RouteHandler<'runReport'> = async (desk, call) => {
-  const { run } = await namedRun(desk, call)
-  const report = reportOf(run, desk.engine.clock.now())
+export const reportRun: RouteHandler<'runReport'> = async (context, call) => {
+  const { run } = await namedRun(context, call)
+  const report = reportOf(run, context.engine.clock.now())
   if (call.query.format === 'html') send(call.outgoing, 200, 'text/html; charset=utf-8', htmlReport(report))
   else send(call.outgoing, 200, 'text/markdown; charset=utf-8', markdownReport(report))
   return SENT

@@ -12,12 +12,12 @@ import { endOf, taskEventOf } from './task-event.ts'
 import { visibleTask } from './tasks.ts'
 
 /** Streams the events of a task and all below it, from its beginning to its end. */
-export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
-  const { store, team } = desk.engine
-  const task = await visibleTask(desk, call)
+export const streamTask: RouteHandler<'taskEvents'> = async (context, call) => {
+  const { store, team } = context.engine
+  const task = await visibleTask(context, call)
   const branch = await openBranch(store, task)
   const root = parseId('task', task.root)!
-  await follow(desk, call, {
+  await follow(context, call, {
     after: resumePoint(call) ?? 0,
     read: async (after) => (await readTree(store, root, { after, limit: PAGE })).map(feedEvent),
     render(events) {
@@ -33,7 +33,7 @@ export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
     ending: {
       isNear: (events) =>
         events.some(({ entry }) => entry.data?.task_id === task.id && isEndEntry(entry.type)),
-      async lastWords() {
+      async finalEvent() {
         const ended = await findTask(store, task.id)
         if (ended === undefined || !isEnd(ended.state)) return undefined
         return (position) => formatEvent('end', position, JSON.stringify(endOf(ended, position)))

@@ -1,6 +1,6 @@
 import type { SpentTotals } from '../../agents/usage.ts'
 import type { AnswerOf } from '../../api/contract.ts'
-import type { Call, Desk, RouteHandler } from '../../api/http/call.ts'
+import type { ApiCall, ApiContext, RouteHandler } from '../../api/http/call.ts'
 import { isWithheld, readableParties } from '../../api/http/permission.ts'
 import { AppError } from '../../base/errors.ts'
 import { parseId } from '../../base/ids.ts'
@@ -23,7 +23,7 @@ export const listTasks: RouteHandler<'tasks'> = async ({ engine }, call) => {
 }
 
 /** The task of the path, if the caller may see it. */
-export async function visibleTask({ engine }: Desk, call: Call): Promise<Task> {
+export async function visibleTask({ engine }: ApiContext, call: ApiCall): Promise<Task> {
   const id = call.params.id!
   const task = await findTask(engine.store, id)
   // The same error as for an unknown id, so others can't probe which tasks exist.
@@ -33,12 +33,12 @@ export async function visibleTask({ engine }: Desk, call: Call): Promise<Task> {
   })
 }
 
-export const showTask: RouteHandler<'task'> = async (desk, call) => {
-  const { store } = desk.engine
-  const task = await visibleTask(desk, call)
-  const parties = readableParties(desk.engine.team(), call)
+export const showTask: RouteHandler<'task'> = async (context, call) => {
+  const { store } = context.engine
+  const task = await visibleTask(context, call)
+  const parties = readableParties(context.engine.team(), call)
   const children = (await childrenOf(store, task.id)).filter((child) => isVisible(child, parties))
-  const isHidden = hiddenFrom(desk.engine, call)
+  const isHidden = hiddenFrom(context.engine, call)
   const spent = await spentOn(store, children, isHidden)
   const messages = await mailOfTask(store, parseId('task', task.id)!)
   return {
@@ -58,7 +58,7 @@ export const showTask: RouteHandler<'task'> = async (desk, call) => {
 }
 
 const hiddenFrom =
-  ({ team }: Desk['engine'], call: Pick<Call, 'caller'>) =>
+  ({ team }: ApiContext['engine'], call: Pick<ApiCall, 'caller'>) =>
   (agent: string) =>
     isWithheld(team(), call, agent)
 

@@ -13,9 +13,9 @@ import { visibleTask, wireTask } from './tasks.ts'
 const PAGE = 1000
 
 /** Everything that happened for a task, in order (S2.18). */
-export const traceTask: RouteHandler<'trace'> = async (desk, call) => {
-  const { store, team } = desk.engine
-  const top = await visibleTask(desk, call)
+export const traceTask: RouteHandler<'trace'> = async (context, call) => {
+  const { store, team } = context.engine
+  const top = await visibleTask(context, call)
   const root = parseId('task', top.root)!
   const branch = await openBranch(store, top)
   const parties = readableParties(team(), call)

@@ -94,11 +94,11 @@ describe('POST /hooks', () => {
     expect(gone.aborted).toBe(true)
   })
 
-  it('refuses the operator, who is no agent, and says so', async () => {
+  it('refuses the operator, who is not an agent', async () => {
     const hook = answerHooks(async () => undefined)
     const reply = await post(desk.tokens.operator, STOP)
     expect(reply).toMatchObject({ status: 403, json: { code: 'FORBIDDEN' } })
-    expect(reply.json.message).toContain('the operator is no agent')
+    expect(reply.json.message).toContain('the operator is not an agent')
     expect(hook).not.toHaveBeenCalled()
   })
 

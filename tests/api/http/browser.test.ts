@@ -90,7 +90,7 @@ describe('a session of a browser', () => {
     await desk.clock.advance(1000)
     expect((await me(both)).json).toMatchObject({
       code: 'UNAUTHENTICATED',
-      message: 'The session of this browser has ended',
+      message: 'This browser session has ended',
     })
     expect(
       (await desk.get('/api/v1/tokens')).json.tokens.some((one: { expires_at?: string }) => one.expires_at),

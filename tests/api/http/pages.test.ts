@@ -53,7 +53,7 @@ describe('the files of the control room', () => {
     rmSync(join(folder, 'assets'), { recursive: true })
     rmSync(join(folder, 'index.html'))
     expect(await get('/assets/one.js')).toBe('404 ')
-    expect(await get('/')).toContain('not built here')
+    expect(await get('/')).toContain('has not been built')
     build('two')
     expect(await get('/')).toContain('two.js')
   })

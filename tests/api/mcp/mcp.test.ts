@@ -225,7 +225,7 @@ describe('the one door behind the tools', () => {
       status: 'held',
       request_id: expect.stringMatching(/^req_/),
     })
-    expect(JSON.stringify(result.content)).toContain('the verdict comes as a message')
+    expect(JSON.stringify(result.content)).toContain('the verdict arrives as a message')
   })
 
   it('says what is wrong with the arguments, and names those it did not use', async () => {
@@ -235,7 +235,7 @@ describe('the one door behind the tools', () => {
     expect(JSON.stringify(missing.content)).toContain('\\"content\\" is missing')
     const extra = await client.callTool({ name: 'list_agents', arguments: { colour: 'red' } })
     expect(extra.structuredContent).toMatchObject({ status: 'ok', ignored: ['colour'] })
-    expect(JSON.stringify(extra.content)).toContain('Not used: colour')
+    expect(JSON.stringify(extra.content)).toContain('Ignored: colour')
   })
 
   it('is told that it was said by MCP', async () => {

@@ -200,7 +200,7 @@ describe('while the disk is full', () => {
     expect(await worker.state()).not.toHaveProperty('troubles')
     expect(await client().health()).toEqual({
       status: 'ok',
-      trouble: 'the disk is full: a run waits for room',
+      trouble: 'the disk is full and a run is waiting for space',
     })
     // A later client gets it as well.
     const later: RunUpdate[] = []

@@ -49,7 +49,7 @@ describe('orc token PERSON', () => {
   it("is listed as a person's, and refused to a viewer", async () => {
     expect((await team.orc('token list')).out).toMatch(/tok_2 {2}ada \(person\)/)
     expect(await as('vera', ['token', 'Worker'])).toMatchObject({ code: 8 })
-    expect((await as('ada', ['token', 'ben'])).err).toContain('may not give out')
+    expect((await as('ada', ['token', 'ben'])).err).toContain('may not create')
   })
 })
 

@@ -92,7 +92,7 @@ describe('the gate', () => {
   })
 
   it('says at /healthz that the disk failed, and not where it is', async () => {
-    const { showHealth } = await import('../../../src/api/http/routes/state.ts')
+    const { showHealth } = await import('../../../src/api/routes.ts')
     const store = {
       demand() {
         throw new Error('/home/me/.orc/store.db failed')
@@ -219,7 +219,7 @@ describe('the gate', () => {
   it('warns of a token in a URL', async () => {
     const reply = await desk.get(`/api/v1/agents?token=${desk.tokens.worker}`)
     expect(reply.status).toBe(400)
-    expect(reply.json.hint).toContain('never goes into a URL')
+    expect(reply.json.hint).toContain('Never put a token into a URL')
     expect(reply.text).not.toContain(desk.tokens.worker)
   })
 
