@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type FilePosition, type LineFollowerOptions, followLines } from '../../src/programs/line-follower.ts'
+import { type FilePosition, followLines, type LineFollowerOptions } from '../../src/programs/line-follower.ts'
 
 const endings: (() => void | Promise<void>)[] = []
 afterEach(async () => {
