@@ -14,8 +14,7 @@ describe('the source tree', () => {
     const files = globSync('**/*.ts', { cwd: src })
     expect(files.length).toBeGreaterThan(0)
     const sources = new Map(files.map((file) => [file, readFileSync(join(src, file), 'utf8')]))
-    const debts = new Set(JSON.parse(readFileSync(join(import.meta.dirname, 'import-debts.json'), 'utf8')))
-    expect(findViolations(sources).filter((violation) => !debts.has(violation.split(': ')[0]))).toEqual([])
+    expect(findViolations(sources)).toEqual([])
   })
 })
 

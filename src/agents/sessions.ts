@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
+import type { AgentDelivery } from '../delivery/delivery.ts'
 import type { CommandResponse, Listener } from '../delivery/listener.ts'
-import type { SaidText } from '../delivery/recent-output.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'
 import type { AgentAction, SaidCommand } from '../protocol/command.ts'
@@ -31,7 +31,7 @@ export interface Sessions {
   /** A person interrupts an agent's turn. Undefined: it had none. */
   interrupt(agent: string, by: string): Promise<{ stopped: boolean; evidence: string } | undefined>
   /** Recent output of the agent since the service started it or reattached, oldest first. */
-  recentOutput(agent: string): readonly SaidText[]
+  recentOutput(agent: string): ReturnType<AgentDelivery['recentOutput']>
   setPaused(agent: string, paused: boolean): void
   /** Calls the listener whenever a paused agent is resumed. */
   onResumed(listener: (agent: string) => void): void

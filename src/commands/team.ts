@@ -1,4 +1,5 @@
 import { AGENT_NAME, foldName, OPERATOR, type Principal } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
 import type { Person } from '../base/person.ts'
 import type { Config } from '../config/config.ts'
 import { compileRules, findParty, type Rules } from '../rules/compile.ts'
@@ -41,4 +42,14 @@ export function personBehind(team: Team, principal: Principal): Person | undefin
 
 export function isOperatorName(name: string): boolean {
   return name.trim().toLowerCase() === OPERATOR
+}
+
+/** Text that is too long is refused whole, never cut (C20). */
+export function tooLong({ config }: Team, what: string, ...texts: readonly string[]): AppError | undefined {
+  const most = config.limits.messageBytes
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  if (bytes <= most) return undefined
+  return new AppError('TOO_LARGE', `The ${what} is ${bytes} bytes; it holds at most ${most}`, {
+    hint: 'Put the details into a file and name its path.',
+  })
 }

@@ -18,9 +18,9 @@
 import { ORCHESTRATOR, type SessionState } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { countQueued, unansweredDeliveries } from '../messages/deliveries.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { Priority } from '../messages/message.ts'
-import { countQueued } from '../messages/store/deliveries.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'
 import type { AgentText, Session, SessionPort, Usage } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
@@ -408,4 +408,15 @@ async function showLabel({ options, turns, session, isClosed }: Agent) {
   const mail = waiting === 0 ? '' : ` · ${waiting === MAIL_COUNTED ? `${waiting}+` : waiting} waiting${why}`
   const uncertain = turns.uncertainCount() === 0 ? '' : ` · ${turns.uncertainCount()} uncertain`
   session.setLabel(`${name} · ${state}${mail}${uncertain}`)
+}
+
+/**
+ * A process may end before it recorded what it took. Its unanswered messages become uncertain, so that the session that
+ * resumes the conversation looks for them.
+ */
+export async function doubtUnanswered(store: Store, mailboxes: Mailboxes, agent: string): Promise<void> {
+  const evidence = 'the process that took it has ended; it is looked for in the conversation'
+  await store.write(async (tx) =>
+    mailboxes.moved(tx, agent, await unansweredDeliveries(tx, agent), 'uncertain', evidence, true),
+  )
 }

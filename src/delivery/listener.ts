@@ -1,7 +1,7 @@
 import { asAppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { CommandOrigin } from '../commands/commands.ts'
-import { findReceipt, keepReceipt } from '../commands/store/idempotency.ts'
+import { findReceipt, keepReceipt } from '../commands/idempotency.ts'
 import { CLAIMS, type SaidCommand } from '../protocol/command.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'

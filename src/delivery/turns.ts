@@ -21,9 +21,9 @@ import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { doubtfulDeliveries } from '../messages/deliveries.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
-import { doubtfulDeliveries, unansweredDeliveries } from '../messages/store/deliveries.ts'
-import type { Mail } from '../messages/store/messages.ts'
+import type { Mail } from '../messages/messages.ts'
 import { renderEnvelope } from '../protocol/envelope.ts'
 import type { DeliveryResult, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
@@ -208,17 +208,6 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
       // Responses that didn't arrive stay unconfirmed: the next session reads their commands again.
     },
   }
-}
-
-/**
- * A process may end before it recorded what it took. Its unanswered messages become uncertain, so that the session that
- * resumes the conversation looks for them.
- */
-export async function doubtUnanswered(store: Store, mailboxes: Mailboxes, agent: string): Promise<void> {
-  const evidence = 'the process that took it has ended; it is looked for in the conversation'
-  await store.write(async (tx) =>
-    mailboxes.moved(tx, agent, await unansweredDeliveries(tx, agent), 'uncertain', evidence, true),
-  )
 }
 
 // ── When to hand over ────────────────────────────────────────────────────────────────────────────

@@ -1,9 +1,9 @@
 import { parseId } from '../base/ids.ts'
 import type { Team } from '../commands/team.ts'
-import { pairOf } from '../people/parked.ts'
+import { pairOf } from '../people/hold-command.ts'
 import { observe, type PingPong } from '../rules/loop.ts'
 import type { Reader } from '../store/store.ts'
-import type { MessageRow } from './store/messages.ts'
+import type { MessageRow } from './messages.ts'
 
 /** The position of a message in a conversation: how many replies led to it, and which message began it. */
 export interface Cause {

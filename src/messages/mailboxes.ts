@@ -5,7 +5,6 @@ import type { Store, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import type { Conversations } from './conversations.ts'
-import type { DeliveryState, Priority } from './message.ts'
 import {
   claimDeliveries,
   countQueued,
@@ -13,8 +12,9 @@ import {
   knownDeliveries,
   moveDeliveries,
   releaseExpired,
-} from './store/deliveries.ts'
-import type { Mail } from './store/messages.ts'
+} from './deliveries.ts'
+import type { DeliveryState, Priority } from './message.ts'
+import { insertMessage, type Mail } from './messages.ts'
 
 /** A receiver must acknowledge a message within this time (C8). */
 export const ACKNOWLEDGE_MS = 30_000
@@ -289,4 +289,23 @@ function deliveryEntry(agent: string, id: string, state: DeliveryState, evidence
     text: `${id} is ${state}: ${evidence}`,
     data: { message_id: id, state, evidence },
   }
+}
+
+/** Sends a message from the service to an agent, such as a verdict or a warning. */
+export async function post(
+  tx: Tx,
+  mailboxes: Mailboxes,
+  message: { to: string; title: string; content: string; priority: Priority },
+): Promise<void> {
+  const { to, title, priority } = message
+  const { key, digest } = await insertMessage(tx, { ...message, from: ORCHESTRATOR, hop: 0 })
+  tx.audit({
+    type: 'message.accepted',
+    class: 'internal',
+    actor: ORCHESTRATOR,
+    subject: to,
+    text: title,
+    data: { message_id: formatId('msg', key), priority, digest },
+  })
+  await mailboxes.accepted(tx, to, priority, ORCHESTRATOR)
 }

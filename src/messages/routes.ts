@@ -9,10 +9,9 @@ import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
 import { decideAction } from '../rules/decide.ts'
 import type { Store } from '../store/store.ts'
-import { countOpen, lastMoved } from './store/deliveries.ts'
+import { countOpen, lastMoved } from './deliveries.ts'
+import { findMail, type Mail, type MailRow, mailboxQuery, readLog, toMail, wireMail } from './messages.ts'
 import { costByStep, countByStep, readingTimes, type Span } from './store/figures.ts'
-import { findMail, type Mail, type MailRow, mailboxQuery, readLog, toMail } from './store/messages.ts'
-import { wireMail } from './wire-mail.ts'
 
 export function mailAnswer(mail: Mail): MailAnswer {
   return wireMail(mail) as MailAnswer

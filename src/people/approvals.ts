@@ -10,9 +10,9 @@ import type { Approval } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
 import { describe } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
+import { type HumanRequestRow, modifyHumanRequest } from './people.ts'
 import { changesIn, hashOf, intactAction } from './request-view.ts'
 import { forgetApprovals, insertApproval, readApprovals } from './store/approvals.ts'
-import { type HumanRequestRow, modifyHumanRequest } from './store/human-requests.ts'
 
 /** Who must approve the held action, and how many. */
 export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {

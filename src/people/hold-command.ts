@@ -5,12 +5,11 @@ import { behalf } from '../commands/identity.ts'
 import type { Command, CommandDefinition, FieldsOf } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
-import type { Tx } from '../store/store.ts'
+import type { Reader, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
-import { pairOf, park } from './parked.ts'
+import { type HumanRequestRow, insertHumanRequest, type NewHumanRequest } from './people.ts'
 import { hashOf } from './request-view.ts'
-import { type HumanRequestRow, insertHumanRequest, type NewHumanRequest } from './store/human-requests.ts'
 
 /** An approval that nobody gives expires and is not carried out (C8, C9). */
 const APPROVAL_MS = 72 * 3600_000
@@ -205,4 +204,36 @@ export function describe(
   }
   if (definition.type === 'request_action') return `${VERBS[action as keyof typeof VERBS]} ${target}`
   return definition.summary.charAt(0).toLowerCase() + definition.summary.slice(1)
+}
+
+/** A conversation that the loop breaker stopped, by its pair of agents, and the request that asks a person about it. */
+interface ParkedRow {
+  pair: string
+  request: number
+}
+
+/** The request that a parked pair waits for. */
+export async function parkedBy(reader: Reader, pair: string): Promise<number | undefined> {
+  return (await reader.get<ParkedRow>('SELECT pair, request FROM parked WHERE pair = ?', [pair]))?.request
+}
+
+export function park(tx: Tx, pair: string, request: number): void {
+  tx.run('INSERT INTO parked (pair, request, at) VALUES (?, ?, ?) ON CONFLICT (pair) DO NOTHING', [
+    pair,
+    request,
+    tx.now,
+  ])
+}
+
+export function unpark(tx: Tx, pair: string): void {
+  tx.run('DELETE FROM parked WHERE pair = ?', [pair])
+}
+
+/** The key of a conversation: the same for both directions. */
+export function pairOf(a: string, b: string): string {
+  return a < b ? `${a} ${b}` : `${b} ${a}`
+}
+
+export function parkedReason(from: string, to: string, request: number): string {
+  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', request)}`
 }

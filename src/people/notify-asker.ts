@@ -6,8 +6,8 @@ import { renderResponse } from '../protocol/response.ts'
 import type { Tx } from '../store/store.ts'
 import { changesText } from './approvals.ts'
 import type { HeldInTasks } from './hold-command.ts'
+import { type HumanRequestRow, insertHumanRequest } from './people.ts'
 import { intactAction } from './request-view.ts'
-import { type HumanRequestRow, insertHumanRequest } from './store/human-requests.ts'
 
 /** Notices have no timer; the date only tells people how long they are shown. */
 const NOTICE_MS = 365 * 24 * 3600_000

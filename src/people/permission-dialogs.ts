@@ -5,15 +5,15 @@ import type { Store, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import type { HeldInTasks } from './hold-command.ts'
-import { hashOf } from './request-view.ts'
 import {
+  closeUnanswered,
   findHumanRequest,
   type HumanRequestRow,
   insertHumanRequest,
   openNotices,
   openPermissions,
-} from './store/human-requests.ts'
-import { closeUnanswered } from './withdraw-request.ts'
+} from './people.ts'
+import { hashOf } from './request-view.ts'
 
 /** Turns the permission dialogs of agent programs into requests that people can answer from anywhere (C9). */
 export interface PermissionDialogs {

@@ -7,9 +7,8 @@ import type { Tx } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import { heldCommand } from './approvals.ts'
-import { heldBy } from './hold-command.ts'
-import { unpark } from './parked.ts'
-import type { HumanRequestRow } from './store/human-requests.ts'
+import { heldBy, unpark } from './hold-command.ts'
+import type { HumanRequestRow } from './people.ts'
 
 /** After a rejection, a conversation stays parked this long before the two agents may try again. */
 const PARKED_AFTER_REJECTION_MS = 3600_000

@@ -3,14 +3,9 @@ import { formatId, parseId } from '../base/ids.ts'
 import type { Command } from '../protocol/command.ts'
 import type { Reader } from '../store/store.ts'
 import type { QuestionKind } from '../tasks/task.ts'
-import type { AnswerForm, FieldChange, GivenApproval, HumanDecision, HumanRequest } from './human-request.ts'
+import type { FieldChange, GivenApproval, HumanDecision, HumanRequest } from './human-request.ts'
+import type { HumanRequestRow, RequestForm } from './people.ts'
 import { type ApprovalRow, readApprovals } from './store/approvals.ts'
-import type { HumanRequestRow } from './store/human-requests.ts'
-
-/** The column `form`: possible answers, and which kind of question a task asks. */
-export interface RequestForm extends AnswerForm {
-  readonly asks?: QuestionKind
-}
 
 export function formOf({ form }: Pick<HumanRequestRow, 'form'>): RequestForm {
   return JSON.parse(form) as RequestForm

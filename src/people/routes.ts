@@ -5,8 +5,8 @@ import { parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
 import { personBehind } from '../commands/team.ts'
 import type { HumanRequest } from './human-request.ts'
+import { findHumanRequest, readHumanRequests } from './people.ts'
 import { viewRequests } from './request-view.ts'
-import { findHumanRequest, readHumanRequests } from './store/human-requests.ts'
 import { maySay } from './verdict-rules.ts'
 
 type HumanRequestAnswer = AnswerOf<'humanRequests'>['requests'][number]

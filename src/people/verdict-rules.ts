@@ -1,14 +1,12 @@
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
-import { tooLong } from '../commands/size.ts'
-import type { Team } from '../commands/team.ts'
+import { type Team, tooLong } from '../commands/team.ts'
 import { readAnswer } from './answers.ts'
 import { approvalOf, mustBeApprover, mustBeSeen } from './approvals.ts'
 import type { HumanDecision, HumanRequest } from './human-request.ts'
+import type { HumanRequestRow, Verdict } from './people.ts'
 import { decisionsOn } from './request-view.ts'
-import type { HumanRequestRow } from './store/human-requests.ts'
-import type { Verdict } from './verdict.ts'
 
 /** Throws if this person can't decide on this request in this way. */
 export function checkFits(row: HumanRequestRow, person: Person, verdict: Verdict) {

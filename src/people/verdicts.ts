@@ -18,16 +18,17 @@ import { changeAction, changesText, giveApproval, heldCommand } from './approval
 import type { HeldInTasks } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
 import { createNotifyAsker, type NotifyAskerOptions } from './notify-asker.ts'
-import type { PermissionDialogs } from './permission-dialogs.ts'
-import { createRelease } from './release-command.ts'
-import { viewRequests } from './request-view.ts'
 import {
+  type Decided,
   decideHumanRequest,
   findHumanRequest,
   type HumanRequestRow,
   lockHumanRequest,
-} from './store/human-requests.ts'
-import type { Decided, Verdict } from './verdict.ts'
+  type Verdict,
+} from './people.ts'
+import type { PermissionDialogs } from './permission-dialogs.ts'
+import { createRelease } from './release-command.ts'
+import { viewRequests } from './request-view.ts'
 import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
 
 /** Characters of a person's comment in the audit. */

@@ -2,10 +2,14 @@ import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'
-import type { RequestForm } from '../people/request-view.ts'
-import { findRequestOf, type HumanRequestRow, insertHumanRequest } from '../people/store/human-requests.ts'
+import {
+  closeUnanswered,
+  findRequestOf,
+  type HumanRequestRow,
+  insertHumanRequest,
+  type RequestForm,
+} from '../people/people.ts'
 import type { RequestOwner } from '../people/verdicts.ts'
-import { closeUnanswered } from '../people/withdraw-request.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import type { StoreEffect } from './core/effect.ts'
 import { DECISIONS, type PersonDecision } from './run.ts'

@@ -1,7 +1,7 @@
 import type { AuditEntry } from '../audit/entry.ts'
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
-import { findReceipt, keepReceipt } from '../commands/store/idempotency.ts'
+import { findReceipt, keepReceipt } from '../commands/idempotency.ts'
 import type { Store } from '../store/store.ts'
 import { isEnd, type Task } from '../tasks/task.ts'
 import { findTask } from '../tasks/tasks.ts'

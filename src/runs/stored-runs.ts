@@ -1,5 +1,5 @@
 import { AppError } from '../base/errors.ts'
-import type { HumanRequestRow } from '../people/store/human-requests.ts'
+import type { HumanRequestRow } from '../people/people.ts'
 import type { Reader } from '../store/store.ts'
 import { loadRun, type Run } from './core/run-state.ts'
 import { type AskedByRun, findAsked } from './requests.ts'

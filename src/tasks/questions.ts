@@ -2,17 +2,17 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { RequestForm } from '../people/request-view.ts'
 import {
   addToNotice,
+  closeUnanswered,
   findHumanRequest,
   findOpenQuestion,
   type HumanRequestRow,
   insertHumanRequest,
   lockTopic,
   questionContext,
-} from '../people/store/human-requests.ts'
-import { closeUnanswered } from '../people/withdraw-request.ts'
+  type RequestForm,
+} from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
 import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'

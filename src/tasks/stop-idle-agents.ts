@@ -1,7 +1,7 @@
 import type { Sessions } from '../agents/sessions.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
-import { countQueued } from '../messages/store/deliveries.ts'
+import { countQueued } from '../messages/deliveries.ts'
 import type { Store } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'

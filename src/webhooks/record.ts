@@ -1,6 +1,6 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
-import { insertHumanRequest } from '../people/store/human-requests.ts'
+import { insertHumanRequest } from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
 
 /** The date is for the reader. */

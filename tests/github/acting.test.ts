@@ -6,11 +6,7 @@ import { changeAction, findAction, insertAction } from '../../src/github/store/a
 import type { GithubParts } from '../../src/github/team/parts.ts'
 import { createActionQueue } from '../../src/github/team/perform-actions.ts'
 import { createEscalation } from '../../src/github/team/service-comments.ts'
-import {
-  decideHumanRequest,
-  findHumanRequest,
-  insertHumanRequest,
-} from '../../src/people/store/human-requests.ts'
+import { decideHumanRequest, findHumanRequest, insertHumanRequest } from '../../src/people/people.ts'
 import {
   BOT,
   type FakeCall,

@@ -1,6 +1,6 @@
 /** The GitHub team in the whole service, against a scripted model and a GitHub of the tests' own (issue 6). */
 import { describe, expect, it } from 'vitest'
-import { readHumanRequests } from '../../src/people/store/human-requests.ts'
+import { readHumanRequests } from '../../src/people/people.ts'
 import { bug, openGithubTeam } from './harness.ts'
 
 describe('an issue is opened', () => {

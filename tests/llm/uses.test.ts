@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Models } from '../../src/llm/llm.ts'
-import { checkAnswer } from '../../src/people/check-answer.ts'
+import { checkAnswer } from '../../src/people/answers.ts'
 import { matchAgents } from '../../src/tasks/choosing/match-keywords.ts'
 import { selectAgents } from '../../src/tasks/choosing/select-agents.ts'
 import { judgeReport } from '../../src/tasks/validation/judge.ts'

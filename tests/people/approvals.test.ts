@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
-import type { Verdict } from '../../src/people/verdict.ts'
+import type { Verdict } from '../../src/people/people.ts'
 import { agent, type Board, OPERATOR, openBoard } from '../harness/engine.ts'
 import { openTeam } from '../tasks/harness.ts'
 

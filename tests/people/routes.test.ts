@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { insertHumanRequest } from '../../src/people/store/human-requests.ts'
+import { insertHumanRequest } from '../../src/people/people.ts'
 import { type Desk, openDesk } from '../harness/service.ts'
 
 let desk: Desk

@@ -1,18 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { PRIORITIES, type Priority } from '../../src/messages/message.ts'
 import {
   claimDeliveries,
   countQueued,
   moveDeliveries,
   releaseExpired,
-} from '../../src/messages/store/deliveries.ts'
-import {
-  insertMessage,
-  type Mail,
-  type MailboxFilter,
-  readMailbox,
-} from '../../src/messages/store/messages.ts'
+} from '../../src/messages/deliveries.ts'
+import { PRIORITIES, type Priority } from '../../src/messages/message.ts'
+import { insertMessage, type Mail, type MailboxFilter, readMailbox } from '../../src/messages/messages.ts'
 import { type CrashingStore, openCrashingStore } from './crashing-store.ts'
 import {
   acknowledge,

@@ -1,5 +1,5 @@
 import { PRIORITIES, type Priority } from '../../src/messages/message.ts'
-import type { MailboxFilter } from '../../src/messages/store/messages.ts'
+import type { MailboxFilter } from '../../src/messages/messages.ts'
 
 export interface ModelMail {
   key: number

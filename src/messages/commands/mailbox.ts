@@ -4,10 +4,9 @@ import type { HandlersOf } from '../../commands/commands.ts'
 import type { HaltState } from '../../commands/halt-state.ts'
 import { decideSubject, subjectAllowed } from '../../commands/identity.ts'
 import type { Reader } from '../../store/store.ts'
+import { countQueued } from '../deliveries.ts'
 import type { Mailboxes } from '../mailboxes.ts'
-import { countQueued } from '../store/deliveries.ts'
-import { type Mail, type MailboxFilter, readMailbox } from '../store/messages.ts'
-import { wireMail, withinBytes } from '../wire-mail.ts'
+import { type Mail, type MailboxFilter, readMailbox, wireMail, withinBytes } from '../messages.ts'
 
 const MANY = 1000
 

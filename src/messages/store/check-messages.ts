@@ -2,7 +2,7 @@ import type { MessageCursor } from '../../audit/verify-store.ts'
 import { formatId, parseId } from '../../base/ids.ts'
 import type { Store } from '../../store/store.ts'
 import { DELIVERY_STATES, type DeliveryState } from '../message.ts'
-import { isIntact, type MessageRow } from './messages.ts'
+import { isIntact, type MessageRow } from '../messages.ts'
 
 const MAX_PROBLEMS = 20
 

@@ -1,6 +1,5 @@
 import type { AnswerOf } from '../../api/contract.ts'
-import type { NodeState, RunNode, Spent } from '../run.ts'
-import { isSettled } from '../run.ts'
+import { isSettled, type NodeState, type RunNode, type Spent } from '../run.ts'
 import { reportOf, workspaceOf } from '../run-folder.ts'
 import type { SeenRun } from '../stored-runs.ts'
 

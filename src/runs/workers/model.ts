@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { Meter } from '../../agents/usage.ts'
-import { costOf } from '../../agents/usage.ts'
+import { costOf, type Meter } from '../../agents/usage.ts'
 import { excerpt } from '../../base/excerpt.ts'
 import type { Log } from '../../base/log.ts'
 import type { Team } from '../../commands/team.ts'

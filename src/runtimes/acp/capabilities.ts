@@ -1,5 +1,4 @@
-import type { ClientContext } from '@agentclientprotocol/sdk'
-import { methods, PROTOCOL_VERSION } from '@agentclientprotocol/sdk'
+import { type ClientContext, methods, PROTOCOL_VERSION } from '@agentclientprotocol/sdk'
 import { z } from 'zod'
 
 const Greeting = z.object({

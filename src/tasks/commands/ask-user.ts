@@ -3,16 +3,15 @@ import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'
 import type { Person } from '../../base/person.ts'
 import type { Handler, HandlerContext } from '../../commands/commands.ts'
-import { tooLong } from '../../commands/size.ts'
-import { personBehind, type Team } from '../../commands/team.ts'
+import { personBehind, type Team, tooLong } from '../../commands/team.ts'
 import type { AnswerForm } from '../../people/human-request.ts'
 import {
   findHumanRequest,
   type HumanRequestRow,
   insertHumanRequest,
   openRequestsOf,
-} from '../../people/store/human-requests.ts'
-import type { Verdict } from '../../people/verdict.ts'
+  type Verdict,
+} from '../../people/people.ts'
 import type { DecideRequest } from '../../people/verdicts.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'

@@ -1,7 +1,7 @@
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
 import type { Handler } from '../../commands/commands.ts'
-import { tooLong } from '../../commands/size.ts'
+import { tooLong } from '../../commands/team.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import { noTask, ownTask, remember } from '../references.ts'
 import { refusalError } from '../refusal.ts'

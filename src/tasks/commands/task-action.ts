@@ -1,7 +1,7 @@
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
 import type { Handler } from '../../commands/commands.ts'
-import { tooLong } from '../../commands/size.ts'
+import { tooLong } from '../../commands/team.ts'
 import type { FieldsOf, TaskAction } from '../../protocol/command.ts'
 import type { TaskEvent } from '../core/event.ts'
 import { findReference, type Reference, unknownReference } from '../references.ts'

@@ -4,7 +4,7 @@ import { insertAction, readActions } from '../../../src/github/store/actions.ts'
 import { keepDelivery, readDeliveries } from '../../../src/github/store/deliveries.ts'
 import { readHalted, storeFailureStreak } from '../../../src/github/store/health.ts'
 import { insertWork, workOfDeliveries } from '../../../src/github/store/work.ts'
-import { moveDeliveries } from '../../../src/messages/store/deliveries.ts'
+import { moveDeliveries } from '../../../src/messages/deliveries.ts'
 import { costByStep, countByStep, readingTimes } from '../../../src/messages/store/figures.ts'
 import { type Here, START, send } from '../place.ts'
 

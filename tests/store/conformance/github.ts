@@ -45,8 +45,7 @@ import {
   workOfDeliveries,
 } from '../../../src/github/store/work.ts'
 import type { Store } from '../../../src/store/store.ts'
-import type { Here } from '../place.ts'
-import { START } from '../place.ts'
+import { type Here, START } from '../place.ts'
 
 const delivery = (id: string) => ({ id, event: 'issues', payload: '{}' })
 

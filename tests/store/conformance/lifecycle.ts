@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readMailbox } from '../../../src/messages/store/messages.ts'
+import { readMailbox } from '../../../src/messages/messages.ts'
 import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import { type Here, send } from '../place.ts'
 

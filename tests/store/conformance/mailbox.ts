@@ -7,14 +7,14 @@ import {
   moveDeliveries,
   releaseExpired,
   unansweredDeliveries,
-} from '../../../src/messages/store/deliveries.ts'
+} from '../../../src/messages/deliveries.ts'
 import {
   findMail,
   type Mail,
   type MailboxFilter,
   readLog,
   readMailbox,
-} from '../../../src/messages/store/messages.ts'
+} from '../../../src/messages/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { type Here, START, send } from '../place.ts'
 

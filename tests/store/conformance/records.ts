@@ -10,10 +10,9 @@ import {
   setSession,
 } from '../../../src/agents/store.ts'
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
-import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/commands/store/idempotency.ts'
+import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/commands/idempotency.ts'
 import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/halt/store.ts'
-import { park, parkedBy, unpark } from '../../../src/people/parked.ts'
-import { forgetApprovals, insertApproval, readApprovals } from '../../../src/people/store/approvals.ts'
+import { park, parkedBy, unpark } from '../../../src/people/hold-command.ts'
 import {
   decideHumanRequest,
   findHumanRequest,
@@ -22,7 +21,8 @@ import {
   modifyHumanRequest,
   type NewHumanRequest,
   readHumanRequests,
-} from '../../../src/people/store/human-requests.ts'
+} from '../../../src/people/people.ts'
+import { forgetApprovals, insertApproval, readApprovals } from '../../../src/people/store/approvals.ts'
 import { createRun } from '../../../src/runs/core/run-state.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import {

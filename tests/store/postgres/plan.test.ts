@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readLog } from '../../../src/messages/store/messages.ts'
+import { readLog } from '../../../src/messages/messages.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
 import { storeOptions } from '../place.ts'

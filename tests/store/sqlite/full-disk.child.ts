@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AppError } from '../../../src/base/errors.ts'
-import { readMailbox } from '../../../src/messages/store/messages.ts'
+import { readMailbox } from '../../../src/messages/messages.ts'
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts'
 import { send, storeOptions, verifyAudit } from '../place.ts'
 

@@ -5,9 +5,9 @@ import {
   countQueued,
   doubtfulDeliveries,
   releaseExpired,
-} from '../../../src/messages/store/deliveries.ts'
-import { readLog, readMailbox } from '../../../src/messages/store/messages.ts'
-import { findOpenQuestion } from '../../../src/people/store/human-requests.ts'
+} from '../../../src/messages/deliveries.ts'
+import { readLog, readMailbox } from '../../../src/messages/messages.ts'
+import { findOpenQuestion } from '../../../src/people/people.ts'
 import type { Reader, SqlValue, Tx } from '../../../src/store/store.ts'
 import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
 

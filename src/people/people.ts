@@ -1,5 +1,16 @@
-import type { Reader, Tx } from '../../store/store.ts'
-import type { HumanRequestKind, HumanRequestState } from '../human-request.ts'
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { formatId } from '../base/ids.ts'
+import type { Receipt } from '../protocol/receipt.ts'
+import type { Reader, Tx } from '../store/store.ts'
+import { clearTimer } from '../store/timer-rows.ts'
+import type { QuestionKind } from '../tasks/task.ts'
+import type {
+  AnswerForm,
+  HumanDecision,
+  HumanRequest,
+  HumanRequestKind,
+  HumanRequestState,
+} from './human-request.ts'
 
 export interface HumanRequestRow {
   id: number
@@ -219,4 +230,92 @@ export async function decideHumanRequest(
     [verdict.state, tx.now, verdict.by, verdict.comment, id],
   )
   return rows.length === 1
+}
+
+/** Notices have no timer; the date only tells people how long they are shown. */
+const NOTICE_MS = 30 * 24 * 3600_000
+
+export interface Notice {
+  /** The agent that the notice is about. */
+  readonly agent: string
+  readonly question: string
+  readonly reason: string
+}
+
+/** Puts a notice into the inbox. It needs no decision. */
+export async function tellPeople(tx: Tx, { agent, question, reason }: Notice): Promise<void> {
+  const request = await insertHumanRequest(tx, {
+    kind: 'escalation',
+    purpose: 'notice',
+    asker: agent,
+    question,
+    reason,
+    action: null,
+    action_hash: null,
+    context: '{}',
+    expires_at: tx.now + NOTICE_MS,
+  })
+  const id = formatId('req', request)
+  tx.audit({
+    type: 'human.told',
+    class: 'internal',
+    actor: ORCHESTRATOR,
+    subject: agent,
+    text: `${id}: ${question}`,
+    data: { request_id: id },
+  })
+}
+
+export interface Unanswered {
+  /** The reason, for people. */
+  why: string
+  /** Stored with the request. */
+  comment?: string
+  subject?: string
+  data: Readonly<Record<string, unknown>>
+}
+
+/** Closes an open request that no longer needs an answer, and returns its id; undefined if it was closed already. */
+export async function closeUnanswered(
+  tx: Tx,
+  { id: key }: Pick<HumanRequestRow, 'id'>,
+  { why, comment, subject, data }: Unanswered,
+): Promise<string | undefined> {
+  const decision = { state: 'withdrawn', by: ORCHESTRATOR, comment: comment ?? null } as const
+  if (!(await decideHumanRequest(tx, key, decision))) return undefined
+  const id = formatId('req', key)
+  await clearTimer(tx, 'expire_request', id)
+  tx.audit({
+    type: 'human.withdrawn',
+    class: 'internal',
+    actor: ORCHESTRATOR,
+    ...(subject === undefined ? {} : { subject }),
+    text: `${id} needs no answer any more: ${why}`,
+    data: { request_id: id, ...data },
+  })
+  return id
+}
+
+/** The column `form`: possible answers, and which kind of question a task asks. */
+export interface RequestForm extends AnswerForm {
+  readonly asks?: QuestionKind
+}
+
+/** A person's decision on a request. */
+export interface Verdict {
+  decision: HumanDecision
+  /** The answer, or a comment. */
+  comment?: string
+  /** With `modify`: changed fields of the held command; null removes one. */
+  fields?: Readonly<Record<string, unknown>>
+  /** Hash of the action that the person saw, or its first characters: no other action is approved. */
+  hash?: string
+  /** The answer counts even if a model objects. */
+  insist?: boolean
+}
+
+export interface Decided {
+  request: HumanRequest
+  /** The receipt of the held command, if it was carried out. */
+  receipt?: Receipt
 }

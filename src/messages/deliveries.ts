@@ -1,7 +1,6 @@
-import type { Reader, Tx } from '../../store/store.ts'
-import type { DeliveryState, TaskMessageKind } from '../message.ts'
-import type { Mail, MailRow } from './messages.ts'
-import { intactMail, isIntact } from './messages.ts'
+import type { Reader, Tx } from '../store/store.ts'
+import { type DeliveryState, PRIORITIES, type TaskMessageKind } from './message.ts'
+import { intactMail, isIntact, type Mail, type MailRow } from './messages.ts'
 
 /** Order of the delivery states (C27). A delivery never moves backwards, except to the queue when it is unconfirmed. */
 const OPEN = `state NOT IN ('read', 'failed')`
@@ -243,4 +242,21 @@ export async function countQueued(reader: Reader, agent: string, most: number): 
     [agent],
   )
   return row?.count ?? 0
+}
+
+export interface UrgentMail {
+  message: number
+  sender: string
+}
+
+const URGENT = PRIORITIES.indexOf('urgent')
+
+/** The first few urgent messages that wait for the agent and may begin a turn, oldest first. */
+export async function queuedUrgent(reader: Reader, agent: string): Promise<UrgentMail[]> {
+  return await reader.all<UrgentMail>(
+    `SELECT d.message, m.sender FROM deliveries AS d JOIN messages AS m ON m.seq = d.message
+      WHERE d.recipient = ? AND d.state NOT IN ('read', 'failed') AND d.state = 'queued'
+        AND d.priority = ${URGENT} AND m.quiet = 0 ORDER BY d.message LIMIT 50`,
+    [agent],
+  )
 }
