@@ -3,13 +3,13 @@ import { ClientError } from './transport.ts'
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
-/** Twice as long each time, and never quite the same, so that many clients do not come back at one moment. */
+/** Exponential backoff with jitter, so that many clients don't reconnect at once. */
 export function backoff(failures: number, longestMs = LONGEST_MS): number {
   const most = Math.min(longestMs, FIRST_MS * 2 ** failures)
   return most / 2 + Math.random() * (most / 2)
 }
 
-/** Resolves early, rather than throws, when the signal says so. */
+/** Resolves early, without throwing, when the signal aborts. */
 export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -23,12 +23,12 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** A connection that lasted this long was a good one: the next failure is the first of its kind. */
+/** After a connection that lasted this long, the backoff starts over. */
 const LASTING_MS = 5000
 
 /**
- * Keeps something going over broken connections. `once` calls `alive` when it got through. A fault before the first
- * time is thrown, so that a wrong address shows at once; later only what waiting cannot mend is.
+ * Reconnects after broken connections. `once` calls `alive` when it got through. An error before that is thrown, so that a
+ * wrong address shows at once; later only errors that a retry can't fix are thrown.
  */
 export async function* persist<T>(
   once: (alive: () => void) => AsyncIterable<T>,

@@ -19,23 +19,23 @@ export type { ReceiveOptions } from './receive.ts'
 export { ClientError, type FetchAnswer, type FetchInit, type FetchLike } from './transport.ts'
 
 interface ClientOptions {
-  /** As the service printed it: `http://127.0.0.1:7420`. */
+  /** The address that the service printed: `http://127.0.0.1:7420`. */
   url: string
-  /** An agent's or the operator's. It goes into a header, never into a URL. */
+  /** Token of an agent or a person. It is sent in a header, never in a URL. */
   token: string
-  /** Instead of the built-in one, for example over a Unix socket. */
+  /** Replaces the built-in fetch, for example over a Unix socket. */
   fetch?: FetchLike
-  /** How often a command is sent again when the connection breaks; its key keeps it from acting twice. */
+  /** Retries of a command whose connection broke; its idempotency key keeps it from acting twice. */
   retries?: number
 }
 
-/** The built-in commands with their parameters, and any other that the service knows. */
+/** The built-in commands with their parameters, and any other command of the service. */
 type CommandInput =
   | { [T in CommandType]: { type: T } & Partial<FieldsOf<T>> }[CommandType]
   | ({ type: string } & Record<string, unknown>)
 
 interface CommandOptions {
-  /** The same key acts once (C25). A new one is made unless it is given. */
+  /** The same key acts once (C25). Default: a new key. */
   idempotencyKey?: string
   signal?: AbortSignal
 }
@@ -46,7 +46,7 @@ interface Following {
 
 export type Client = ReturnType<typeof createClient>
 
-/** Answers to a command that are no receipt: the request did not reach the door. */
+/** Error codes of requests that did not reach the door, and so have no receipt. */
 const NO_RECEIPT: ReadonlySet<string> = new Set([
   'UNAUTHENTICATED',
   'FORBIDDEN_HOST',
@@ -56,12 +56,12 @@ const NO_RECEIPT: ReadonlySet<string> = new Set([
   'SERVICE_STOPPING',
 ])
 const RETRIES = 3
-/** The service says something on every stream each 15 s: after two that did not come the connection is dead. */
+/** The service writes to every stream each 15 s: after two missed writes the connection is dead. */
 const SILENCE_MS = 40_000
 
 /**
- * The typed client of the service, for programs and browsers. Receipts are values, whatever their status; what is
- * no answer to the question throws a ClientError with its code, hint and HTTP status.
+ * Typed client of the service for programs and browsers. Receipts are returned, whatever their status; other failures
+ * throw a ClientError with code, hint and HTTP status.
  */
 export function createClient({ url, token, fetch, retries = RETRIES }: ClientOptions) {
   const transport = createTransport(url, token, fetch)
@@ -77,14 +77,14 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   const post = <Answer>(path: string, body: unknown) =>
     ask<Answer>({ method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) })
 
-  /** For answers that are not JSON. */
+  /** Reads answers that are not JSON. */
   async function text(path: string, query?: object): Promise<string> {
     const answer = await transport.ask({ method: 'GET', path, ...(query === undefined ? {} : { query }) })
     if (answer.status !== 200) throw refusal(answer.status, answer.text)
     return answer.text
   }
 
-  /** Sent again only with a key, under which it acts once however often it arrives. */
+  /** Retries only requests with a key, which act once however often they arrive. */
   async function say<Answer>(
     type: Record<string, string>,
     body: string,
@@ -107,7 +107,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     })
   }
 
-  /** For what has a key, or changes nothing. */
+  /** Retries requests that have a key or change nothing. */
   async function again<T>(signal: AbortSignal | undefined, once: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
@@ -120,7 +120,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     }
   }
 
-  /** A stream of events as far as one connection gives it; `place` says where the next one goes on. */
+  /** Events of one connection; `place` is where the next connection continues. */
   async function* readStream<Event>(
     path: string,
     place: { last: string | undefined },
@@ -149,7 +149,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   return {
     /** A link that signs a browser in, once. */
     mintLogin: () => post<AnswerOf<'mintLogin'>>('/api/v1/logins', {}),
-    /** For the page itself: trades the code of such a link for a session. */
+    /** Trades the code of such a link for a session. */
     openSession: (code: string) => post<AnswerOf<'openSession'>>('/api/v1/sessions', { code }),
     closeSession: () => ask<AnswerOf<'closeSession'>>({ method: 'DELETE', path: '/api/v1/session' }),
     me: () => get<AnswerOf<'me'>>('/api/v1/me'),
@@ -157,18 +157,18 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     health: () => get<AnswerOf<'health'>>('/healthz'),
 
     command,
-    /** All at once and in order; they share one sync to disk. */
+    /** Sends all in order; they share one sync to disk. */
     commands: (many: readonly CommandInput[], options: CommandOptions = {}) =>
       say<ReceiptAnswer[]>(JSON_BODY, JSON.stringify(many), options),
-    /** Whatever commands are in the text, as an agent writes them. */
+    /** Sends the commands found in a text, as an agent writes them. */
     text: (text: string, options: CommandOptions = {}) => say<ReceiptAnswer[]>(TEXT_BODY, text, options),
     commandTypes: () => get<AnswerOf<'commandTypes'>>('/api/v1/commands'),
 
     agents: () => get<AnswerOf<'agents'>>('/api/v1/agents'),
-    /** What an agent shows in its terminal. */
+    /** The text of an agent's terminal. */
     terminal: (agent: string, query: QueryOf<'terminal'> = {}) =>
       get<AnswerOf<'terminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal`, query),
-    /** What an agent's terminal shows, as it changes; over broken connections it begins again with every row. */
+    /** Streams an agent's terminal; after a broken connection it starts again with every row. */
     terminalEvents(
       agent: string,
       { signal, for: purpose }: Following & QueryOf<'terminalEvents'> = {},
@@ -189,21 +189,21 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       }),
     typeKeys: (agent: string, body: BodyOf<'typeKeys'>) =>
       post<AnswerOf<'typeKeys'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal/keys`, body),
-    /** What can be done with an agent as it stands, and why the rest cannot. */
+    /** Actions that are possible for an agent now, and why the others aren't. */
     agentActions: (agent: string) =>
       get<AnswerOf<'agentActions'>>(`/api/v1/agents/${encodeURIComponent(agent)}/actions`),
-    /** Ends an agent's turn; whether it truly ended is in the answer. */
+    /** Interrupts an agent's turn; the answer says whether it ended. */
     interrupt: (agent: string) =>
       post<AnswerOf<'interrupt'>>(`/api/v1/agents/${encodeURIComponent(agent)}/interrupt`, {}),
-    /** The last that an agent said by itself. */
+    /** The agent's recent output. */
     transcript: (agent: string) =>
       get<AnswerOf<'transcript'>>(`/api/v1/agents/${encodeURIComponent(agent)}/transcript`),
     figures: (query: QueryOf<'figures'> = {}) => get<AnswerOf<'figures'>>('/api/v1/figures', query),
     rulesMatrix: (query: QueryOf<'rulesMatrix'> = {}) =>
       get<AnswerOf<'rulesMatrix'>>('/api/v1/rules/matrix', query),
-    /** Stops the service, and with it the agents unless they are left running. */
+    /** Stops the service, and its agents unless they are left running. */
     stop: (agents: 'end' | 'leave') => post<AnswerOf<'stop'>>('/api/v1/stop', { agents }),
-    /** Stops everything at once; `go` lets it go on. */
+    /** Halts the team at once; `go` ends the halt. */
     halt: (body: BodyOf<'halt'> = {}) => post<AnswerOf<'halt'>>('/api/v1/halt', body),
     go: () => post<AnswerOf<'go'>>('/api/v1/go', {}),
     webhooks: () => get<AnswerOf<'webhooks'>>('/api/v1/webhooks'),
@@ -218,10 +218,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
 
     deliveries: (query: QueryOf<'deliveries'> = {}) =>
       get<AnswerOf<'deliveries'>>('/api/v1/deliveries', query),
-    /** Waits for messages and takes them. Acknowledge them, or they come again. */
+    /** Waits for messages and takes them. Unacknowledged messages come again. */
     next,
     acknowledge,
-    /** Handles messages one by one, and acknowledges each once its handler is done. Ends with the signal. */
+    /** Handles messages one by one, and acknowledges each after its handler. Ends with the signal. */
     receive: (options: ReceiveOptions, handler: (message: MailAnswer) => Promise<void> | void) =>
       receiveMail({ next, acknowledge }, options, handler),
 
@@ -229,7 +229,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     task: (id: string) => get<AnswerOf<'task'>>(`/api/v1/tasks/${encodeURIComponent(id)}`),
     trace: (id: string, query: QueryOf<'trace'> = {}) =>
       get<AnswerOf<'trace'>>(`/api/v1/tasks/${encodeURIComponent(id)}/trace`, query),
-    /** Asks the team; taskEvents tells how it goes on. Under its key it is asked once, however often it is sent. */
+    /** Asks the team; follow it with taskEvents. The key makes it act once, however often it is sent. */
     ask: (question: BodyOf<'ask'>, { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {}) =>
       again(signal, () =>
         ask<AnswerOf<'ask'>>({
@@ -240,7 +240,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
           signal,
         }),
       ),
-    /** What happens in a task and below it, from its beginning to its end, without a gap over broken connections. */
+    /** Streams the events of a task and its children to the end, without gaps after broken connections. */
     async *taskEvents(
       id: string,
       { after, signal, reconnect = true }: QueryOf<'taskEvents'> & Following & { reconnect?: boolean } = {},
@@ -254,7 +254,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       }
     },
 
-    /** Carries out a plan; runEvents tells how it goes. Under its key it is started once, however often it is sent. */
+    /** Starts a run; follow it with runEvents. The key makes it act once, however often it is sent. */
     startRun: (
       run: BodyOf<'startRun'>,
       { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {},
@@ -276,7 +276,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       post<AnswerOf<'cancelRun'>>(`${runPath(id)}/cancel`, body),
     sendToRun: (id: string, body: BodyOf<'sendToRun'>) =>
       post<AnswerOf<'sendToRun'>>(`${runPath(id)}/messages`, body),
-    /** What happens in a run until it ends, without a gap over broken connections. */
+    /** Streams the events of a run to its end, without gaps after broken connections. */
     async *runEvents(
       id: string,
       {
@@ -294,10 +294,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
         if (event.type === 'end') return
       }
     },
-    /** What an attempt printed, and what an agent made. */
+    /** The log of an attempt, and the output files of an agent. */
     runLog: (id: string, agent: string, query: QueryOf<'runLog'> = {}) =>
       get<AnswerOf<'runLog'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/log`, query),
-    /** Tells whenever an attempt has printed more. */
+    /** Calls back whenever an attempt has printed more. */
     runLogEvents(
       id: string,
       agent: string,
@@ -312,9 +312,9 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     },
     runOutput: (id: string, agent: string, path: string) =>
       get<AnswerOf<'runOutput'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/output`, { path }),
-    /** What a run came to: Markdown, or one HTML page. */
+    /** The report of a run, as Markdown or HTML. */
     runReport: (id: string, query: QueryOf<'runReport'> = {}) => text(`${runPath(id)}/report`, query),
-    /** A model proposes a plan; nothing is started. */
+    /** Asks a model for a plan; starts nothing. */
     proposePlan: (body: BodyOf<'proposePlan'>) => post<AnswerOf<'proposePlan'>>('/api/v1/plans', body),
 
     humanRequests: (query: QueryOf<'humanRequests'> = {}) =>
@@ -324,7 +324,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     decide: (id: string, verdict: BodyOf<'decide'>) =>
       post<AnswerOf<'decide'>>(`/api/v1/human-requests/${encodeURIComponent(id)}/verdict`, verdict),
 
-    /** The audit, entry by entry, however long it is. */
+    /** Reads the audit entry by entry, however long it is. */
     async *audit(query: QueryOf<'audit'> = {}, { signal }: Following = {}): AsyncGenerator<AuditEntryAnswer> {
       const headers = { accept: 'application/x-ndjson' }
       for await (const line of readLines(
@@ -334,7 +334,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       }
     },
     verifyAudit: () => get<AnswerOf<'auditVerify'>>('/api/v1/audit/verify'),
-    /** The audit as it grows, without a gap over broken connections; `onLink` is told of those. Ends with the signal. */
+    /** Streams the audit without gaps after broken connections, which `onLink` reports. Ends with the signal. */
     events({
       after,
       signal,
@@ -363,8 +363,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       )
     },
 
-    /** What came from GitHub, and what became of it. */
-    /** A word whenever something changed that the audit does not tell of. Ends with the signal. */
+    /** Calls back on changes that the audit doesn't contain. Ends with the signal. */
     changes(
       of: 'github' | 'moderation',
       { signal }: Following = {},
@@ -377,7 +376,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     },
     github: (query: QueryOf<'github'> = {}) => get<AnswerOf<'github'>>('/api/v1/github', query),
     githubSetup: () => get<AnswerOf<'githubSetup'>>('/api/v1/github/setup'),
-    /** Works on a payload as if GitHub had just sent it. */
+    /** Processes a payload as if GitHub had just sent it. */
     replayEvent: (body: BodyOf<'replayEvent'>) =>
       post<AnswerOf<'replayEvent'>>('/api/v1/github/events', body),
     githubEvent: (delivery: string) =>
@@ -388,7 +387,6 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     closeModeration: (id: string, body: BodyOf<'closeModeration'>) =>
       post<AnswerOf<'closeModeration'>>(`/api/v1/moderation/${encodeURIComponent(id)}`, body),
 
-    /** Gives a JSON value back: how long the way is, without anything done at its end. */
     state: () => get<AnswerOf<'state'>>('/api/v1/state'),
     tokens: () => get<AnswerOf<'tokens'>>('/api/v1/tokens'),
     mintToken: (agent: string) => post<AnswerOf<'mintToken'>>('/api/v1/tokens', { agent }),

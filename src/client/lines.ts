@@ -1,4 +1,4 @@
-/** Lines of a text that comes in pieces, without their ends. What follows the last line end is given last. */
+/** Splits a text that comes in pieces into lines. Text after the last line end comes last. */
 export async function* readLines(pieces: AsyncIterable<string>): AsyncGenerator<string> {
   let rest = ''
   for await (const piece of pieces) {
@@ -11,11 +11,11 @@ export async function* readLines(pieces: AsyncIterable<string>): AsyncGenerator<
 
 interface ServerEvent {
   id: string | undefined
-  /** Undefined for a block that only says where the stream stands. */
+  /** Undefined for a block that only has the position of the stream. */
   data: string | undefined
 }
 
-/** Server-sent events, as far as this service uses them: its lines end with a line feed, its data is one line. */
+/** Parses server-sent events as this service writes them: lines end with a line feed, data is one line. */
 export async function* readEvents(pieces: AsyncIterable<string>): AsyncGenerator<ServerEvent> {
   let id: string | undefined
   let data: string | undefined
@@ -27,5 +27,5 @@ export async function* readEvents(pieces: AsyncIterable<string>): AsyncGenerator
     } else if (line.startsWith('id: ')) id = line.slice(4)
     else if (line.startsWith('data: ')) data = line.slice(6)
   }
-  // A block without its empty line was cut off, and comes again after a reconnection.
+  // A block without its empty line is incomplete, and comes again after a reconnection.
 }

@@ -2,7 +2,7 @@ import type { AnswerOf, MailAnswer, QueryOf, ReceiptAnswer } from '../api/contra
 import { backoff, persist, wait } from './backoff.ts'
 
 export interface ReceiveOptions {
-  /** For the operator, who must say whose mail; an agent gets its own. */
+  /** Whose mail, for the operator; an agent gets its own. */
   agent?: string
   signal?: AbortSignal
   /** Called when a handler fails; its message is not acknowledged and comes again. Without it, receiving ends. */
@@ -15,7 +15,7 @@ interface Mailbox {
 }
 
 const WAIT_SECONDS = 25
-/** Of messages that are done, how many are remembered: one whose acknowledgement was lost is not done again. */
+/** Remembers this many handled messages, so that one whose acknowledgement was lost isn't handled again. */
 const REMEMBERED = 1000
 
 /** Handles messages in order, at least once each, and acknowledges them while the next ones are handled. */
@@ -32,7 +32,7 @@ export async function receiveMail(
     const { messages } = await mailbox.next(query, signal)
     alive()
     yield messages
-    // At once again: the service does the waiting.
+    // Ask again at once: the service waits for messages.
     while (signal?.aborted !== true) yield (await mailbox.next(query, signal)).messages
   }, signal)
 
@@ -61,11 +61,11 @@ export async function receiveMail(
 
 function remember(done: Set<string>, id: string) {
   done.add(id)
-  // A set gives its members in the order they came: the first is the oldest.
+  // A set keeps insertion order: the first is the oldest.
   if (done.size > REMEMBERED) done.delete(done.values().next().value!)
 }
 
-/** One acknowledgement under way at a time; ids that come meanwhile go together with the next. */
+/** Sends one acknowledgement at a time; ids that come in between share the next one. */
 function createAcknowledger(mailbox: Mailbox, agent: string | undefined) {
   let waiting: string[] = []
   let sending: Promise<void> | undefined
@@ -77,7 +77,7 @@ function createAcknowledger(mailbox: Mailbox, agent: string | undefined) {
       if (receipt === undefined || (receipt.status === 'error' && receipt.code === 'RATE_LIMITED')) {
         waiting = [...ids, ...waiting]
         await wait(receipt?.retry_after_ms ?? backoff(failures++))
-        // Too late by now: the messages come again, and are acknowledged then.
+        // Too late: the messages come again and are acknowledged then.
         if (failures > MAX_FAILURES) waiting = []
       }
     }

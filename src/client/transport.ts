@@ -1,6 +1,6 @@
 import { AppError, type ErrorCode } from '../base/errors.ts'
 
-/** The little of `fetch` that is used, so that another can take its place: over a Unix socket, or in a test. */
+/** The part of `fetch` that is used, so that a Unix socket or a test can replace it. */
 export type FetchLike = (url: string, init: FetchInit) => Promise<FetchAnswer>
 
 export interface FetchInit {
@@ -18,7 +18,7 @@ export interface FetchAnswer {
   text(): Promise<string>
 }
 
-/** What the service answered instead of what was asked for, or that it did not answer. */
+/** The service answered with an error, or did not answer. */
 export class ClientError extends AppError {
   /** The HTTP status; undefined when there was no answer. */
   readonly status: number | undefined
@@ -38,7 +38,7 @@ export class ClientError extends AppError {
     this.status = status
   }
 
-  /** Whether the same may well succeed a little later. */
+  /** Whether a retry may succeed. */
   get isTemporary(): boolean {
     return TEMPORARY.has(this.code)
   }
@@ -57,14 +57,14 @@ export interface Ask {
   headers?: Record<string, string>
   body?: string
   signal?: AbortSignal | undefined
-  /** A body that is silent for so long is given up: for streams that say something now and then. */
+  /** Gives a stream up after this long without data. */
   silenceMs?: number
 }
 
 export interface Transport {
-  /** The answer whatever its status; only silence throws. */
+  /** Returns the answer whatever its status; throws only without an answer. */
   ask(ask: Ask): Promise<{ status: number; text: string }>
-  /** The body of a good answer, piece by piece. */
+  /** Reads the body of a successful answer in pieces. */
   open(ask: Ask): Promise<AsyncIterable<string>>
 }
 
@@ -85,7 +85,7 @@ export function createTransport(url: string, token: string, fetch: FetchLike | u
         headers: { authorization: `Bearer ${token}`, ...headers },
         ...(body === undefined ? {} : { body }),
         ...(signal === undefined ? {} : { signal }),
-        // The service never redirects; whatever does must not get the token.
+        // The service never redirects; another server must not get the token.
         redirect: 'error',
         cache: 'no-store',
       })
@@ -111,7 +111,7 @@ export function createTransport(url: string, token: string, fetch: FetchLike | u
   }
 }
 
-/** An answer that is not 200 as the error it tells of. */
+/** Converts an answer other than 200 into an error. */
 export function refusal(status: number, text: string): ClientError {
   const said = parse(text) as
     | { code?: ErrorCode; message?: string; hint?: string; retry_after_ms?: number }
@@ -150,7 +150,7 @@ async function* pieces(
   { signal, silenceMs }: Ask,
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder()
-  // Not `for await`: not every browser can iterate over a stream.
+  // Not `for await`: some browsers can't iterate over a stream.
   const reader = body.getReader()
   const read = () => (silenceMs === undefined ? reader.read() : inTime(reader.read(), silenceMs))
   try {

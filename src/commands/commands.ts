@@ -1,4 +1,4 @@
-/** What a room implements to handle a command, and what the door (handle.ts) gives it. */
+/** The interface between the door (handle.ts) and the rooms that handle commands. */
 import type { Principal } from '../base/agent.ts'
 import type { AppError } from '../base/errors.ts'
 import type { CommandDefinition, CommandType, FieldsOf, SaidCommand } from '../protocol/command.ts'
@@ -20,7 +20,7 @@ export interface CommandOrigin {
 
 export type Channel = 'mcp' | 'text'
 
-/** Who a command is from, once identity is settled (C3). */
+/** The sender of a command, once identity is settled (C3). */
 export interface Speaker {
   /** An agent's registered name, or `operator`. */
   readonly name: string
@@ -31,7 +31,7 @@ export interface Speaker {
   readonly onBehalf: boolean
 }
 
-/** What a handler works with: one transaction, one speaker. */
+/** Given to a handler: one transaction, one speaker. */
 export interface HandlerContext {
   readonly team: Team
   readonly tx: Tx

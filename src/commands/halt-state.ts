@@ -1,7 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import type { Tx } from '../store/store.ts'
 
-/** Who stopped everything, when and why. */
+/** The halt in force: by whom, since when and why. */
 export interface Halted {
   readonly by: string
   readonly reason: string | undefined

@@ -37,7 +37,7 @@ import { createRecentOutput, type RecentOutput, type SaidText } from './recent-o
 import { createTurns, type Turns } from './turns.ts'
 
 export interface AgentDelivery {
-  /** Where the runtime reports what happens in the session. */
+  /** Receives the reports of the runtime. */
   readonly port: SessionPort
   session(): Session | undefined
   /** When the agent's current turn began, or its last one. */
@@ -57,7 +57,7 @@ export interface AgentDelivery {
   halt(by: string): Promise<InterruptResult | undefined>
   /** Ends the turn for a person. Returns undefined if there was none. */
   interrupt(by: string): Promise<InterruptResult | undefined>
-  /** What the agent said last, oldest first. */
+  /** The agent's recent output, oldest first. */
   recentOutput(): readonly SaidText[]
   /**
    * In the transaction that stores a message for the agent: reserves it for the next turn when nothing else is under
@@ -97,7 +97,7 @@ const NOTICE_EVERY_MS = 2000
 const LABEL_DELAY_MS = 200
 /** An agent is woken for so many failed commands in a row; one that fails for ever would get turns for ever (S2.1). */
 const MISTAKES_ANSWERED = 3
-/** Nothing was written to the agent's file for so long after a turn: the file is read to its end. */
+/** A transcript without a write for this long after a turn is read to its end. */
 const FILE_QUIET_MS = 1000
 /** A turn that begins this soon after a hand-over is the one that was handed over. */
 const TURN_BEGINS_WITHIN_MS = 5000

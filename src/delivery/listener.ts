@@ -29,7 +29,7 @@ export interface Listener {
   endTurn(): Promise<void>
 }
 
-/** What goes back to the agent for one command. */
+/** The response to one command. */
 export interface CommandResponse {
   block: string
   /** Whether the agent waits for it. A mere confirmation comes with the next turn, because waking the agent costs one. */

@@ -19,7 +19,7 @@ export interface ResponsesOfTurn {
   arrived(): void
   /** They surely didn't arrive. */
   putBack(): void
-  /** Nobody can tell: they are handed over again, at most TRIES times. */
+  /** Without evidence: they are handed over again, at most TRIES times. */
   unknown(): void
 }
 

@@ -5,7 +5,7 @@ export interface SaidText {
   readonly text: string
 }
 
-/** What an agent said last, for people who watch it. In memory only: its program has the whole conversation. */
+/** The recent text of an agent, for people who watch it. In memory only: its program has the whole conversation. */
 export interface RecentOutput {
   add(utterance: AgentText, now: number): void
   /** The next piece of text begins a new entry. */

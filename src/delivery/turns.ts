@@ -334,7 +334,7 @@ async function handOverTurn(own: HandOver) {
     await move(own, came, arrival.state, arrival.evidence)
   } finally {
     if (left.length > 0) {
-      // Whatever was reserved after them must come after them.
+      // Messages that were reserved after them must come after them.
       await requeueReserved(own)
       await move(own, left, 'queued', 'there was no room for it in the turn that was handed over')
       own.isWanted = true

@@ -20,23 +20,30 @@ import {
 } from './store.ts'
 
 /**
- * A person stops everything, at once, and lets it go on later (issue 4, §4). While it lasts no delivery is handed out,
- * no agent is started, no timer, check or judge acts, and agents' commands are refused; clocks stand still.
+ * A person stops everything at once, and lets it continue later. During a halt no delivery is handed out, no agent is
+ * started, no timer, check or judge acts, and agents' commands are refused; clocks stand still.
+ *
+ * States, with the variables that mark them:
+ *
+ *   running      No halt (`haltState`). `stop` and another daemon's halt lead to `halted`.
+ *   halted       In memory only, until the store has the row (`isStored`). A restart would forget it until then.
+ *   stored       The row is written; all daemons that share the store follow it. `go`, or the end of the row, leads back
+ *                to `running`. A stop that comes while `go` is being stored wins (`stops`).
  */
 export interface Halt {
   current(): Halted | undefined
   /** Takes effect before it returns its promise; resolves when it is on disk and the agents were interrupted. */
   stop(by: string, reason: string | undefined): Promise<Stopped>
   go(by: string): Promise<GoneOn | undefined>
-  /** An agent was refused something, or came to rest with a task undone: it is told when it may go on. */
+  /** The halt refused a command of the agent or left its task undone: it gets a message when the halt ends. */
   disturbed(agent: string): void
-  /** What an earlier process left: before anything acts. */
+  /** Reads a halt that an earlier process stored. Called before anything acts. */
   open(): Promise<void>
 }
 
 interface Stopped {
   halted: Halted
-  /** It was stopped before; those still busy were interrupted once more. */
+  /** The team was halted already; agents that were still busy were interrupted again. */
   already: boolean
   interrupts: readonly Interrupted[]
 }
@@ -44,7 +51,7 @@ interface Stopped {
 interface GoneOn {
   halted: Halted
   lastedMs: number
-  /** Agents that are told to go on. */
+  /** Agents that get a message. */
   told: readonly string[]
 }
 
@@ -61,19 +68,19 @@ interface HaltOptions {
   team(): Team
 }
 
-/** A program takes its time to stop; whoever pressed the button wants an answer. */
+/** Longest wait for agents to stop before `stop` answers the person. */
 const PATIENCE_MS = 5000
 
 export function createHalt(options: HaltOptions): Halt {
   const { store, clock, log, haltState, timers, mailboxes, sessions, tasks, runs, team } = options
-  /** Interrupted, or refused something: they must hear when it is over. */
+  /** Agents that must be told when the halt ends. */
   let disturbed = new Set<string>()
   const isShared = store.engine === 'postgres'
   let stored: Promise<void> = Promise.resolve()
   let isStored = false
-  /** Counted, so that a stop that comes while everything is about to go on has the last word. */
+  /** Counts stops, so that one that comes during `go` wins. */
   let stops = 0
-  /** Of what is known here: what was read before the last one is old. */
+  /** Counts changes of the state in memory: a row read before the last change is outdated. */
   let changes = 0
   let isLooking = false
   let lookAgain = false
@@ -82,10 +89,10 @@ export function createHalt(options: HaltOptions): Halt {
     const already = haltState.halted() !== undefined
     stops += 1
     if (!already) begin({ by, reason, at: clock.now() })
-    // Not after the disk: nothing that waits there may come between.
+    // Before the write: nothing that waits for the disk may act in between.
     const interrupting = sessions.halt(by)
     for (const { agent, isInTurn } of interrupting) if (isInTurn) disturbed.add(agent)
-    // On a store that others share, one of them may just let everything go on.
+    // On a shared store, another daemon may be ending the halt right now.
     if (!isStored || isShared) stored = keep(haltState.halted()!)
     await stored
     const outcomes = await Promise.all(interrupting.map(inTime))
@@ -116,21 +123,21 @@ export function createHalt(options: HaltOptions): Halt {
       }, 'first')
       changes += 1
       isStored = true
-      // Another daemon was first, or let everything go on a moment too early.
+      // Another daemon halted first, or ended the halt a moment too early.
       if (haltState.halted() === undefined) follow(first)
       else haltState.begin(first)
       isStored = true
     } catch (error) {
       log.error({ err: error }, 'everything is stopped, but that could not be stored')
       const { code, message } = error instanceof AppError ? error : { code: 'INTERNAL' as const, message: '' }
-      throw new AppError(code, `Everything is stopped, but it could not be written down: ${message}`, {
-        hint: 'After a restart of the service it would go on. Try again, or end the service: orc down.',
+      throw new AppError(code, `Everything is stopped, but the halt could not be stored: ${message}`, {
+        hint: 'A restart of the service would end the halt. Try again, or stop the service: orc down.',
         cause: error,
       })
     }
   }
 
-  /** One that hangs is told of as what it is. */
+  /** Reports an agent that doesn't stop in time as not stopped. */
   function inTime({ agent, done }: Halting): Promise<Interrupted | undefined> {
     return new Promise((resolve) => {
       const late = { agent, stopped: false, evidence: `no answer within ${PATIENCE_MS / 1000} s` }
@@ -145,12 +152,12 @@ export function createHalt(options: HaltOptions): Halt {
 
   async function go(by: string): Promise<GoneOn | undefined> {
     const mine = stops
-    // Its own row is written first, or this would leave it behind.
+    // Wait for our own row, or it would be written after the halt has ended.
     await stored.catch(() => {})
     const gone = await store.write(async (tx) => {
       const row = await lockHalt(tx)
       const halted = haltState.halted() ?? (row && haltedIn(row))
-      // Of two at once, the second finds nothing left. A halt that could not be stored ends all the same.
+      // The second of two concurrent calls finds no halt. A halt that could not be stored ends as well.
       if (halted === undefined || (isStored && row === undefined)) return undefined
       if (stops !== mine) return stoppedAgain()
       const lastedMs = Math.max(0, tx.now - halted.at)
@@ -161,9 +168,7 @@ export function createHalt(options: HaltOptions): Halt {
       const all = new Set([...disturbed, ...(row === undefined ? [] : agentsIn(row))])
       const told = [...all].filter(isTold).sort()
       for (const to of told) await post(tx, mailboxes, { to, ...goOnMessage(halted, by) })
-      tx.audit(
-        haltEntry('resumed', by, `${by} let everything go on`, { halted_by: halted.by, ms: lastedMs, told }),
-      )
+      tx.audit(haltEntry('resumed', by, `${by} ended the halt`, { halted_by: halted.by, ms: lastedMs, told }))
       tx.afterCommit(() => release(mine, halted))
       return { halted, lastedMs, told }
     }, 'first')
@@ -194,14 +199,14 @@ export function createHalt(options: HaltOptions): Halt {
     isStored = false
     disturbed = new Set()
     timers.start().catch((error: unknown) => log.error({ err: error }, 'timers did not go on'))
-    // Before deliveries flow: what ordered an interrupt must not hit the turn that begins now.
+    // Before deliveries: an interrupt that a task ordered must not hit the turn that begins now.
     tasks.goOn()
     runs.goOn(Math.max(0, clock.now() - before.at))
     sessions.goOn()
     mailboxes.goOn()
   }
 
-  /** With those whom other daemons have disturbed. */
+  /** Includes agents that other daemons have to tell. */
   function rowOf({ by, reason, at }: Halted, known: HaltRow | undefined): HaltRow {
     const agents = new Set([...disturbed, ...(known === undefined ? [] : agentsIn(known))])
     return { halted_by: by, reason: reason ?? null, at, agents: JSON.stringify([...agents].sort()) }
@@ -220,10 +225,12 @@ export function createHalt(options: HaltOptions): Halt {
         const row = await lockHalt(tx)
         if (row !== undefined) await keepDisturbed(tx, rowOf(haltedIn(row), row).agents)
       })
-      .catch((error: unknown) => log.error({ err: error }, 'whom to tell of the end could not be stored'))
+      .catch((error: unknown) =>
+        log.error({ err: error }, 'the agents to tell at the end of the halt could not be stored'),
+      )
   }
 
-  /** Another daemon of the team has written something: it may have stopped everything, or let it go on. */
+  /** Another daemon wrote to the store: it may have halted the team or ended the halt. */
   async function lookAround() {
     lookAgain = true
     if (isLooking) return
@@ -231,7 +238,7 @@ export function createHalt(options: HaltOptions): Halt {
     try {
       while (lookAgain) await look()
     } catch (error) {
-      log.error({ err: error }, 'whether everything is stopped could not be read')
+      log.error({ err: error }, 'the halt could not be read')
     } finally {
       isLooking = false
     }
@@ -294,7 +301,7 @@ export function haltEntry(what: string, actor: string, text: string, data: Recor
 }
 
 export function stoppedAgain(): AppError {
-  return new AppError('CONFLICT', 'Everything was stopped once more in the meantime', {
-    hint: 'orc status tells by whom and why; then orc go again.',
+  return new AppError('CONFLICT', 'Somebody halted the team again in the meantime', {
+    hint: '`orc status` says who and why. Then run `orc go` again.',
   })
 }

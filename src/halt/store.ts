@@ -1,11 +1,11 @@
 import type { Reader, Tx } from '../store/store.ts'
 
-/** There is at most one row: a team is halted or it is not. */
+/** At most one row: the halt of the team. */
 export interface HaltRow {
   halted_by: string
   reason: string | null
   at: number
-  /** JSON: whom the halt disturbed, to be told when it is over. */
+  /** JSON: agents to tell when the halt ends. */
   agents: string
 }
 
@@ -16,7 +16,7 @@ export async function readHalt(reader: Reader): Promise<HaltRow | undefined> {
   return await reader.get<HaltRow>('SELECT halted_by, reason, at, agents FROM halt WHERE team = ?', [TEAM])
 }
 
-/** The same for whoever is going to change or end it. */
+/** Reads and locks the row, to change or end the halt. */
 export async function lockHalt(tx: Tx): Promise<HaltRow | undefined> {
   return await tx.get<HaltRow>(
     `SELECT halted_by, reason, at, agents FROM halt WHERE team = ? ${tx.lockRow}`,
@@ -24,7 +24,7 @@ export async function lockHalt(tx: Tx): Promise<HaltRow | undefined> {
   )
 }
 
-/** Gives the halt that stands: this one, or the one that was there before it. */
+/** Stores the halt unless there is one, and returns the one in force. */
 export async function keepHalt(tx: Tx, halt: HaltRow): Promise<HaltRow> {
   const row = await tx.get<HaltRow>(
     `INSERT INTO halt (team, halted_by, reason, at, agents) VALUES (?, ?, ?, ?, ?)
@@ -34,7 +34,7 @@ export async function keepHalt(tx: Tx, halt: HaltRow): Promise<HaltRow> {
   return row!
 }
 
-/** Of a halt that is there: one that has ended is not brought back by it. */
+/** Updates a halt that is in force; one that has ended stays ended. */
 export async function keepDisturbed(tx: Tx, agents: string): Promise<void> {
   await tx.run('UPDATE halt SET agents = ? WHERE team = ?', [agents, TEAM])
 }
@@ -43,7 +43,7 @@ export async function endHalt(tx: Tx): Promise<void> {
   await tx.run('DELETE FROM halt WHERE team = ?', [TEAM])
 }
 
-/** Every clock that is a row goes on with the time it had left. */
+/** Every timer and request continues with the time it had left. */
 export async function postponeClocks(tx: Tx, ms: number): Promise<void> {
   await tx.run('UPDATE timers SET due_at = due_at + ?', [ms])
   await tx.run(`UPDATE human_requests SET expires_at = expires_at + ? WHERE state = 'open'`, [ms])

@@ -14,7 +14,7 @@ import { type HumanRequestRow, modifyHumanRequest } from './people.ts'
 import { changesIn, hashOf, intactAction } from './request-view.ts'
 import { forgetApprovals, insertApproval, readApprovals } from './store/approvals.ts'
 
-/** Who must approve the held action, and how many. */
+/** The approvers of the held action, and how many must agree. */
 export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {
   return { ...(approvers === null ? {} : { approvers: JSON.parse(approvers) as string[] }), quorum }
 }

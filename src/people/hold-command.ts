@@ -29,7 +29,7 @@ export interface HeldBy {
   saidIn?: string | null
 }
 
-/** What tasks know about a command that is held while an agent works on one. */
+/** Lets tasks take part when a command of their worker is held. */
 export interface HeldInTasks {
   /** The task that the speaker works on, or null. */
   taskOf(context: HandlerContext): Promise<string | null>
@@ -64,7 +64,7 @@ export interface Holding {
 }
 
 type RequestToHold = Pick<NewHumanRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
-  /** What the command would do, in words: the asker's task waits for the verdict on it. */
+  /** Describes the command in words: the asker's task waits for the verdict on it. */
   wanted?: string
   approval?: Approval | undefined
 }

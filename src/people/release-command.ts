@@ -60,7 +60,7 @@ export function createRelease({ registry, handlers, timers, team, onContinued }:
       return await carryOut(contextOf(tx, row, true), handler, definition, command)
     },
 
-    /** Nobody approved, so the conversation stays parked for a while. */
+    /** Keeps the conversation parked for a while, because nobody approved. */
     async keepParked(tx: Tx, row: HumanRequestRow) {
       const { pair } = heldBy(row)
       if (pair === undefined) return

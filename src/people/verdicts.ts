@@ -45,7 +45,7 @@ export interface RequestOwner {
     row: HumanRequestRow,
     word: { decision: 'approve' | 'reject' | 'answer'; comment: string | null; by: string },
   ): Promise<string> | string
-  /** Nobody decided in time. Without it, the request has no clock. */
+  /** Called when nobody decided in time. Without it, the request has no clock. */
   expired?(tx: Tx, row: HumanRequestRow): Promise<void>
 }
 

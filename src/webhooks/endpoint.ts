@@ -29,21 +29,21 @@ interface EndpointOptions extends SenderOptions {
   random(): number
 }
 
-/** After so long without one success, an endpoint is dead. */
+/** An endpoint without a success for this long is dead. */
 const DAY_MS = 24 * 3600_000
-/** How many events may wait; beyond that the oldest are dropped, and counted. */
+/** Beyond this many waiting events, the oldest are dropped and counted. */
 const MOST_PENDING = 1000
-/** For an event that the receiver does not want: it must not keep the others back for a day. */
+/** Tries for an event that the receiver rejects, so that it doesn't hold up the others for a day. */
 const REJECTIONS = 3
 const PAGE = 500
-/** Entries that nobody wants are noted as seen this seldom. */
+/** How often the position in the audit is stored while no entry is wanted. */
 const NOTE_EVERY = 10_000
-/** After a full disk or a lost database. */
+/** Retry after a full disk or a lost database. */
 const TRY_AGAIN_MS = 5000
 
 /**
- * One address that events are posted to, in their order and one at a time; others do not wait for it. An event is in
- * the queue before it is sent and until it was, so that a crash loses none: at worst it is sent again, with its id.
+ * Posts events to one address, in order and one at a time; other addresses don't wait for it. An event stays in the queue
+ * until it was sent, so that a crash loses none; at worst it is sent again with the same id.
  */
 export function createEndpoint(options: EndpointOptions) {
   const { config, store, clock, log, random } = options
@@ -52,13 +52,13 @@ export function createEndpoint(options: EndpointOptions) {
   const closing = new AbortController()
   const sender = createSender(options, closing.signal)
   let row = options.row
-  /** Up to here nothing is wanted that is not in the queue; what is stored may lag behind. */
+  /** All wanted entries up to this one are in the queue; the stored position may lag behind. */
   let seen = row?.seen ?? 0
   let running: Promise<void> | undefined
   let wanted = false
   let cancelLater: (() => void) | undefined
 
-  /** What is stored is what counts: each change goes by it. */
+  /** Changes the stored row, which is authoritative. */
   async function change(how: (tx: Tx, before: WebhookRow) => Promise<Partial<WebhookRow>>) {
     const after = await store.write(async (tx) => {
       const before = (await findWebhook(tx, chain, name)) ?? row!
@@ -72,7 +72,7 @@ export function createEndpoint(options: EndpointOptions) {
 
   async function open() {
     const target = sender.target()
-    // A new one begins now; of what was before, nobody asked.
+    // A new webhook begins with the next entry.
     const from = row?.state === 'active' ? row.seen : await lastSeq(store, chain)
     if (row !== undefined && row.target === target) return
     row = { ...FRESH, sent: row?.sent ?? 0, dropped: row?.dropped ?? 0, name, target, seen: from }
@@ -80,7 +80,7 @@ export function createEndpoint(options: EndpointOptions) {
     await change(async () => ({}))
   }
 
-  /** Puts what is wanted into the queue, as far as the audit goes. */
+  /** Adds wanted entries to the queue, up to the end of the audit. */
   async function catchUp() {
     for (let page = PAGE; page === PAGE; ) {
       const entries = await nextEntries(store, chain, seen, PAGE)
@@ -174,7 +174,7 @@ export function createEndpoint(options: EndpointOptions) {
     })
   }
 
-  /** Nobody is left to read: it ends here, and a person is told. */
+  /** Marks the endpoint as dead, drops its queue, and puts a notice into the inbox. */
   async function die(tx: Tx, before: WebhookRow, error: string): Promise<Partial<WebhookRow>> {
     const lost = await clearQueue(tx, chain, name)
     await noteDeath(tx, name, error, lost)
@@ -194,7 +194,7 @@ export function createEndpoint(options: EndpointOptions) {
       else if (running === undefined && entries[0]!.seq === seen + 1) seen = entries.at(-1)!.seq
     },
     work,
-    /** One event of its own. With its success a dead one comes back to life. */
+    /** Sends a test event. Its success revives a dead endpoint. */
     async test(): Promise<Posted> {
       const posted = await sender.send({
         id: `evt_test_${randomUUID().replaceAll('-', '')}`,

@@ -3,7 +3,7 @@ import type { ReadEntry } from '../audit/store.ts'
 import { beginning } from '../base/excerpt.ts'
 import type { WebhookFormat } from '../config/config.ts'
 
-/** The id stays the same however often an event is sent: receivers know it by that. */
+/** The id is the same for every attempt, so that receivers can dedupe. */
 export interface WebhookEvent {
   id: string
   type: string
@@ -12,18 +12,18 @@ export interface WebhookEvent {
   seq?: number
   actor: string
   subject?: string
-  /** One readable line, without secrets. */
+  /** A readable line without secrets. */
   text: string
   data: Readonly<Record<string, unknown>>
 }
 
-/** Entries are chained by their hashes, so that no two have the same. */
+/** The hash of an audit entry is unique, because entries are chained. */
 export function eventOf({ hash, type, at, seq, actor, subject, text, data }: ReadEntry): WebhookEvent {
   const id = `evt_${hash.slice(0, 32)}`
   return { id, type, at, seq, actor, ...(subject === undefined ? {} : { subject }), text, data: data ?? {} }
 }
 
-/** What receivers take without ado. */
+/** Size limit that receivers commonly accept. */
 const MOST_BYTES = 20_000
 const MOST_TEXT = 2500
 
@@ -38,7 +38,7 @@ function jsonBody({ id, type, at, data, ...about }: WebhookEvent): string {
   return JSON.stringify({ id, type, timestamp: at, data: { ...about, text, truncated: true } })
 }
 
-/** What to do about it, where a person is to do something. */
+/** What a person can do about an event. */
 const NEXT_STEP: Readonly<Record<string, string>> = {
   'human.asked': 'To decide: `orc inbox`',
   'human.escalated': 'To look: `orc inbox`',
@@ -50,7 +50,7 @@ function chatText({ type, actor, text }: WebhookEvent): string {
   return `*${type}* ${harmless(actor)}: ${harmless(cut(text))}${next}`
 }
 
-/** Agents wrote it: no links, no calls to a whole channel. */
+/** Agents wrote the text: escape links and mentions of a whole channel. */
 function harmless(text: string): string {
   return text
     .replaceAll('&', '&amp;')
@@ -63,10 +63,10 @@ function cut(text: string): string {
   return text.length <= MOST_TEXT ? text : `${beginning(text, MOST_TEXT)}…`
 }
 
-/** What webhooks say of themselves is not sent by them: it would go round in circles. */
+/** Entries about webhooks are never sent, or they would loop. */
 const OWN = 'webhook.'
 
-/** Private entries are sent only where their type is named in full. */
+/** Private entries are sent only to webhooks that name their type in full. */
 export function isWanted(
   patterns: readonly string[],
   { type, class: kind }: { type: string; class: AuditClass },

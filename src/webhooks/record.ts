@@ -3,14 +3,14 @@ import { formatId } from '../base/ids.ts'
 import { insertHumanRequest } from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
 
-/** The date is for the reader. */
+/** Notices have no timer; the date only tells people how long they are shown. */
 const NOTICE_MS = 365 * 24 * 3600_000
 
 export function noteDropped(tx: Tx, webhook: string, why: string) {
   tx.audit(entry('dropped', webhook, why))
 }
 
-/** A dead webhook is told of in the audit, and stands in the inbox of people. */
+/** Records a dead webhook in the audit and in the inbox. */
 export async function noteDeath(tx: Tx, webhook: string, error: string, lost: number) {
   const text = `the webhook ${webhook} is dead (${error}); ${lost} events were dropped`
   tx.audit(entry('dead', webhook, text))

@@ -12,7 +12,7 @@ export interface SenderOptions {
   timeoutMs: number
 }
 
-/** Makes one attempt, with the address and the secret that are in the environment now. */
+/** Makes one attempt with the current address and secret from the environment. */
 export function createSender(options: SenderOptions, closing: AbortSignal) {
   const { config, clock, env, agent, timeoutMs } = options
   const address = () => config.url ?? env[config.urlEnv!] ?? ''
@@ -25,9 +25,9 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
   }
 
   return {
-    /** Tells addresses apart without keeping them. */
+    /** Identifies the address without storing it. */
     target: () => hash('sha256', address()).slice(0, 16),
-    /** For people: an address may be a secret from its path on. */
+    /** For people: the path of an address may be secret. */
     shown(): string {
       const url = URL.parse(address())
       return url === null ? `from ${config.urlEnv}, which holds no address` : `${url.origin}/…`
@@ -37,7 +37,7 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
       if (url === null || !/^https?:$/.test(url.protocol)) {
         return { outcome: 'failed', error: `the variable ${config.urlEnv} holds no address` }
       }
-      // Refused here: the error that fetch has for it repeats the whole address.
+      // Refuse it here, because fetch's own error repeats the whole address.
       if (url.username !== '' || url.password !== '') {
         return { outcome: 'failed', error: 'its address holds a user or a password, which is not sent' }
       }
@@ -51,7 +51,7 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
   }
 }
 
-/** `rejected`: the receiver does not want this one. `gone`: it wants none any more. `failed`: it may want it later. */
+/** `rejected`: the receiver refuses this event. `gone`: it refuses all events. `failed`: try again later. */
 export type Posted =
   | { outcome: 'sent'; status: number }
   | { outcome: 'failed' | 'rejected' | 'gone'; error: string; status?: number; retryAfterMs?: number }
@@ -60,17 +60,17 @@ export interface Letter {
   url: string
   id: string
   body: string
-  /** Without one it is not signed. */
+  /** Without a secret, the event is not signed. */
   key: Buffer | undefined
   now: number
   agent: string
   timeoutMs: number
 }
 
-/** Of what a receiver answers, for whoever looks for the reason. */
+/** Characters of the receiver's answer that are kept as the reason. */
 const SHOWN = 200
 
-/** One attempt, without following redirects: what was signed for one address is not for another. */
+/** Posts once without following redirects: the signature is for this address only. */
 export async function post(letter: Letter, closing: AbortSignal): Promise<Posted> {
   const { url, id, body, key, now, agent, timeoutMs } = letter
   const seconds = Math.floor(now / 1000)
@@ -90,7 +90,7 @@ export async function post(letter: Letter, closing: AbortSignal): Promise<Posted
     })
     const { status } = response
     if (response.ok) {
-      // It has it: what else it says, or fails to say, does not matter.
+      // The receiver has it; the rest of its answer doesn't matter.
       response.body?.cancel().catch(() => {})
       return { outcome: 'sent', status }
     }
@@ -115,7 +115,7 @@ const OUTCOMES: Readonly<Record<number, 'rejected' | 'gone'>> = {
   422: 'rejected',
 }
 
-/** No more is read: an answer without end would keep the others waiting. */
+/** Reads no more than this, so that an endless answer doesn't block the queue. */
 async function beginningOf({ body }: Response): Promise<string> {
   if (body === null) return ''
   const reader = body.getReader()
@@ -143,13 +143,13 @@ function reasonOf(error: unknown, timeoutMs: number): string {
 const FIRST_MS = 5000
 const LONGEST_MS = 3600_000
 
-/** Twice as long each time, up to an hour; up to half of it at random, so that many don't come back at once. */
+/** Exponential backoff up to an hour, with up to half of it as jitter. */
 export function retryDelay(failures: number, random: () => number): number {
   const whole = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(failures - 1, 20))
   return Math.round(whole * (1 - random() / 2))
 }
 
-/** What the receiver asks for: seconds, or a date. Never more than an hour. */
+/** Reads Retry-After in seconds or as a date; at most an hour. */
 export function retryAfter(header: string | null, now: number): number | undefined {
   if (header === null) return undefined
   const said = header.trim()
@@ -158,11 +158,11 @@ export function retryAfter(header: string | null, now: number): number | undefin
   return Number.isFinite(ms) && ms > 0 ? Math.min(ms, LONGEST_MS) : undefined
 }
 
-/** As Standard Webhooks has it: secrets of other shapes are taken as they are. */
+/** Prefix of Standard Webhooks secrets; other secrets are used as they are. */
 const PREFIX = 'whsec_'
 const KEY_BYTES = { least: 16, most: 64 }
 
-/** The key that a secret from the environment stands for; a text says what is wrong with it. */
+/** The signing key of a secret, or a text that says what is wrong with it. */
 export function signingKey(secret: string): Buffer | string {
   const isEncoded = secret.startsWith(PREFIX)
   const encoded = secret.slice(PREFIX.length)
@@ -173,7 +173,7 @@ export function signingKey(secret: string): Buffer | string {
   return key
 }
 
-/** Over the id, the time of this attempt and the very bytes of the body. */
+/** Signs the id, the time of this attempt and the exact bytes of the body. */
 export function sign(key: Buffer, id: string, seconds: number, body: string): string {
   return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`
 }

@@ -2,19 +2,19 @@ import { type AuditRow, type ReadEntry, toEntry } from '../audit/store.ts'
 import type { Reader, Tx } from '../store/store.ts'
 
 /**
- * A webhook as far as it got in the audit, and how it fares. The events that it has yet to send are rows of the queue,
- * which hold no text: that is in the audit, and is read when it is sent.
+ * A webhook: its position in the audit and its health. Events that wait are rows of the queue, without their text, which
+ * is read from the audit when an event is sent.
  */
 export interface WebhookRow {
   name: string
-  /** Of the address; another one begins with a clean slate. */
+  /** Hash of the address; a new address starts over. */
   target: string
   /** `dead`: nothing is sent until a test succeeds. */
   state: 'active' | 'dead'
-  /** Entries of the audit up to this one were looked at. */
+  /** The last audit entry that was checked. */
   seen: number
   failing_since: number | null
-  /** In a row. */
+  /** Failures in a row. */
   failures: number
   not_before: number | null
   last_error: string | null
@@ -62,7 +62,7 @@ export async function keepWebhook(tx: Tx, chain: string, row: WebhookRow): Promi
   )
 }
 
-/** It is not in orc.yaml any more. */
+/** Deletes a webhook that is no longer in orc.yaml. */
 export async function forgetWebhook(tx: Tx, chain: string, name: string): Promise<void> {
   await clearQueue(tx, chain, name)
   await tx.run('DELETE FROM webhooks WHERE chain = ? AND name = ?', [chain, name])
@@ -128,7 +128,7 @@ export async function countAttempt(tx: Tx, chain: string, webhook: string, seq: 
   )
 }
 
-/** The oldest ones, so that no more than `most` are left. Gives how many went. */
+/** Deletes the oldest events until `most` are left, and returns how many it deleted. */
 export async function shortenQueue(tx: Tx, chain: string, webhook: string, most: number): Promise<number> {
   const over = (await countQueue(tx, chain, webhook)) - most
   if (over <= 0) return 0

@@ -7,9 +7,9 @@ import { createEndpoint, type Endpoint } from './endpoint.ts'
 import type { Posted } from './send.ts'
 import { countQueue, forgetWebhook, readWebhooks } from './store.ts'
 
-/** Posts what the audit says to chat tools and the like, durably, signed, each address on its own. */
+/** Posts audit entries to chat tools and other receivers: durable, signed, each address independent. */
 export interface Webhooks {
-  /** Sends what waits, then what comes. */
+  /** Sends waiting events, then new ones. */
   begin(): Promise<void>
   /** After a reload. */
   follow(): Promise<void>
@@ -20,7 +20,7 @@ export interface Webhooks {
 
 export interface WebhookState {
   name: string
-  /** Without what may be a secret in it. */
+  /** The address without parts that may be secret. */
   url: string
   format: string
   events: readonly string[]
@@ -40,7 +40,7 @@ interface WebhooksOptions {
   log: Log
   redact(text: string): string
   team(): Team
-  /** Where secrets are. */
+  /** The environment with the secrets. */
   env?: Readonly<Record<string, string | undefined>>
   random?(): number
   timeoutMs?: number

@@ -101,7 +101,7 @@ async function writeWithInputHeld(
     attempt = refusal ?? (await writeIfUnchanged(target, buffer, options, snapshot, 'held'))
     return attempt
   } finally {
-    // Whatever happened, switch the keyboard back on.
+    // Switch the keyboard back on in any case.
     if (attempt !== 'entered' && attempt !== 'pasted') await enableInput(target)
   }
 }

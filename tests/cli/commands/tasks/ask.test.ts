@@ -212,7 +212,7 @@ describe('orc ask (S2.9)', () => {
     )
     expect(asking.err()).toContain('too fast')
     await team.orc('go')
-    await vi.waitFor(() => expect(asking.err()).toContain('operator let everything go on'), 20_000)
+    await vi.waitFor(() => expect(asking.err()).toContain('operator ended the halt'), 20_000)
     await team.orc('mailbox-check --agent Lead')
     await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'This.'])
     expect(await asking.ended).toMatchObject({ code: 0, out: 'This.\n' })
