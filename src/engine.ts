@@ -10,7 +10,6 @@ import { openTokens, type Tokens } from './agents/tokens.ts'
 import { createMeter, type Meter } from './agents/usage.ts'
 import type { Clock } from './base/clock.ts'
 import { AppError, asAppError } from './base/errors.ts'
-import { formatId } from './base/ids.ts'
 import type { Log } from './base/log.ts'
 import type { AddedCommand, BuiltInHandlers, Handle, Handler, Handlers } from './commands/commands.ts'
 import { createHaltState, type HaltState } from './commands/halt-state.ts'
@@ -32,9 +31,8 @@ import { createConversations } from './messages/conversations.ts'
 import { createMailboxes, type Mailboxes, post } from './messages/mailboxes.ts'
 import { createAnswerCheck } from './people/answers.ts'
 import { createHolding, type HeldBy } from './people/hold-command.ts'
-import { findHumanRequest, insertHumanRequest, tellPeople } from './people/people.ts'
+import { askPeople, findHumanRequest, tellPeople } from './people/people.ts'
 import { createPermissionDialogs, type PermissionDialogs } from './people/permission-dialogs.ts'
-import { hashOf } from './people/request-view.ts'
 import { readApprovals } from './people/store/approvals.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
 import { errorReceipt, type Receipt } from './protocol/receipt.ts'
@@ -45,7 +43,6 @@ import { createRuns, type Runs } from './runs/runs.ts'
 import { createGuests } from './runs/workers/guests.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import type { Store, Tx } from './store/store.ts'
-import { setTimer } from './store/timer-rows.ts'
 import { createTimers, type Timers } from './store/timers.ts'
 import { type Asks, createAsks } from './tasks/asks.ts'
 import { requestUserInputHandler, userResponseHandler } from './tasks/commands/ask-user.ts'
@@ -414,29 +411,12 @@ function addHandlers(builtIn: BuiltInHandlers, added: readonly AddedCommand[]): 
 async function askAboutProposal(tx: Tx, timers: Timers, request: ApprovalRequest): Promise<number> {
   const { agent, question, reason, command, proposal, expiresAt, quorum, approvers } = request
   const held: HeldBy = { speaker: agent, principal: { kind: 'agent', agent }, onBehalf: false }
-  const bound = {
-    asker: agent,
-    context: JSON.stringify({ ...held, github: proposal }),
-    action: JSON.stringify(command),
-  }
-  const action_hash = hashOf(bound)
-  const key = await insertHumanRequest(tx, {
+  const { key } = await askPeople(tx, {
     kind: 'approval',
     purpose: 'command',
-    ...bound,
-    ...{ question, reason, action_hash, quorum },
-    expires_at: expiresAt,
-    approvers: approvers === undefined ? null : JSON.stringify(approvers),
-  })
-  const id = formatId('req', key)
-  await setTimer(tx, 'expire_request', id, expiresAt)
-  tx.afterCommit(() => timers.setFor(expiresAt))
-  tx.audit({
-    type: 'human.asked',
-    class: 'internal',
-    actor: agent,
-    text: `${id}: ${question}`,
-    data: { request_id: id, kind: 'approval', command: command.type, action_hash, quorum },
+    ...{ asker: agent, question, reason, action: command, expiresAt, timers },
+    approval: { quorum, ...(approvers === undefined ? {} : { approvers }) },
+    context: JSON.stringify({ ...held, github: proposal }),
   })
   return key
 }

@@ -10,8 +10,8 @@ import type { Approval } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
 import { describe } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
-import { type HumanRequestRow, modifyHumanRequest } from './people.ts'
-import { changesIn, hashOf, intactAction } from './request-view.ts'
+import { type HumanRequestRow, hashOf, modifyHumanRequest } from './people.ts'
+import { changesIn, intactAction } from './request-view.ts'
 import { forgetApprovals, insertApproval, readApprovals } from './store/approvals.ts'
 
 /** The approvers of the held action, and how many must agree. */

@@ -6,10 +6,8 @@ import type { Command, CommandDefinition, FieldsOf } from '../protocol/command.t
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
 import type { Reader, Tx } from '../store/store.ts'
-import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
-import { type HumanRequestRow, insertHumanRequest, type NewHumanRequest } from './people.ts'
-import { hashOf } from './request-view.ts'
+import { askPeople, type HumanRequestRow, type PeopleRequest } from './people.ts'
 
 /** An approval that nobody gives expires and is not carried out (C8, C9). */
 const APPROVAL_MS = 72 * 3600_000
@@ -63,7 +61,7 @@ export interface Holding {
   askToContinue(context: HandlerContext, command: Command, to: string, reason: string): Promise<HeldReceipt>
 }
 
-type RequestToHold = Pick<NewHumanRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
+type RequestToHold = Pick<PeopleRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
   /** Describes the command in words: the asker's task waits for the verdict on it. */
   wanted?: string
   approval?: Approval | undefined
@@ -131,9 +129,8 @@ export function createHolding({ timers, tasks, redact }: HoldingOptions): Holdin
     pair?: string,
   ): Promise<string> {
     const { tx, speaker } = context
-    const action = JSON.stringify(command)
     const saidIn = await tasks.taskOf(context)
-    const held: HeldBy = {
+    const heldBy: HeldBy = {
       speaker: speaker.name,
       principal: speaker.principal,
       onBehalf: speaker.onBehalf,
@@ -142,37 +139,18 @@ export function createHolding({ timers, tasks, redact }: HoldingOptions): Holdin
       saidIn,
     }
     const expiresAt = tx.now + APPROVAL_MS
-    const bound = { asker: speaker.name, context: JSON.stringify(held), action }
-    const key = await insertHumanRequest(tx, {
-      ...asked,
-      ...bound,
-      action_hash: hashOf(bound),
-      expires_at: expiresAt,
-      approvers: approval?.approvers === undefined ? null : JSON.stringify(approval.approvers),
-      quorum: approval?.quorum ?? 1,
+    const held = JSON.stringify(heldBy)
+    const { id } = await askPeople(tx, {
+      ...{ ...asked, asker: speaker.name, action: command, approval, context: held, expiresAt, timers },
+      text: `${asked.question} (${asked.reason})`,
+      about: async (id) => ({
+        ...(await tasks.about(tx, { id, asker: speaker.name, context: held })),
+        ...behalf(speaker),
+      }),
     })
-    const id = formatId('req', key)
-    await setTimer(tx, 'expire_request', id, expiresAt)
     if (wanted !== undefined && saidIn !== null) {
       await tasks.onHeld(tx, saidIn, { by: speaker.name, question: id, text: wanted })
     }
-    const about = await tasks.about(tx, { id, asker: speaker.name, context: bound.context })
-    tx.audit({
-      type: 'human.asked',
-      class: 'internal',
-      actor: speaker.name,
-      text: `${id}: ${asked.question} (${asked.reason})`,
-      data: {
-        request_id: id,
-        kind: asked.kind,
-        command: command.type,
-        action_hash: hashOf(bound),
-        ...(approval === undefined ? {} : approval),
-        ...about,
-        ...behalf(speaker),
-      },
-    })
-    tx.afterCommit(() => timers.setFor(expiresAt))
     return id
   }
 

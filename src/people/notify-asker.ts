@@ -6,11 +6,8 @@ import { renderResponse } from '../protocol/response.ts'
 import type { Tx } from '../store/store.ts'
 import { changesText } from './approvals.ts'
 import type { HeldInTasks } from './hold-command.ts'
-import { type HumanRequestRow, insertHumanRequest } from './people.ts'
+import { askPeople, type HumanRequestRow } from './people.ts'
 import { intactAction } from './request-view.ts'
-
-/** Notices have no timer; the date only tells people how long they are shown. */
-const NOTICE_MS = 365 * 24 * 3600_000
 
 export interface VerdictOutcome {
   state: 'approved' | 'modified' | 'rejected' | 'expired'
@@ -68,31 +65,16 @@ export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptio
     const expiredId = formatId('req', row.id)
     const what =
       row.purpose === 'question' ? 'Nobody answered in time' : 'Nobody decided in time, so this was not done'
-    const key = await insertHumanRequest(tx, {
+    await askPeople(tx, {
       kind: 'escalation',
       purpose: 'notice',
       asker: row.asker,
+      actor: ORCHESTRATOR,
       question: `${what}: ${row.question}`,
       reason: `${expiredId} expired`,
-      action: null,
-      action_hash: null,
       context: row.context,
-      expires_at: tx.now + NOTICE_MS,
-    })
-    const id = formatId('req', key)
-    tx.audit({
-      type: 'human.escalated',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: row.asker,
-      text: `${id}: ${expiredId} expired and was not carried out`,
-      data: {
-        request_id: id,
-        kind: 'escalation',
-        expired: expiredId,
-        awaits: false,
-        ...(await about(tx, row)),
-      },
+      text: `${expiredId} expired and was not carried out`,
+      about: async () => ({ expired: expiredId, ...(await about(tx, row)) }),
     })
   }
 

@@ -1,8 +1,11 @@
+import { hash } from 'node:crypto'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
 import type { Receipt } from '../protocol/receipt.ts'
-import type { Reader, Tx } from '../store/store.ts'
-import { clearTimer } from '../store/timer-rows.ts'
+import type { Approval } from '../rules/rule.ts'
+import type { MaybePromise, Reader, Tx } from '../store/store.ts'
+import { clearTimer, setTimer } from '../store/timer-rows.ts'
+import type { Timers } from '../store/timers.ts'
 import type { QuestionKind } from '../tasks/task.ts'
 import type {
   AnswerForm,
@@ -47,40 +50,88 @@ export interface HumanRequestRow {
   count: number
 }
 
-export type NewHumanRequest = Pick<
-  HumanRequestRow,
-  'kind' | 'purpose' | 'asker' | 'question' | 'reason' | 'action' | 'action_hash' | 'context' | 'expires_at'
-> &
-  Partial<Pick<HumanRequestRow, 'form' | 'approvers' | 'quorum' | 'topic'>> & {
-    /** A key from `nextKey('req')` in this transaction, if the caller needs it earlier. */
-    id?: number
-  }
+/** A question, an approval or a notice to people. */
+export interface PeopleRequest {
+  kind: HumanRequestKind
+  /** Says who continues after the verdict; see `HumanRequestRow`. A `notice` needs no verdict. */
+  purpose: 'command' | 'go_on' | 'permission' | 'task' | 'run' | 'question' | 'notice'
+  asker: string
+  question: string
+  reason: string
+  /** The exact command that an approval carries out. */
+  action?: { type: string; fields: unknown }
+  approval?: Approval | undefined
+  form?: RequestForm
+  /** Data of the room that asks. It is part of what an approval is bound to. */
+  context?: string
+  /** When the request expires; null: people may take as long as they like. Notices never expire. */
+  expiresAt?: number | null
+  /** Enforces the expiry; without it, the room that asks has a timer of its own. */
+  timers?: Pick<Timers, 'setFor'>
+  /** While a notice is open, further events of the same topic are added to it. */
+  topic?: string
+  /** A key from `nextKey('req')` in this transaction, if the caller needs it earlier. */
+  key?: number
+  /** The actor of the audit entry; default: the asker. The asker is then its subject. */
+  actor?: string
+  /** Text of the audit entry; default: the question. */
+  text?: string
+  /** Further data of the audit entry, such as the task. */
+  about?(id: string): MaybePromise<Readonly<Record<string, unknown>>>
+}
 
-export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Promise<number> {
-  const id = request.id ?? (await tx.nextKey('req'))
+/** A request without a clock shows people this date. */
+const NO_EXPIRY_MS = 365 * 24 * 3600_000
+
+/** Asks people, or tells them something: the only writer of requests. */
+export async function askPeople(tx: Tx, request: PeopleRequest): Promise<{ key: number; id: string }> {
+  const { kind, purpose, asker, question, reason, approval, timers, actor = asker } = request
+  const key = request.key ?? (await tx.nextKey('req'))
+  const id = formatId('req', key)
+  const expiresAt = request.expiresAt ?? null
+  const action = request.action === undefined ? null : JSON.stringify(request.action)
+  const bound = { asker, context: request.context ?? '{}', action }
+  const hash = action === null ? null : hashOf(bound)
   await tx.run(
     `INSERT INTO human_requests (id, kind, purpose, state, asker, question, reason, action, action_hash, context,
        created_at, expires_at, form, approvers, quorum, topic)
      VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
-      id,
-      request.kind,
-      request.purpose,
-      request.asker,
-      request.question,
-      request.reason,
-      request.action,
-      request.action_hash,
-      request.context,
-      tx.now,
-      request.expires_at,
-      request.form ?? '{}',
-      request.approvers ?? null,
-      request.quorum ?? 1,
-      request.topic ?? null,
+      ...[key, kind, purpose, asker, question, reason, action, hash, bound.context],
+      ...[tx.now, expiresAt ?? tx.now + NO_EXPIRY_MS, JSON.stringify(request.form ?? {})],
+      approval?.approvers === undefined ? null : JSON.stringify(approval.approvers),
+      ...[approval?.quorum ?? 1, request.topic ?? null],
     ],
   )
-  return id
+  if (expiresAt !== null && timers !== undefined) {
+    await setTimer(tx, 'expire_request', id, expiresAt)
+    tx.afterCommit(() => timers.setFor(expiresAt))
+  }
+  tx.audit({
+    type: 'human.asked',
+    class: 'internal',
+    actor,
+    ...(actor === asker ? {} : { subject: asker }),
+    text: `${id}: ${request.text ?? question}`,
+    data: {
+      request_id: id,
+      kind,
+      ...(purpose === 'notice' ? { awaits: false } : {}),
+      ...(request.action === undefined ? {} : { command: request.action.type, action_hash: hash }),
+      ...approval,
+      ...(await request.about?.(id)),
+    },
+  })
+  return { key, id }
+}
+
+/** Binds an approval to the exact action and to the speaker in whose name it is carried out. */
+export function hashOf({
+  asker,
+  context,
+  action,
+}: Pick<HumanRequestRow, 'asker' | 'context' | 'action'>): string {
+  return hash('sha256', JSON.stringify([asker, context, action]))
 }
 
 export async function findHumanRequest(reader: Reader, id: number): Promise<HumanRequestRow | undefined> {
@@ -232,10 +283,7 @@ export async function decideHumanRequest(
   return rows.length === 1
 }
 
-/** Notices have no timer; the date only tells people how long they are shown. */
-const NOTICE_MS = 30 * 24 * 3600_000
-
-export interface Notice {
+interface Notice {
   /** The agent that the notice is about. */
   readonly agent: string
   readonly question: string
@@ -244,29 +292,11 @@ export interface Notice {
 
 /** Puts a notice into the inbox. It needs no decision. */
 export async function tellPeople(tx: Tx, { agent, question, reason }: Notice): Promise<void> {
-  const request = await insertHumanRequest(tx, {
-    kind: 'escalation',
-    purpose: 'notice',
-    asker: agent,
-    question,
-    reason,
-    action: null,
-    action_hash: null,
-    context: '{}',
-    expires_at: tx.now + NOTICE_MS,
-  })
-  const id = formatId('req', request)
-  tx.audit({
-    type: 'human.told',
-    class: 'internal',
-    actor: ORCHESTRATOR,
-    subject: agent,
-    text: `${id}: ${question}`,
-    data: { request_id: id },
-  })
+  const actor = ORCHESTRATOR
+  await askPeople(tx, { kind: 'escalation', purpose: 'notice', asker: agent, question, reason, actor })
 }
 
-export interface Unanswered {
+interface Unanswered {
   /** The reason, for people. */
   why: string
   /** Stored with the request. */

@@ -2,18 +2,16 @@ import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { PermissionQuestion, PermissionVerdict } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import type { HeldInTasks } from './hold-command.ts'
 import {
+  askPeople,
   closeUnanswered,
   findHumanRequest,
   type HumanRequestRow,
-  insertHumanRequest,
   openNotices,
   openPermissions,
 } from './people.ts'
-import { hashOf } from './request-view.ts'
 
 /** Turns the permission dialogs of agent programs into requests that people can answer from anywhere (C9). */
 export interface PermissionDialogs {
@@ -64,34 +62,23 @@ export function createPermissionDialogs({
   const orphans = new Map<string, Map<string, number>>()
 
   async function open(agent: string, question: PermissionQuestion): Promise<number> {
-    const action = JSON.stringify({ type: question.tool, fields: question.input })
     return await store.write(async (tx) => {
-      const expiresAt = tx.now + PERMISSION_MS
-      const bound = { asker: agent, context: JSON.stringify({ key: question.key }), action }
-      const key = await insertHumanRequest(tx, {
+      const { key } = await askPeople(tx, {
         kind: 'approval',
         purpose: 'permission',
-        ...bound,
+        asker: agent,
         question: `${agent} wants to use ${question.tool}: ${shown(question.input, redact)}`,
         reason: question.reason ?? `${agent}'s program asks before it does this`,
-        action_hash: hashOf(bound),
-        expires_at: expiresAt,
-      })
-      const id = formatId('req', key)
-      await setTimer(tx, 'expire_request', id, expiresAt)
-      tx.audit({
-        type: 'human.asked',
-        class: 'internal',
-        actor: agent,
-        text: `${id}: ${agent} wants to use ${question.tool}`,
-        data: {
-          request_id: id,
-          kind: 'approval',
+        action: { type: question.tool, fields: question.input },
+        context: JSON.stringify({ key: question.key }),
+        expiresAt: tx.now + PERMISSION_MS,
+        timers,
+        text: `${agent} wants to use ${question.tool}`,
+        about: async (id) => ({
           tool: question.tool,
           ...(await about(tx, { id, asker: agent, context: '{}' })),
-        },
+        }),
       })
-      tx.afterCommit(() => timers.setFor(expiresAt))
       return key
     })
   }
@@ -116,29 +103,15 @@ export function createPermissionDialogs({
 
   async function notice(agent: string) {
     const key = await store.write(async (tx) => {
-      const key = await insertHumanRequest(tx, {
+      const { key } = await askPeople(tx, {
         kind: 'escalation',
         purpose: 'notice',
         asker: agent,
         question: `${agent} waits for an answer in its terminal. Give it there: orc attach ${agent}`,
         reason: 'its program shows a dialog and does not say what it asks',
-        action: null,
-        action_hash: null,
         context: AT_TERMINAL,
-        expires_at: tx.now + PERMISSION_MS,
-      })
-      const id = formatId('req', key)
-      tx.audit({
-        type: 'human.asked',
-        class: 'internal',
-        actor: agent,
-        text: `${id}: ${agent} waits for an answer in its terminal`,
-        data: {
-          request_id: id,
-          kind: 'escalation',
-          awaits: false,
-          ...(await about(tx, { id, asker: agent, context: AT_TERMINAL })),
-        },
+        text: `${agent} waits for an answer in its terminal`,
+        about: (id) => about(tx, { id, asker: agent, context: AT_TERMINAL }),
       })
       return key
     })

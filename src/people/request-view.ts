@@ -1,22 +1,14 @@
-import { hash } from 'node:crypto'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Command } from '../protocol/command.ts'
 import type { Reader } from '../store/store.ts'
 import type { QuestionKind } from '../tasks/task.ts'
 import type { FieldChange, GivenApproval, HumanDecision, HumanRequest } from './human-request.ts'
-import type { HumanRequestRow, RequestForm } from './people.ts'
+import { type HumanRequestRow, hashOf, type RequestForm } from './people.ts'
 import { type ApprovalRow, readApprovals } from './store/approvals.ts'
 
 export function formOf({ form }: Pick<HumanRequestRow, 'form'>): RequestForm {
   return JSON.parse(form) as RequestForm
 }
-
-/** Binds an approval to the exact action and to the speaker in whose name it is carried out. */
-export function hashOf({ asker, context, action }: Bound): string {
-  return hash('sha256', JSON.stringify([asker, context, action]))
-}
-
-type Bound = Pick<HumanRequestRow, 'asker' | 'context' | 'action'>
 
 /** The held command, if its hash is the one that people were asked about. */
 export function intactAction(row: HumanRequestRow): Command | undefined {

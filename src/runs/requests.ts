@@ -1,12 +1,11 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
-import { formatId } from '../base/ids.ts'
 import {
+  askPeople,
   closeUnanswered,
   findRequestOf,
   type HumanRequestRow,
-  insertHumanRequest,
   type RequestForm,
 } from '../people/people.ts'
 import type { RequestOwner } from '../people/verdicts.ts'
@@ -23,8 +22,6 @@ export interface AskedByRun {
   ask: number
 }
 
-/** Shown as the expiry of a request that has none. */
-const NO_EXPIRY_MS = 365 * 24 * 3600_000
 /** Notices for each run; the report lists all failures. */
 const NOTICES = 10
 
@@ -49,25 +46,17 @@ export function createRunRequests(cut: RedactedExcerpt) {
       if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
       if (!awaits && !isHeard(run)) return
       const form: RequestForm = awaits ? { choices: DECISIONS } : {}
-      const key = await insertHumanRequest(tx, {
+      await askPeople(tx, {
         kind: 'escalation',
         purpose: awaits ? 'run' : 'notice',
         asker: ORCHESTRATOR,
         question: `${run}: ${text}`,
         reason: awaits ? howTo(place, node) : `${run} goes on without it where its plan allows that`,
-        action: null,
-        action_hash: null,
         context: contextOf({ run, node, ask }),
-        expires_at: expiresAt ?? tx.now + NO_EXPIRY_MS,
-        form: JSON.stringify(form),
-      })
-      const id = formatId('req', key)
-      tx.audit({
-        type: awaits ? 'human.asked' : 'human.told',
-        class: 'internal',
-        actor: ORCHESTRATOR,
-        text: `${id}: ${cut(`${run}: ${text}`, 1000)}`,
-        data: { request_id: id, kind: 'escalation', awaits, run_id: run, node },
+        expiresAt,
+        form,
+        text: cut(`${run}: ${text}`, 1000),
+        about: () => ({ awaits, run_id: run, node }),
       })
     },
 

@@ -4,17 +4,16 @@ import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import {
   addToNotice,
+  askPeople,
   closeUnanswered,
   findHumanRequest,
   findOpenQuestion,
   type HumanRequestRow,
-  insertHumanRequest,
   lockTopic,
   questionContext,
   type RequestForm,
 } from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
-import { setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import type { TaskStoreEffect } from './core/effect.ts'
 import type { TaskEvent } from './core/event.ts'
@@ -32,9 +31,6 @@ export interface AskedQuestion {
   question: string
 }
 
-/** Expiry date of a request without a timer. */
-const NO_EXPIRY_MS = 365 * 24 * 3600_000
-
 function askedIn(row: HumanRequestRow): AskedQuestion {
   return JSON.parse(row.context) as AskedQuestion
 }
@@ -51,33 +47,22 @@ export async function askPerson(
   const known = parseId('req', effect.question)
   const asks = task.questions.find(({ id }) => id === effect.question)?.kind
   const form: RequestForm = { ...effect.form, ...(asks === undefined ? {} : { asks }) }
-  const key = await insertHumanRequest(tx, {
-    ...(known === undefined ? {} : { id: known }),
+  await askPeople(tx, {
+    ...(known === undefined ? {} : { key: known }),
     kind: effect.kind,
     // An answer to a question that the task doesn't wait for comes as a message.
     purpose: isNotice(effect) ? 'notice' : effect.awaits ? 'task' : 'question',
     asker: task.agent,
     question: effect.text,
     reason: effect.reason,
-    action: null,
-    action_hash: null,
     context: questionContext(effect.task, effect.question),
-    expires_at: effect.expiresAt ?? tx.now + NO_EXPIRY_MS,
-    form: JSON.stringify(form),
+    expiresAt: effect.expiresAt,
+    timers,
+    form,
     ...(topic === undefined ? {} : { topic }),
+    text: `${cut(effect.text)} (${cut(effect.reason)})`,
+    about: () => ({ awaits: effect.awaits, ...aboutTask(task) }),
   })
-  const id = formatId('req', key)
-  tx.audit({
-    type: 'human.asked',
-    class: 'internal',
-    actor: task.agent,
-    text: `${id}: ${cut(effect.text)} (${cut(effect.reason)})`,
-    data: { request_id: id, kind: effect.kind, awaits: effect.awaits, ...aboutTask(task) },
-  })
-  const { expiresAt } = effect
-  if (expiresAt === null) return
-  await setTimer(tx, 'expire_request', id, expiresAt)
-  tx.afterCommit(() => timers.setFor(expiresAt))
 }
 
 /** A notice informs people and expects no verdict. */

@@ -41,7 +41,6 @@ function jsonBody({ id, type, at, data, ...about }: WebhookEvent): string {
 /** What a person can do about an event. */
 const NEXT_STEP: Readonly<Record<string, string>> = {
   'human.asked': 'To decide: `orc inbox`',
-  'human.escalated': 'To look: `orc inbox`',
   'team.halted': 'To go on: `orc go`',
 }
 

@@ -6,7 +6,7 @@ import { changeAction, findAction, insertAction } from '../../src/github/store/a
 import type { GithubParts } from '../../src/github/team/parts.ts'
 import { createActionQueue } from '../../src/github/team/perform-actions.ts'
 import { createEscalation } from '../../src/github/team/service-comments.ts'
-import { decideHumanRequest, findHumanRequest, insertHumanRequest } from '../../src/people/people.ts'
+import { askPeople, decideHumanRequest, findHumanRequest } from '../../src/people/people.ts'
 import {
   BOT,
   type FakeCall,
@@ -139,9 +139,8 @@ async function open(action: RepositoryAction, aheadMs = 0) {
     /** As if people had been asked, and had just said yes. */
     async approvedNow() {
       await store.write(async (tx) => {
-        const request = await insertHumanRequest(tx, {
+        const { key: request } = await askPeople(tx, {
           ...{ kind: 'approval', purpose: 'command', asker: 'Triage', question: '', reason: '' },
-          ...{ action: null, action_hash: null, context: '{}', expires_at: tx.now + 1000 },
         })
         await decideHumanRequest(tx, request, { state: 'approved', by: 'ada', comment: null })
         await changeAction(tx, key, { state: 'ready', request })

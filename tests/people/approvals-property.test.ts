@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import { AppError } from '../../src/base/errors.ts'
-import { findHumanRequest } from '../../src/people/people.ts'
-import { hashOf } from '../../src/people/request-view.ts'
+import { findHumanRequest, hashOf } from '../../src/people/people.ts'
 import { type Board, openBoard } from '../harness/engine.ts'
 
 const HOUR = 3600_000

@@ -147,7 +147,7 @@ describe('a quorum (C9)', () => {
     expect(await arrived()).toEqual([])
     expect(await told()).toMatchObject({ title: 'req_1 expired: send_message' })
     await expect(approve('ben')).rejects.toMatchObject({ code: 'CONFLICT' })
-    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.escalated']))
+    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.asked']))
     expect(await decide('operator', { decision: 'approve' }, 'req_2')).toMatchObject({
       request: { kind: 'escalation', reason: 'req_1 expired' },
       receipt: { result: 'noted' },
@@ -401,7 +401,7 @@ describe('a dialog of an agent program', () => {
     const { verdict } = await ask()
     await board.clock.advance(72 * HOUR)
     expect(await verdict).toBeUndefined()
-    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.escalated']))
+    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.asked']))
   })
 })
 

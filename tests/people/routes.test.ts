@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { insertHumanRequest } from '../../src/people/people.ts'
+import { askPeople } from '../../src/people/people.ts'
 import { type Desk, openDesk } from '../harness/service.ts'
 
 let desk: Desk
@@ -52,9 +52,8 @@ describe('requests to people over HTTP (C9)', () => {
     await ask('please')
     await desk.store.write(async (tx) => {
       for (let number = 0; number < 1200; number++) {
-        await insertHumanRequest(tx, {
+        await askPeople(tx, {
           ...{ kind: 'input', purpose: 'question', asker: 'Other', question: 'Which?', reason: 'it asks' },
-          ...{ action: null, action_hash: null, context: '{}', expires_at: tx.now + 1000 },
         })
       }
     })

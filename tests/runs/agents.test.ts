@@ -85,7 +85,7 @@ describe('a program that', () => {
     team = await openRunTeam({ runtimes: [puppets] })
     const id = await team.start(GUEST)
     await team.until(async () => puppets.started(`${id}-guest`) === 1)
-    const told = () => team.entries.filter(({ type }) => type === 'human.told')
+    const told = () => team.entries.filter(({ type }) => type === 'human.asked')
     await team.until(async () => told().length > 0, 5000)
     expect(told()[0]!.text).toMatch(/guest does not start.*orc attach run_1-guest/)
     expect(team.runs.heldUp(await team.see(id), 'guest')).toContain('to start (orc attach run_1-guest)')

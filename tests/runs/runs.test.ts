@@ -204,7 +204,7 @@ agents:
     expect(node.reason).toContain('it exited with 3: out of luck; 4 attempts failed')
     expect(readdirSync(team.place(id, 'weak', 'attempts'))).toEqual(['1', '2', '3'])
     expect(team.file(id, 'weak', 'attempts', '2', 'outbox', 'partial', 'x')).toBe('half\n')
-    await team.until(async () => team.types().includes('human.told'))
+    await team.until(async () => team.types().includes('human.asked'))
     const pauses = node.attempts
       .slice(1)
       .map(({ orderedAt }, index) => orderedAt - node.attempts[index]!.endedAt!)

@@ -1,7 +1,6 @@
 import { formatId } from '../../base/ids.ts'
 import type { Store } from '../../store/store.ts'
-import type { HumanRequestRow } from '../people.ts'
-import { hashOf } from '../request-view.ts'
+import { type HumanRequestRow, hashOf } from '../people.ts'
 
 /** A verdict is bound to the hash of the action it was given for: names a request whose stored action differs from it. */
 export async function findChangedRequest(store: Store): Promise<string | undefined> {

@@ -96,7 +96,6 @@ export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunU
       }
     }
     case 'human.asked':
-    case 'human.told':
       return {
         type: 'asked',
         ...about,

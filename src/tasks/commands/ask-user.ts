@@ -6,9 +6,9 @@ import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { personBehind, type Team, tooLong } from '../../commands/team.ts'
 import type { AnswerForm } from '../../people/human-request.ts'
 import {
+  askPeople,
   findHumanRequest,
   type HumanRequestRow,
-  insertHumanRequest,
   openRequestsOf,
   type Verdict,
 } from '../../people/people.ts'
@@ -16,7 +16,6 @@ import type { DecideRequest } from '../../people/verdicts.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import type { Reader } from '../../store/store.ts'
-import { setTimer } from '../../store/timer-rows.ts'
 import type { Timers } from '../../store/timers.ts'
 import { ownTask, remember, saidBefore } from '../references.ts'
 import { refusalError } from '../refusal.ts'
@@ -25,8 +24,6 @@ import type { Tasks } from '../tasks.ts'
 
 /** Time for the answer to a question outside of tasks. */
 const ANSWER_MS = 24 * 3600_000
-/** A request without a clock shows this date to people. */
-const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
 /** An agent asks a person and continues when there is an answer (S2.4, S2.16). */
 export const requestUserInputHandler = (
@@ -119,31 +116,18 @@ async function askOutsideOfTasks(
   { question, context }: FieldsOf<'request_user_input'>,
   form: AnswerForm,
 ) {
-  const id = formatId('req', key)
   const { userInputMs = ANSWER_MS } = team.config.tasks
-  const expiresAt = tx.now + (userInputMs ?? NO_EXPIRY_MS)
-  await insertHumanRequest(tx, {
-    id: key,
+  await askPeople(tx, {
+    key,
     kind: 'input',
     purpose: 'question',
     asker: speaker.name,
     question,
     reason: context ?? `${speaker.name} asks`,
-    action: null,
-    action_hash: null,
-    context: '{}',
-    expires_at: expiresAt,
-    form: JSON.stringify(form),
+    form,
+    expiresAt: userInputMs === null ? null : tx.now + userInputMs,
+    timers,
   })
-  if (userInputMs !== null) await setTimer(tx, 'expire_request', id, expiresAt)
-  tx.audit({
-    type: 'human.asked',
-    class: 'internal',
-    actor: speaker.name,
-    text: `${id}: ${question}`,
-    data: { request_id: id, kind: 'input' },
-  })
-  tx.afterCommit(() => timers.setFor(expiresAt))
 }
 
 interface UserResponseOptions {

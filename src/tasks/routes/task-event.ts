@@ -47,13 +47,12 @@ export function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
         text: data.excerpt!,
       }
     case 'human.asked':
-    case 'human.escalated':
       return {
         type: 'asked',
         ...about,
         request_id: data.request_id!,
         kind: (data.kind ?? 'escalation') as AskedEntry['kind'],
-        from: type === 'human.asked' ? actor : subject!,
+        from: subject ?? actor,
         text: text(`${data.request_id}: `),
         awaits: data.awaits ?? true,
       }

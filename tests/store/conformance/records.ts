@@ -14,12 +14,12 @@ import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/commands/
 import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/halt/store.ts'
 import { park, parkedBy, unpark } from '../../../src/people/hold-command.ts'
 import {
+  askPeople,
   decideHumanRequest,
   findHumanRequest,
-  insertHumanRequest,
   lockHumanRequest,
   modifyHumanRequest,
-  type NewHumanRequest,
+  type PeopleRequest,
   readHumanRequests,
 } from '../../../src/people/people.ts'
 import { forgetApprovals, insertApproval, readApprovals } from '../../../src/people/store/approvals.ts'
@@ -55,17 +55,18 @@ import {
 } from '../../../src/webhooks/store.ts'
 import { type Here, START } from '../place.ts'
 
-const REQUEST: NewHumanRequest = {
+const REQUEST: PeopleRequest & { expiresAt: number } = {
   kind: 'approval',
   purpose: 'command',
-  asker: 'Ada',
-  question: 'May Ada spawn Worker?',
-  reason: 'a rule says ask',
-  action: '{"type":"request_action"}',
-  action_hash: 'abc',
-  context: '{}',
-  expires_at: START + 1000,
+  asker: 'Worker',
+  question: 'Worker wants to start Other',
+  reason: 'orc.yaml says ask',
+  action: { type: 'request_action', fields: {} },
+  expiresAt: START + 1000,
 }
+/** The same as it is stored. */
+const { action: _, expiresAt, ...PLAIN } = REQUEST
+const STORED = { ...PLAIN, action: JSON.stringify(REQUEST.action), context: '{}', expires_at: expiresAt }
 
 export function recordCases(here: Here) {
   it('keeps a halt and its end, and moves every clock by its length', async () => {
@@ -74,7 +75,7 @@ export function recordCases(here: Here) {
     await first.write(async (tx) => {
       await keepHalt(tx, row)
       await setTimer(tx, 'a', 'x', START + 10)
-      await insertHumanRequest(tx, REQUEST)
+      await askPeople(tx, REQUEST)
     })
     await first.write((tx) => keepDisturbed(tx, '["Ada","Ben"]'))
     await first.close()
@@ -87,7 +88,7 @@ export function recordCases(here: Here) {
     })
     expect(await readHalt(store)).toBeUndefined()
     expect(await nextDue(store)).toBe(START + 1010)
-    expect((await findHumanRequest(store, 1))!.expires_at).toBe(REQUEST.expires_at + 1000)
+    expect((await findHumanRequest(store, 1))!.expires_at).toBe(REQUEST.expiresAt + 1000)
   })
 
   it('keeps webhooks and their queues, the oldest event first', async () => {
@@ -271,8 +272,8 @@ export function recordCases(here: Here) {
 
   it('lets a human request be decided once, whoever comes at the same time (C9)', async () => {
     const store = await here().open()
-    const id = await store.write((tx) => insertHumanRequest(tx, REQUEST))
-    expect(await findHumanRequest(store, id)).toMatchObject({ ...REQUEST, state: 'open', decided_by: null })
+    const { key: id } = await store.write((tx) => askPeople(tx, REQUEST))
+    expect(await findHumanRequest(store, id)).toMatchObject({ ...STORED, state: 'open', decided_by: null })
     const verdicts = await Promise.all(
       ['approved', 'rejected', 'expired'].map((state) =>
         store.write((tx) =>
@@ -287,7 +288,7 @@ export function recordCases(here: Here) {
 
   it('lists the newest requests, oldest first', async () => {
     const store = await here().open()
-    for (let count = 0; count < 4; count++) await store.write((tx) => insertHumanRequest(tx, REQUEST))
+    for (let count = 0; count < 4; count++) await store.write((tx) => askPeople(tx, REQUEST))
     await store.write((tx) => decideHumanRequest(tx, 2, { state: 'rejected', by: 'operator', comment: 'no' }))
     const listed = async (state: 'open' | 'all', limit: number) =>
       (await readHumanRequests(store, state, limit)).map((row) => row.id)
@@ -318,8 +319,8 @@ export function recordCases(here: Here) {
 
   it('keeps what was asked about first when a person changes the action', async () => {
     const store = await here().open()
-    const id = await store.write((tx) =>
-      insertHumanRequest(tx, { ...REQUEST, quorum: 2, approvers: '["ada"]' }),
+    const { key: id } = await store.write((tx) =>
+      askPeople(tx, { ...REQUEST, approval: { quorum: 2, approvers: ['ada'] } }),
     )
     const change = (action: string) =>
       store.write(async (tx) =>
@@ -336,7 +337,7 @@ export function recordCases(here: Here) {
     await change('{"third":true}')
     expect(await findHumanRequest(store, id)).toMatchObject({
       action: '{"third":true}',
-      asked_action: REQUEST.action,
+      asked_action: STORED.action,
       modified_by: 'ben',
       approvers: null,
       quorum: 1,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { registerAgent } from '../../../src/agents/store.ts'
 import { findReceipt, keepReceipt } from '../../../src/commands/idempotency.ts'
 import { claimDeliveries } from '../../../src/messages/deliveries.ts'
-import { decideHumanRequest, insertHumanRequest } from '../../../src/people/people.ts'
+import { askPeople, decideHumanRequest } from '../../../src/people/people.ts'
 import { takeLease } from '../../../src/store/daemons.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
@@ -133,17 +133,13 @@ describe('daemons that share a database', () => {
 
   it('decide a human request once', async () => {
     const stores = await eastAndWest()
-    const id = await stores[0].write((tx) =>
-      insertHumanRequest(tx, {
+    const { key: id } = await stores[0].write((tx) =>
+      askPeople(tx, {
         kind: 'approval',
         purpose: 'command',
         asker: 'Ada',
         question: '?',
         reason: '',
-        action: null,
-        action_hash: null,
-        context: '{}',
-        expires_at: START,
       }),
     )
     const meet = meeting(2)

@@ -163,7 +163,7 @@ describe('a model that judges', () => {
       outcome: 'unavailable',
       text: expect.stringContaining('limits.spend'),
     })
-    expect(team.entries.filter(({ type }) => type === 'human.told')).toHaveLength(1)
+    expect(team.entries.filter(({ type }) => type === 'human.asked')).toHaveLength(1)
   })
 
   it('is chosen by a delegation only with the permission choose_judge, or where it is the judge anyway', async () => {

@@ -98,7 +98,7 @@ function watchRuns({ engine: { runs, store } }: Orchub) {
 }
 
 /** Entries that need a person's attention. */
-const CALLS: ReadonlySet<string> = new Set(['human.asked', 'human.escalated'])
+const CALLS: ReadonlySet<string> = new Set(['human.asked'])
 
 /** Notifies on a terminal, where a person may see it. */
 function notifyOn({ engine }: Orchub, flag: Invocation['flag'], notify: Config['notify']) {

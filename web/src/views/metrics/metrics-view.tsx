@@ -53,7 +53,7 @@ function Plots({ figures }: { figures: Figures }) {
   const read = at('delivery.read')
   const unclear = sum(['delivery.uncertain', 'delivery.failed'])
   const refused = sum(['command.blocked', 'security.forbidden', 'command.refused'])
-  const asked = sum(['human.asked', 'human.escalated'])
+  const asked = sum(['human.asked'])
   return (
     <div className="plots">
       <Plot
