@@ -114,7 +114,11 @@ function sum(one: Counts, other: Counts): Counts {
 
 const CHECKS: Record<string, () => Counts> = {
   types: () =>
-    sum(quietly('types', 'tsc', ['--noEmit']), quietly('types of web', 'tsc', ['--noEmit', '-p', 'web'])),
+    [
+      quietly('types', 'tsc', ['--noEmit']),
+      quietly('types of the package', 'tsc', ['--noEmit', '-p', 'tsconfig.build.json']),
+      quietly('types of web', 'tsc', ['--noEmit', '-p', 'web']),
+    ].reduce(sum),
   lint: () => quietly('lint', 'biome', ['check', '.']),
   web: () => quietly('control room', 'node', ['scripts/build-web.ts']),
   unit: () => vitest('unit', 'vitest.config.ts', { variables: { ORCHUB_TESTS: 'unit' } }),

@@ -29,7 +29,7 @@ import { removeFolder, removeTree } from './safe-fs/remove-tree.ts'
 import { checkSize, type FoundFile, openFound, selectFiles } from './safe-fs/select-files.ts'
 import { createFile, makeFolders, makeWithParents, replaceFile, temporaryName } from './safe-fs/write-file.ts'
 
-interface OutboxFile {
+export interface OutboxFile {
   /** Below outbox/. */
   readonly path: string
   readonly size: number

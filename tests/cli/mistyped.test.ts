@@ -186,7 +186,7 @@ describe('a read-only file system', () => {
           env: { PATH: process.env.PATH, HOME: state, ORC_HOME: state },
         })
         expect(stderr, store).toContain(`${file} cannot be written: the file system is read-only`)
-        expect(stderr).toContain('Name a place that can be written')
+        expect(stderr).toContain('to a writable place')
         expect(status).not.toBe(0)
       }
     } finally {
@@ -204,7 +204,7 @@ describe('a read-only file system', () => {
         encoding: 'utf8',
         env: { PATH: process.env.PATH, HOME: state, ORC_HOME: state },
       })
-      expect(stderr).toMatch(/no place for a run.*: EROFS: read-only file system/)
+      expect(stderr).toMatch(/Cannot make a folder for the run.*: EROFS: read-only file system/)
       expect(status).toBe(1)
     } finally {
       rmSync(state, { recursive: true })

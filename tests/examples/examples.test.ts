@@ -142,6 +142,9 @@ describe('examples/code', () => {
     expect(git('status', '--porcelain')).toBe('')
     expect(git('branch', '--list').trim().split('\n')).toHaveLength(4)
     const dissolved = await runOrc(folder, ['workspace', 'dissolve', 'runs/run_1', '--archive'])
-    expect(dissolved).toMatchObject({ code: 0, err: expect.stringContaining('plain stays') })
+    expect(dissolved).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('Kept the branch orc/run_1/plain'),
+    })
   })
 })

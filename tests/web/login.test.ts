@@ -127,7 +127,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     expect(first.page.url()).not.toContain('login')
     const second = await openWindow(browser)
     await second.page.goto(once)
-    await second.page.getByText('used before').waitFor()
+    await second.page.getByText('already used').waitFor()
     await Promise.all([first.context.close(), second.context.close()])
   })
 

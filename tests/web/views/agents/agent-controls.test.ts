@@ -97,7 +97,7 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     await act('reset_session')
     await becomes('idle')
     await button('Interrupt', true).waitFor()
-    expect(await reasonOf('Interrupt')).toMatch(/not at work/)
+    expect(await reasonOf('Interrupt')).toMatch(/is not working/)
     // A reason is for everyone: with the keyboard one gets there, and nothing happens.
     const asked: string[] = []
     page.on('request', (request) => {
