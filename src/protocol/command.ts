@@ -153,7 +153,7 @@ const listAgents = defineCommand({
 
 const contextStatus = defineCommand({
   type: 'context_status',
-  summary: 'Report how much of your context is used',
+  summary: 'Show how much of your context is used',
   fields: z.object({ agent: optionalName.describe('Your own name') }),
   subject: { field: 'agent', permission: 'read_other_mailbox' },
   example: 'orc context-status',
@@ -203,7 +203,7 @@ const taskContext = z.preprocess((value) => {
 const jsonSchema = z.preprocess((value) => {
   const said = blankIsMissing(value)
   return typeof said === 'string' ? parsedJson(said) : said
-}, z.record(z.string(), z.unknown(), 'it is not a JSON object').optional())
+}, z.record(z.string(), z.unknown(), 'must be a JSON object').optional())
 
 const names = z.preprocess((value) => {
   const said = blankIsMissing(value)
@@ -237,7 +237,7 @@ export const delegate = defineCommand({
     checks: names.describe('Names of the checks that the work must pass, separated by commas'),
     judge: optionalName.describe('The model or agent that judges the work; needs a permission'),
     result_schema: jsonSchema.describe('A JSON schema that the result must match'),
-    timeout_seconds: seconds.describe('Working time in seconds. Default: as configured'),
+    timeout_seconds: seconds.describe('Time limit in seconds. Default: the configured one'),
     in_response_to: optionalName.describe('Your own task that this is part of, if you have several'),
     message_id: ownId,
   }),
@@ -250,10 +250,10 @@ export const delegate = defineCommand({
 
 const report = defineCommand({
   type: 'report',
-  summary: 'Report the result of a task to the one who delegated it',
+  summary: 'Report the result of a task that was delegated to you',
   fields: z.object({
     from: optionalName.describe('Your own name'),
-    to: optionalName.describe('Who delegated the task to you'),
+    to: optionalName.describe('The agent or person that delegated the task'),
     status: oneOf(REPORT_STATUSES).describe('completed, partial, or needs_help'),
     in_response_to: optionalName.describe('The task, such as task_7; optional if you have only one'),
     message_id: ownId,
@@ -269,10 +269,10 @@ const report = defineCommand({
 const query = defineCommand({
   type: 'query',
   summary:
-    'Ask the one who delegated a task to you, or an agent you delegated to; the answer arrives as a message',
+    'Ask the agent that delegated a task to you, or one you delegated to; the answer arrives as a message',
   fields: z.object({
     from: optionalName.describe('Your own name'),
-    to: optionalName.describe('Whom to ask. Default: who delegated the task to you'),
+    to: optionalName.describe('The agent to ask. Default: the one that delegated your task'),
     question: z.string().trim().min(1, 'the question is empty').describe('The question'),
     requires_response: yesOrNo(true).describe('false: continue without waiting for an answer'),
     in_response_to: optionalName.describe('Your task that the question is about, if you have several'),
@@ -290,7 +290,7 @@ const answer = defineCommand({
   summary: 'Answer a query, or help with a task',
   fields: z.object({
     from: optionalName.describe('Your own name'),
-    to: optionalName.describe('Who asked'),
+    to: optionalName.describe('The agent that asked'),
     in_response_to: optionalName.describe('The question, such as msg_12, or its task'),
     message_id: ownId,
     answer: z.string().describe('The answer'),
@@ -354,7 +354,7 @@ const claimNumber = z.preprocess((value) => {
 
 const judge = defineCommand({
   type: 'judge',
-  summary: 'Judge whether a task is done, when asked to',
+  summary: 'Judge whether a task is done, when you are asked to',
   fields: z.object({
     from: optionalName.describe('Your own name'),
     task_id: name.describe('The task, such as task_7'),
