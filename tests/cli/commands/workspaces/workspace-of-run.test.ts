@@ -56,10 +56,7 @@ describe.runIf(process.platform === 'linux')('the workspace of a command that ou
       expect(await statesShown()).toMatchObject({ slow: 'running' })
       const refusal = {
         code: 1,
-        // The wrapper of the command bears its mark as well.
-        err: expect.stringMatching(
-          new RegExp(`run_1 is still running: slow \\(process (\\d+, )?${pid}(, \\d+)?\\)`),
-        ),
+        err: expect.stringContaining(`run_1 is still running: slow (process ${pid})`),
       }
       expect(await team.orc('workspace dissolve runs/run_1')).toMatchObject(refusal)
       expect(await team.orc('workspace dissolve runs/run_1/slow --force')).toMatchObject(refusal)
