@@ -124,21 +124,20 @@ describe('a read-only file system', () => {
     },
   )
 
-  it.runIf(canMount)(
-    'in a workspace is named when it cannot be removed, with the folder that holds the rest',
-    async () => {
-      await team.orc('workspace create me')
-      const inside = join(team.folder, 'me/mounted')
-      mkdirSync(inside)
-      const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', join(team.folder, 'me')]
-      const { stderr } = spawnSync('unshare', [...MOUNT, inside, ...orc], { encoding: 'utf8' })
-      expect(stderr).toMatch(
-        /\.me\.\w+ still holds a part of me: .*\/mounted cannot be removed: something is mounted there/,
-      )
-      expect(stderr).toContain('Fix the cause, then delete what is left yourself.')
-      expect(existsSync(join(team.folder, 'me.report.md'))).toBe(true)
-    },
-  )
+  it.runIf(canMount)('mounted inside a workspace keeps it from being dissolved', async () => {
+    await team.orc('workspace create me')
+    const inside = join(team.folder, 'me/mounted here')
+    mkdirSync(inside)
+    for (const option of [[], ['--force']]) {
+      const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', join(team.folder, 'me'), ...option]
+      const { status, stderr } = spawnSync('unshare', [...MOUNT, inside, ...orc], { encoding: 'utf8' })
+      expect(stderr).toContain(`${inside} cannot be removed: something is mounted there`)
+      expect(stderr).toContain('Nothing was removed')
+      expect(status).toBe(1)
+    }
+    expect(existsSync(join(team.folder, 'me/status.json'))).toBe(true)
+    expect(existsSync(join(team.folder, 'me.report.md'))).toBe(false)
+  })
 
   it.runIf(canBind)('is named by every command that needs a state folder', () => {
     const alone = mkdtempSync(join(tmpdir(), 'orchub-read-only-'))

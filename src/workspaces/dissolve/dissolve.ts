@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readAttempts } from '../attempts.ts'
 import { DEFAULT_LIMITS, type FileLimits } from '../limits.ts'
@@ -111,6 +111,14 @@ export async function dissolve(wanted: DissolveWanted): Promise<WorkspaceResult<
     const records = await surveyAgents(wanted)
     const against = agents.flatMap((agent, index) => objections(agent, records[index]!, allowLoss))
     if (against.length > 0) return failed(...against)
+    const mounts = agents.flatMap(({ workspace }) => mountsBelow(realpathSync(workspace)))
+    if (mounts.length > 0) {
+      return failed(
+        ...mounts.map((path) =>
+          problem('irremovable', path, 'cannot be removed: something is mounted there'),
+        ),
+      )
+    }
     const report = formatReport(title, records)
     const prepared = await attempt(title, () => prepareRemoval(wanted, report))
     if (!prepared.ok) return prepared
@@ -154,6 +162,26 @@ function objections(
           ),
         ]),
   ]
+}
+
+/** Mount points inside a folder, including bind mounts of the same file system. Finds none without /proc. */
+function mountsBelow(folder: string): string[] {
+  let lines: string[]
+  try {
+    lines = readFileSync('/proc/self/mountinfo', 'latin1').split('\n')
+  } catch {
+    return []
+  }
+  const above = `${Buffer.from(folder).toString('latin1')}/`
+  return lines
+    .map((line) =>
+      // The fifth field is the mount point; spaces and other special bytes are written in octal.
+      (line.split(' ')[4] ?? '').replace(/\\(\d{3})/g, (_, digits) =>
+        String.fromCharCode(Number.parseInt(digits, 8)),
+      ),
+    )
+    .filter((path) => path.startsWith(above))
+    .map((path) => Buffer.from(path, 'latin1').toString())
 }
 
 /** Writes the record and moves the workspaces aside: all of it, or nothing. */
