@@ -1,13 +1,16 @@
 /**
  * The connection to our tmux server: one control-mode client, which reconnects when lost.
  * States: `closed` (no client, no server known; `connect` enters `opening`), `opening` (a client is starting;
- * commands wait for it; success enters `open`, failure returns to `closed`), `open` (`current` is set and
- * commands are sent at once; losing the client enters `reconnecting`), `reconnecting` (like `opening`, but
- * attaches only: if the server is gone, all its panes are reported as gone and the state is `closed` again),
- * and `shut down` (`isClosed`, final).
+ * commands wait for it; a client that ends too early is replaced for START_RETRY_MS; success enters `open`,
+ * failure returns to `closed`), `open` (`current` is set and commands are sent at once; losing the client
+ * enters `reconnecting`), `reconnecting` (like `opening`, but attaches only and once: if the server is gone,
+ * all its panes are reported as gone and the state is `closed` again), and `shut down` (`isClosed`, final).
  */
 
 import { type ExecFileException, execFile } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { type Block, type Control, ControlLost, openControl, type TmuxCommand } from './control.ts'
@@ -22,6 +25,19 @@ const HEIGHT = '50'
 const CLIENT_FLAGS = 'no-output,ignore-size'
 /** Keeps the session alive without agents. Not a shell, so keys typed there do nothing. */
 const IDLE_COMMAND = ['sleep', '2000000000']
+
+/**
+ * A server that was just killed still accepts clients and disconnects them. It ends within milliseconds, or
+ * within a second on a machine under load.
+ */
+const START_RETRY_MS = 3000
+const START_RETRY_EVERY_MS = 50
+/**
+ * A server that gets a `new-session` after `kill-server` never ends, and disconnects every client (seen with
+ * 3.3a). All its panes are gone, except that of the new session. By this time it is not just slow to end.
+ */
+const STUCK_AFTER_MS = 1000
+const DISCONNECTED = 'server exited unexpectedly'
 
 /** Identifies the server: another one on the same socket has different panes with the same ids. */
 export interface ServerIdentity {
@@ -115,6 +131,26 @@ export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnecti
     return control
   }
 
+  async function start(): Promise<Control> {
+    await requireTmux(command, env)
+    const startedAt = performance.now()
+    let isStuckEnded = false
+    while (true) {
+      try {
+        return await open(startOrAttach)
+      } catch (error) {
+        const waited = performance.now() - startedAt
+        if (!(error instanceof ControlLost) || isClosed || waited >= START_RETRY_MS) throw error
+        log.warn({ reason: error.message }, 'tmux ended before it was ready; trying again')
+        if (waited >= STUCK_AFTER_MS && !isStuckEnded && error.reason === DISCONNECTED) {
+          isStuckEnded = true
+          endStuckServer(socket, env, log)
+        }
+        await sleep(START_RETRY_EVERY_MS)
+      }
+    }
+  }
+
   function comeBack(reason: string) {
     current = undefined
     if (isClosed) return
@@ -130,7 +166,7 @@ export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnecti
 
   async function connect(): Promise<ServerIdentity> {
     if (isClosed) throw new AppError('SERVICE_STOPPING', 'The tmux runtime is closed')
-    opening ??= requireTmux(command, env).then(() => open(startOrAttach))
+    opening ??= start()
     const mine = opening
     try {
       await mine
@@ -184,6 +220,33 @@ async function endIfEmpty(control: Control) {
   // The first window is the idle one; a second may belong to an agent or a person.
   if (blocks[0]?.isError === false && blocks[0].lines.length === 1) {
     await control.run([['kill-session', '-t', IN_SESSION]]).catch(() => {})
+  }
+}
+
+/** Finds the server by its socket, since it no longer accepts commands. Requires /proc. */
+function endStuckServer(socket: string, env: Readonly<Record<string, string>>, log: Log): void {
+  try {
+    const path = join(realpathSync(env.TMUX_TMPDIR || '/tmp'), `tmux-${process.getuid!()}`, socket)
+    const sockets = readFileSync('/proc/net/unix', 'utf8').split('\n')
+    const inode = sockets.find((line) => line.endsWith(` ${path}`))?.split(/\s+/)[6]
+    const pid = readdirSync('/proc').find(
+      (name) => /^\d+$/.test(name) && isTmuxWith(name, `socket:[${inode}]`),
+    )
+    if (pid === undefined) return
+    log.warn({ pid }, 'ending a tmux server that no longer accepts clients')
+    process.kill(Number(pid), 'SIGTERM')
+  } catch (error) {
+    log.warn({ err: error }, 'could not end a tmux server that no longer accepts clients')
+  }
+}
+
+function isTmuxWith(pid: string, openFile: string): boolean {
+  try {
+    if (!readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('tmux')) return false
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === openFile)
+  } catch {
+    // The process has ended or belongs to another user.
+    return false
   }
 }
 

@@ -16,8 +16,10 @@ export interface Control {
 }
 
 export class ControlLost extends Error {
+  readonly reason: string
   constructor(reason: string) {
     super(`lost the connection to tmux: ${reason}`)
+    this.reason = reason
     this.name = 'ControlLost'
   }
 }
@@ -28,7 +30,7 @@ interface ControlOptions {
   env: Readonly<Record<string, string>>
   onNotification(name: string, rest: string): void
   /**
-   * The client ended; `reason` is its last error output. Called before pending commands are rejected, so that
+   * The client ended; `reason` is what it said last. Called before pending commands are rejected, so that
    * they find the next client.
    */
   onEnd(reason: string): void
@@ -53,16 +55,22 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
   let lost: ControlLost | undefined
   const { promise: ended, resolve: tellEnded } = Promise.withResolvers<void>()
 
-  const reader = createControlReader((block) => {
-    const first = waiting[0]
-    if (first === undefined) return
-    if (block.lines.length === 1 && block.lines[0] === first.mark) {
-      waiting.shift()
-      first.resolve(first.blocks)
-    } else {
-      first.blocks.push(block)
-    }
-  }, onNotification)
+  const reader = createControlReader(
+    (block) => {
+      const first = waiting[0]
+      if (first === undefined) return
+      if (block.lines.length === 1 && block.lines[0] === first.mark) {
+        waiting.shift()
+        first.resolve(first.blocks)
+      } else {
+        first.blocks.push(block)
+      }
+    },
+    (name, rest) => {
+      if (name === 'exit') complaint ||= rest
+      onNotification(name, rest)
+    },
+  )
   const lines = createLineSplitter(reader.line)
 
   child.stdout.on('data', (chunk: Buffer) => lines.push(chunk))

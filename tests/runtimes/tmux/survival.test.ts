@@ -397,6 +397,51 @@ describe('tmux itself', () => {
     })
   })
 
+  /** A tmux whose first clients are disconnected, as by a server that was just killed. */
+  function createEndingTmux(times: number): TmuxPlace['runtime'] {
+    const path = join(place.folder, 'tmux')
+    const count = `$(ls "$(dirname "$0")" | grep -c '^ended-')`
+    const script = [
+      '#!/bin/sh',
+      `case " $* " in *' -C '*) if [ ${count} -lt ${times} ]; then`,
+      `touch "$(dirname "$0")/ended-$$"; echo '%exit server exited unexpectedly'; exit 1`,
+      'fi ;; esac',
+      'exec tmux "$@"',
+    ]
+    writeFileSync(path, script.join('\n'), { mode: 0o755 })
+    return createTmuxRuntime({
+      ...{ socket: place.socket, clock: realClock, log: QUIET_LOG, bin: 'orc', tmux: path },
+      programs: [createAnyProgram()],
+    })
+  }
+
+  it('is started again when its client meets a server that is ending', async () => {
+    const runtime = createEndingTmux(3)
+    const session = await start({}, runtime)
+    expect(readdirSync(place.folder).filter((name) => name.startsWith('ended-'))).toHaveLength(3)
+    expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
+    await runtime.close!()
+  })
+
+  it('is started again when an earlier server never ends and disconnects every client', async () => {
+    // As when a client creates its session just after `kill-server`.
+    const hook = `set-hook -gu session-closed ; new-session -d -s orchub 'sleep 1000'`
+    place.tmux('-f', '/dev/null', 'new-session', '-d', 'sleep 1000')
+    place.tmux('set-hook', '-g', 'session-closed', hook)
+    place.tmux('kill-server')
+    expect(() => place.tmux('list-sessions')).toThrow('server exited unexpectedly')
+    const session = await start()
+    expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
+  })
+
+  it('is not started again forever: the error names the reason', async () => {
+    const runtime = createEndingTmux(1_000_000)
+    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({
+      code: 'RUNTIME_FAILED',
+      message: 'tmux did not start: lost the connection to tmux: server exited unexpectedly',
+    })
+  })
+
   it('runs no program that it was not given', async () => {
     const runtime = open('tmux')
     expect(runtime.check(place.agent())).toMatchObject([{ message: expect.stringContaining('any') }])
