@@ -1,28 +1,28 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
+import { createAgentHealth, type GithubTeamState } from './agent-health.ts'
 import { describeAction, type RepositoryAction } from './core/action.ts'
+import { createDelegation } from './delegate-work.ts'
+import { createFinishing } from './finish-work.ts'
+import { createCallbacks, createMembers, type Members } from './members.ts'
+import { createModeratorCalls, filterReport } from './moderation.ts'
+import { AUDIT, type GithubParts, type GithubTeamOptions, proposalOf } from './parts.ts'
+import { createActionQueue } from './perform-actions.ts'
+import { createEventQueue, newReplayId } from './process-events.ts'
+import { createProposals } from './proposals.ts'
+import { startLoop } from './queue-loop.ts'
+import {
+  createRedelivery,
+  createTriggers,
+  type IncomingWebhook,
+  PERIODIC,
+  receiveWebhook,
+  type WebhookReceipt,
+} from './receive-events.ts'
+import { createEscalation } from './service-comments.ts'
 import { checkSetup, type GithubSetup } from './setup.ts'
-import { changeAction, findAction, settledQuestions } from './store/actions.ts'
-import { keepDelivery } from './store/deliveries.ts'
-import { createAgentHealth, type GithubTeamState } from './team/agent-health.ts'
-import { createDelegation } from './team/delegate-work.ts'
-import { type EventTrail, trailOf } from './team/event-log.ts'
-import { filterReport } from './team/filter-reports.ts'
-import { createFinishing } from './team/finish-work.ts'
-import { createProposals } from './team/handle-proposals.ts'
-import { createMembers, type Members } from './team/members.ts'
-import { createModeratorCalls } from './team/notify-moderators.ts'
-import { AUDIT, type GithubParts, type GithubTeamOptions, proposalOf } from './team/parts.ts'
-import { createActionQueue } from './team/perform-actions.ts'
-import { createEventQueue } from './team/process-events.ts'
-import { createCallbacks } from './team/push-delegations.ts'
-import { startLoop } from './team/queue-loop.ts'
-import { type IncomingWebhook, receiveWebhook, type WebhookReceipt } from './team/receive-webhook.ts'
-import { createRedelivery } from './team/redeliver-missed.ts'
-import { newReplayId } from './team/run-slash-commands.ts'
-import { createTriggers, PERIODIC } from './team/scheduled-triggers.ts'
-import { createEscalation } from './team/service-comments.ts'
+import { changeAction, findAction, keepDelivery, requestsOfAskedActions } from './store.ts'
 
 /** The team that maintains repositories: webhooks come in, agents propose, and checked actions go out (S3). */
 export interface GithubTeam {
@@ -32,8 +32,6 @@ export interface GithubTeam {
   setup(): Promise<GithubSetup>
   /** Processes a payload as if GitHub had just sent it, but ignores verdicts in it. Returns its delivery id. */
   replay(event: string, payload: string, by: string): Promise<string>
-  /** The work and the actions that a delivery led to. */
-  trail(delivery: string): Promise<EventTrail | undefined>
   /** Pending events and actions, and the health of the agents (S3.16). */
   state(): Promise<GithubTeamState>
   /** For members that speak only the JSON of the team protocol. */
@@ -164,13 +162,16 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
       eventLoop.kick()
       return id
     },
-    trail: (delivery) => trailOf(store, delivery),
     state: health.state,
     members,
     async begin() {
       isRunning = true
       await finishing.catchUp()
-      for (const request of await settledQuestions(store)) await closeProposal(formatId('req', request))
+      // Requests that were decided or expired right before a crash.
+      for (const request of await requestsOfAskedActions(store)) {
+        if ((await people.find(store, request))?.state !== 'open')
+          await closeProposal(formatId('req', request))
+      }
       await triggers.follow()
       await health.begin()
       eventLoop.kick()

@@ -1,6 +1,6 @@
+import type { Result } from '../base/result.ts'
 import type { RepositoryAction } from './core/action.ts'
 import type { Subject } from './core/event.ts'
-import type { GitHubResult } from './core/failure.ts'
 
 /** The service's access to GitHub. Only this port holds credentials, and failures are values. */
 export interface GitHub {
@@ -123,4 +123,22 @@ export interface WebhookFacts {
   readonly events?: readonly string[]
   /** HTTP status of the last delivery, if GitHub reports it. */
   readonly lastStatus?: number
+}
+
+/** Why a call to GitHub failed. */
+export interface GitHubFailure {
+  readonly kind: 'gone' | 'forbidden' | 'unauthenticated' | 'invalid' | 'limited' | 'unavailable' | 'timeout'
+  readonly status?: number
+  readonly message: string
+  /** How long GitHub asks us to wait. */
+  readonly retryAfterMs?: number
+}
+
+export type GitHubResult<Value> = Result<Value, GitHubFailure>
+
+const RECOVERABLE: ReadonlySet<GitHubFailure['kind']> = new Set(['limited', 'unavailable', 'timeout'])
+
+/** Whether the same call may succeed later. */
+export function isRecoverable({ kind }: GitHubFailure): boolean {
+  return RECOVERABLE.has(kind)
 }

@@ -2,16 +2,20 @@ import { emitterEventNames } from '@octokit/webhooks'
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
 import { describeAction, numberOf } from './core/action.ts'
-import { separateConduct } from './core/conduct.ts'
+import { isConfidentialRole } from './core/briefing.ts'
 import { authorOf, type GitHubEvent, isNewcomer, newComment, readEvent } from './core/event.ts'
-import { isPaused } from './core/pause.ts'
-import { DEFAULT_POLICIES, judge } from './core/policy.ts'
-import { isConfidentialRole } from './core/roles.ts'
-import { COMMAND_ROLES, DEFAULT_ROUTES, holds, whyIgnored } from './core/routing.ts'
-import { maySay, readSlashCommands } from './core/slash-commands.ts'
-import { agentFor, isForPeople, personOf } from './team/settings.ts'
+import { DEFAULT_POLICIES, isPaused, judge } from './core/policy.ts'
+import { parseResult, readReport, separateConduct } from './core/report.ts'
+import {
+  COMMAND_ROLES,
+  DEFAULT_ROUTES,
+  holds,
+  maySay,
+  readSlashCommands,
+  whyIgnored,
+} from './core/routing.ts'
+import { agentFor, isForPeople, personOf } from './parts.ts'
 import { ACTION_KINDS, type ActionPolicy, type RouteStep } from './terms.ts'
-import { parseResult, readReport } from './wire/report.ts'
 
 /** The effects of an event, computed offline: without a model, GitHub or the service. */
 export interface Preview {

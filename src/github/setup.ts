@@ -1,9 +1,8 @@
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
-import type { GitHubFailure } from './core/failure.ts'
 import { neededEvents, neededPermissions, scopeSuffices, suffices } from './core/needs.ts'
-import type { AccountIdentity, RepositoryFacts, SetupSurvey, WebhookFacts } from './port.ts'
-import { agentFor, approversOf } from './team/settings.ts'
+import { agentFor, approversOf } from './parts.ts'
+import type { AccountIdentity, GitHubFailure, RepositoryFacts, SetupSurvey, WebhookFacts } from './port.ts'
 import { TEAM_ROLES } from './terms.ts'
 
 /** `missing`: the team cannot work. `note`: worth knowing. `unknown`: GitHub does not tell. */

@@ -2,10 +2,10 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { actionKey, numberOf, type RepositoryAction } from '../../src/github/core/action.ts'
 import { createOctokit } from '../../src/github/octokit/octokit.ts'
-import { changeAction, findAction, insertAction } from '../../src/github/store/actions.ts'
-import type { GithubParts } from '../../src/github/team/parts.ts'
-import { createActionQueue } from '../../src/github/team/perform-actions.ts'
-import { createEscalation } from '../../src/github/team/service-comments.ts'
+import type { GithubParts } from '../../src/github/parts.ts'
+import { createActionQueue } from '../../src/github/perform-actions.ts'
+import { createEscalation } from '../../src/github/service-comments.ts'
+import { changeAction, findAction, insertAction } from '../../src/github/store.ts'
 import { askPeople, decideHumanRequest, findHumanRequest } from '../../src/people/people.ts'
 import {
   BOT,

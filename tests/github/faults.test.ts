@@ -1,6 +1,6 @@
 /** What goes wrong on the way in and on the way out, and what may not go wrong then (issue 6, §4). */
 import { describe, expect, it } from 'vitest'
-import { readFailureStreak } from '../../src/github/store/health.ts'
+import { readFailureStreak } from '../../src/github/agent-health.ts'
 import { readHumanRequests } from '../../src/people/people.ts'
 import { bug, NOTHING, openGithubTeam } from './harness.ts'
 

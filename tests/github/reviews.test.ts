@@ -1,6 +1,6 @@
 /** What people write in reviews is heard like what they write in comments (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
-import { keepDocument } from '../../src/github/store/documents.ts'
+import { keepDocument } from '../../src/github/search-index.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
 const summary = {

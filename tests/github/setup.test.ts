@@ -2,9 +2,14 @@
 import { describe, expect, it } from 'vitest'
 import { createTeam } from '../../src/commands/team.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
-import type { GitHubResult } from '../../src/github/core/failure.ts'
 import { neededEvents, neededPermissions } from '../../src/github/core/needs.ts'
-import type { AccountIdentity, RepositoryFacts, SetupSurvey, WebhookFacts } from '../../src/github/port.ts'
+import type {
+  AccountIdentity,
+  GitHubResult,
+  RepositoryFacts,
+  SetupSurvey,
+  WebhookFacts,
+} from '../../src/github/port.ts'
 import { checkSetup } from '../../src/github/setup.ts'
 
 const ENV = { SECRET: 'x'.repeat(32), TOKEN: 'token', KEY: '-----BEGIN RSA PRIVATE KEY-----' }

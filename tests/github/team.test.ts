@@ -1,6 +1,6 @@
 /** The team at its work: newcomers, duplicates, commands in comments, what is private, what begins by the clock (issue 6). */
 import { describe, expect, it } from 'vitest'
-import { readConduct } from '../../src/github/store/conduct.ts'
+import { readConduct } from '../../src/github/moderation.ts'
 import type { FakeThread } from '../fakes/github/repository.ts'
 import { NOTHING, openGithubTeam } from './harness.ts'
 

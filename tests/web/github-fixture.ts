@@ -1,7 +1,5 @@
-import { insertAction } from '../../src/github/store/actions.ts'
-import { insertConduct } from '../../src/github/store/conduct.ts'
-import { endDelivery, keepDelivery } from '../../src/github/store/deliveries.ts'
-import { insertWork } from '../../src/github/store/work.ts'
+import { insertConduct } from '../../src/github/moderation.ts'
+import { endDelivery, insertAction, insertWork, keepDelivery } from '../../src/github/store.ts'
 import type { Store } from '../../src/store/store.ts'
 
 const work = { repository: 'ada/engine', after: null, needs: 'any', attempts: 0, delegation: '{}' } as const

@@ -24,6 +24,8 @@ import { checkAudit, readAudit } from '../../audit/routes.ts'
 import { AppError } from '../../base/errors.ts'
 import { listCommandTypes, takeCommands } from '../../commands/routes/commands.ts'
 import {
+  closeModeration,
+  listModeration,
   nextTeamMessages,
   replayGithubEvent,
   sayTeamMessage,
@@ -31,9 +33,9 @@ import {
   showGithubEvent,
   showGithubSetup,
   streamGithub,
+  streamModeration,
   takeGithubWebhook,
-} from '../../github/routes/github.ts'
-import { closeModeration, listModeration, streamModeration } from '../../github/routes/moderation.ts'
+} from '../../github/routes.ts'
 import { haltTeam, resumeTeam } from '../../halt/routes.ts'
 import {
   countDeliveries,

@@ -1,6 +1,5 @@
 import type { RepositoryAction } from '../core/action.ts'
-import type { GitHubResult } from '../core/failure.ts'
-import type { ActionResult, PerformOptions } from '../port.ts'
+import type { ActionResult, GitHubResult, PerformOptions } from '../port.ts'
 import { type AuthoredText, actionResultOf, notOurs, toActionResult } from './responses.ts'
 
 type RepositoryCall = <Data>(route: string, params?: Record<string, unknown>) => Promise<GitHubResult<Data>>

@@ -3,11 +3,17 @@ import { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import type { RepositoryAction } from '../core/action.ts'
 import { readThread } from '../core/event.ts'
-import type { GitHubFailure, GitHubResult } from '../core/failure.ts'
-import type { ActionResult, GitHub, PerformOptions, RepositoryFigures, TextPlace } from '../port.ts'
-import { type Credentials, createApp } from './app.ts'
+import type {
+  ActionResult,
+  GitHub,
+  GitHubFailure,
+  GitHubResult,
+  PerformOptions,
+  RepositoryFigures,
+  TextPlace,
+} from '../port.ts'
+import { type Credentials, createApp, createDeliveries } from './app.ts'
 import { createBranches } from './branches.ts'
-import { createDeliveries } from './deliveries.ts'
 import {
   type AuthoredText,
   failureOf,

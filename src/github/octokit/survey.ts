@@ -1,5 +1,4 @@
-import type { GitHubResult } from '../core/failure.ts'
-import type { AccountIdentity, RepositoryFacts, SetupSurvey, WebhookFacts } from '../port.ts'
+import type { AccountIdentity, GitHubResult, RepositoryFacts, SetupSurvey, WebhookFacts } from '../port.ts'
 
 export interface ApiResponse<Data> {
   readonly data: Data

@@ -1,22 +1,31 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { actionKey, checkAction, type RepositoryAction, readAction } from '../../../src/github/core/action.ts'
+import { markOf, signed, withoutMentions } from '../../../src/github/core/comments.ts'
 import { type GitHubEvent, isNewcomer, readEvent } from '../../../src/github/core/event.ts'
-import { createEventRate } from '../../../src/github/core/event-rate.ts'
-import { classify, isRecoverable } from '../../../src/github/core/failure.ts'
-import { afterOutcome, isPaused, NO_FAILURES } from '../../../src/github/core/pause.ts'
-import { DEFAULT_POLICIES, isNeverDone, judge } from '../../../src/github/core/policy.ts'
-import { DEFAULT_ROUTES, holds, routeEvent, touchesDocs } from '../../../src/github/core/routing.ts'
-import { nextRun } from '../../../src/github/core/schedule.ts'
-import { mentionsIn, numbersIn, searchWords } from '../../../src/github/core/search-words.ts'
-import { markOf, signed, withoutMentions } from '../../../src/github/core/signed-text.ts'
 import {
+  afterOutcome,
+  DEFAULT_POLICIES,
+  isNeverDone,
+  isPaused,
+  judge,
+  NO_FAILURES,
+} from '../../../src/github/core/policy.ts'
+import {
+  DEFAULT_ROUTES,
+  holds,
   maySay,
   readSlashCommands,
   readVerdict,
+  routeEvent,
   SLASH_COMMANDS,
-} from '../../../src/github/core/slash-commands.ts'
-import { isSigned } from '../../../src/github/core/webhook-signature.ts'
+  touchesDocs,
+} from '../../../src/github/core/routing.ts'
+import { classify } from '../../../src/github/octokit/responses.ts'
+import { isRecoverable } from '../../../src/github/port.ts'
+import { createEventRate } from '../../../src/github/process-events.ts'
+import { isSigned, nextRun } from '../../../src/github/receive-events.ts'
+import { mentionsIn, numbersIn, searchWords } from '../../../src/github/search-index.ts'
 import { ACTION_MODES } from '../../../src/github/terms.ts'
 
 const event = (type: string, more: Partial<GitHubEvent> = {}): GitHubEvent => ({

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { checkAction, describeAction } from '../../../src/github/core/action.ts'
-import { EMPTY_REPORT, isEmptyReport, separateConduct } from '../../../src/github/core/conduct.ts'
 import { DEFAULT_POLICIES, judge } from '../../../src/github/core/policy.ts'
-import { taskError } from '../../../src/github/wire/task-error.ts'
+import { EMPTY_REPORT, isEmptyReport, separateConduct, taskError } from '../../../src/github/core/report.ts'
 
 const branch = (...paths: string[]) =>
   checkAction('branch', { branch: 'docs/x', files: paths.map((path) => ({ path, content: 'x' })) })

@@ -1,9 +1,14 @@
 import { expect, it } from 'vitest'
 import { addSpending } from '../../../src/agents/store.ts'
-import { insertAction, readActions } from '../../../src/github/store/actions.ts'
-import { keepDelivery, readDeliveries } from '../../../src/github/store/deliveries.ts'
-import { readHalted, storeFailureStreak } from '../../../src/github/store/health.ts'
-import { insertWork, workOfDeliveries } from '../../../src/github/store/work.ts'
+import { readHalted, storeFailureStreak } from '../../../src/github/agent-health.ts'
+import {
+  insertAction,
+  insertWork,
+  keepDelivery,
+  readActions,
+  readDeliveries,
+  workOfDeliveries,
+} from '../../../src/github/store.ts'
 import { moveDeliveries } from '../../../src/messages/deliveries.ts'
 import { costByStep, countByStep, readingTimes } from '../../../src/messages/store/figures.ts'
 import { type Here, START, send } from '../place.ts'

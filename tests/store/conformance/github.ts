@@ -1,31 +1,5 @@
 import { expect, it } from 'vitest'
 import {
-  actionsOfDelivery,
-  changeAction,
-  findAction,
-  insertAction,
-  nextAction,
-} from '../../../src/github/store/actions.ts'
-import {
-  closeConduct,
-  conductVersion,
-  hasNewConduct,
-  insertConduct,
-  markConductNotified,
-  readConduct,
-} from '../../../src/github/store/conduct.ts'
-import {
-  endDelivery,
-  keepDelivery,
-  latestDeliveryAt,
-  nextDelivery,
-  putOffDelivery,
-  readDelivery,
-  takenSince,
-  unknownDeliveries,
-} from '../../../src/github/store/deliveries.ts'
-import { forgetDocuments, keepDocument, searchDocuments } from '../../../src/github/store/documents.ts'
-import {
   countWaiting,
   lastDoneAt,
   readConfidences,
@@ -33,17 +7,39 @@ import {
   readOverdue,
   readWorkFigures,
   storeFailureStreak,
-} from '../../../src/github/store/health.ts'
+} from '../../../src/github/agent-health.ts'
 import {
+  closeConduct,
+  conductVersion,
+  hasNewConduct,
+  insertConduct,
+  markConductNotified,
+  readConduct,
+} from '../../../src/github/moderation.ts'
+import { forgetDocuments, keepDocument, searchDocuments } from '../../../src/github/search-index.ts'
+import {
+  actionsOfDelivery,
+  changeAction,
+  endDelivery,
   endWork,
+  findAction,
   findWork,
   type GithubWork,
+  insertAction,
   insertWork,
+  keepDelivery,
+  latestDeliveryAt,
   latestWorkAbout,
+  nextAction,
+  nextDelivery,
   openWorkOf,
+  putOffDelivery,
   putOffWork,
+  readDelivery,
+  takenSince,
+  unknownDeliveries,
   workOfDeliveries,
-} from '../../../src/github/store/work.ts'
+} from '../../../src/github/store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { type Here, START } from '../place.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import type { AuditEntry } from '../../../src/audit/entry.ts'
-import { keepDelivery } from '../../../src/github/store/deliveries.ts'
+import { keepDelivery } from '../../../src/github/store.ts'
 import { findMail } from '../../../src/messages/messages.ts'
 import type { Store, Tx } from '../../../src/store/store.ts'
 import { setTimer, type TimerRow } from '../../../src/store/timer-rows.ts'

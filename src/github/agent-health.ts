@@ -1,0 +1,321 @@
+import { ORCHESTRATOR } from '../base/agent.ts'
+import type { Reader, Tx } from '../store/store.ts'
+import { clearTimer, setTimer } from '../store/timer-rows.ts'
+import { type AgentHealthCheck, encodeTeamMessage } from './core/protocol.ts'
+import { AUDIT, agentFor, type GithubParts } from './parts.ts'
+import { latestDeliveryAt } from './store.ts'
+import { TEAM_ROLES } from './terms.ts'
+
+const KIND = 'github_health'
+/** S3.16. */
+const HEALTH_EVERY_MS = 5 * 60_000
+const HOUR_MS = 3600_000
+/** Tasks have five minutes by default and can be extended. */
+const OVERDUE_MS = 15 * 60_000
+/** An agent with this percentage of failed tasks in the last hour is degraded. */
+const MAX_FAILURE_RATE = 20
+
+type HealthStatus = AgentHealthCheck['status']
+const NO_COMPLAINTS = { issues: [], warnings: [] }
+
+interface AgentHealth {
+  agent: string
+  roles: string[]
+  status: HealthStatus
+  last_task_completed?: string
+  tasks_completed_last_hour: number
+  average_response_time_ms?: number
+  error_rate_percentage: number
+  confidence_score_average?: number
+  issues: string[]
+  warnings: string[]
+}
+
+export interface GithubTeamState {
+  dry_run: boolean
+  events_waiting: number
+  actions_waiting: number
+  last_event_at?: string
+  agents: AgentHealth[]
+}
+
+/** Records the health of the team's agents every five minutes, and reports it on request. */
+export function createAgentHealth({ store, timers, clock, team, settings, agents }: GithubParts) {
+  const startedAt = clock.now()
+  /** The last health checks that members sent, by our own clock. */
+  const ownChecks = new Map<string, { message: AgentHealthCheck; at: number }>()
+  const known = new Map<string, HealthStatus>()
+
+  timers.on(KIND, async (tx) => {
+    if (team().config.github === undefined) return
+    for (const checked of await check(tx)) record(tx, checked)
+    await arm(tx)
+  })
+
+  async function arm(tx: Tx) {
+    const due = tx.now + HEALTH_EVERY_MS
+    await setTimer(tx, KIND, 'team', due)
+    tx.afterCommit(() => timers.setFor(due))
+  }
+
+  function rolesByAgent(): Map<string, string[]> {
+    const { routes, schedule, team: named } = settings()
+    const steps = [...Object.values(routes).flat(), ...schedule].map(({ to }) => to)
+    const roles = new Map<string, string[]>()
+    for (const role of new Set([...TEAM_ROLES, ...Object.keys(named), ...steps])) {
+      const agent = agentFor(team(), settings(), role)
+      if (agent !== undefined) roles.set(agent, [...(roles.get(agent) ?? []), role])
+    }
+    return roles
+  }
+
+  /** `complaints`: from the agent itself; only the operator may read them. */
+  interface CheckedAgent {
+    health: AgentHealth
+    complaints: Pick<AgentHealthCheck, 'issues' | 'warnings'>
+  }
+
+  async function check(reader: Reader): Promise<CheckedAgent[]> {
+    const now = clock.now()
+    const figures = await readWorkFigures(reader, now - HOUR_MS)
+    const confidences = await readConfidences(reader, now - HOUR_MS)
+    const overdue = await readOverdue(reader, now - OVERDUE_MS)
+    const sessions = await agents.sessions(reader)
+    const checked: CheckedAgent[] = []
+    for (const [agent, roles] of rolesByAgent()) {
+      const of = <Row extends { agent: string }>(rows: readonly Row[]) =>
+        rows.find((row) => row.agent === agent)
+      const session = sessions.find(({ name }) => name === agent)
+      const { failures, halted } = await readFailureStreak(reader, agent)
+      const { done = 0, failed = 0, average_ms = null } = of(figures) ?? {}
+      const lastDone = await lastDoneAt(reader, agent)
+      const latest = ownChecks.get(agent)
+      const fresh = latest !== undefined && now - latest.at < 2 * HEALTH_EVERY_MS ? latest.message : undefined
+      const complaints = fresh === undefined || team().isConfidential(agent) ? NO_COMPLAINTS : fresh
+      const issues: string[] = []
+      const warnings: string[] = []
+      if (halted) issues.push(`halted after ${failures} failures in a row: orc resume ${agent}`)
+      else if (session?.paused === 1) warnings.push('paused by a person')
+      if (session?.session_state === 'error') issues.push('its session failed')
+      const late = of(overdue)?.count ?? 0
+      if (late > 0) warnings.push(`${late} of its tasks are older than 15 minutes`)
+      const rate =
+        Number(done) + Number(failed) === 0 ? 0 : (100 * Number(failed)) / (Number(done) + Number(failed))
+      if (rate >= MAX_FAILURE_RATE)
+        warnings.push(`${Math.round(rate)} % of its tasks in the last hour failed`)
+      const average = of(confidences)?.average
+      const health: AgentHealth = {
+        agent,
+        roles,
+        status: worst([
+          issues.length > 0 ? 'error' : warnings.length > 0 ? 'degraded' : 'healthy',
+          fresh?.status ?? 'healthy',
+        ]),
+        ...(lastDone === undefined ? {} : { last_task_completed: new Date(Number(lastDone)).toISOString() }),
+        tasks_completed_last_hour: Number(done),
+        ...(average_ms === null ? {} : { average_response_time_ms: Math.round(Number(average_ms)) }),
+        error_rate_percentage: Math.round(rate * 10) / 10,
+        ...(average === undefined
+          ? {}
+          : { confidence_score_average: Math.round(Number(average) * 1000) / 1000 }),
+        issues,
+        warnings,
+      }
+      checked.push({ health, complaints })
+    }
+    return checked
+  }
+
+  /** Every check is recorded; only a change of the status is public. */
+  function record(tx: Tx, { health, complaints }: CheckedAgent) {
+    const { agent, status } = health
+    const before = known.get(agent) ?? 'healthy'
+    const hasChanged = before !== status
+    known.set(agent, status)
+    // The public entry leaves out the agent's complaints: they may quote anything that the agent has read.
+    const shown = hasChanged ? health : withComplaints({ health, complaints })
+    const why = [...shown.issues, ...shown.warnings].join('; ')
+    tx.audit({
+      type: AUDIT.health,
+      class: hasChanged ? 'public' : 'internal',
+      actor: agent,
+      subject: ORCHESTRATOR,
+      text: `${agent} is ${status}${why === '' ? '' : `: ${why}`}`,
+      data: JSON.parse(encodeTeamMessage(messageOf(shown, tx.now))) as Record<string, unknown>,
+    })
+  }
+
+  function withComplaints({ health, complaints }: CheckedAgent): AgentHealth {
+    const { issues, warnings } = health
+    return {
+      ...health,
+      issues: [...issues, ...complaints.issues],
+      warnings: [...warnings, ...complaints.warnings],
+    }
+  }
+
+  function messageOf(health: AgentHealth, now: number): AgentHealthCheck {
+    const { agent, roles } = health
+    return {
+      type: 'agent_health_check',
+      id: `health-${agent}-${now}`,
+      at: new Date(now).toISOString(),
+      from: roles[0] ?? agent,
+      to: ORCHESTRATOR,
+      status: health.status,
+      uptimeSeconds: Math.max(0, Math.floor((now - startedAt) / 1000)),
+      lastTaskCompleted: health.last_task_completed ?? null,
+      performanceMetrics: {
+        tasksCompletedLastHour: health.tasks_completed_last_hour,
+        averageResponseTimeMs: health.average_response_time_ms,
+        errorRatePercentage: health.error_rate_percentage,
+        confidenceScoreAverage: health.confidence_score_average,
+      },
+      issues: health.issues,
+      warnings: health.warnings,
+    }
+  }
+
+  return {
+    async begin(): Promise<void> {
+      // A status from before the restart is not announced again, but its end is.
+      for (const { agent, status } of await lastRecordedHealth(store, clock.now() - 24 * HOUR_MS))
+        if (!known.has(agent)) known.set(agent, status)
+      await store.write(arm)
+    },
+    async end(): Promise<void> {
+      await store.write((tx) => clearTimer(tx, KIND, 'team'))
+    },
+    /** A member sent a health check. */
+    reported(agent: string, message: AgentHealthCheck): void {
+      ownChecks.set(agent, { message, at: clock.now() })
+    },
+    async state(): Promise<GithubTeamState> {
+      const { events, actions } = await countWaiting(store)
+      const last = await latestDeliveryAt(store)
+      return {
+        dry_run: settings().dryRun,
+        events_waiting: Number(events),
+        actions_waiting: Number(actions),
+        ...(last === undefined ? {} : { last_event_at: new Date(Number(last)).toISOString() }),
+        agents: (await check(store)).map(withComplaints),
+      }
+    },
+  }
+}
+
+const ORDER: readonly HealthStatus[] = ['healthy', 'degraded', 'error']
+
+function worst(statuses: readonly HealthStatus[]): HealthStatus {
+  return ORDER[Math.max(...statuses.map((status) => ORDER.indexOf(status)))]!
+}
+
+/** The agent's consecutive failures. */
+export async function readFailureStreak(
+  reader: Reader,
+  agent: string,
+): Promise<{ failures: number; halted: boolean }> {
+  const row = await reader.get<{ failures: number; halted_at: number | null }>(
+    'SELECT failures, halted_at FROM github_standing WHERE agent = ?',
+    [agent],
+  )
+  return { failures: row?.failures ?? 0, halted: (row?.halted_at ?? null) !== null }
+}
+
+export async function storeFailureStreak(
+  tx: Tx,
+  agent: string,
+  { failures, halted }: { failures: number; halted: boolean },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO github_standing (agent, failures, halted_at) VALUES (?, ?, ?)
+     ON CONFLICT (agent) DO UPDATE SET failures = excluded.failures,
+       halted_at = CASE WHEN excluded.halted_at IS NULL THEN NULL ELSE COALESCE(github_standing.halted_at, excluded.halted_at) END`,
+    [agent, failures, halted ? tx.now : null],
+  )
+}
+
+/** Agents halted after too many consecutive failures. */
+export async function readHalted(
+  reader: Reader,
+): Promise<{ agent: string; failures: number; halted_at: number }[]> {
+  return await reader.all<{ agent: string; failures: number; halted_at: number }>(
+    'SELECT agent, failures, halted_at FROM github_standing WHERE halted_at IS NOT NULL ORDER BY agent',
+  )
+}
+
+interface WorkFigures {
+  agent: string
+  /** Ended since that time. */
+  done: number
+  failed: number
+  average_ms: number | null
+}
+
+export async function readWorkFigures(reader: Reader, since: number): Promise<WorkFigures[]> {
+  return await reader.all<WorkFigures>(
+    `SELECT agent, SUM(CASE WHEN state = 'done' THEN 1 ELSE 0 END) AS done,
+       SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, AVG(ended_at - created_at) AS average_ms
+      FROM github_work WHERE ended_at > ? AND state IN ('done', 'failed') GROUP BY agent`,
+    [since],
+  )
+}
+
+/** When the agent last completed a task. */
+export async function lastDoneAt(reader: Reader, agent: string): Promise<number | undefined> {
+  const row = await reader.get<{ at: number | null }>(
+    `SELECT MAX(ended_at) AS at FROM github_work WHERE agent = ? AND state = 'done'`,
+    [agent],
+  )
+  return row?.at ?? undefined
+}
+
+/** The average confidence of proposals since that time. */
+export async function readConfidences(
+  reader: Reader,
+  since: number,
+): Promise<{ agent: string; average: number }[]> {
+  return await reader.all(
+    `SELECT agent, AVG(confidence) AS average FROM github_actions
+      WHERE created_at > ? AND confidence IS NOT NULL GROUP BY agent`,
+    [since],
+  )
+}
+
+/** The number of open tasks that were delegated before that time. */
+export async function readOverdue(
+  reader: Reader,
+  before: number,
+): Promise<{ agent: string; count: number }[]> {
+  return await reader.all(
+    `SELECT agent, COUNT(*) AS count FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL AND created_at < ?
+      GROUP BY agent`,
+    [before],
+  )
+}
+
+export async function countWaiting(reader: Reader): Promise<{ events: number; actions: number }> {
+  const row = await reader.get<{ events: number; actions: number }>(
+    `SELECT (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS events,
+       (SELECT COUNT(*) FROM github_actions WHERE state IN ('ready', 'acting')) AS actions`,
+  )
+  return row ?? { events: 0, actions: 0 }
+}
+
+/** The last recorded status of each agent since that time. */
+export async function lastRecordedHealth(
+  reader: Reader,
+  since: number,
+): Promise<{ agent: string; status: 'healthy' | 'degraded' | 'error' }[]> {
+  const rows = await reader.all<{ actor: string; data: string }>(
+    `SELECT actor, data FROM audit WHERE at >= ? AND type = 'github.health' ORDER BY seq DESC LIMIT 500`,
+    [since],
+  )
+  const latest = new Map<string, 'healthy' | 'degraded' | 'error'>()
+  for (const { actor, data } of rows) {
+    const { status } = JSON.parse(data) as { status?: unknown }
+    const is = status === 'degraded' || status === 'error' ? status : 'healthy'
+    if (!latest.has(actor)) latest.set(actor, is)
+  }
+  return [...latest].map(([agent, status]) => ({ agent, status }))
+}

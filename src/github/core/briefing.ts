@@ -1,0 +1,150 @@
+import { excerpt } from '../../base/excerpt.ts'
+import { CONFIDENTIAL_ROLES, TEAM_ROLES } from '../terms.ts'
+import { encodeTeamMessage, type TaskDelegation } from './protocol.ts'
+
+type TeamRole = (typeof TEAM_ROLES)[number]
+
+interface RoleText {
+  readonly prompt: string
+}
+
+export const ROLE_TEXTS: Readonly<Record<TeamRole, RoleText>> = {
+  triage: {
+    prompt: [
+      'You sort issues of a repository. Decide what the issue is and propose labels for it: bug, enhancement,',
+      'documentation, question, or others that the issue or the related ones show to be in use. Never more than three.',
+      'If one of the related issues is surely the same problem, propose close_issue with duplicate_of. If the report of a',
+      'bug lacks what one needs to reproduce it, propose one comment that asks for it.',
+    ].join('\n'),
+  },
+  concierge: {
+    prompt: [
+      'You welcome people who are new to a repository. Propose one short, warm comment (comment_posted) that thanks them,',
+      'answers what can be answered from the documents named below, and says what happens next. Promise nothing in the',
+      'name of the maintainers. If there is nothing useful to say, propose nothing.',
+    ].join('\n'),
+  },
+  lifecycle: {
+    prompt: [
+      'You accompany pull requests. Propose labels, and one comment or review (review_posted) if the author has to do',
+      'something: a missing description, a missing link to the issue, tests, a failing check. You neither approve nor merge.',
+    ].join('\n'),
+  },
+  scribe: {
+    prompt: [
+      'You look after the documentation. Say in flags.documentation_gap what the documentation lacks. Propose a comment',
+      'with the words that should be added and where, or a branch and a pull request for a larger change.',
+    ].join('\n'),
+  },
+  community: {
+    prompt: [
+      'You look after the tone and the health of a project. Most comments need nothing: then propose nothing, with a',
+      'rationale of one sentence. Never write about the behaviour of a person in a proposal, a rationale or a comment.',
+    ].join('\n'),
+  },
+}
+
+export function isTeamRole(name: string): name is TeamRole {
+  return (TEAM_ROLES as readonly string[]).includes(name)
+}
+
+/** The prompt of all other roles. */
+export const OTHER_ROLE = 'You work on a repository on GitHub, in the role that your team gave you.'
+
+/** Only moderators read the words of this role. */
+export function isConfidentialRole(role: string): boolean {
+  return CONFIDENTIAL_ROLES.includes(role)
+}
+
+/** Marks untrusted text. */
+interface Fencing {
+  readonly rule: string
+  fence(label: string, text: string): string
+}
+
+/** Enough of a body to judge it, without the whole of a pasted log (S3.18). */
+const MAX_BODY = 12_000
+const MAX_TITLE = 500
+/** The field names of the protocol are longer than ours. */
+const ENVELOPE_BYTES = 2000
+
+const EXAMPLE_REPORT = {
+  status: 'success',
+  confidence_score: 0.97,
+  actions_taken: [{ action_type: 'label_applied', details: { label: 'bug' }, confidence: 0.97 }],
+  rationale: 'One to three sentences: why.',
+  requires_human_review: false,
+}
+
+const RULES = [
+  'You cannot act on GitHub: actions_taken lists the actions you propose. The service checks them, asks people where',
+  'needed, and performs them. action_type is one of label_applied {label}, comment_posted {body}, review_posted {body},',
+  'branch_created {branch, files: [{path, content}], message}, pr_created {head, base, title, body, files: [{path, content}]},',
+  'close_issue {duplicate_of, reason}. With files, the branch gets one commit with them. An issue_number in details',
+  'names another thread than the one of your task. An empty list is a valid answer.',
+  'Every proposal has a confidence between 0 and 1: how sure you are that a maintainer would do the same.',
+  'The rationale is public and has at most 1000 characters.',
+]
+
+/** The text of a task: the role, the answer format, and the fenced delegation (S3.3–S3.7), whose content is untrusted. */
+export function briefing(
+  role: string,
+  delegation: TaskDelegation,
+  { rule, fence }: Fencing,
+  maxBytes: number,
+): string {
+  const head = [
+    // The first line is the title of the task (C13).
+    delegation.task.description,
+    '',
+    isTeamRole(role) ? ROLE_TEXTS[role].prompt : OTHER_ROLE,
+    '',
+    ...RULES,
+    '',
+    'Report completed. The result must be one JSON object and nothing else, such as:',
+    JSON.stringify(EXAMPLE_REPORT),
+    'If you cannot do it: {"status": "failure", "rationale": "…", "error": {"error_type": "insufficient_context",',
+    '"error_message": "…", "is_recoverable": false}}.',
+    '',
+    rule,
+  ].join('\n')
+  const room = maxBytes - Buffer.byteLength(head) - 400
+  return `${head}\n\n${fence('task delegation', encodeTeamMessage(fitDelegation(delegation, room)))}`
+}
+
+/** Shortens texts until the JSON fits (S3.18), since its size depends on the encoding. */
+export function fitDelegation(delegation: TaskDelegation, maxBytes: number): TaskDelegation {
+  for (let body = MAX_BODY; ; body = Math.floor(body / 2)) {
+    const fitting = shortened(delegation, body)
+    if (body === 0 || Buffer.byteLength(JSON.stringify(fitting)) + ENVELOPE_BYTES <= maxBytes) return fitting
+  }
+}
+
+function shortened(delegation: TaskDelegation, body: number): TaskDelegation {
+  const { content, additionalContext: more } = delegation.context
+  const part = Math.floor(body / 6)
+  const excerpts = more?.excerpts?.map(({ source, text }) => ({ source, text: excerpt(text, part) }))
+  return {
+    ...delegation,
+    context: {
+      ...delegation.context,
+      ...(content === undefined
+        ? {}
+        : {
+            content: {
+              ...content,
+              ...(content.title === undefined ? {} : { title: excerpt(content.title, MAX_TITLE) }),
+              ...(content.body === undefined ? {} : { body: excerpt(content.body, body) }),
+            },
+          }),
+      ...(more === undefined
+        ? {}
+        : {
+            additionalContext: {
+              ...more,
+              ...(excerpts === undefined || body === 0 ? { excerpts: undefined } : { excerpts }),
+            },
+          }),
+    },
+  }
+}

@@ -1,0 +1,306 @@
+import { randomUUID } from 'node:crypto'
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { DEFAULT_RETRIES } from '../base/backoff.ts'
+import { AppError } from '../base/errors.ts'
+import { parseId } from '../base/ids.ts'
+import { type GitHubEvent, newComment, readEvent } from './core/event.ts'
+import { isPaused } from './core/policy.ts'
+import {
+  COMMAND_ROLES,
+  DEFAULT_ROUTES,
+  helpText,
+  maySay,
+  readSlashCommands,
+  readVerdict,
+  routeEvent,
+  type SlashCommand,
+  type SlashName,
+  whyIgnored,
+} from './core/routing.ts'
+import type { DelegatedStep, Delegation } from './delegate-work.ts'
+import { createContextReader, TryLater } from './gather-context.ts'
+import { AUDIT, type GithubParts, isForPeople, personOf, proposalOf } from './parts.ts'
+import type { WorkQueue } from './queue-loop.ts'
+import { PERIODIC } from './receive-events.ts'
+import { indexEvent } from './search-index.ts'
+import { commentAsService } from './service-comments.ts'
+import {
+  endDelivery,
+  findAction,
+  type GithubDelivery,
+  nextDelivery,
+  nextDeliveryDue,
+  putOffDelivery,
+} from './store.ts'
+import type { EventRoutes, RouteStep, Trigger } from './terms.ts'
+
+const MAX_BACKOFF_MS = 5 * 60_000
+/** GitHub may be unavailable for hours; an event waits that long before it counts as failed. */
+const MAX_WAIT_MS = 24 * 3600_000
+
+/** Processes stored webhooks: indexes their text, runs slash commands and delegates work to agents. */
+export function createEventQueue(
+  parts: GithubParts,
+  delegation: Delegation,
+  processed: () => void,
+): WorkQueue {
+  const { store, clock, log, settings, ownLogin, redact, team } = parts
+  const gatherContext = createContextReader(parts)
+  const rate = createEventRate(() => settings().eventsPerMinute, clock.now)
+  const runSlashCommands = createSlashCommands(parts)
+
+  async function processDelivery(delivery: GithubDelivery): Promise<void> {
+    const read = readEvent(delivery.id, delivery.event, parse(delivery.payload))
+    const event = read && { ...read, receivedAt: delivery.received_at }
+    const ignored = event === undefined ? 'the payload is not an event' : await whyNotProcessed(event)
+    if (event === undefined || ignored !== undefined) {
+      await store.write(async (tx) => {
+        if (event !== undefined) await indexEvent(tx, event, redact)
+        await endDelivery(tx, delivery.id, 'ignored', ignored!)
+      })
+      return
+    }
+    const trigger = settings().schedule.find(({ name }) => event.type === `${PERIODIC}.${name}`)
+    const slash =
+      trigger === undefined
+        ? await runSlashCommands(event)
+        : { replies: [], commands: [], steps: [triggerStep(trigger)] }
+    const routes = { ...DEFAULT_ROUTES, ...settings().routes }
+    const isRouted = Object.hasOwn(routes, event.type) || slash.steps.length > 0
+    const paused = isPaused(event.subject?.labels ?? [], event.topics)
+    // A pause stops agents; slash commands of people still work.
+    const context =
+      isRouted && !paused ? await gatherContext(event, slash.commands, trigger?.staleDays) : undefined
+    await store.write(async (tx) => {
+      if (!(await endDelivery(tx, delivery.id, 'routed', paused ? 'the team is paused there' : null))) return
+      await indexEvent(tx, event, redact)
+      for (const [index, reply] of slash.replies.entries()) {
+        if (event.repository === undefined || event.subject === undefined) continue
+        const { repository, subject } = event
+        const place = { source: replySource(event.id, index), repository, number: subject.number }
+        await commentAsService(tx, place, reply)
+      }
+      if (context === undefined) return
+      const routed = routeEvent(routes, event, context)
+      const requested =
+        trigger === undefined ? slash.steps.map((step) => requestedStep(step, routes, routed)) : slash.steps
+      await delegation.delegate(tx, event, context, [
+        ...requested,
+        ...routed.filter(({ to }) => !requested.some((one) => one.to === to)),
+      ])
+    })
+  }
+
+  /** A slash command neither replaces the routed work of its role nor bypasses the approval that the role needs. */
+  function requestedStep(
+    step: DelegatedStep,
+    routes: EventRoutes,
+    routed: readonly RouteStep[],
+  ): DelegatedStep {
+    const requiresHitl = isForPeople(team(), settings(), step.to, Object.values(routes).flat())
+    return { ...step, requiresHitl, isRouted: routed.some(({ to }) => to === step.to) }
+  }
+
+  async function whyNotProcessed(event: GitHubEvent): Promise<string | undefined> {
+    const why = whyIgnored(event, settings().repositories)
+    const { sender } = event
+    if (why !== undefined || sender === undefined) return why
+    const own = await ownLogin()
+    if (own === undefined) throw new TryLater('cannot read our login from GitHub', undefined)
+    return sender.login.toLowerCase() === own.toLowerCase()
+      ? 'the account of the service caused it'
+      : undefined
+  }
+
+  /** Retries while GitHub is unavailable, for up to a day; retries errors of our own only a few times. */
+  async function postpone(delivery: GithubDelivery, error: unknown) {
+    const attempts = delivery.attempts + 1
+    const isWait = error instanceof TryLater
+    const why = (error instanceof Error ? error.message : String(error)).slice(0, 500)
+    if (!isWait) log.error({ err: error, delivery: delivery.id }, 'cannot process a GitHub event')
+    const backoff = Math.min(1000 * 2 ** Math.min(attempts - 1, 20), MAX_BACKOFF_MS)
+    const wait = Math.max(isWait ? (error.waitMs ?? 0) : 0, backoff)
+    const isOver = isWait ? clock.now() - delivery.received_at > MAX_WAIT_MS : attempts > DEFAULT_RETRIES
+    await store.write(async (tx) => {
+      if (!isOver) return await putOffDelivery(tx, delivery.id, tx.now + wait, why)
+      await endDelivery(tx, delivery.id, 'failed', why)
+      tx.audit({
+        type: AUDIT.failure,
+        class: 'internal',
+        actor: ORCHESTRATOR,
+        text: `Cannot process ${delivery.event} ${delivery.id}: ${why}`,
+        data: { delivery: delivery.id, event: delivery.event },
+      })
+    })
+  }
+
+  return {
+    async next(): Promise<boolean> {
+      if (rate.waitMs() > 0) return false
+      const delivery = await nextDelivery(store, clock.now())
+      if (delivery === undefined) return false
+      rate.begin()
+      try {
+        await processDelivery(delivery)
+      } catch (error) {
+        await postpone(delivery, error)
+      }
+      processed()
+      return true
+    },
+    async due() {
+      // At the rate limit the store isn't queried: a query per arriving event would slow a flood down further.
+      const wait = rate.waitMs()
+      return wait > 0 ? clock.now() + wait : await nextDeliveryDue(store)
+    },
+  }
+}
+
+function triggerStep({ to, task, staleDays, requiresHitl = false }: Trigger) {
+  const about =
+    staleDays === undefined
+      ? task
+      : `${task} The related issues are the open ones without activity for ${staleDays} days.`
+  return { to, when: [], on: 'any' as const, task: about, requiresHitl }
+}
+
+function parse(payload: string): unknown {
+  try {
+    return JSON.parse(payload)
+  } catch {
+    return undefined
+  }
+}
+
+const MINUTE_MS = 60_000
+
+/** Limits how many events start per minute (C18). Other events wait in the store. */
+export function createEventRate(perMinute: () => number, now: () => number) {
+  let started: number[] = []
+
+  /** Zero if an event may start now. */
+  function waitMs(): number {
+    const at = now()
+    started = started.filter((time) => time > at - MINUTE_MS && time <= at)
+    const limit = perMinute()
+    return started.length < limit ? 0 : started[started.length - limit]! + MINUTE_MS - at
+  }
+
+  return { waitMs, begin: () => void started.push(now()) }
+}
+
+interface SlashOutcome {
+  /** Work for agents. */
+  readonly steps: readonly (RouteStep & { task: string })[]
+  /** The commands that their author may use. */
+  readonly commands: readonly SlashName[]
+  /** Comments that the service posts as an answer. */
+  readonly replies: readonly string[]
+}
+
+const TASKS: Readonly<Record<string, string>> = {
+  summarize: 'Summarize the thread for a new reader, as one comment, on',
+  'find-gfi': 'Name up to five open issues that are good for a newcomer, as one comment, on',
+  'draft-docs': 'Draft documentation for the topic of this thread, as one comment, on',
+  'repo-stats': 'Describe how the repository is doing, as one comment, on',
+}
+
+/** Runs `/agent …` commands: verdicts are decided at once, everything else becomes a task. */
+export function createSlashCommands({ store, team, people, log }: GithubParts) {
+  async function decide(command: SlashCommand, event: GitHubEvent): Promise<string | undefined> {
+    // GitHub did not sign a replayed payload, so its author could be forged.
+    if (isReplay(event.id)) {
+      log.warn({ delivery: event.id, command: command.name }, 'ignored a verdict in a replayed event')
+      return undefined
+    }
+    const person = personOf(team(), event.comment!.author)!
+    const verdict = readVerdict(command.words)
+    if (verdict === undefined) return `Name the request: \`/agent ${command.name} req_7\`.`
+    if (!(await isAboutRepository(verdict.request, event.repository))) {
+      return `There is no ${verdict.request} to decide in this repository.`
+    }
+    try {
+      const { request } = await people.decide({ kind: 'person', person: person.name }, verdict.request, {
+        decision: command.name === 'approve' ? 'approve' : 'reject',
+        ...(verdict.comment === '' ? {} : { comment: verdict.comment }),
+      })
+      const given = request.approvals.length
+      return request.state === 'open'
+        ? `${verdict.request}: ${given} of ${request.quorum} approvals.`
+        : undefined
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      // After a crash the same comment is processed again, and its verdict already counts.
+      if (error.code === 'CONFLICT' && (await hasDecided(verdict.request, command.name, person.name)))
+        return undefined
+      log.info({ request: verdict.request, err: error.message }, 'refused a verdict from GitHub')
+      return `${verdict.request}: ${error.message}.`
+    }
+  }
+
+  async function hasDecided(request: string, name: string, person: string): Promise<boolean> {
+    const row = await people.find(store, parseId('req', request) ?? 0)
+    if (row === undefined) return false
+    if (name === 'reject') return row.state === 'rejected' && row.decided_by === person
+    if (row.state === 'rejected') return false
+    const given = await people.approvals(store, row.id)
+    return given.some((one) => one.person === person && one.action_hash === row.action_hash)
+  }
+
+  /** Comments on GitHub can decide only proposals for the same repository. */
+  async function isAboutRepository(request: string, repository: string | undefined): Promise<boolean> {
+    const row = await people.find(store, parseId('req', request) ?? 0)
+    const proposal = row && proposalOf(row)
+    if (proposal === undefined) return false
+    // A scheduled trigger spells the name as orc.yaml does, GitHub as the owner does.
+    return (await findAction(store, proposal))?.repository.toLowerCase() === repository?.toLowerCase()
+  }
+
+  return async (event: GitHubEvent): Promise<SlashOutcome> => {
+    const steps: (RouteStep & { task: string })[] = []
+    const replies: string[] = []
+    const commands: SlashName[] = []
+    const { subject } = event
+    const comment = newComment(event)
+    if (comment === undefined) return { steps, commands, replies }
+    const author = { association: comment.association, person: personOf(team(), comment.author)?.name }
+    for (const command of readSlashCommands(comment.body)) {
+      if (command.name === undefined) continue
+      if (!maySay(command.name, author)) {
+        log.info(
+          { command: command.name, author: comment.author },
+          'the author may not use this slash command',
+        )
+        continue
+      }
+      commands.push(command.name)
+      const role = COMMAND_ROLES[command.name]
+      if (command.name === 'help') replies.push(helpText())
+      else if (role !== undefined) {
+        const task = `${TASKS[command.name]} #${subject?.number ?? ''}`
+        if (!steps.some(({ to }) => to === role)) steps.push({ to: role, when: [], on: 'any', task })
+      } else {
+        const reply = await decide(command, event)
+        if (reply !== undefined) replies.push(reply)
+      }
+    }
+    return { steps, commands, replies }
+  }
+}
+
+const REPLAY = 'replay-'
+
+export function newReplayId(): string {
+  return `${REPLAY}${randomUUID()}`
+}
+
+function isReplay(delivery: string): boolean {
+  return delivery.startsWith(REPLAY)
+}
+
+/** Answers to slash commands are posted even where the team is paused. */
+export const replySource = (delivery: string, index: number) => `${delivery}/reply/${index}`
+
+export function isReply(source: string): boolean {
+  return /\/reply\/\d+$/.test(source)
+}

@@ -1,0 +1,235 @@
+import { z } from 'zod'
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import type { AddedCommand, Handler } from '../commands/commands.ts'
+import { defineCommand } from '../protocol/command.ts'
+import type { Tx } from '../store/store.ts'
+import {
+  type ActionProposal,
+  actionKey,
+  checkAction,
+  describeAction,
+  numberOf,
+  type RepositoryAction,
+} from './core/action.ts'
+import { isConfidentialRole } from './core/briefing.ts'
+import { questionText } from './core/comments.ts'
+import { judgeProposal, type PolicyDecision } from './core/policy.ts'
+import { AUDIT, approverLogins, type GithubParts, type TeamPeople } from './parts.ts'
+import { commentAsService } from './service-comments.ts'
+import { changeAction, findAction, type GithubWork, insertAction, linkRequest } from './store.ts'
+import { ACTION_KINDS } from './terms.ts'
+
+/** S3.13: after this time the action is not done, and people are notified. */
+const APPROVAL_HOURS = 72
+const HOUR_MS = 3600_000
+
+interface AgentProposal {
+  readonly work: GithubWork
+  readonly proposal: ActionProposal
+  readonly rationale: string
+  readonly requiresHitl: boolean
+  readonly wantsReview: boolean
+}
+
+export type Proposals = ReturnType<typeof createProposals>
+
+/** Applies the policy to a proposal: it is queued, people are asked, or it is refused. */
+export function createProposals({ settings, people, redact, team }: GithubParts) {
+  async function propose(tx: Tx, proposed: AgentProposal): Promise<void> {
+    const { work, proposal } = proposed
+    const { action, confidence, rationale = proposed.rationale } = proposal
+    const decision = judgeProposal(settings(), redact, proposal, {
+      requiresHitl: proposed.requiresHitl,
+      isElsewhere: isElsewhere(work, action),
+      wantsReview: proposed.wantsReview,
+    })
+    const key = actionKey(work.id, action)
+    const isNew = await insertAction(tx, {
+      key,
+      work: work.id,
+      agent: work.agent,
+      repository: work.repository,
+      number: numberOf(action) ?? work.number,
+      action: JSON.stringify(action),
+      confidence: confidence ?? null,
+      rationale: isConfidentialRole(work.role) ? '' : redact(rationale),
+      state: STATES[decision.verdict],
+      request: null,
+      note: decision.reason,
+    })
+    if (!isNew) return
+    const what = describeAction(action)
+    if (decision.verdict === 'ask') await ask(tx, proposed, key, decision)
+    else if (decision.verdict === 'refuse') log(tx, proposed, `Refused to ${what}: ${decision.reason}`)
+    else if (decision.notice) {
+      const question = `${work.agent} is going to ${what} in ${work.repository}`
+      await people.notify(tx, { agent: work.agent, question, reason: 'the policy asks for a notice' })
+    }
+  }
+
+  async function ask(
+    tx: Tx,
+    { work, proposal, ...report }: AgentProposal,
+    key: string,
+    decision: Extract<PolicyDecision, { verdict: 'ask' }>,
+  ) {
+    const { rationale = report.rationale, timeoutHours: hours = APPROVAL_HOURS } = proposal
+    const { kind, ...fields } = proposal.action
+    const what = describeAction(proposal.action)
+    const isConfidential = isConfidentialRole(work.role)
+    const request = await people.ask(tx, {
+      agent: work.agent,
+      question: `${work.agent} wants to ${what} in ${work.repository}`,
+      // Approvers are not moderators, so they don't see the words of a confidential role (S3.15).
+      reason: isConfidential ? decision.reason : `${decision.reason}. ${redact(rationale)}`,
+      command: { type: GITHUB_ACTION, fields: { key, action: kind, repository: work.repository, ...fields } },
+      proposal: key,
+      expiresAt: tx.now + Math.round(hours * HOUR_MS),
+      quorum: decision.quorum,
+      approvers: settings().approvers,
+    })
+    const id = formatId('req', request)
+    await linkRequest(tx, key, request)
+    const asked = `Asked people (${id}) whether to ${what}: ${decision.reason}`
+    log(tx, { work, proposal }, asked, AUDIT.asked)
+    // In the thread of the work if there is one: an agent must not choose where the service writes.
+    const number = work.number ?? numberOf(proposal.action)
+    if (number === undefined) return
+    const text = questionText(
+      {
+        ...{ id, what, agent: work.agent, action: proposal.action, confidence: proposal.confidence },
+        ...(isConfidential ? {} : { rationale }),
+        reason: decision.reason,
+        quorum: decision.quorum,
+        hours,
+      },
+      redact,
+    )
+    const place = { source: `${work.id}/ask/${id}`, repository: work.repository, number }
+    await commentAsService(tx, place, text, approverLogins(team(), settings()))
+  }
+
+  function log(
+    tx: Tx,
+    { work, proposal }: Pick<AgentProposal, 'work' | 'proposal'>,
+    text: string,
+    type: string = AUDIT.logged,
+  ) {
+    tx.audit({
+      type,
+      class: 'public',
+      actor: ORCHESTRATOR,
+      subject: work.agent,
+      text,
+      ...(proposal.confidence === undefined ? {} : { confidence: proposal.confidence }),
+      data: { work: work.id, repository: work.repository },
+    })
+  }
+
+  return { propose }
+}
+
+const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const
+
+/** The author of an issue could talk an agent into acting on other threads. */
+function isElsewhere({ number }: GithubWork, action: RepositoryAction): boolean {
+  const about = numberOf(action)
+  return number !== null && about !== undefined && about !== number
+}
+
+export const GITHUB_ACTION = 'github_action'
+
+const number = z.coerce.number<number | string>().int().min(1).optional()
+const text = z.string().optional()
+
+/** The command that people approve, reject or change: as for every held command, approvers, quorum, hash and expiry apply. */
+const definition = defineCommand({
+  type: GITHUB_ACTION,
+  summary: 'Perform a proposed action on GitHub',
+  hidden: true,
+  fields: z.object({
+    key: z.string().describe('Key of the proposal'),
+    action: z.enum(ACTION_KINDS).describe(ACTION_KINDS.join(', ')),
+    repository: z.string().describe('OWNER/NAME'),
+    number,
+    label: text,
+    body: text,
+    branch: text,
+    head: text,
+    base: text,
+    title: text,
+    duplicate_of: number,
+    reason: text,
+    message: text,
+    files: z.array(z.object({ path: z.string(), content: z.string() })).optional(),
+  }),
+  example: '',
+})
+
+type ActionFields = z.output<typeof definition.fields>
+
+interface GithubActionOptions {
+  redact(text: string): string
+  readonly findRequest: TeamPeople['find']
+}
+
+export function createGithubAction({ redact, findRequest }: GithubActionOptions): AddedCommand {
+  const handler: Handler<ActionFields> = {
+    /** Only an approval performs it; agents cannot send it. */
+    async before() {
+      return new AppError('FORBIDDEN', 'Agents cannot act on GitHub', {
+        hint: 'Propose the action in the report of your task.',
+      })
+    },
+    /** A changed proposal is judged again, so that no change bypasses a quorum or a prohibition. */
+    decide({ team }, { key: _, action: kind, repository: __, ...fields }) {
+      const settings = team.config.github
+      if (settings === undefined)
+        return new AppError('NOT_FOUND', 'orc.yaml no longer has a "github" section')
+      const read = checkAction(kind, fields)
+      if (!read.ok) return new AppError('INVALID_COMMAND', read.error)
+      const proposal = { action: read.value, confidence: undefined }
+      const decision = judgeProposal(settings, redact, proposal, { requiresHitl: true, wantsReview: false })
+      const rule = 'built-in: github'
+      if (decision.verdict === 'refuse') return { verdict: 'deny', rule, reason: decision.reason }
+      const { approvers } = settings
+      const approval = {
+        quorum: decision.verdict === 'ask' ? decision.quorum : 1,
+        ...(approvers === undefined ? {} : { approvers }),
+      }
+      return { verdict: 'ask', rule, reason: 'people decide on this proposal', approval }
+    },
+    async handle({ tx }, { key, action: kind, repository, ...fields }) {
+      const row = await findAction(tx, key)
+      if (row === undefined) return new AppError('NOT_FOUND', 'Unknown proposal')
+      if (row.state !== 'asked') return new AppError('CONFLICT', `The proposal is already ${row.state}`)
+      if (row.repository !== repository)
+        return new AppError('INVALID_COMMAND', 'The repository cannot be changed')
+      // With a changed key, this approval would perform a proposal that other people are still asked about.
+      const request = row.request === null ? undefined : await findRequest(tx, row.request)
+      if (request === undefined || request.state === 'open')
+        return new AppError('INVALID_COMMAND', 'The key of a proposal cannot be changed')
+      const read = checkAction(kind, fields)
+      if (!read.ok) return new AppError('INVALID_COMMAND', read.error)
+      const what = describeAction(read.value)
+      const isOther = JSON.stringify(read.value) !== row.action
+      tx.audit({
+        type: AUDIT.logged,
+        class: 'public',
+        actor: ORCHESTRATOR,
+        subject: row.agent,
+        text: `People approved${row.request === null ? '' : ` ${formatId('req', row.request)}`}${isOther ? ', changed' : ''}: ${what} in ${repository}`,
+        data: { key, repository },
+      })
+      const number = numberOf(read.value)
+      await changeAction(tx, key, {
+        ...{ state: 'ready', action: JSON.stringify(read.value), notBefore: tx.now },
+        ...(number === undefined ? {} : { number }),
+      })
+      return { status: 'ok', result: 'the action is queued', details: { key } }
+    },
+  }
+  return { definition, handler: handler as unknown as Handler }
+}

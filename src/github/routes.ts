@@ -1,0 +1,283 @@
+import { sendJson } from '../api/http/answer.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
+import { streamChanges } from '../api/http/follow.ts'
+import { mediaTypeOf, readText } from '../api/http/input.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import { personBehind } from '../commands/team.ts'
+import { MAX_COMMAND_BYTES } from '../protocol/codec.ts'
+import type { Reader } from '../store/store.ts'
+import { readHalted } from './agent-health.ts'
+import { describeAction, type RepositoryAction } from './core/action.ts'
+import { isConfidentialRole } from './core/briefing.ts'
+import type { GithubTeam } from './github.ts'
+import { closeConduct, conductVersion, readConduct } from './moderation.ts'
+import {
+  type ActionRow,
+  actionsOfDelivery,
+  deliveriesVersion,
+  type GithubWorkOutline,
+  readActions,
+  readDeliveries,
+  readDelivery,
+  workOfDeliveries,
+} from './store.ts'
+
+/** GitHub sends up to 25 MB, but the events that the team handles are far smaller. */
+const MAX_BYTES = 8 * 1024 * 1024
+
+/** Reads the raw body: nothing is parsed before its signature is verified. */
+export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (context, { incoming, outgoing }) => {
+  const github = teamOf(context)
+  const body = await readText(incoming, outgoing, { bytes: MAX_BYTES }).catch((error: unknown) => {
+    if (!(error instanceof AppError) || error.code !== 'TOO_LARGE') throw error
+    throw new AppError('TOO_LARGE', `The webhook is larger than ${MAX_BYTES / 2 ** 20} MiB`, {
+      hint: 'Let GitHub send only the events that the team handles.',
+    })
+  })
+  const received = await github.receive({
+    body,
+    delivery: header(incoming.headers['x-github-delivery']),
+    event: header(incoming.headers['x-github-event']),
+    signature: header(incoming.headers['x-hub-signature-256']),
+    mediaType: mediaTypeOf(incoming.headers['content-type']),
+  })
+  sendJson(outgoing, 202, JSON.stringify(received))
+  return SENT
+}
+
+function teamOf({ engine }: ApiContext): GithubTeam {
+  const { github } = engine
+  if (github !== undefined && engine.team().config.github !== undefined) return github
+  throw new AppError('NOT_FOUND', 'This service has no GitHub team', {
+    hint: 'Add "github:" to orc.yaml and restart the service.',
+  })
+}
+
+export const showGithubSetup: RouteHandler<'githubSetup'> = (context) => teamOf(context).setup()
+
+export const replayGithubEvent: RouteHandler<'replayEvent'> = async (context, { body, callerName }) => ({
+  delivery: await teamOf(context).replay(body.event, JSON.stringify(body.payload), callerName),
+})
+
+export const showGithubEvent: RouteHandler<'githubEvent'> = async (context, { params }) => {
+  teamOf(context)
+  const trail = await trailOf(context.engine.store, params.delivery!)
+  if (trail !== undefined) return trail
+  throw new AppError('NOT_FOUND', `Unknown delivery ${params.delivery!.slice(0, 64)}`)
+}
+
+/** Answers with bare messages of the team protocol. */
+export const nextTeamMessages: RouteHandler<'nextTeamMessages'> = async (context, call) => {
+  const { members } = teamOf(context)
+  const agent = memberOf(call)
+  const open = context.openCalls.open('poll', call.caller, call.outgoing)
+  try {
+    const messages = await members.next(agent, { waitMs: call.query.wait * 1000, signal: open.signal })
+    return messages.map((text) => JSON.parse(text) as Record<string, unknown>)
+  } finally {
+    open.done()
+  }
+}
+
+export const sayTeamMessage: RouteHandler<'sayTeamMessage'> = async (context, call) => {
+  const { members } = teamOf(context)
+  const agent = memberOf(call)
+  const text = await readText(call.incoming, call.outgoing, { bytes: MAX_COMMAND_BYTES })
+  return await members.say(agent, text)
+}
+
+function memberOf({ isPerson, callerName }: Pick<ApiCall, 'isPerson' | 'callerName'>): string {
+  if (!isPerson) return callerName
+  throw new AppError('FORBIDDEN', 'Only members of the team may call this, each with its own token', {
+    hint: 'Create a token with: orc token AGENT',
+  })
+}
+
+function header(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+const iso = (at: number) => new Date(at).toISOString()
+
+export const showGithub: RouteHandler<'github'> = async ({ engine }, { query }) => {
+  const settings = engine.team().config.github
+  const { events, actions, halted } = await readGithubLog(engine.store, query.limit)
+  return {
+    connected: settings !== undefined && engine.github !== undefined,
+    dry_run: settings?.dryRun ?? false,
+    repositories: [...(settings?.repositories ?? [])],
+    events: events.map(({ at, ...event }) => ({ ...event, at: iso(at) })),
+    actions: actions.map(({ at, ...action }) => ({ ...action, at: iso(at) })),
+    halted: halted.map(({ at, ...one }) => ({ ...one, at: iso(at) })),
+  }
+}
+
+export const streamGithub: RouteHandler<'githubChanges'> = async (context, call) => {
+  await streamChanges(context, call, () => deliveriesVersion(context.engine.store))
+  return SENT
+}
+
+/** Answers NOT_FOUND to everyone else: even the existence of flags is confidential (S3.15). */
+function moderator({ engine }: ApiContext, { caller }: Pick<ApiCall, 'caller'>): string {
+  const person = personBehind(engine.team(), caller.principal)
+  if (person?.role === 'moderator') return person.name
+  throw new AppError('NOT_FOUND', 'There is nothing to moderate', {
+    hint: 'Only people with the role moderator in orc.yaml can moderate.',
+  })
+}
+
+export const listModeration: RouteHandler<'moderation'> = async (context, call) => {
+  moderator(context, call)
+  const rows = await readConduct(context.engine.store, call.query.state, call.query.limit)
+  return {
+    flags: rows.map((row) => ({
+      id: row.id,
+      repository: row.repository,
+      ...(row.number === null ? {} : { number: row.number }),
+      at: new Date(row.created_at).toISOString(),
+      flag: JSON.parse(row.flag) as Record<string, unknown>,
+      ...(row.closed_at === null ? {} : { closed_at: new Date(row.closed_at).toISOString() }),
+      ...(row.closed_by === null ? {} : { closed_by: row.closed_by }),
+      ...(row.decision === null ? {} : { decision: row.decision }),
+      ...(row.comment === null ? {} : { comment: row.comment }),
+    })),
+  }
+}
+
+export const streamModeration: RouteHandler<'moderationChanges'> = async (context, call) => {
+  moderator(context, call)
+  await streamChanges(context, call, async () => {
+    // A reload may have removed the role.
+    moderator(context, call)
+    return await conductVersion(context.engine.store)
+  })
+  return SENT
+}
+
+export const closeModeration: RouteHandler<'closeModeration'> = async (context, call) => {
+  const name = moderator(context, call)
+  const { decision, comment = null } = call.body
+  const closed = await context.engine.store.write((tx) =>
+    closeConduct(tx, call.params.id!, { by: name, decision, comment }),
+  )
+  if (!closed) throw new AppError('NOT_FOUND', 'There is no open flag with this id')
+  return { closed }
+}
+
+/** The work and the actions that an event led to so far. */
+interface EventTrail {
+  delivery: string
+  event: string
+  state: string
+  note?: string
+  work: { role: string; agent: string; state: string; task_id?: string }[]
+  actions: { agent: string; what: string; state: string; note?: string; request_id?: string; url?: string }[]
+  /** No work is pending, except for requests that people have to decide. */
+  settled: boolean
+}
+
+async function trailOf(reader: Reader, id: string): Promise<EventTrail | undefined> {
+  const delivery = await readDelivery(reader, id)
+  if (delivery === undefined) return undefined
+  const work = await workOfDeliveries(reader, [id])
+  const actions = await actionsOfDelivery(reader, id)
+  const isOpen =
+    delivery.state === 'waiting' ||
+    work.some(({ state }) => state === 'waiting' || state === 'delegated') ||
+    actions.some(({ state }) => state === 'ready' || state === 'acting')
+  return {
+    delivery: id,
+    event: delivery.event,
+    state: delivery.state,
+    ...(delivery.note === null ? {} : { note: delivery.note }),
+    work: work.map(shownWork),
+    actions: actions.map(({ agent, action, state, note, request, url }) => ({
+      agent,
+      what: describeAction(JSON.parse(action) as RepositoryAction),
+      state,
+      ...(note === null ? {} : { note }),
+      ...(request === null ? {} : { request_id: formatId('req', request) }),
+      ...(url === null || url === '' ? {} : { url }),
+    })),
+    settled: !isOpen,
+  }
+}
+
+/** Recent webhooks and actions for the operator, without anything about conduct (S3.15). */
+interface GithubLog {
+  events: {
+    id: string
+    event: string
+    state: string
+    at: number
+    note?: string
+    repository?: string
+    number?: number
+    work: { role: string; agent: string; state: string; task_id?: string }[]
+  }[]
+  actions: {
+    key: string
+    agent: string
+    repository: string
+    number?: number
+    kind: string
+    text: string
+    fields: Record<string, unknown>
+    state: string
+    at: number
+    confidence?: number
+    rationale?: string
+    request_id?: string
+    url?: string
+    note?: string
+  }[]
+  halted: { agent: string; failures: number; at: number }[]
+}
+
+async function readGithubLog(reader: Reader, limit: number): Promise<GithubLog> {
+  const deliveries = await readDeliveries(reader, limit)
+  const work = await workOfDeliveries(
+    reader,
+    deliveries.map(({ id }) => id),
+  )
+  const byDelivery = Map.groupBy(work, ({ delivery }) => delivery)
+  return {
+    events: deliveries.map(({ id, event, state, note, received_at }) => {
+      const parts = byDelivery.get(id) ?? []
+      const about = parts[0]
+      return {
+        ...{ id, event, state, at: received_at },
+        ...(note === null ? {} : { note }),
+        ...(about === undefined ? {} : { repository: about.repository }),
+        ...(about === undefined || about.number === null ? {} : { number: about.number }),
+        work: parts.map(shownWork),
+      }
+    }),
+    actions: (await readActions(reader, limit)).map(shownAction),
+    halted: (await readHalted(reader)).map(({ agent, failures, halted_at }) => ({
+      ...{ agent, failures, at: halted_at },
+    })),
+  }
+}
+
+function shownWork({ role, agent, state, task }: GithubWorkOutline) {
+  return { role, agent, state, ...(task === null ? {} : { task_id: formatId('task', task) }) }
+}
+
+function shownAction(row: ActionRow): GithubLog['actions'][number] {
+  const action = JSON.parse(row.action) as RepositoryAction
+  const { kind, ...fields } = action
+  // Only moderators read the words of a confidential role.
+  const isConfidential = isConfidentialRole(row.work.slice(row.work.lastIndexOf('/') + 1))
+  return {
+    ...{ key: row.key, agent: row.agent, repository: row.repository, kind, fields, state: row.state },
+    ...{ text: describeAction(action), at: row.created_at },
+    ...(row.number === null ? {} : { number: row.number }),
+    ...(row.confidence === null ? {} : { confidence: row.confidence }),
+    ...(isConfidential || row.rationale === '' ? {} : { rationale: row.rationale }),
+    ...(row.request === null ? {} : { request_id: formatId('req', row.request) }),
+    ...(row.url === null ? {} : { url: row.url }),
+    ...(row.note === null ? {} : { note: row.note }),
+  }
+}

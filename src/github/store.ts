@@ -1,0 +1,353 @@
+import type { Reader, Tx } from '../store/store.ts'
+
+/** A webhook. Its id is kept for good, so that it is processed once (C25); its payload until it was processed. */
+export interface GithubDelivery {
+  id: string
+  event: string
+  payload: string
+  attempts: number
+  received_at: number
+}
+
+/** False if the delivery is already known. */
+export async function keepDelivery(
+  tx: Tx,
+  { id, event, payload }: Pick<GithubDelivery, 'id' | 'event' | 'payload'>,
+): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    `INSERT INTO github_deliveries (id, event, payload, state, not_before, received_at) VALUES (?, ?, ?, 'waiting', ?, ?)
+     ON CONFLICT (id) DO NOTHING RETURNING id`,
+    [id, event, payload, tx.now, tx.now],
+  )
+  return rows.length === 1
+}
+
+export async function nextDelivery(reader: Reader, now: number): Promise<GithubDelivery | undefined> {
+  return await reader.get<GithubDelivery>(
+    `SELECT id, event, payload, attempts, received_at FROM github_deliveries WHERE state = 'waiting' AND not_before <= ?
+      ORDER BY received_at, id LIMIT 1`,
+    [now],
+  )
+}
+
+/** When the next waiting delivery is due. */
+export async function nextDeliveryDue(reader: Reader): Promise<number | undefined> {
+  const row = await reader.get<{ due: number | null }>(
+    `SELECT MIN(not_before) AS due FROM github_deliveries WHERE state = 'waiting'`,
+  )
+  return row?.due ?? undefined
+}
+
+/** False if the delivery has already ended. */
+export async function endDelivery(
+  tx: Tx,
+  id: string,
+  state: 'routed' | 'ignored' | 'failed',
+  note: string | null,
+): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    `UPDATE github_deliveries SET state = ?, note = ?, payload = '' WHERE id = ? AND state = 'waiting' RETURNING id`,
+    [state, note, id],
+  )
+  return rows.length === 1
+}
+
+/** Changes when a webhook arrives or is processed. */
+export async function deliveriesVersion(reader: Reader): Promise<string> {
+  const row = await reader.get<{ newest: number | null; waiting: number }>(
+    `SELECT (SELECT MAX(received_at) FROM github_deliveries) AS newest,
+            (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS waiting`,
+  )
+  return JSON.stringify(row)
+}
+
+export async function putOffDelivery(tx: Tx, id: string, until: number, note: string): Promise<void> {
+  await tx.run(
+    `UPDATE github_deliveries SET attempts = attempts + 1, not_before = ?, note = ? WHERE id = ? AND state = 'waiting'`,
+    [until, note, id],
+  )
+}
+
+/** The first start of the service, or the first webhook of older stores that don't know it. */
+export async function takenSince(tx: Tx): Promise<number> {
+  await tx.run(
+    `INSERT INTO github_since (id, at) SELECT 1, COALESCE(MIN(received_at), ?) FROM github_deliveries WHERE true
+     ON CONFLICT (id) DO NOTHING`,
+    [tx.now],
+  )
+  return (await tx.get<{ at: number }>('SELECT at FROM github_since WHERE id = 1'))!.at
+}
+
+/** The deliveries that never arrived. */
+export async function unknownDeliveries(reader: Reader, ids: readonly string[]): Promise<string[]> {
+  const unknown: string[] = []
+  for (const id of ids) {
+    const row = await reader.get('SELECT id FROM github_deliveries WHERE id = ?', [id])
+    if (row === undefined) unknown.push(id)
+  }
+  return unknown
+}
+
+/** A delivery without its payload. */
+interface DeliveryOutline {
+  id: string
+  event: string
+  state: string
+  note: string | null
+  received_at: number
+}
+
+const DELIVERY_OUTLINE = 'id, event, state, note, received_at'
+
+export async function readDelivery(reader: Reader, id: string): Promise<DeliveryOutline | undefined> {
+  return await reader.get<DeliveryOutline>(`SELECT ${DELIVERY_OUTLINE} FROM github_deliveries WHERE id = ?`, [
+    id,
+  ])
+}
+
+/** Newest first. */
+export async function readDeliveries(reader: Reader, limit: number): Promise<DeliveryOutline[]> {
+  return await reader.all<DeliveryOutline>(
+    `SELECT ${DELIVERY_OUTLINE} FROM github_deliveries ORDER BY received_at DESC, id LIMIT ?`,
+    [limit],
+  )
+}
+
+/** The time of the last webhook or scheduled trigger. */
+export async function latestDeliveryAt(reader: Reader): Promise<number | undefined> {
+  const row = await reader.get<{ at: number | null }>('SELECT MAX(received_at) AS at FROM github_deliveries')
+  return row?.at ?? undefined
+}
+
+/** The work of one agent for one event. */
+export interface GithubWork {
+  /** `DELIVERY/ROLE`, so that each role gets an event once. */
+  id: string
+  delivery: string
+  role: string
+  agent: string
+  repository: string
+  number: number | null
+  /** `waiting`: for the end of `after`, or for a retry. */
+  state: 'waiting' | 'delegated' | 'done' | 'failed' | 'skipped'
+  task: number | null
+  after: string | null
+  /** The outcome of `after` that starts this work. */
+  needs: 'success' | 'failure' | 'any'
+  delegation: string
+  /** The number of retries. */
+  attempts: number
+}
+
+/** For lists: without the long delegation. */
+export type GithubWorkOutline = Omit<GithubWork, 'delegation'>
+
+const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation, attempts'
+const WORK_OUTLINE = 'id, delivery, role, agent, repository, number, state, task, after, needs, attempts'
+
+export async function insertWork(tx: Tx, work: GithubWork): Promise<void> {
+  await tx.run(
+    `INSERT INTO github_work (${WORK}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      ...[work.id, work.delivery, work.role, work.agent, work.repository, work.number, work.state, work.task],
+      ...[work.after, work.needs, work.delegation, work.attempts, tx.now],
+    ],
+  )
+}
+
+export async function beginWork(tx: Tx, id: string, task: number): Promise<void> {
+  await tx.run(`UPDATE github_work SET state = 'delegated', task = ? WHERE id = ?`, [task, id])
+}
+
+/** False if the work has already ended, so that an outcome counts once. */
+export async function endWork(tx: Tx, id: string, state: 'done' | 'failed' | 'skipped'): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    'UPDATE github_work SET state = ?, ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id',
+    [state, tx.now, id],
+  )
+  return rows.length === 1
+}
+
+/** Resets the work for a retry. False if it has ended. */
+export async function putOffWork(tx: Tx, id: string): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    `UPDATE github_work SET state = 'waiting', task = NULL, attempts = attempts + 1
+      WHERE id = ? AND ended_at IS NULL AND task IS NOT NULL RETURNING id`,
+    [id],
+  )
+  return rows.length === 1
+}
+
+export async function findWork(reader: Reader, id: string): Promise<GithubWork | undefined> {
+  return await reader.get<GithubWork>(`SELECT ${WORK} FROM github_work WHERE id = ?`, [id])
+}
+
+export async function workOfTask(reader: Reader, task: number): Promise<GithubWork | undefined> {
+  return await reader.get<GithubWork>(`SELECT ${WORK} FROM github_work WHERE task = ?`, [task])
+}
+
+export async function openWork(reader: Reader): Promise<GithubWork[]> {
+  return await reader.all<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL ORDER BY id`,
+  )
+}
+
+export async function workAfter(reader: Reader, delivery: string, role: string): Promise<GithubWork[]> {
+  return await reader.all<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE delivery = ? AND after = ? AND state = 'waiting' ORDER BY id`,
+    [delivery, role],
+  )
+}
+
+/** The work of these deliveries, oldest first. */
+export async function workOfDeliveries(
+  reader: Reader,
+  deliveries: readonly string[],
+): Promise<GithubWorkOutline[]> {
+  if (deliveries.length === 0) return []
+  return await reader.all<GithubWorkOutline>(
+    `SELECT ${WORK_OUTLINE} FROM github_work WHERE delivery IN (${deliveries.map(() => '?').join(', ')}) ORDER BY created_at, id`,
+    deliveries,
+  )
+}
+
+/** The open work of an agent. */
+export async function openWorkOf(reader: Reader, agent: string): Promise<GithubWork[]> {
+  return await reader.all<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL AND agent = ? ORDER BY created_at, id`,
+    [agent],
+  )
+}
+
+/** The newest work of an agent, on that thread if a number is given. */
+export async function latestWorkAbout(
+  reader: Reader,
+  agent: string,
+  number: number | undefined,
+): Promise<GithubWork | undefined> {
+  const about = number === undefined ? '' : ' AND number = ?'
+  return await reader.get<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE agent = ?${about} ORDER BY created_at DESC, id LIMIT 1`,
+    [agent, ...(number === undefined ? [] : [number])],
+  )
+}
+
+/** A proposed action. */
+export interface ActionRow {
+  key: string
+  work: string
+  agent: string
+  repository: string
+  number: number | null
+  /** JSON. */
+  action: string
+  confidence: number | null
+  rationale: string
+  /** `asked`: people decide. `ready`: queued. `acting`: the call was started, maybe before a crash. The others are final. */
+  state: 'asked' | 'ready' | 'acting' | 'done' | 'failed' | 'stale' | 'refused' | 'dry'
+  request: number | null
+  attempts: number
+  url: string | null
+  note: string | null
+  created_at: number
+}
+
+const ACTION =
+  'key, work, agent, repository, number, action, confidence, rationale, state, request, attempts, url, note, created_at'
+
+/** False if the same action was proposed before. */
+export async function insertAction(
+  tx: Tx,
+  action: Omit<ActionRow, 'attempts' | 'url' | 'created_at'>,
+): Promise<boolean> {
+  const rows = await tx.all<{ key: string }>(
+    `INSERT INTO github_actions (key, work, agent, repository, number, action, confidence, rationale, state, request, note,
+       not_before, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (key) DO NOTHING RETURNING key`,
+    [
+      ...[action.key, action.work, action.agent, action.repository, action.number, action.action],
+      ...[action.confidence, action.rationale, action.state, action.request, action.note],
+      ...[tx.now, tx.now, tx.now],
+    ],
+  )
+  return rows.length === 1
+}
+
+export async function findAction(reader: Reader, key: string): Promise<ActionRow | undefined> {
+  return await reader.get<ActionRow>(`SELECT ${ACTION} FROM github_actions WHERE key = ?`, [key])
+}
+
+export async function nextAction(reader: Reader, now: number): Promise<ActionRow | undefined> {
+  return await reader.get<ActionRow>(
+    `SELECT ${ACTION} FROM github_actions WHERE state IN ('ready', 'acting') AND not_before <= ?
+      ORDER BY not_before, key LIMIT 1`,
+    [now],
+  )
+}
+
+export async function nextActionDue(reader: Reader): Promise<number | undefined> {
+  const row = await reader.get<{ due: number | null }>(
+    `SELECT MIN(not_before) AS due FROM github_actions WHERE state IN ('ready', 'acting')`,
+  )
+  return row?.due ?? undefined
+}
+
+interface ActionChange {
+  state: ActionRow['state']
+  action?: string
+  /** Set if people moved the action to another thread. */
+  number?: number
+  request?: number
+  url?: string | undefined
+  note?: string
+  notBefore?: number
+  attempts?: number
+}
+
+export async function changeAction(tx: Tx, key: string, change: ActionChange): Promise<void> {
+  await tx.run(
+    `UPDATE github_actions SET state = ?, action = COALESCE(?, action), number = COALESCE(?, number),
+       request = COALESCE(?, request), url = COALESCE(?, url), note = COALESCE(?, note), not_before = COALESCE(?, not_before),
+       attempts = COALESCE(?, attempts), updated_at = ? WHERE key = ?`,
+    [
+      ...[
+        change.state,
+        change.action ?? null,
+        change.number ?? null,
+        change.request ?? null,
+        change.url ?? null,
+        change.note ?? null,
+      ],
+      ...[change.notBefore ?? null, change.attempts ?? null, tx.now, key],
+    ],
+  )
+}
+
+export async function linkRequest(tx: Tx, key: string, request: number): Promise<void> {
+  await tx.run('UPDATE github_actions SET request = ? WHERE key = ?', [request, key])
+}
+
+/** The requests of proposals that wait for people. */
+export async function requestsOfAskedActions(reader: Reader): Promise<number[]> {
+  const rows = await reader.all<{ request: number }>(
+    `SELECT request FROM github_actions WHERE state = 'asked' AND request IS NOT NULL ORDER BY request`,
+  )
+  return rows.map(({ request }) => request)
+}
+
+/** All actions that a delivery led to: their `work` starts with its id and a slash. */
+export async function actionsOfDelivery(reader: Reader, delivery: string): Promise<ActionRow[]> {
+  return await reader.all<ActionRow>(
+    `SELECT ${ACTION} FROM github_actions WHERE work >= ? AND work < ? ORDER BY created_at, key`,
+    // 0 is the character after the slash.
+    [`${delivery}/`, `${delivery}0`],
+  )
+}
+
+/** Newest first. */
+export async function readActions(reader: Reader, limit: number): Promise<ActionRow[]> {
+  return await reader.all<ActionRow>(
+    `SELECT ${ACTION} FROM github_actions ORDER BY created_at DESC, key LIMIT ?`,
+    [limit],
+  )
+}
