@@ -40,7 +40,7 @@ import { createRegistry, type Registry } from './protocol/registry.ts'
 import { createPlanner, type Planner } from './runs/plan/planner.ts'
 import { runRequestOwner } from './runs/requests.ts'
 import { createRuns, type Runs } from './runs/runs.ts'
-import { createGuests } from './runs/workers/guests.ts'
+import { createTemporaryAgents } from './runs/workers/temporary-agents.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import type { Store, Tx } from './store/store.ts'
 import { createTimers, type Timers } from './store/timers.ts'
@@ -132,9 +132,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   ]
   const registry = createRegistry(added.map((one) => one.definition))
   let configured = options.config
-  const guests = createGuests({
+  const temporaryAgents = createTemporaryAgents({
     async changed() {
-      team = createTeam(guests.among(configured))
+      team = createTeam(temporaryAgents.addTo(configured))
       await sessions.follow()
     },
     stop: (agent) => sessions.stop(agent),
@@ -208,7 +208,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),
   })
   const runs: Runs = createRuns({
-    ...{ store, timers, clock, log, haltState, tasks, meter, guests, mailboxes },
+    ...{ store, timers, clock, log, haltState, tasks, meter, temporaryAgents, mailboxes },
     runtimes: options.runtimes ?? [],
     redact: options.redact,
     models: options.models,
@@ -330,7 +330,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 
   await halt.open()
   await runs.open()
-  team = createTeam(guests.among(configured))
+  team = createTeam(temporaryAgents.addTo(configured))
   await sessions.open()
   await meter.open()
   await timers.start()
@@ -376,7 +376,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     },
     async reload(config) {
       configured = config
-      team = createTeam(guests.among(config))
+      team = createTeam(temporaryAgents.addTo(config))
       await sessions.follow()
       await webhooks.follow()
       await github?.follow()

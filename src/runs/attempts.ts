@@ -10,7 +10,7 @@ import {
   watchStatus,
 } from '../workspaces/status.ts'
 import { clearAttempt, keepAttempt } from '../workspaces/workspaces.ts'
-import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
+import { isOwed, type Keyed, type OutsideEffect } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import type { AttemptError, Progress } from './run.ts'
 import { exitOf, logOf, workspaceOf } from './run-folder.ts'

@@ -20,16 +20,29 @@ import type { Log } from '../base/log.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, moveTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
-import { auditEntriesOf, noted } from './audit-entries.ts'
-import { type Effect, isOwed, type Keyed, type OutsideEffect, type StoreEffect } from './core/effect.ts'
-import type { RunEvent } from './core/event.ts'
+import {
+  type Effect,
+  isOwed,
+  type Keyed,
+  type OutsideEffect,
+  type RunEvent,
+  type StoreEffect,
+} from './core/events-and-effects.ts'
 import { reduce } from './core/reduce.ts'
 import type { Run } from './core/run-state.ts'
 import { commit } from './core/transition.ts'
 import type { RunRequests } from './requests.ts'
 import type { RunHead } from './run.ts'
 import { createRunTimers } from './run-timers.ts'
-import { type NodeRecord, type RunFacts, updateHead, updateNode, updateRecord } from './store.ts'
+import {
+  auditEntriesOf,
+  type NodeRecord,
+  noted,
+  type RunFacts,
+  updateHead,
+  updateNode,
+  updateRecord,
+} from './store.ts'
 
 /** Drives one open run. Every change of the run goes through `tell`. */
 export interface Driver extends RunFacts {

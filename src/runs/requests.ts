@@ -10,7 +10,7 @@ import {
 } from '../people/people.ts'
 import type { RequestOwner } from '../people/verdicts.ts'
 import type { Reader, Tx } from '../store/store.ts'
-import type { StoreEffect } from './core/effect.ts'
+import type { StoreEffect } from './core/events-and-effects.ts'
 import { DECISIONS, type PersonDecision } from './run.ts'
 import { correctionsIn, workspaceOf } from './run-folder.ts'
 import type { RunFacts } from './store.ts'

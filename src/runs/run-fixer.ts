@@ -11,8 +11,7 @@ import {
   removeFolder,
   type WorkspaceProblem,
 } from '../workspaces/workspaces.ts'
-import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
-import type { RunEvent } from './core/event.ts'
+import { isOwed, type Keyed, type OutsideEffect, type RunEvent } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import { DEFAULTS } from './plan/schema.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'

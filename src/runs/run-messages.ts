@@ -9,10 +9,10 @@ import { type Mailboxes, post } from '../messages/mailboxes.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { postMessage, type QueueWatch, type ReceivedMessage, watchQueue } from '../workspaces/queue.ts'
 import type { ProblemCode } from '../workspaces/workspaces.ts'
-import { noted } from './audit-entries.ts'
 import type { Driver } from './driver.ts'
 import type { MESSAGE_TYPES } from './plan.ts'
 import { messagesOf } from './run-folder.ts'
+import { noted } from './store.ts'
 
 interface RunMessagesOptions {
   store: Store

@@ -1,5 +1,4 @@
-import { type Effect, timersOf } from './core/effect.ts'
-import { ON_DUE, type RunEvent } from './core/event.ts'
+import { type Effect, ON_DUE, type RunEvent, timersOf } from './core/events-and-effects.ts'
 import type { Run } from './core/run-state.ts'
 import type { NodeTimer } from './run.ts'
 

@@ -15,22 +15,31 @@ import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import { deliverReport } from '../workspaces/outbox.ts'
 import { createAttempts, orderOf } from './attempts.ts'
-import { pendingEffects } from './core/effect.ts'
+import { pendingEffects } from './core/events-and-effects.ts'
 import type { Run } from './core/run-state.ts'
 import { createDriver, DISK_FULL, type Driver, type DriverOptions } from './driver.ts'
 import { createRunEffects } from './effects.ts'
 import { withheldFrom } from './prepare-inbox.ts'
 import { createRunMarks, endEarlier, endUnwanted, sweepRun } from './processes.ts'
 import { askedByRun, createRunRequests, decisionIn } from './requests.ts'
-import { createReviewer } from './review-outputs.ts'
 import { createFixerRunner } from './run-fixer.ts'
 import { createRunMessages, type OutgoingRunMessage } from './run-messages.ts'
 import { createRunStarter, type ResumeOrder, type RunOrder } from './start-run.ts'
-import { type NodeRecord, openRunIds, type RunFacts, runIds } from './store.ts'
-import { noSuchRun, type SeenRun, seeStoredRun } from './stored-runs.ts'
+import {
+  type NodeRecord,
+  noSuchRun,
+  openRunIds,
+  type RunFacts,
+  runIds,
+  type SeenRun,
+  seeStoredRun,
+} from './store.ts'
 import { createOutputValidator } from './validate-outputs.ts'
-import type { GuestBook } from './workers/guests.ts'
-import { type MemberTasks, openWorkers } from './workers/workers.ts'
+import { createCommandWorkers } from './workers/command.ts'
+import { createMemberWorkers, type MemberTasks } from './workers/member.ts'
+import { createModelWorkers } from './workers/model.ts'
+import type { TemporaryAgents } from './workers/temporary-agents.ts'
+import { outsiders, type WorkerKinds } from './workers/worker.ts'
 
 export type { ResumeOrder, RunOrder, SeenRun }
 
@@ -81,7 +90,7 @@ interface RunsOptions {
   /** Environment variables for commands and checks. */
   environment: Readonly<NodeJS.ProcessEnv>
   tasks: MemberTasks
-  guests: GuestBook
+  temporaryAgents: TemporaryAgents
   /** Each runtime checks the settings of the programs that a plan starts in it. */
   runtimes: readonly Runtime[]
   mailboxes: Mailboxes
@@ -104,24 +113,21 @@ export function createRuns(options: RunsOptions): Runs {
   const now = () => haltState.halted()?.at ?? clock.now()
   const isHalted = () => haltState.halted() !== undefined
 
-  const workers = openWorkers({
-    ...{ store, clock, log, team, isHalted, marks },
-    ...{ models: options.models, meter: options.meter, environment: options.environment },
-    ...{ tasks: options.tasks, guests: options.guests, sessions: options.sessions },
-    leftovers: () => leftovers,
-  })
-  const deliver = deliverReport
+  const members = createMemberWorkers({ ...options, isHalted })
+  const workers: WorkerKinds = {
+    command: createCommandWorkers({ ...options, marks, leftovers: () => leftovers }),
+    files: outsiders,
+    agent: members,
+    model: createModelWorkers(options),
+    program: members,
+  }
   const attempts = createAttempts({
-    ...{ clock, log, workers: workers.kinds, deliver, inform },
+    ...{ clock, log, workers, deliver: deliverReport, inform },
     endEarlier: (run, node, attempt) => endEarlier(run, node, attempt, marks),
   })
   const withheld = (driver: Driver) => withheldFrom(driver, team().config)
-  const fixing = createFixerRunner({ clock, workers: workers.kinds, deliver, withheldFrom: withheld })
-  const validate = createOutputValidator({
-    ...{ clock, team, models: options.models, meter: options.meter, marks },
-    environment: options.environment,
-    review: createReviewer({ store, clock, tasks: options.tasks }),
-  })
+  const fixing = createFixerRunner({ clock, workers, deliver: deliverReport, withheldFrom: withheld })
+  const validate = createOutputValidator({ ...options, marks })
   const effects = createRunEffects({
     ...{ log, clock, attempts, fixing, validate, now, marks },
     withheldFrom: withheld,
@@ -131,7 +137,7 @@ export function createRuns(options: RunsOptions): Runs {
     ...{ store, clock, log, cut, mailboxes: options.mailboxes },
     nameOf(driver, node) {
       const { attempt, alive } = driver.run.nodes.get(node)!
-      const name = alive ? workers.memberName(orderOf(driver, node, attempt)) : undefined
+      const name = alive ? members.nameOf(orderOf(driver, node, attempt)) : undefined
       return name !== undefined && team().names.includes(name) ? name : undefined
     },
   })
@@ -278,7 +284,7 @@ export function createRuns(options: RunsOptions): Runs {
     heldUp(seen, node) {
       const { state, attempt } = seen.run.nodes.get(node)!
       if (state !== 'running') return undefined
-      const agent = workers.memberName(orderOf(seen, node, attempt))
+      const agent = members.nameOf(orderOf(seen, node, attempt))
       const session = agent === undefined ? undefined : options.sessions().session(agent)
       if (session?.state === 'initializing') return `its program to start (orc attach ${agent})`
       if (session?.state === 'waiting_input')
@@ -329,7 +335,7 @@ export function createRuns(options: RunsOptions): Runs {
         const driver = drive({ id, folder, place, by }, run, records)
         for (const { name, attempt, alive } of run.nodes.values()) {
           const order = orderOf(driver, name, attempt)
-          if (alive && order.runner.kind === 'program') options.guests.expect(order)
+          if (alive && order.runner.kind === 'program') options.temporaryAgents.restore(order)
         }
       }
     },
@@ -359,7 +365,7 @@ export function createRuns(options: RunsOptions): Runs {
       await mail.close()
       await Promise.all([...drivers.values()].map((driver) => driver.close()))
       await Promise.all(sweeps)
-      workers.close()
+      members.close()
     },
   }
 

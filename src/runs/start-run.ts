@@ -8,14 +8,21 @@ import type { Team } from '../commands/team.ts'
 import { formatProblems } from '../config/config.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
-import { resumeRun } from './core/resume.ts'
+import { resumeRun } from './core/reduce.ts'
 import { createRun, type Run } from './core/run-state.ts'
 import type { Driver } from './driver.ts'
 import { readPlan } from './plan/read-plan.ts'
 import type { Plan } from './plan.ts'
 import { claimRunFolder, releaseRunFolder } from './run-folder.ts'
-import { insertRun, type NodeRecord, type RunFacts, readNodes, readRunHead, replaceRun } from './store.ts'
-import type { SeenRun } from './stored-runs.ts'
+import {
+  insertRun,
+  type NodeRecord,
+  type RunFacts,
+  readNodes,
+  readRunHead,
+  replaceRun,
+  type SeenRun,
+} from './store.ts'
 
 export interface RunOrder {
   /** The text of plan.yaml. */

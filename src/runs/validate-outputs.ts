@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import type { Meter } from '../agents/usage.ts'
+import type { AuditEntry } from '../audit/entry.ts'
+import { OPERATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { createKeyedLimiter } from '../base/keyed-limiter.ts'
+import type { Result } from '../base/result.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
-import type { CheckResult, Judge } from '../tasks/task.ts'
+import type { Store } from '../store/store.ts'
+import { type CheckResult, isEnd, type Judge, type Task } from '../tasks/task.ts'
+import { findTask } from '../tasks/tasks.ts'
 import { runCheck } from '../tasks/validation/check-process.ts'
 import { findingsText, resultOf } from '../tasks/validation/checks.ts'
 import { findJudge, judgeReport } from '../tasks/validation/judge.ts'
@@ -14,28 +19,27 @@ import { collectOutbox, findShortcomings, type Outbox } from '../workspaces/outb
 import { readStatus } from '../workspaces/status.ts'
 import { checkInbox, formatInstructions, type WorkspaceProblem } from '../workspaces/workspaces.ts'
 import { summarizeBranch } from '../workspaces/worktree/worktree.ts'
-import { hashOutputs, madeOutputs } from './content-hash.ts'
-import type { Keyed, OutsideEffect } from './core/effect.ts'
-import type { RunEvent, RunEventOf } from './core/event.ts'
+import type { Keyed, OutsideEffect, RunEvent, RunEventOf } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import type { PlanAgent } from './plan.ts'
-import { manifestIn, worktreeOf } from './prepare-inbox.ts'
+import { hashOutputs, madeOutputs, manifestIn, worktreeOf } from './prepare-inbox.ts'
 import type { RunMarks } from './processes.ts'
-import type { Reviewer, ReviewOrder, ReviewVerdict } from './review-outputs.ts'
 import type { RunEvidence } from './run.ts'
 import { workspaceOf } from './run-folder.ts'
+import { delegateOnce, type MemberTasks } from './workers/member.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
 
 interface OutputValidatorOptions {
+  store: Store
   clock: Clock
   team(): Team
   models: Models | undefined
   meter: Pick<Meter, 'ownCall'>
   marks: RunMarks
   environment: Readonly<NodeJS.ProcessEnv>
-  /** Review by an agent of the team. */
-  review: Reviewer
+  /** For reviews by members of the team. */
+  tasks: MemberTasks
 }
 
 const SUMMARY_CHARACTERS = 8000
@@ -75,13 +79,13 @@ export function createOutputValidator(options: OutputValidatorOptions) {
       }
       for (const note of summed.value.notes.slice(0, PROBLEMS_SHOWN)) driver.note(node, note)
     }
-    const first = await look(workspace, agent, agent.checks.length === 0, signal)
+    const first = await collectValid(workspace, agent, agent.checks.length === 0, signal)
     if (!first.ok) {
-      found('outputs', 'failed', first.why)
+      found('outputs', 'failed', first.error)
       return refused()
     }
-    found('outputs', 'passed', `${first.outbox.outputs.length} files`)
-    for (const { message } of first.outbox.leftOut.slice(0, PROBLEMS_SHOWN))
+    found('outputs', 'passed', `${first.value.outputs.length} files`)
+    for (const { message } of first.value.leftOut.slice(0, PROBLEMS_SHOWN))
       driver.note(node, `does not count: ${message}`)
 
     const checks = await runChecks(driver, agent, workspace, signal)
@@ -98,13 +102,13 @@ export function createOutputValidator(options: OutputValidatorOptions) {
       return refused()
     }
     // Checks may have changed the outbox, so collect it again.
-    const last = checks.length === 0 ? first : await look(workspace, agent, true, signal)
+    const last = checks.length === 0 ? first : await collectValid(workspace, agent, true, signal)
     if (!last.ok) {
-      found('outputs', 'failed', `after the checks: ${last.why}`)
+      found('outputs', 'failed', `after the checks: ${last.error}`)
       return refused()
     }
-    const outputs = madeOutputs(last.outbox)
-    const summary = (last.outbox.summary ?? '').slice(0, SUMMARY_CHARACTERS).toWellFormed()
+    const outputs = madeOutputs(last.value)
+    const summary = (last.value.summary ?? '').slice(0, SUMMARY_CHARACTERS).toWellFormed()
     const files = outputs.map(({ path, bytes }) => `${path} (${bytes} bytes)`)
     const report = `${summary}\n\nFiles in the outbox:\n${files.slice(0, 200).join('\n')}`
     const claim = { key: `${driver.id}/${node}/review ${attempt}`, workspace, report, evidence: checksText }
@@ -136,41 +140,36 @@ export function createOutputValidator(options: OutputValidatorOptions) {
     })
   }
 
-  async function judge(agent: PlanAgent, claim: ReviewedWork, signal: AbortSignal): Promise<ReviewVerdict> {
+  async function judge(agent: PlanAgent, claim: ClaimedWork, signal: AbortSignal): Promise<ReviewVerdict> {
     const { config } = options.team()
-    const away = (text: string): ReviewVerdict => ({ outcome: 'unavailable', text })
     const judge = judgeOf(options.team(), agent)
     if (judge === undefined) return { outcome: 'skipped', text: 'there is no judge' }
-    if (judge instanceof AppError) return away(judge.message)
+    if (judge instanceof AppError) return unavailable(judge.message)
     const instructions = formatInstructions(agent.name, agent.instructions)
     const timeoutMs = config.tasks.judgeMs ?? JUDGE_MS[judge.kind]
     if (judge.kind === 'agent') {
       const reviewer = judge.name
       const isOwn = agent.runner.kind === 'agent' && options.team().resolve(agent.runner.agent) === reviewer
       if (isOwn) return { outcome: 'skipped', text: `${reviewer} does not judge its own work` }
-      return await options.review({ ...claim, reviewer, instructions, timeoutMs }, signal)
+      return await reviewByMember(options, { ...claim, reviewer, instructions, timeoutMs }, signal)
     }
     const model = judge.name
     if (options.models === undefined || !Object.hasOwn(config.models, model)) {
-      return away(`orc.yaml has no model "${model}"`)
+      return unavailable(`orc.yaml has no model "${model}"`)
     }
     const call = options.meter.ownCall('judge')
-    if (call === undefined) return away('the spending limit of the service is reached (limits.spend)')
+    if (call === undefined) return unavailable('the spending limit of the service is reached (limits.spend)')
     const late = new AbortController()
     const cancel = options.clock.after(timeoutMs, () => late.abort())
     try {
       const judged = await judgeReport(
         options.models,
         model,
-        {
-          task: instructions,
-          report: claim.report,
-          evidence: claim.evidence,
-        },
+        { task: instructions, report: claim.report, evidence: claim.evidence },
         { ...call, signal: AbortSignal.any([signal, late.signal]) },
       )
-      if (late.signal.aborted) return away(`the judge ${model} did not answer in time`)
-      if (!judged.ok) return away(`the judge ${model} failed (${judged.code}): ${judged.message}`)
+      if (late.signal.aborted) return unavailable(`the judge ${model} did not answer in time`)
+      if (!judged.ok) return unavailable(`the judge ${model} failed (${judged.code}): ${judged.message}`)
       return { outcome: judged.completed ? 'passed' : 'failed', text: judged.reason }
     } finally {
       cancel()
@@ -180,7 +179,7 @@ export function createOutputValidator(options: OutputValidatorOptions) {
 
 export type OutputValidator = ReturnType<typeof createOutputValidator>
 
-type ReviewedWork = Pick<ReviewOrder, 'key' | 'workspace' | 'report' | 'evidence'>
+type ClaimedWork = Pick<ReviewOrder, 'key' | 'workspace' | 'report' | 'evidence'>
 
 /** Undefined: no judge. */
 function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined {
@@ -188,24 +187,21 @@ function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined
   return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
 }
 
-type CheckedOutbox = { ok: true; outbox: Outbox } | { ok: false; why: string }
-
-async function look(
+async function collectValid(
   workspace: string,
   agent: PlanAgent,
   content: boolean,
   signal: AbortSignal,
-): Promise<CheckedOutbox> {
+): Promise<Result<Outbox, string>> {
   const collected = await collectOutbox(workspace, {
     ...{ content, signal },
     // Find oversized outputs before any check runs.
     sizeCounts: true,
   })
-  if (!collected.ok) return { ok: false, why: textOf(collected.error) }
-  const outbox = collected.value
-  const short = findShortcomings(outbox, { outputs: agent.outputs })
-  if (short.length > 0) return { ok: false, why: textOf(short) }
-  return { ok: true, outbox }
+  if (!collected.ok) return { ok: false, error: textOf(collected.error) }
+  const short = findShortcomings(collected.value, { outputs: agent.outputs })
+  if (short.length > 0) return { ok: false, error: textOf(short) }
+  return collected
 }
 
 function statusFault(workspace: string): string | undefined {
@@ -236,4 +232,99 @@ function textOf(problems: readonly WorkspaceProblem[]): string {
 function failedText({ name, why, output }: CheckResult): string {
   const printed = output.trim()
   return `the check "${name}" failed (${why})${printed === '' ? '' : `: ${printed.slice(-500)}`}`
+}
+
+interface ReviewOrder {
+  /** Run, agent and attempt: a reviewer gets the same work only once. */
+  readonly key: string
+  readonly reviewer: string
+  readonly workspace: string
+  readonly instructions: string
+  readonly report: string
+  readonly evidence: string
+  readonly timeoutMs: number
+}
+
+type ReviewVerdict = Pick<RunEvidence, 'outcome' | 'text'>
+
+const unavailable = (text: string): ReviewVerdict => ({ outcome: 'unavailable', text })
+
+/** Lets a member of the team judge the work of an agent, as a task. */
+async function reviewByMember(
+  { store, clock, tasks }: Pick<OutputValidatorOptions, 'store' | 'clock' | 'tasks'>,
+  review: ReviewOrder,
+  signal: AbortSignal,
+): Promise<ReviewVerdict> {
+  const { key, reviewer, workspace, timeoutMs } = review
+  const text = reviewText(review)
+  const given = await delegateOnce(store, tasks, key, {
+    ...{ agent: reviewer, text, context: { workspace }, timeoutMs },
+  })
+  if (!given.ok) return unavailable(`${reviewer} cannot judge it: ${given.error}`)
+  const task = given.value
+  const { promise, resolve, reject } = Promise.withResolvers<ReviewVerdict>()
+  const look = async () => {
+    const found = await findTask(store, task)
+    if (found === undefined) return resolve(unavailable(`${task} is gone`))
+    if (isEnd(found.state)) return resolve(verdictOf(found, reviewer))
+    // The reviewer gave up. The run decides what follows, so do not leave the question to a person.
+    const failure = found.failures.at(-1)
+    if (failure === undefined || !found.questions.some(({ kind }) => kind === 'help')) return
+    resolve(unavailable(`${reviewer} could not judge it: ${failure.why}`))
+    await cancel('it could not be judged')
+  }
+  const cancel = async (reason: string) => {
+    await store.write((tx) => tasks.tell(tx, task, { type: 'cancelled', by: OPERATOR, reason }))
+  }
+  const stopListening = store.onCommit((entries: readonly AuditEntry[]) => {
+    if (entries.some(({ type, data }) => type.startsWith('task.') && data?.task_id === task)) {
+      look().catch(reject)
+    }
+  })
+  const stopClock = clock.after(timeoutMs, () => {
+    resolve(unavailable(`${reviewer} did not judge it in time`))
+    cancel('it was not judged in time').catch(reject)
+  })
+  // After an abort the task continues, and its key finds it again.
+  const aborted = () => resolve(unavailable('the review was interrupted'))
+  signal.addEventListener('abort', aborted, { once: true })
+  try {
+    if (signal.aborted) aborted()
+    await look()
+    return await promise
+  } finally {
+    stopListening()
+    stopClock()
+    signal.removeEventListener('abort', aborted)
+  }
+}
+
+function reviewText({ workspace, instructions, report, evidence }: Omit<ReviewOrder, 'key'>): string {
+  return [
+    'Judge whether this work is done as it was asked for. Look at the files themselves; change none of them.',
+    `They are in ${workspace}: what was given in inbox/, what was made in outbox/.`,
+    '',
+    'Report this task as completed, and begin the result with ACCEPTED or with REJECTED, then say why in one to three sentences,',
+    'for the one who did the work.',
+    '',
+    'What was asked for:',
+    instructions,
+    'What is reported:',
+    report,
+    ...(evidence === '' ? [] : ['', 'What was found out beside it:', evidence]),
+  ].join('\n')
+}
+
+const VERDICT = /^[\s*_#>`"']*(accepted|rejected)\b[\s*_:.,`"'–—-]*/i
+
+function verdictOf({ id, state, result, reason }: Task, reviewer: string): ReviewVerdict {
+  if (state !== 'completed')
+    return unavailable(`${reviewer} did not judge it (${id} is ${state}): ${reason ?? ''}`)
+  const said = result ?? ''
+  const verdict = VERDICT.exec(said)
+  if (verdict === null) return unavailable(`${reviewer} gave no verdict: ${said.slice(0, 300)}`)
+  const why = said.slice(verdict[0].length).trim() || said.trim()
+  return verdict[1]!.toLowerCase() === 'accepted'
+    ? { outcome: 'passed', text: `${reviewer}: ${why}` }
+    : { outcome: 'failed', text: `${reviewer} rejected it: ${why}` }
 }

@@ -24,7 +24,9 @@ export interface RunOptions {
 /** Makes a new run; the `begun` event starts it. */
 export function createRun({ id, plan, now, attended = true }: RunOptions): Run {
   const graph = graphOf(plan)
-  const nodes = plan.agents.map(({ name }) => newNode(name, graph.needs.get(name)!.length))
+  const nodes = plan.agents.map(({ name }): RunNode => {
+    return { name, state: 'waiting', ...EMPTY_NODE, waitingFor: graph.needs.get(name)!.length }
+  })
   const head: RunHead = {
     id,
     round: 1,
@@ -46,38 +48,35 @@ export function createRun({ id, plan, now, attended = true }: RunOptions): Run {
   return { head, graph, nodes: new Map(nodes.map((node) => [node.name, node])), line: new Map() }
 }
 
-function newNode(name: string, waitingFor: number): RunNode {
-  return {
-    name,
-    state: 'waiting',
-    waitingFor,
-    queued: null,
-    preparations: 0,
-    attempt: 0,
-    fixes: 0,
-    asks: 0,
-    tries: 0,
-    fixed: 0,
-    corrected: false,
-    losses: 0,
-    alive: false,
-    fixerAlive: false,
-    started: false,
-    said: 'pending',
-    due: null,
-    stallAt: null,
-    progress: null,
-    inputsHash: null,
-    cached: false,
-    kept: null,
-    result: null,
-    attempts: [],
-    reason: '',
-    because: null,
-    readyAt: null,
-    settledAt: null,
-  }
-}
+/** A node before its first event. The store leaves out fields with these values. */
+export const EMPTY_NODE = Object.freeze({
+  waitingFor: 0,
+  queued: null,
+  preparations: 0,
+  attempt: 0,
+  fixes: 0,
+  asks: 0,
+  tries: 0,
+  fixed: 0,
+  corrected: false,
+  losses: 0,
+  alive: false,
+  fixerAlive: false,
+  started: false,
+  said: 'pending',
+  due: null,
+  stallAt: null,
+  progress: null,
+  inputsHash: null,
+  cached: false,
+  kept: null,
+  result: null,
+  attempts: Object.freeze([]),
+  reason: '',
+  because: null,
+  readyAt: null,
+  settledAt: null,
+} satisfies Omit<RunNode, 'name' | 'state'>)
 
 interface RunParts {
   readonly plan: Plan

@@ -7,10 +7,11 @@ import {
   type Keyed,
   type OutsideEffect,
   pendingOf,
+  type RunEventOf,
+  type RunEventType,
   type StoreEffect,
   timersOf,
-} from './effect.ts'
-import type { RunEventOf, RunEventType } from './event.ts'
+} from './events-and-effects.ts'
 import { holdsSlot, isOpen, outcomeOf, type Run } from './run-state.ts'
 
 interface Settlement {

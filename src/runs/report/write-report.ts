@@ -5,8 +5,7 @@ import { removeFolder, replaceFiles, type WorkspaceResult } from '../../workspac
 import { DISK_FULL, type Driver } from '../driver.ts'
 import type { NodeResult } from '../run.ts'
 import { outputsOf, workspaceOf } from '../run-folder.ts'
-import { htmlReport } from './html.ts'
-import { markdownReport } from './markdown.ts'
+import { htmlReport, markdownReport } from './render.ts'
 import { reportOf as reportOfRun } from './report.ts'
 
 interface ReportFault {

@@ -1,7 +1,7 @@
 import type { AnswerOf } from '../../api/contract.ts'
 import { isSettled, type NodeState, type RunNode, type Spent } from '../run.ts'
 import { reportOf, workspaceOf } from '../run-folder.ts'
-import type { SeenRun } from '../stored-runs.ts'
+import type { SeenRun } from '../store.ts'
 
 type WireRun = AnswerOf<'runs'>['runs'][number]
 type WireNode = AnswerOf<'run'>['nodes'][number]

@@ -2,10 +2,9 @@ import { send } from '../../api/http/answer.ts'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
 import { idempotencyKey } from '../../api/http/input.ts'
 import { formatId } from '../../base/ids.ts'
-import { htmlReport } from '../report/html.ts'
-import { markdownReport } from '../report/markdown.ts'
+import { htmlReport, markdownReport } from '../report/render.ts'
 import { reportOf } from '../report/report.ts'
-import { noSuchRun, type SeenRun } from '../stored-runs.ts'
+import { noSuchRun, type SeenRun } from '../store.ts'
 import { wireRun, wireWholeRun } from './run-view.ts'
 
 export const startRun: RouteHandler<'startRun'> = async ({ engine }, { body, callerName, incoming }) => {

@@ -3,11 +3,10 @@ import { lastOfRun, readRunEntries } from '../../audit/store.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'
 import type { Reader } from '../../store/store.ts'
-import { htmlReport } from '../report/html.ts'
-import { markdownReport } from '../report/markdown.ts'
+import { htmlReport, markdownReport } from '../report/render.ts'
 import { reportOf } from '../report/report.ts'
-import { daemonOfRun } from '../store.ts'
-import { findStoredRequest, listStoredRuns, noSuchRun, seeStoredRun } from '../stored-runs.ts'
+import { findAsked } from '../requests.ts'
+import { daemonOfRun, listStoredRuns, noSuchRun, seeStoredRun } from '../store.ts'
 import { endOfRun, runEventOf } from './events.ts'
 import { wireRun, wireWholeRun } from './run-view.ts'
 
@@ -43,7 +42,7 @@ export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
     async show(id) {
       return await wireWholeRun(await named(id), now(), async ({ name, state, asks }) => {
         const asked =
-          state === 'asking' ? await findStoredRequest(reader, { run: id, node: name, ask: asks }) : undefined
+          state === 'asking' ? await findAsked(reader, { run: id, node: name, ask: asks }) : undefined
         return {
           ...(asked === undefined ? {} : { requestId: formatId('req', asked.id) }),
           heldUp: 'the service, which is not running',

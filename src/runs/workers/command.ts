@@ -1,17 +1,32 @@
-import { rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import {
+  closeSync,
+  constants as fileFlags,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { constants as osConstants } from 'node:os'
+import { dirname } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { ProcessFacts } from '../../runtimes/processes.ts'
-import type { RunMarks } from '../processes.ts'
+import { inheritedEnvironment } from '../../runtimes/environment.ts'
 import {
-  adoptCommand,
-  type CommandOrder,
-  type CommandProcess,
-  readExit,
-  startCommand,
-} from './command-process.ts'
-import { sizeOf } from './log-files.ts'
-import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
+  endProcesses,
+  type GroupLeader,
+  HAS_MARKS,
+  isAlive,
+  type ProcessFacts,
+  processStartedAt,
+  SESSION_MARK,
+} from '../../runtimes/processes.ts'
+import type { RunMarks } from '../processes.ts'
+import type { WorkEnd, Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
 export interface CommandWorkersOptions {
   clock: Clock
@@ -88,5 +103,252 @@ export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind
       port.started()
       return worker
     },
+  }
+}
+
+export interface CommandOrder {
+  /** For the shell. */
+  readonly command: string
+  readonly cwd: string
+  readonly mark: string
+  /** Gets its output. */
+  readonly logFile: string
+  /** How it ended: see WRAPPER. */
+  readonly exitFile: string
+  /** The environment of the service. */
+  readonly environment: Readonly<NodeJS.ProcessEnv>
+}
+
+/** A process group that outlives the service; the next service finds it again. */
+export interface CommandProcess {
+  /** Resolves when the group is gone, and after a failure everything else that bears the mark, too. */
+  readonly ended: Promise<WorkEnd>
+  /** Ends every process that it started. */
+  end(): Promise<void>
+  /** Suspends or resumes the group. */
+  freeze(frozen: boolean): void
+}
+
+/**
+ * Leads the process group of a command. It writes its pid and then the exit code of the command to descriptor 3, so that
+ * a service that was away knows how the command ended. The command has a shell of its own: neither `exec` nor an EXIT
+ * trap keeps the code from being written. `?` stands for a signal: that may have been a service on its way out, so the
+ * next service treats the attempt as lost and starts it again. A signal to the whole group must not end the wrapper
+ * first; with a handler, unlike `trap ''`, the command still gets the default action.
+ */
+const WRAPPER = `trap : HUP INT QUIT TERM
+echo $$ >&3
+/bin/sh -c "$1" 3>&-
+code=$?
+note=$code
+if [ $code -gt 128 ] && [ $code -lt 193 ]; then note='?'; fi
+echo "$note" >&3
+exit $code`
+
+const SIGNALS = new Map(Object.entries(osConstants.signals).map(([name, number]) => [128 + number, name]))
+const TAIL_BYTES = 2000
+const SHOWN = 300
+/** The end of a process is reported to its own parent only; an adopted one is polled. */
+const POLL_MS = 100
+
+export function startCommand(order: CommandOrder): CommandProcess {
+  const { command, cwd, mark, logFile, exitFile, environment } = order
+  makeLogFolder(dirname(logFile))
+  const files: number[] = []
+  const { promise: exited, resolve } = Promise.withResolvers<WorkEnd>()
+  let pid: number | undefined
+  try {
+    // Files and not pipes: a pipe would break with the service, and the command with it.
+    files.push(openLog(logFile), openNew(exitFile))
+    const [log, exit] = files
+    const child = spawn('/bin/sh', ['-c', WRAPPER, 'sh', command.replaceAll('\0', '')], {
+      cwd,
+      detached: true,
+      stdio: ['ignore', log, log, exit],
+      env: { ...inheritedEnvironment(environment), TERM: 'dumb', [SESSION_MARK]: mark },
+    })
+    pid = child.pid
+    child.on('error', ({ message }) =>
+      resolve({ code: null, signal: null, lost: false, why: `it could not be run: ${message}` }),
+    )
+    child.on('exit', (code, signal) => {
+      const by = signal ?? SIGNALS.get(code!) ?? null
+      resolve({ code: by === null ? code : null, signal: by, lost: false, why: '' })
+    })
+    // A service that stops must not wait for it.
+    child.unref()
+  } finally {
+    for (const file of files) closeSync(file)
+  }
+
+  let isOver = false
+  let ending: Promise<void> | undefined
+  async function endAll() {
+    const leader = pid === undefined || isOver ? undefined : leaderOf(pid, await processStartedAt(pid))
+    await endProcesses({ mark, leader })
+  }
+  return {
+    ended: exited.then(async ({ code, signal, lost, why }) => {
+      isOver = true
+      // The group may be gone before everything else that is being ended.
+      await ending?.catch(() => {})
+      await endLeftovers(mark, pid, code)
+      return { code, signal, lost, why: code === 0 || why !== '' ? why : explain(code, signal, logFile) }
+    }),
+    end() {
+      ending ??= endAll()
+      return ending
+    },
+    freeze(frozen) {
+      if (pid !== undefined && !isOver) signalGroup(pid, frozen ? 'SIGSTOP' : 'SIGCONT')
+    },
+  }
+}
+
+/**
+ * Follows a command that an earlier service started. `processes` are those with its mark; they may all have ended. The
+ * command has ended when its wrapper has, whatever else still bears the mark.
+ */
+export function adoptCommand(
+  { mark, exitFile, logFile }: Pick<CommandOrder, 'mark' | 'exitFile' | 'logFile'>,
+  processes: readonly ProcessFacts[],
+): CommandProcess {
+  const { promise: ended, resolve } = Promise.withResolvers<WorkEnd>()
+  const { pid } = readExit(exitFile)
+  // An agent may have destroyed the file: then the oldest group leader is taken for the wrapper.
+  const leader =
+    pid === undefined
+      ? processes
+          .filter((one) => one.pid === one.group)
+          .sort((one, other) => Number(one.startedAt) - Number(other.startedAt))[0]
+      : processes.find((one) => one.pid === pid)
+
+  async function poll() {
+    const isThere = leader !== undefined && isAlive(leader)
+    // Read after that look, because the wrapper writes the code before it ends.
+    const { note } = readExit(exitFile)
+    if (isThere && note === undefined) {
+      setTimeout(() => void poll(), POLL_MS)
+      return
+    }
+    const code = note ?? null
+    // After a reboot, the pid may belong to another process, so the group counts only if the mark was found in it.
+    const group = leader?.pid ?? pid
+    await endLeftovers(mark, processes.some((one) => one.group === group) ? group : undefined, code)
+    const why =
+      code === null ? 'it ended while the service was away' : code === 0 ? '' : explain(code, null, logFile)
+    resolve({ code, signal: null, lost: code === null, why })
+  }
+  void poll()
+  return {
+    ended,
+    end: () => endProcesses({ mark, leader }),
+    freeze(frozen) {
+      if (leader !== undefined) signalGroup(leader.pid, frozen ? 'SIGSTOP' : 'SIGCONT')
+    },
+  }
+}
+
+/** `note`: the exit code, or null for a signal; undefined while there is none. */
+export function readExit(exitFile: string): { pid: number | undefined; note: number | null | undefined } {
+  const found = /^(\d{1,10})\n(?:(\d{1,3}|\?)\n)?/.exec(readPart(exitFile, 32, 'head'))
+  if (found === null) return { pid: undefined, note: undefined }
+  const [, pid, note] = found
+  return { pid: Number(pid), note: note === undefined ? undefined : note === '?' ? null : Number(note) }
+}
+
+/**
+ * Ends what a command left in its group, and after a failure also what left the group: it would work beside the next
+ * attempt. Finding the latter takes a scan of all processes, which a success does not need.
+ */
+async function endLeftovers(mark: string, group: number | undefined, code: number | null): Promise<void> {
+  const leader = group !== undefined && signalGroup(group, 0) ? leaderOf(group, undefined) : undefined
+  if (leader === undefined && (code === 0 || !HAS_MARKS)) return
+  // A failure is retried before the next attempt.
+  await endProcesses({ mark, leader }).catch(() => {})
+}
+
+/** The kernel does not reuse the pid while anything of its group exists. */
+function leaderOf(pid: number, startedAt: string | undefined): GroupLeader {
+  return { pid, startedAt, ownsGroupAfterExit: true }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-pid, signal)
+  } catch {
+    return false
+  }
+}
+
+/** The lines of a stack trace, which follow the one that says what was wrong. */
+const STACK_FRAME = /^[\t ]+at .*(?:\n|$)/gm
+
+/** The last lines say most about a failure. */
+function explain(code: number | null, signal: string | null, logFile: string): string {
+  const how =
+    code !== null ? `it exited with ${code}` : signal === null ? 'it ended' : `it was ended by ${signal}`
+  const tail = stripVTControlCharacters(readPart(logFile, TAIL_BYTES, 'tail').replace(/^\ufffd+/, ''))
+    .replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
+    .trim()
+    .replace(STACK_FRAME, '')
+    .trim()
+  if (tail === '') return how
+  return `${how}: ${tail.length > SHOWN ? `…${tail.slice(-SHOWN)}` : tail}`
+}
+
+/**
+ * The files in `_logs/` of a run: what an attempt printed and how it ended. Every agent of the run can write there, so
+ * nothing here follows a link, waits for a pipe or reuses a file that is already there.
+ */
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, O_APPEND } = fileFlags
+
+export function makeLogFolder(folder: string): void {
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return
+  rmSync(folder, { force: true })
+  mkdirSync(folder, { recursive: true })
+}
+
+/** Opens a new log. After a power cut the same attempt starts again: what it printed before is kept as `.before`. */
+export function openLog(file: string): number {
+  if (sizeOf(file) > 0) {
+    rmSync(`${file}.before`, { recursive: true, force: true })
+    renameSync(file, `${file}.before`)
+  }
+  return openNew(file, O_APPEND)
+}
+
+/** Opens a new file in place of whatever has that name; the caller closes it. */
+export function openNew(file: string, flags = 0): number {
+  rmSync(file, { recursive: true, force: true })
+  return openSync(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | flags, 0o644)
+}
+
+/** 0 if there is no such file. */
+export function sizeOf(file: string): number {
+  const found = lstatSync(file, { throwIfNoEntry: false })
+  return found?.isFile() ? found.size : 0
+}
+
+/** Reads the first or the last `most` bytes; an empty text if there is no such file. */
+export function readPart(file: string, most: number, part: 'head' | 'tail'): string {
+  let fd: number
+  try {
+    fd = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  } catch {
+    return ''
+  }
+  try {
+    const found = fstatSync(fd)
+    if (!found.isFile()) return ''
+    const count = Math.min(found.size, most)
+    const buffer = Buffer.alloc(count)
+    const read = readSync(fd, buffer, 0, count, part === 'head' ? 0 : found.size - count)
+    return buffer.toString('utf8', 0, read)
+  } catch {
+    return ''
+  } finally {
+    closeSync(fd)
   }
 }

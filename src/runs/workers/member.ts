@@ -12,32 +12,39 @@ import type { Sessions } from '../../agents/sessions.ts'
 import { spentOnTask } from '../../agents/usage.ts'
 import type { AuditEntry } from '../../audit/entry.ts'
 import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../base/agent.ts'
+import type { Clock } from '../../base/clock.ts'
 import { parseId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
+import type { Result } from '../../base/result.ts'
 import { findReceipt, keepReceipt } from '../../commands/idempotency.ts'
 import type { Team } from '../../commands/team.ts'
 import type { Store } from '../../store/store.ts'
 import { isEnd, type Task } from '../../tasks/task.ts'
 import { findTask, type TaskEvent, type Tasks } from '../../tasks/tasks.ts'
-import type { Startups } from './await-startup.ts'
-import { type Guests, guestName } from './guests.ts'
+import { type TemporaryAgents, temporaryName } from './temporary-agents.ts'
 import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
 export type MemberTasks = Pick<Tasks, 'delegate' | 'tell'>
+type Delegation = Parameters<Tasks['delegate']>[1]
 
 export interface MemberWorkersOptions {
   store: Store
+  clock: Clock
   log: Log
   team(): Team
   tasks: MemberTasks
-  /** For programs that are started for the run. */
-  guests: Guests
-  startups: Startups
-  sessions(): Pick<Sessions, 'session'>
+  temporaryAgents: Pick<TemporaryAgents, 'add' | 'remove' | 'has'>
+  sessions(): Pick<Sessions, 'wake' | 'session'>
+  isHalted(): boolean
 }
 
 /** In a turn, or waiting for a person in one. Both states have their own timeouts. */
 const AT_WORK: ReadonlySet<SessionState> = new Set(['busy', 'waiting_input'])
+
+/** A program that takes longer to start may wait for a person, for example to log in or to trust the folder. */
+const SLOW_MS = 30_000
+const SCREEN_LINES = 30
+const GONE: ReadonlySet<SessionState> = new Set(['exited', 'error'])
 
 interface MemberWorkers extends WorkerKind {
   /** The member that does the work; undefined for other runners. */
@@ -47,13 +54,19 @@ interface MemberWorkers extends WorkerKind {
 
 /** Members of the team and programs started for the run. Each gets a task, and reports by REPORT or by its files. */
 export function createMemberWorkers(options: MemberWorkersOptions): MemberWorkers {
-  const { store, log, team, tasks, guests } = options
+  const { store, clock, log, team, tasks, temporaryAgents, sessions, isHalted } = options
+  /** By task: called when the task changes. */
   const followed = new Map<string, () => void>()
+  /** By agent: called when its session changes, while its program starts. */
+  const starting = new Map<string, (session: SessionState, evidence: string) => void>()
 
   const stopListening = store.onCommit((entries: readonly AuditEntry[]) => {
-    if (followed.size === 0) return
+    if (followed.size + starting.size === 0) return
     for (const { data, type } of entries) {
       if (type.startsWith('task.') && typeof data?.task_id === 'string') followed.get(data.task_id)?.()
+      if (type !== 'session.changed') continue
+      const { agent, session, evidence } = data as { agent: string; session: SessionState; evidence: string }
+      starting.get(agent)?.(session, evidence)
     }
   })
 
@@ -64,46 +77,76 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     order: WorkOrder,
     port: WorkPort,
     signal: AbortSignal,
-  ): Promise<string | { why: string }> {
-    const isGuest = order.runner.kind === 'program'
-    const agent = isGuest ? await guests.invite(order) : nameOf(order)
-    if (agent === undefined) return { why: 'this member of the team no longer exists' }
-    if (signal.aborted) return { why: 'it was stopped' }
+  ): Promise<Result<string, string>> {
+    const isTemporary = order.runner.kind === 'program'
+    const agent = isTemporary ? await temporaryAgents.add(order) : nameOf(order)
+    if (agent === undefined) return refused('this member of the team no longer exists')
+    if (signal.aborted) return refused('it was stopped')
     // Delegate once the program is ready, so that its startup does not count as work.
-    const why = isGuest
-      ? await options.startups.ready(agent, (screen) => port.slow(agent, screen), signal)
+    const why = isTemporary
+      ? await awaitStartup(agent, (screen) => port.slow(agent, screen), signal)
       : undefined
-    if (why !== undefined) return { why }
-    return await store.write(async (tx) => {
-      const earlier = await findReceipt(tx, ORCHESTRATOR, keyOf(order))
-      if (earlier !== undefined) return earlier.receipt
-      const given = await tasks.delegate(tx, {
-        delegator: OPERATOR,
-        agent,
-        text: taskText(order),
-        context: { run: order.run, agent: order.node, workspace: order.workspace },
-        requiresResponse: true,
-        checks: [],
-        judge: null,
-        timeoutMs: order.timeoutMs,
-        // The run itself retries, after it has moved the results aside.
-        maxAttempts: 1,
-      })
-      if (!given.ok) return { why: given.message }
-      await keepReceipt(tx, ORCHESTRATOR, keyOf(order), { digest: 'run', receipt: given.task.id })
-      return given.task.id
+    if (why !== undefined) return refused(why)
+    return await delegateOnce(store, tasks, keyOf(order), {
+      agent,
+      text: taskText(order),
+      context: { run: order.run, agent: order.node, workspace: order.workspace },
+      timeoutMs: order.timeoutMs,
     })
   }
 
+  /** Returns why the program will not be ready; undefined: it is. Calls `slow` once, with its screen. */
+  async function awaitStartup(
+    agent: string,
+    slow: (screen: string) => void,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const { promise, resolve } = Promise.withResolvers<string | undefined>()
+    const called = () => resolve('it was stopped before its program started')
+    const cancel = clock.after(SLOW_MS, () => {
+      const session = sessions().session(agent)
+      void Promise.resolve(session?.screen?.(SCREEN_LINES))
+        .catch(() => undefined)
+        .then((screen) => starting.has(agent) && slow(screen?.trim() ?? ''))
+    })
+    // Events before the start may belong to an earlier session.
+    let isStarted = false
+    let last = 'it could not be started'
+    const never = () => resolve(`its program did not start: ${last}`)
+    starting.set(agent, (state, evidence) => {
+      if (!GONE.has(state)) {
+        if (state !== 'initializing') resolve(undefined)
+        return
+      }
+      last = evidence
+      if (isStarted) never()
+    })
+    signal.addEventListener('abort', called, { once: true })
+    try {
+      if (signal.aborted) called()
+      await sessions().wake(agent)
+      isStarted = true
+      const state = sessions().session(agent)?.state
+      if (state !== undefined && !GONE.has(state)) {
+        if (state !== 'initializing') resolve(undefined)
+      } else if (!isHalted()) never()
+      return await promise
+    } finally {
+      cancel()
+      starting.delete(agent)
+      signal.removeEventListener('abort', called)
+    }
+  }
+
   function nameOf(order: WorkOrder): string | undefined {
-    if (order.runner.kind === 'program') return guestName(order)
+    if (order.runner.kind === 'program') return temporaryName(order)
     return order.runner.kind === 'agent' ? team().resolve(order.runner.agent) : undefined
   }
 
   function workerOf(
     order: WorkOrder,
     port: WorkPort,
-    give: (signal: AbortSignal) => Promise<string | { why: string }>,
+    give: (signal: AbortSignal) => Promise<Result<string, string>>,
   ): Worker {
     const stopping = new AbortController()
     let task: string | undefined
@@ -120,8 +163,8 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       const tell = () => port.ended({ code, signal: null, lost: false, why })
       if (order.runner.kind !== 'program') return tell()
       // The work has ended when its program has.
-      void guests
-        .dismiss(order)
+      void temporaryAgents
+        .remove(order)
         .catch((error: unknown) =>
           log.error({ err: error, run: order.run }, 'a program of a run did not end'),
         )
@@ -182,10 +225,10 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
 
     guard(
       give(stopping.signal).then(async (given) => {
-        if (typeof given !== 'string') return over(null, given.why)
-        task = given
-        port.delegated(given)
-        followed.set(given, () => guard(look()))
+        if (!given.ok) return over(null, given.error)
+        task = given.value
+        port.delegated(task)
+        followed.set(task, () => guard(look()))
         if (stopWith !== undefined) await endTask(stopWith)
         else await look()
       }),
@@ -201,7 +244,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       },
       showsLife() {
         const name = nameOf(order)
-        const state = name === undefined ? undefined : options.sessions().session(name)?.state
+        const state = name === undefined ? undefined : sessions().session(name)?.state
         return state !== undefined && AT_WORK.has(state)
       },
       // The halt suspends its session.
@@ -218,9 +261,10 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     start: (order, port) => workerOf(order, port, (signal) => give(order, port, signal)),
     async find(order, port) {
       const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
-      if (earlier !== undefined) return workerOf(order, port, async () => earlier.receipt)
+      if (earlier !== undefined)
+        return workerOf(order, port, async () => ({ ok: true, value: earlier.receipt }))
       // The program was started but not ready yet, so it has no task.
-      return guests.isInvited(order)
+      return temporaryAgents.has(order)
         ? workerOf(order, port, (signal) => give(order, port, signal))
         : undefined
     },
@@ -238,4 +282,33 @@ function taskText({ workspace, objective, node, run }: WorkOrder): string {
     'When all is in place, set "state" in its status.json to "completed", or report this task as completed; either will do.',
     'If you cannot go on, set it to "failed" with the reason, or report that you need help.',
   ].join('\n')
+}
+
+/** Delegates a task of a run, unless the key shows that it was delegated before. Returns its id, or why it is refused. */
+export async function delegateOnce(
+  store: Store,
+  tasks: MemberTasks,
+  key: string,
+  order: Pick<Delegation, 'agent' | 'text' | 'context' | 'timeoutMs'>,
+): Promise<Result<string, string>> {
+  return await store.write(async (tx) => {
+    const earlier = await findReceipt(tx, ORCHESTRATOR, key)
+    if (earlier !== undefined) return { ok: true, value: earlier.receipt }
+    const given = await tasks.delegate(tx, {
+      ...order,
+      delegator: OPERATOR,
+      requiresResponse: true,
+      checks: [],
+      judge: null,
+      // The run itself retries, after it has moved the results aside.
+      maxAttempts: 1,
+    })
+    if (!given.ok) return refused(given.message)
+    await keepReceipt(tx, ORCHESTRATOR, key, { digest: 'run', receipt: given.task.id })
+    return { ok: true, value: given.task.id }
+  })
+}
+
+function refused(why: string): Result<never, string> {
+  return { ok: false, error: why }
 }

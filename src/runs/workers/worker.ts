@@ -61,3 +61,14 @@ export interface WorkerKind {
 }
 
 export type WorkerKinds = Record<Runner['kind'], WorkerKind>
+
+function followOutsider(_: WorkOrder, port: WorkPort): Worker {
+  return {
+    stop: () => port.ended({ code: null, signal: null, lost: false, why: '' }),
+    freeze() {},
+    close: async () => {},
+  }
+}
+
+/** Someone outside, seen only through status.json: there is no process to start or stop. */
+export const outsiders: WorkerKind = { start: followOutsider, find: followOutsider }

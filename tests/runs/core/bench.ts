@@ -1,7 +1,6 @@
 /** A run driven by hand: changes are committed at once, and effects are listed. */
 
-import type { Effect } from '../../../src/runs/core/effect.ts'
-import type { RunEvent } from '../../../src/runs/core/event.ts'
+import type { Effect, RunEvent } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
 import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { staleNodes } from '../../../src/runs/content-hash.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
 import { commit } from '../../../src/runs/core/transition.ts'
@@ -15,7 +14,8 @@ import {
   stepsOf,
   topologicalOrder,
 } from '../../../src/runs/plan.ts'
-import { graphSvg } from '../../../src/runs/report/graph-svg.ts'
+import { staleNodes } from '../../../src/runs/prepare-inbox.ts'
+import { graphSvg } from '../../../src/runs/report/render.ts'
 import type { RunNode } from '../../../src/runs/run.ts'
 import { randomOf } from './random.ts'
 

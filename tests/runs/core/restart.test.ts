@@ -1,7 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { pendingEffects, timersOf } from '../../../src/runs/core/effect.ts'
-import type { RunEvent, RunEventType } from '../../../src/runs/core/event.ts'
+import {
+  pendingEffects,
+  type RunEvent,
+  type RunEventType,
+  timersOf,
+} from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { createRun, loadRun, storedRun } from '../../../src/runs/core/run-state.ts'
 import { definePlan } from '../../../src/runs/plan/read-plan.ts'

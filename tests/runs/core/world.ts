@@ -1,7 +1,12 @@
 /** The engine's part, in memory, under a simulated clock: it carries out effects in any order it is told, and can crash. */
 
-import { type Effect, type OutsideEffect, pendingEffects } from '../../../src/runs/core/effect.ts'
-import { ON_DUE, type RunEvent } from '../../../src/runs/core/event.ts'
+import {
+  type Effect,
+  ON_DUE,
+  type OutsideEffect,
+  pendingEffects,
+  type RunEvent,
+} from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { loadRun, type Run, storedRun } from '../../../src/runs/core/run-state.ts'
 import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'

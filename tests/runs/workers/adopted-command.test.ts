@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { isRunning } from '../../../src/base/process.ts'
-import { adoptCommand } from '../../../src/runs/workers/command-process.ts'
+import { adoptCommand } from '../../../src/runs/workers/command.ts'
 import { HAS_MARKS, SESSION_MARK } from '../../../src/runtimes/processes.ts'
 
 it('ends nobody whose number a command had before the machine was started again', async () => {
