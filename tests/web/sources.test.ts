@@ -19,6 +19,13 @@ describe('the sources of the control room', () => {
     }
   })
 
+  it('read the service only by the table of queries, which has one loader for each key', () => {
+    for (const file of files.filter((path) => !/data\/(service|queries)\.ts$/.test(path)))
+      expect(read(file), file).not.toMatch(
+        /\buse(?:Suspense|Infinite)?Quer(?:y|ies)\(|\b(?:queryKey|queryFn)\b/,
+      )
+  })
+
   it('never create HTML from a string', () => {
     for (const file of files) {
       expect(read(file), file).not.toMatch(

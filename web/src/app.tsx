@@ -12,7 +12,7 @@ import { useAction } from './components/notifications.tsx'
 import { Loading } from './components/view-layout.tsx'
 import { storeSessionHalf } from './data/api-client.ts'
 import type { ConnectionState } from './data/event-feed.ts'
-import { useConnection, useRequests, useTeam } from './data/queries.ts'
+import { useConnection, useServiceQuery, useTeam } from './data/queries.ts'
 import { type Me, useService } from './data/service.ts'
 import { linkTo, navigate, useRoute } from './route.ts'
 import { switchTheme } from './theme.ts'
@@ -103,7 +103,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
   const { view, id } = useRoute()
   const [composeTo, setComposeTo] = useState<string>()
   const [isHelp, setHelp] = useState(false)
-  const requests = useRequests().data ?? []
+  const requests = useServiceQuery('openRequests', []).data ?? []
   const [act] = useAction()
   const views = viewsFor(service.me)
   const current = views.find((name) => name === view) ?? (view === 'agents' ? 'agents' : 'team')

@@ -1,11 +1,11 @@
-import { useMessage } from '../data/queries.ts'
+import { useServiceQuery } from '../data/queries.ts'
 import { formatTime } from './format.ts'
 import { Chip } from './state-label.tsx'
 import { QueryResult } from './view-layout.tsx'
 
 /** Every step of a delivery with its evidence (C27). */
 export function DeliverySteps({ id }: { id: string }) {
-  const answer = useMessage(id)
+  const answer = useServiceQuery('message', [id])
   return (
     <QueryResult answer={answer}>
       {({ steps, attempts, waits_for: waitsFor }) => (

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import { useRequests } from '../data/queries.ts'
+import { useServiceQuery } from '../data/queries.ts'
 import { linkTo, navigate } from '../route.ts'
 import { Modal } from './modal.tsx'
 import { questionId, RequestCard } from './request-card.tsx'
@@ -12,7 +12,7 @@ const CHECK_MS = 300
  * typing. Closing the dialog decides nothing: the request stays in the inbox.
  */
 export function NewRequestDialog({ isInbox }: { isInbox: boolean }) {
-  const { data } = useRequests()
+  const { data } = useServiceQuery('openRequests', [])
   const known = useRef<Set<string>>(undefined)
   const [shown, setShown] = useState<string>()
   const [queue, setQueue] = useState<readonly string[]>([])

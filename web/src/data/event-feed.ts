@@ -1,8 +1,6 @@
-import type { AuditEntryAnswer } from '../../../src/api/contract.ts'
 import { type Client, ClientError } from '../../../src/client/client.ts'
+import type { AuditEntry } from './query-table.ts'
 import { followEvents } from './shared-event-stream.ts'
-
-export type AuditEntry = AuditEntryAnswer
 
 export type ConnectionState = 'connecting' | 'live' | 'lost'
 

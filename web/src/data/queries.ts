@@ -1,10 +1,10 @@
 import { hashKey, useQuery } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
 import type { AnswerOf } from '../../../src/api/contract.ts'
-import { type Client, ClientError } from '../../../src/client/client.ts'
-import type { AuditEntry, ConnectionState } from './event-feed.ts'
-import type { ServiceQueryKey } from './query-topics.ts'
-import { agentsQuery, useService } from './service.ts'
+import { ClientError } from '../../../src/client/client.ts'
+import type { ConnectionState } from './event-feed.ts'
+import type { AuditEntry, QueryArgs, QueryData, QueryName } from './query-table.ts'
+import { agentsQuery, queryOptions, useService } from './service.ts'
 import { whileVisible } from './while-visible.ts'
 
 export type Agent = AnswerOf<'agents'>['agents'][number]
@@ -21,63 +21,32 @@ export interface Loaded<T> {
   readonly error: ClientError | undefined
 }
 
-/** Reads from the service, and again when an event makes the answer outdated (see `query-topics.ts`). */
-export function useServiceQuery<T>(
-  key: ServiceQueryKey,
-  load: (client: Client, before: T | undefined) => Promise<T>,
+/** Reads from the service, and again when an event makes the answer outdated. */
+export function useServiceQuery<Name extends QueryName>(
+  name: Name,
+  args: QueryArgs<Name>,
   { isEnabled = true } = {},
-): Loaded<T> {
+): Loaded<QueryData<Name>> {
   const { client } = useService()
-  const { data, error } = useQuery({
-    queryKey: key,
-    queryFn: async ({ client: queries }) => {
-      try {
-        return await load(client, queries.getQueryData<T>(key))
-      } catch (thrown) {
-        if (thrown instanceof ClientError) throw thrown
-        console.error(thrown)
-        throw new ClientError('INTERNAL', 'The page could not read the answer of the service', {})
-      }
-    },
-    ...(isEnabled ? {} : { enabled: false }),
-  })
+  const options = queryOptions(client, name, args)
+  const { data, error } = useQuery({ ...options, ...(isEnabled ? {} : { enabled: false }) })
   // A query without data drops its error while it is read again: keep showing it, or the view would flicker.
   const lastError = useRef<{ hash: string; error: ClientError }>(undefined)
-  const hash = hashKey(key)
+  const hash = hashKey(options.queryKey)
   if (error instanceof ClientError) lastError.current = { hash, error }
   else if (data !== undefined || lastError.current?.hash !== hash) lastError.current = undefined
   const shownError = lastError.current?.error
   return useMemo(() => ({ data, error: shownError }), [data, shownError])
 }
 
-/** The team as it stands. */
+/** The team as it stands. A large team is shown before its deliveries are counted. */
 export function useTeam(): Loaded<TeamState> {
-  const { client, queries } = useService()
-  const agents = useQuery(agentsQuery(client)).data?.agents
-  const full = useServiceQuery<TeamState>(['state'], async () => {
-    await queries.fetchQuery(agentsQuery(client))
-    return await client.state()
-  })
-  const early = useMemo(() => ({ data: agents && { agents }, error: undefined }), [agents])
+  const { client } = useService()
+  const agents = useQuery(agentsQuery(client))
+  const full = useServiceQuery('state', [], { isEnabled: !agents.isPending })
+  const members = agents.data?.agents
+  const early = useMemo(() => ({ data: members && { agents: members }, error: undefined }), [members])
   return full.data === undefined && full.error === undefined ? early : full
-}
-
-export function useRequests(): Loaded<HumanRequest[]> {
-  return useServiceQuery(
-    ['humanRequests', 'open'],
-    async (client) => (await client.humanRequests({ state: 'open', limit: 1000 })).requests,
-  )
-}
-
-export function useTasks(state: 'open' | 'all'): Loaded<Task[]> {
-  return useServiceQuery(
-    ['tasks', state],
-    async (client) => (await client.tasks({ state, limit: 1000 })).tasks,
-  )
-}
-
-export function useMessage(id: string): Loaded<AnswerOf<'message'>> {
-  return useServiceQuery(['message', id], (client) => client.message(id))
 }
 
 /** Follows changes that the audit log does not record, while the window is visible. */
@@ -86,7 +55,7 @@ export function useChanges(of: 'github' | 'moderation') {
   useEffect(
     () =>
       whileVisible(async (signal) => {
-        for await (const _ of service.client.changes(of, { signal })) service.refreshQueries([of])
+        for await (const _ of service.client.changes(of, { signal })) service.refreshQueries(of)
       }),
     [service, of],
   )

@@ -4,7 +4,7 @@ import type { AnswerOf } from '../../../src/api/contract.ts'
 import { type Client, ClientError } from '../../../src/client/client.ts'
 import { sessionHalf } from './api-client.ts'
 import { type EventFeed, openEventFeed } from './event-feed.ts'
-import { type QueryRoute, REFRESH, type ServiceQueryKey } from './query-topics.ts'
+import { QUERIES, type QueryArgs, type QueryData, type QueryName } from './query-table.ts'
 
 export type Me = AnswerOf<'me'>
 
@@ -17,8 +17,8 @@ export interface Service {
   mayAct(): boolean
   /** Refetches what events of these topics make outdated, without waiting for the events. */
   refreshTopics(...topics: string[]): void
-  /** Refetches the queries whose key starts like this. */
-  refreshQueries(key: ServiceQueryKey): void
+  /** Refetches the queries with this name whose arguments start like this. */
+  refreshQueries(name: QueryName, ...args: unknown[]): void
   /** Stops all reads; resolves when those in flight have ended, or take too long. */
   close(): Promise<void>
 }
@@ -56,7 +56,7 @@ export function connectService(client: Client, me: Me, onSignedOut: () => void):
     const isFetching = query.state.fetchStatus !== 'idle'
     // A query that is not on screen is read when it is shown again.
     if (!query.isActive() && !isFetching) return
-    const { everyMs } = REFRESH[query.queryKey[0] as QueryRoute]
+    const { everyMs } = QUERIES[query.queryKey[0] as QueryName]
     const pause = Math.max(everyMs, Math.min((durations.get(query) ?? 0) * 5, LONGEST_PAUSE_MS))
     const since = Date.now() - Math.max(query.state.dataUpdatedAt, query.state.errorUpdatedAt)
     const wait = Math.max(0, Math.min(pause, pause - since))
@@ -84,7 +84,7 @@ export function connectService(client: Client, me: Me, onSignedOut: () => void):
 
   function refreshTopics(topics: ReadonlySet<string>) {
     for (const query of cache.getAll()) {
-      const { on } = REFRESH[query.queryKey[0] as QueryRoute]
+      const { on } = QUERIES[query.queryKey[0] as QueryName]
       if (on === 'all' || on.some((topic) => topics.has(topic))) refresh(query)
     }
   }
@@ -106,7 +106,7 @@ export function connectService(client: Client, me: Me, onSignedOut: () => void):
     queries,
     mayAct: () => me.role === 'operator',
     refreshTopics: (...topics) => refreshTopics(new Set(topics)),
-    refreshQueries: (queryKey) => cache.findAll({ queryKey }).forEach(refresh),
+    refreshQueries: (...queryKey) => cache.findAll({ queryKey }).forEach(refresh),
     async close() {
       isClosed = true
       events.close()
@@ -121,10 +121,28 @@ export function connectService(client: Client, me: Me, onSignedOut: () => void):
   }
 }
 
+/** The only place that makes query keys: the key names the loader in the table, and holds its arguments. */
+export function queryOptions<Name extends QueryName>(client: Client, name: Name, args: QueryArgs<Name>) {
+  const queryKey = [name, ...args] as const
+  // TypeScript does not see that the arguments belong to this loader.
+  const load = QUERIES[name].load as (reading: object, ...args: unknown[]) => Promise<QueryData<Name>>
+  return {
+    queryKey,
+    queryFn: async ({ client: queries }: { client: QueryClient }) => {
+      try {
+        return await load({ client, before: queries.getQueryData(queryKey) }, ...args)
+      } catch (error) {
+        if (error instanceof ClientError) throw error
+        console.error(error)
+        throw new ClientError('INTERNAL', 'The page could not read the answer of the service', {})
+      }
+    },
+  }
+}
+
 /** The members of the team, loaded once and earlier than the delivery counts of a large team. */
 export function agentsQuery(client: Client) {
-  const queryKey = ['agents'] satisfies ServiceQueryKey
-  return { queryKey, queryFn: () => client.agents(), staleTime: Infinity, gcTime: Infinity }
+  return { ...queryOptions(client, 'agents', []), staleTime: Infinity, gcTime: Infinity }
 }
 
 export const ServiceContext = createContext<Service | undefined>(undefined)

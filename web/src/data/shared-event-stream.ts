@@ -1,17 +1,15 @@
-import type { AuditEntryAnswer } from '../../../src/api/contract.ts'
 import type { Client } from '../../../src/client/client.ts'
-
-type Entry = AuditEntryAnswer
+import type { AuditEntry } from './query-table.ts'
 
 /** Messages between the windows of a browser. The leader is the window with the stream. */
 type WindowMessage =
-  | { kind: 'entry'; entry: Entry; before: number | undefined }
+  | { kind: 'entry'; entry: AuditEntry; before: number | undefined }
   | { kind: 'link'; isUp: boolean; isSeen: boolean }
   | { kind: 'ping' }
 
 export interface EventsReader {
   signal: AbortSignal
-  onEntry(entry: Entry): void
+  onEntry(entry: AuditEntry): void
   onLink(isUp: boolean): void
   /** Entries may be missing: everything on screen must be read again. */
   onGap(): void
@@ -34,7 +32,7 @@ const MAX_RETRY_MS = 1500
 export async function followEvents(client: Client, name: string, reader: EventsReader): Promise<void> {
   const { signal } = reader
   let last: number | undefined
-  const take = (entry: Entry) => {
+  const take = (entry: AuditEntry) => {
     if (last !== undefined && entry.seq <= last) return
     last = entry.seq
     reader.onEntry(entry)

@@ -1,10 +1,11 @@
-import { useEffect } from 'react'
+import { useEffect, useMemo } from 'react'
 import { DeliverySteps } from '../../components/delivery-steps.tsx'
 import { formatTime } from '../../components/format.ts'
 import { Chip } from '../../components/state-label.tsx'
 import { EmptyState, QueryResult } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
-import { useServiceQuery, useTasks } from '../../data/queries.ts'
+import { useServiceQuery } from '../../data/queries.ts'
+import type { QueryData } from '../../data/query-table.ts'
 import { useService } from '../../data/service.ts'
 import { whileVisible } from '../../data/while-visible.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
@@ -12,9 +13,7 @@ import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 export function MailTab({ agent }: { agent: string }) {
   const { query } = useRoute()
   const chosen = query.get('message') ?? undefined
-  const answer = useServiceQuery(['messages', { agent, limit: 200 }], async (client) =>
-    (await client.messages({ agent, limit: 200 })).messages.toReversed(),
-  )
+  const answer = useServiceQuery('messages', [{ agent, limit: 200 }])
   return (
     <QueryResult answer={answer}>
       {(mail) =>
@@ -22,7 +21,7 @@ export function MailTab({ agent }: { agent: string }) {
           <EmptyState title={`No messages to or from ${agent} yet`} />
         ) : (
           <VirtualList
-            items={mail}
+            items={mail.toReversed()}
             size={37}
             label={`Mail of ${agent}, newest first`}
             keyOf={({ id }) => id}
@@ -71,30 +70,21 @@ export function MailTab({ agent }: { agent: string }) {
 
 /** Text that the agent received and said, oldest first. The program keeps the complete record. */
 export function TranscriptTab({ agent }: { agent: string }) {
-  const answer = useServiceQuery(['transcript', agent], async (client) => {
-    const [{ said }, { messages }] = await Promise.all([
-      client.transcript(agent),
-      client.messages({ agent, limit: 60 }),
-    ])
-    const told = messages.filter((one) => one.to === agent && REACHED.has(one.delivery))
-    return [
-      ...said.map(({ at, text }) => ({ at, who: agent, title: '', text, id: `said ${at}` })),
-      ...told.map(({ at, from, title, content, id }) => ({ at, who: from, title, text: content, id })),
-    ].toSorted((one, other) => one.at.localeCompare(other.at))
-  })
+  const answer = useServiceQuery('transcript', [agent])
+  const lines = useMemo(() => transcriptLines(agent, answer.data), [agent, answer.data])
   const service = useService()
   // Text in the middle of a turn writes no event, but it changes the terminal.
   useEffect(
     () =>
       whileVisible(async (signal) => {
         for await (const _ of service.client.terminalEvents(agent, { signal, for: 'notice' }))
-          service.refreshQueries(['transcript', agent])
+          service.refreshQueries('transcript', agent)
       }),
     [agent, service],
   )
   return (
     <QueryResult answer={answer}>
-      {(lines) =>
+      {() =>
         lines.length === 0 ? (
           <EmptyState title={`Nothing from ${agent} yet`}>
             <p>What {agent} says and receives appears here as it happens.</p>
@@ -125,8 +115,16 @@ export function TranscriptTab({ agent }: { agent: string }) {
 /** Deliveries that at least reached the input of the program. */
 const REACHED: ReadonlySet<string> = new Set(['submitted', 'read'])
 
+function transcriptLines(agent: string, data: QueryData<'transcript'> = { said: [], messages: [] }) {
+  const received = data.messages.filter((one) => one.to === agent && REACHED.has(one.delivery))
+  return [
+    ...data.said.map(({ at, text }) => ({ at, who: agent, title: '', text, id: `said ${at}` })),
+    ...received.map(({ at, from, title, content, id }) => ({ at, who: from, title, text: content, id })),
+  ].toSorted((one, other) => one.at.localeCompare(other.at))
+}
+
 export function TasksTab({ agent }: { agent: string }) {
-  const answer = useTasks('all')
+  const answer = useServiceQuery('tasks', ['all'])
   return (
     <QueryResult answer={answer}>
       {(all) => {
@@ -159,6 +157,6 @@ export function TasksTab({ agent }: { agent: string }) {
 }
 
 export function PromptTab({ agent }: { agent: string }) {
-  const answer = useServiceQuery(['prompt', agent], async (client) => (await client.prompt(agent)).prompt)
+  const answer = useServiceQuery('prompt', [agent])
   return <QueryResult answer={answer}>{(prompt) => <pre className="block prompt">{prompt}</pre>}</QueryResult>
 }

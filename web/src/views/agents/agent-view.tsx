@@ -7,7 +7,7 @@ import { requireSuccess, useAction } from '../../components/notifications.tsx'
 import { RequestCard } from '../../components/request-card.tsx'
 import { Chip, ContextUsage, StateLabel } from '../../components/state-label.tsx'
 import { EmptyState, ErrorMessage, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
-import { type Agent, type HumanRequest, useRequests, useServiceQuery, useTeam } from '../../data/queries.ts'
+import { type Agent, type HumanRequest, useServiceQuery, useTeam } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 import { MailTab, PromptTab, TasksTab, TranscriptTab } from './agent-tabs.tsx'
@@ -18,7 +18,7 @@ const TABS = ['terminal', 'transcript', 'mail', 'tasks', 'prompt'] as const
 export function AgentView() {
   const { id = '', query } = useRoute()
   const answer = useTeam()
-  const requests = (useRequests().data ?? []).filter(({ asker }) => asker === id)
+  const requests = (useServiceQuery('openRequests', []).data ?? []).filter(({ asker }) => asker === id)
   const tab = TABS.find((one) => one === query.get('tab')) ?? 'terminal'
   return (
     <QueryResult answer={answer}>
@@ -137,9 +137,7 @@ function Controls({ agent }: { agent: Agent }) {
 function Buttons({ agent }: { agent: Agent }) {
   const service = useService()
   const [act, isBusy] = useAction()
-  const { data: known, error } = useServiceQuery(['agentActions', agent.name], (client) =>
-    client.agentActions(agent.name),
-  )
+  const { data: known, error } = useServiceQuery('agentActions', [agent.name])
   const request = (action: Action, done: string) => () =>
     void act(async () => {
       requireSuccess(await service.client.command({ type: 'request_action', action, target: agent.name }))

@@ -67,7 +67,7 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
         draw(screen, { rows, ...next })
         setFault(undefined)
         setFrame((now) => (same(now, next) ? now : next))
-        service.refreshQueries(['terminal', agent])
+        service.refreshQueries('scrollback', agent)
       }
     }
     const stopWatching = whileVisible(follow, {
@@ -243,10 +243,7 @@ function connectKeyboard(
 /** The terminal's history as text to search and copy, scrolled to its end. */
 function Scrollback({ agent }: { agent: string }) {
   const place = useRef<HTMLPreElement>(null)
-  const answer = useServiceQuery(
-    ['terminal', agent],
-    async (client) => (await client.terminal(agent, { lines: SCROLLBACK_LINES })).screen,
-  )
+  const answer = useServiceQuery('scrollback', [agent, SCROLLBACK_LINES])
   const isThere = answer.data !== undefined
   useEffect(() => {
     place.current?.scrollTo({ top: place.current.scrollHeight })

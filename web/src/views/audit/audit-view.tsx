@@ -1,20 +1,18 @@
 import { useMemo, useState } from 'react'
 import type { AnswerOf } from '../../../../src/api/contract.ts'
-import type { Client } from '../../../../src/client/client.ts'
 import { AgentPicker } from '../../components/agent-picker.tsx'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useAction } from '../../components/notifications.tsx'
 import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
-import type { AuditEntry } from '../../data/event-feed.ts'
 import { useServiceQuery } from '../../data/queries.ts'
+import { AUDIT_LIMIT, type AuditEntry } from '../../data/query-table.ts'
 import { useService } from '../../data/service.ts'
 import { useNow } from '../../data/service-clock.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 import { withinSpan } from './within-span.ts'
 
-const LIMIT = 1000
 const PEOPLE = ['operator', 'system']
 const SPANS = ['10m', '1h', '6h', '1d', '7d']
 const FILTERS = ['text', 'agent', 'type', 'since'] as const
@@ -24,10 +22,8 @@ export function AuditView() {
   const service = useService()
   const { id, query } = useRoute()
   const filter = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ''])) as Filter
-  const answer = useServiceQuery<AuditEntry[]>(['audit', filter], async (client, before) => {
-    const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
-    return await readNewer(client, given, before)
-  })
+  const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
+  const answer = useServiceQuery('audit', [given])
   const now = useNow()
   const entries = useMemo(() => withinSpan(answer.data, filter.since, now), [answer.data, filter.since, now])
   const set = (name: keyof Filter) => (event: { target: { value: string } }) =>
@@ -114,34 +110,15 @@ export function AuditView() {
 /** Loads an entry that is not in the list: it may be older, or not match the filter. */
 function useEntry(id: string | undefined): AuditEntry | undefined {
   const seq = Number(id ?? Number.NaN)
-  const answer = useServiceQuery<AuditEntry | null>(
-    ['auditEntry', seq],
-    async (client) => {
-      for await (const entry of client.audit({ after: seq - 1, limit: 1 })) return entry
-      return null
-    },
-    { isEnabled: Number.isSafeInteger(seq) && seq >= 1 },
-  )
+  const isEnabled = Number.isSafeInteger(seq) && seq >= 1
+  const answer = useServiceQuery('auditEntry', [seq], { isEnabled })
   return answer.data?.seq === seq ? answer.data : undefined
 }
 
-/** Newest first. The audit log only grows, so this reads only the entries since `before`. */
-async function readNewer(
-  client: Client,
-  filter: object,
-  before: readonly AuditEntry[] = [],
-): Promise<AuditEntry[]> {
-  const after = before[0]?.seq
-  const fresh: AuditEntry[] = []
-  const query = { ...filter, limit: LIMIT, ...(after === undefined ? {} : { after }) }
-  for await (const entry of client.audit(query)) fresh.push(entry)
-  // More than a page since then: start over with the newest entries.
-  if (after !== undefined && fresh.length === LIMIT) return readNewer(client, filter)
-  return [...fresh.toReversed(), ...before].slice(0, LIMIT)
-}
-
 function countNote(count: number): string {
-  return count === LIMIT ? `the newest ${LIMIT.toLocaleString('en')}` : pluralize(count, 'entry', 'entries')
+  return count === AUDIT_LIMIT
+    ? `the newest ${count.toLocaleString('en')}`
+    : pluralize(count, 'entry', 'entries')
 }
 
 /** The subject, unless it is the actor. */

@@ -36,7 +36,7 @@ const where = ({ repository, number }: { repository?: string | undefined; number
 export function GithubView() {
   const { id, query } = useRoute()
   const show = query.get('show') === 'events' ? 'events' : 'actions'
-  const answer = useServiceQuery(['github'], (client) => client.github({ limit: 200 }))
+  const answer = useServiceQuery('github', [])
   useChanges('github')
   return (
     <>

@@ -11,16 +11,11 @@ import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 type Flag = AnswerOf<'moderation'>['flags'][number]
 
-const LIMIT = 100
-
 /** Conduct flags. Only moderators learn whether there are any (S3.15). */
 export function ModerationView() {
   const { query } = useRoute()
   const isAll = query.get('show') === 'all'
-  const answer = useServiceQuery(
-    ['moderation', isAll ? 'all' : 'open'],
-    async (client) => (await client.moderation({ state: isAll ? 'all' : 'open', limit: LIMIT })).flags,
-  )
+  const answer = useServiceQuery('moderation', [isAll ? 'all' : 'open'])
   useChanges('moderation')
   return (
     <>
@@ -67,7 +62,7 @@ function FlagCard({ flag }: { flag: Flag }) {
     void act(async () => {
       const text = comment.trim()
       await service.client.closeModeration(flag.id, { decision, ...(text === '' ? {} : { comment: text }) })
-      service.refreshQueries(['moderation'])
+      service.refreshQueries('moderation')
       return `Flag ${decision}.`
     })
   return (

@@ -7,7 +7,7 @@ import { isPhone } from '../../components/screen-size.ts'
 import { Chip } from '../../components/state-label.tsx'
 import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
-import { type Mail, useMessage, useServiceQuery } from '../../data/queries.ts'
+import { type Mail, useServiceQuery } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 const SHOWN = 500
@@ -35,10 +35,7 @@ export function ConversationsView() {
     ...(thread === '' ? {} : { thread }),
     ...(before === '' ? {} : { before }),
   }
-  const answer = useServiceQuery(
-    ['messages', filter],
-    async (client) => (await client.messages(filter)).messages,
-  )
+  const answer = useServiceQuery('messages', [filter])
   const set = (more: Record<string, string | undefined>) =>
     replaceRoute(linkTo('conversations', id, { ...Object.fromEntries(query), ...more }))
   const oldest = answer.data?.length === SHOWN ? answer.data[0]!.id : undefined
@@ -252,7 +249,7 @@ function Threads({ mail }: { mail: readonly Mail[] }) {
 
 function MessageAside({ id }: { id: string }) {
   const link = useMessageLink()
-  const answer = useMessage(id)
+  const answer = useServiceQuery('message', [id])
   return (
     <aside className="aside" aria-label={id}>
       <div className="aside-head">

@@ -22,7 +22,7 @@ const SPANS = ['15m', '1h', '6h', '24h', '7d'] as const
 export function MetricsView() {
   const { query } = useRoute()
   const chosen = SPANS.find((one) => one === query.get('span')) ?? '1h'
-  const answer = useServiceQuery(['figures', chosen], (client) => client.figures({ span: chosen }))
+  const answer = useServiceQuery('figures', [chosen])
   return (
     <>
       <ViewHeader title="Metrics" note="from the audit log">

@@ -6,7 +6,7 @@ import { RequestCard } from '../../components/request-card.tsx'
 import { Chip } from '../../components/state-label.tsx'
 import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
-import { type HumanRequest, type Loaded, useRequests, useServiceQuery } from '../../data/queries.ts'
+import { useServiceQuery } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 /** More cards at once slow the page down. */
@@ -15,10 +15,12 @@ const MAX_CARDS = 30
 export function InboxView() {
   const { id, query } = useRoute()
   const isPast = query.get('show') === 'past'
-  const answer = useRequests()
+  const answer = useServiceQuery('openRequests', [])
   const listed = answer.data ?? []
   const isListed = id === undefined || answer.data === undefined || listed.some((one) => one.id === id)
-  const named = useRequestById(isListed ? undefined : id)
+  // Decided already, or newer than the list.
+  const missing = isListed ? '' : id
+  const named = useServiceQuery('humanRequest', [missing], { isEnabled: missing !== '' })
   // Keep one card, so that a comment being typed survives when the list also loads the request.
   const open = named.data?.state === 'open' && !isPast ? [named.data, ...listed] : listed
   // No id selects the first request. An id that is gone selects none, so that no key hits another request.
@@ -64,7 +66,7 @@ export function InboxView() {
       {isListed ? null : (
         <QueryResult answer={named}>
           {(request) =>
-            request === undefined || open.includes(request) ? null : (
+            open.includes(request) ? null : (
               <div className="cards">
                 <RequestCard key={request.id} request={request} />
               </div>
@@ -109,21 +111,11 @@ export function InboxView() {
   )
 }
 
-/** Loads a request by id that is not in the list: decided already, or newer than the list. */
-function useRequestById(id: string | undefined): Loaded<HumanRequest | undefined> {
-  return useServiceQuery(['humanRequest', id], (client) => client.humanRequest(id!), {
-    isEnabled: id !== undefined,
-  })
-}
-
 function Past() {
-  const answer = useServiceQuery(['humanRequests', 'all'], async (client) =>
-    (await client.humanRequests({ state: 'all', limit: 200 })).requests.toReversed(),
-  )
+  const answer = useServiceQuery('decidedRequests', [])
   return (
     <QueryResult answer={answer}>
-      {(all) => {
-        const past = all.filter(({ state }) => state !== 'open')
+      {(past) => {
         if (past.length === 0) return <EmptyState title="No decisions yet" />
         return (
           <VirtualList items={past} size={37} label="Decided, newest first" keyOf={({ id }) => id}>

@@ -26,9 +26,7 @@ const ACTIONS = [
 export function RulesView() {
   const { query } = useRoute()
   const offset = Number(query.get('offset') ?? 0) || 0
-  const answer = useServiceQuery(['rulesMatrix', offset], (client) =>
-    client.rulesMatrix({ offset, limit: PAGE }),
-  )
+  const answer = useServiceQuery('rulesMatrix', [offset, PAGE])
   const from = query.get('from') ?? ''
   const recipient = query.get('to') ?? ''
   const action = query.get('action') ?? ''
@@ -202,9 +200,9 @@ function RuleTester({ from, recipient, action, names, onTry }: TesterOptions) {
 }
 
 function Explanation({ from, recipient, action }: { from: string; recipient: string; action: string }) {
-  const answer = useServiceQuery(['explain', from, recipient, action], (client) =>
-    client.explain({ from, to: recipient, ...(action === '' ? {} : { action: action as never }) }),
-  )
+  const answer = useServiceQuery('explain', [
+    { from, to: recipient, ...(action === '' ? {} : { action: action as never }) },
+  ])
   return (
     <QueryResult answer={answer}>
       {({ decision, steps }) => (

@@ -1,12 +1,10 @@
 import { type ReactNode, useEffect } from 'react'
-import type { AnswerOf } from '../../../../src/api/contract.ts'
-import type { Client } from '../../../../src/client/client.ts'
 import { pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'
 import { QueryResult } from '../../components/view-layout.tsx'
-import { useServiceQuery } from '../../data/queries.ts'
-import type { ServiceQueryKey } from '../../data/query-topics.ts'
+import { type Loaded, useServiceQuery } from '../../data/queries.ts'
+import type { QueryData } from '../../data/query-table.ts'
 import { useService } from '../../data/service.ts'
 import { whileVisible } from '../../data/while-visible.ts'
 import { linkTo, useRoute } from '../../route.ts'
@@ -83,13 +81,7 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
           isGrowing={node.attempts.some((one) => one.number === attempt && one.outcome === 'running')}
         />
       )}
-      {file === undefined ? null : (
-        <RunFile
-          title={file}
-          queryKey={['runOutput', run, node.name, file]}
-          load={(client) => client.runOutput(run, node.name, file)}
-        />
-      )}
+      {file === undefined ? null : <RunOutput run={run} agent={node.name} path={file} />}
     </aside>
   )
 }
@@ -110,28 +102,19 @@ function RunLog({
     if (!isGrowing) return
     return whileVisible(async (signal) => {
       for await (const _ of service.client.runLogEvents(run, agent, attempt, { signal }))
-        service.refreshQueries(['runLog', run, agent, attempt])
+        service.refreshQueries('runLog', run, agent, attempt)
     })
   }, [service, run, agent, attempt, isGrowing])
-  return (
-    <RunFile
-      title={`Log of attempt ${attempt}`}
-      queryKey={['runLog', run, agent, attempt]}
-      load={(client) => client.runLog(run, agent, { attempt })}
-    />
-  )
+  const answer = useServiceQuery('runLog', [run, agent, attempt])
+  return <RunFile title={`Log of attempt ${attempt}`} answer={answer} />
 }
 
-function RunFile({
-  title,
-  queryKey,
-  load,
-}: {
-  title: string
-  queryKey: ServiceQueryKey
-  load: (client: Client) => Promise<AnswerOf<'runLog'>>
-}) {
-  const answer = useServiceQuery(queryKey, load)
+function RunOutput({ run, agent, path }: { run: string; agent: string; path: string }) {
+  const answer = useServiceQuery('runOutput', [run, agent, path])
+  return <RunFile title={path} answer={answer} />
+}
+
+function RunFile({ title, answer }: { title: string; answer: Loaded<QueryData<'runLog'>> }) {
   const { data, error } = answer
   // The attempt may not have started, or printed nothing: that is not an error.
   const isMissing = data === undefined && error?.code === 'NOT_FOUND'

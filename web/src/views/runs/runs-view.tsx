@@ -27,9 +27,7 @@ export function RunsView() {
 }
 
 function AllRuns() {
-  const answer = useServiceQuery(['runs'], async (client) =>
-    (await client.runs({ limit: 200 })).runs.toReversed(),
-  )
+  const answer = useServiceQuery('runs', [])
   return (
     <>
       <ViewHeader
@@ -109,7 +107,7 @@ function OneRun({ id }: { id: string }) {
   const [act, isBusy] = useAction()
   const { query } = useRoute()
   const chosen = query.get('node')
-  const answer = useServiceQuery(['run', id], (client) => client.run(id))
+  const answer = useServiceQuery('run', [id])
   useRunProblems(id, answer.data !== undefined && isOpen(answer.data))
   const node = answer.data?.nodes.find(({ name }) => name === chosen)
   return (

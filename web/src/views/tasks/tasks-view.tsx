@@ -5,14 +5,14 @@ import { requireSuccess, useAction } from '../../components/notifications.tsx'
 import { Chip } from '../../components/state-label.tsx'
 import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
-import { type Task, useServiceQuery, useTasks } from '../../data/queries.ts'
+import { type Task, useServiceQuery } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 export function TasksView() {
   const { id, query } = useRoute()
   const isAll = query.get('show') === 'all'
-  const answer = useTasks(isAll ? 'all' : 'open')
+  const answer = useServiceQuery('tasks', [isAll ? 'all' : 'open'])
   const tree = useMemo(() => treeOf(answer.data ?? []), [answer.data])
   const show = (all: boolean) => replaceRoute(linkTo('tasks', id, { show: all ? 'all' : undefined }))
   return (
@@ -106,7 +106,7 @@ export function treeOf(tasks: readonly Task[]): Branch[] {
 function TaskAside({ id, onClose }: { id: string; onClose: string }) {
   const service = useService()
   const [act, isBusy] = useAction()
-  const answer = useServiceQuery(['task', id], (client) => client.task(id))
+  const answer = useServiceQuery('task', [id])
   const command = (action: string, done: string) => () =>
     void act(async () => {
       requireSuccess(await service.client.command({ type: 'task_action', task_id: id, action }))

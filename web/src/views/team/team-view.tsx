@@ -6,7 +6,7 @@ import { isPhone } from '../../components/screen-size.ts'
 import { ContextUsage, StateLabel } from '../../components/state-label.tsx'
 import { EmptyState, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
-import { type Agent, type TeamState, useRecentEntries, useRequests, useTeam } from '../../data/queries.ts'
+import { type Agent, type TeamState, useRecentEntries, useServiceQuery, useTeam } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 import { byNeed, graphMembers } from './graph-members.ts'
 
@@ -24,7 +24,7 @@ export interface Member extends Agent {
 
 export function TeamView() {
   const answer = useTeam()
-  const requests = useRequests().data
+  const requests = useServiceQuery('openRequests', []).data
   const { query } = useRoute()
   const [search, setSearch] = useState('')
   const members = useMemo(
