@@ -19,7 +19,7 @@ function makeFolder(): string {
 async function fill(folder: string, messages: number) {
   const loaded = readTeam(join(folder, 'orc.yaml'))
   if (!loaded.ok) throw new Error('the configuration of the bench is wrong')
-  const orchub = await startOrchub({ config: loaded.config, port: 0 })
+  const orchub = await startOrchub({ config: loaded.value.config, port: 0 })
   const wave = 2000
   for (let sent = 0; sent < messages; sent += wave) {
     await Promise.all(

@@ -40,7 +40,7 @@ function configOf(agents: number): string {
 async function fill({ configFile }: Daemon) {
   const loaded = readTeam(configFile)
   if (!loaded.ok) throw new Error(`the configuration of the bench is wrong: ${JSON.stringify(loaded)}`)
-  const orchub = await startOrchub({ config: loaded.config, port: 0 })
+  const orchub = await startOrchub({ config: loaded.value.config, port: 0 })
   const wave = 2000
   for (let sent = 0; sent < MESSAGES; sent += wave) {
     await Promise.all(

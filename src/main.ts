@@ -205,14 +205,14 @@ export function readTeam(file: string): LoadedConfig {
   const loaded = readConfig(file)
   if (!loaded.ok) return loaded
   const runtimes = runtimesOn({ clock: SYSTEM_CLOCK, log: SILENT })
-  const problems = loaded.config.agents.flatMap((agent) => {
+  const problems = loaded.value.config.agents.flatMap((agent) => {
     const runtime = runtimes.find(({ name }) => name === agent.runtime)
     const found = runtime?.check({ program: agent.program, settings: agent.with }) ?? []
     return found.map(({ path, message, hint }) =>
-      loaded.problemAt(['agents', agent.name, 'with', ...path], message, hint),
+      loaded.value.problemAt(['agents', agent.name, 'with', ...path], message, hint),
     )
   })
-  return problems.length === 0 ? loaded : { ok: false, problems }
+  return problems.length === 0 ? loaded : { ok: false, error: problems }
 }
 
 /** Checks the settings of a program in plan.yaml (`with`). */

@@ -22,7 +22,7 @@ describe('the documentation', () => {
     const blocks = [...read(page).matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1]!)
     for (const block of blocks.filter((text) => text.includes('agents:') && !isPlan(text))) {
       const loaded = parseConfig(block, { env: { PASSWORD: 'x' } })
-      expect(loaded.ok ? [] : loaded.problems, block).toEqual([])
+      expect(loaded.ok ? [] : loaded.error, block).toEqual([])
     }
   })
 

@@ -1,27 +1,25 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { AppError } from '../base/errors.ts'
-import { copyPlain } from '../yaml/plain.ts'
+import type { Result } from '../base/result.ts'
 import {
   formatProblems,
-  type Locate,
   type Path,
   type Problem,
   problemAt,
   reportInto,
+  sortProblems,
 } from '../yaml/problem.ts'
-import { decodeUtf8 } from '../yaml/utf8.ts'
-import { MAX_BYTES, readYaml } from '../yaml/yaml.ts'
+import { checkShape, describeBy } from '../yaml/shape.ts'
+import { MAX_BYTES, type ReadSource, readObject, readYaml, tooLarge, wholeFile } from '../yaml/yaml.ts'
 import { type Config, resolveConfig } from './resolve.ts'
-import { type ConfigInput, SMALLEST } from './schema.ts'
-import { checkShape } from './shape.ts'
+import { type ConfigInput, ConfigSchema, configJsonSchema, SMALLEST } from './schema.ts'
 import type { Env } from './state-folder.ts'
 
 export type { ProgramName } from '../base/program-names.ts'
 export { formatProblems, type Problem } from '../yaml/problem.ts'
 export type { GithubConfig } from './github.ts'
-export type { Limits } from './limits.ts'
+export type { Limits, Price, Prices } from './limits.ts'
 export type { ServiceConfig } from './listener.ts'
-export type { Price, Prices } from './prices.ts'
 export type { AgentConfig, Config } from './resolve.ts'
 export { type ConfigInput, configJsonSchema, type RuntimeName } from './schema.ts'
 export { type Env, makeStateFolder, stateFolder } from './state-folder.ts'
@@ -36,25 +34,19 @@ export interface ConfigOptions {
   readonly env?: Env
 }
 
-export type LoadedConfig =
-  | {
-      readonly ok: true
-      readonly config: Config
-      readonly warnings: readonly Problem[]
-      /** Lets others check their own part, such as a runtime its `with`. */
-      problemAt(path: Path, message: string, hint: string): Problem
-    }
-  | { readonly ok: false; readonly problems: readonly Problem[] }
+export type LoadedConfig = Result<
+  {
+    readonly config: Config
+    readonly warnings: readonly Problem[]
+    /** Lets others check their own part, such as a runtime its `with`. */
+    problemAt(path: Path, message: string, hint: string): Problem
+  },
+  readonly Problem[]
+>
 
 /** Reads orc.yaml from text or bytes. Never throws because of the content. */
 export function parseConfig(source: string | Uint8Array, options: ConfigOptions = {}): LoadedConfig {
-  if (source.length > MAX_BYTES) return refuse('The file is too large', `At most ${MAX_BYTES / 1024} KiB.`)
-  const decoded = decodeUtf8(source)
-  if (!decoded.ok) return { ok: false, problems: [decoded.error] }
-  const { value, locate, problems } = readYaml(decoded.value)
-  if (problems.length > 0) return { ok: false, problems: sorted(problems) }
-  if (value === null) return refuse('The file is empty', `A minimal example: ${SMALLEST}`)
-  return finish(value, locate, options)
+  return finish(readYaml(source, { smallest: SMALLEST }), options)
 }
 
 /** Reads orc.yaml from disk. */
@@ -62,14 +54,13 @@ export function readConfig(file: string, env: Env = process.env): LoadedConfig {
   let descriptor: number | undefined
   try {
     descriptor = openSync(file, 'r')
-    const { size } = fstatSync(descriptor)
-    if (size > MAX_BYTES) return refuse('The file is too large', `At most ${MAX_BYTES / 1024} KiB.`)
+    if (fstatSync(descriptor).size > MAX_BYTES) return { ok: false, error: [tooLarge(MAX_BYTES)] }
     return parseConfig(readFileSync(descriptor), { file, env })
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     const known = UNREADABLE[code]
     if (known === undefined) throw error
-    return refuse(...known)
+    return { ok: false, error: [wholeFile(...known)] }
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
   }
@@ -85,39 +76,58 @@ const UNREADABLE: Record<string, [message: string, hint: string]> = {
 
 /** Checks a configuration object, for programs that embed Orchub. Throws CONFIG_INVALID with all problems. */
 export function defineConfig(input: ConfigInput, options: ConfigOptions = {}): Config {
-  const problems: Problem[] = []
-  const locate: Locate = () => ({ line: 0, column: 0 })
-  const value = copyPlain(input, reportInto(problems, locate))
-  const result = problems.length > 0 ? { ok: false as const, problems } : finish(value, locate, options)
-  if (result.ok) return result.config
-  throw new AppError('CONFIG_INVALID', formatProblems(result.problems), {
-    hint: result.problems[0]!.hint,
-    data: { problems: result.problems },
+  const loaded = finish(readObject(input), options)
+  if (loaded.ok) return loaded.value.config
+  throw new AppError('CONFIG_INVALID', formatProblems(loaded.error), {
+    hint: loaded.error[0]!.hint,
+    data: { problems: loaded.error },
   })
 }
 
-function finish(value: unknown, locate: Locate, { file, env = process.env }: ConfigOptions): LoadedConfig {
+function finish(read: ReadSource, { file, env = process.env }: ConfigOptions): LoadedConfig {
+  if (!read.ok) return read
+  const { value, locate } = read.value
   const problems: Problem[] = []
   const warnings: Problem[] = []
   const report = reportInto(problems, locate)
-  const input = checkShape(value, report)
-  if (input === undefined) return { ok: false, problems: sorted(problems) }
+  const input = checkShape(ConfigSchema, words, value, report)
+  if (input === undefined) return { ok: false, error: sortProblems(problems) }
   const config = resolveConfig(input, { file, env, locate, report, warn: reportInto(warnings, locate) })
-  if (problems.length > 0) return { ok: false, problems: sorted(problems) }
+  if (problems.length > 0) return { ok: false, error: sortProblems(problems) }
   return {
     ok: true,
-    config: deepFreeze(config),
-    warnings: sorted(warnings),
-    problemAt: (path, message, hint) => problemAt(locate, path, message, hint),
+    value: {
+      config: deepFreeze(config),
+      warnings: sortProblems(warnings),
+      problemAt: (path, message, hint) => problemAt(locate, path, message, hint),
+    },
   }
 }
 
-function refuse(message: string, hint: string): LoadedConfig {
-  return { ok: false, problems: [{ line: 1, column: 1, path: '', message, hint }] }
+const NAMED: Record<string, string> = {
+  models: 'name for a model',
+  people: 'name for a person',
+  webhooks: 'name for a webhook',
 }
 
-function sorted(problems: readonly Problem[]): Problem[] {
-  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column)
+const words = {
+  ...describeBy(configJsonSchema, SMALLEST),
+  wellMeant,
+  named: (path: Path) => NAMED[String(path[0])],
+}
+
+/** Specific hints for unknown keys that people commonly try. */
+function wellMeant(key: string, parent: Path): string | undefined {
+  if (parent.length === 1 && parent[0] === 'permissions' && key === '*') {
+    return 'Permissions here already apply to all agents; for one agent, use agents.NAME.permissions.'
+  }
+  if (parent[0] === 'models' && /key|token|secret|password/i.test(key)) {
+    return 'Never put keys into this file: use an environment variable and name it in "key_env".'
+  }
+  if (parent[0] === 'webhooks' && /secret|token|key/i.test(key)) {
+    return 'Never put secrets into this file: use an environment variable and name it in "secret_env".'
+  }
+  return undefined
 }
 
 function deepFreeze<T>(value: T): T {

@@ -14,6 +14,7 @@ import {
   type Trigger,
 } from '../github/terms.ts'
 import type { Report } from '../yaml/problem.ts'
+import { leadsToLoopback } from './loopback.ts'
 
 /** The GitHub team. Secrets appear only as names of environment variables. */
 export interface GithubConfig {
@@ -236,10 +237,8 @@ export function resolveGithub(
       'Add "token_env: NAME" or "app: { id, key_env }", not both.',
     )
   }
-  if (
-    written.api_url?.startsWith('http://') === true &&
-    !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(written.api_url)
-  ) {
+  const api = written.api_url === undefined ? null : URL.parse(written.api_url)
+  if (api?.protocol === 'http:' && !leadsToLoopback(api)) {
     warn(['github', 'api_url'], 'The token is sent to this URL unencrypted', 'Use https.')
   }
   const routes = routesOf(written.routes ?? {}, report)

@@ -5,20 +5,23 @@ import type { Person } from '../base/person.ts'
 import { PROGRAMS, type ProgramName } from '../base/program-names.ts'
 import type { ModelSettings } from '../llm/model-settings.ts'
 import type { AgentPolicy, Approval, Permissions, Policy, Rule, RuleSet } from '../rules/rule.ts'
-import type { Locate, Report } from '../yaml/problem.ts'
+import type { Locate, Path, Report } from '../yaml/problem.ts'
 import { confidentialAgents, type GithubConfig, resolveGithub } from './github.ts'
-import { type Limits, resolveLimits } from './limits.ts'
-import { decidingLines } from './lines.ts'
+import { type Limits, type Prices, resolveLimits, resolvePrices } from './limits.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
 import { checkModelsOfAgents, resolveModels } from './models.ts'
-import { resolveApproval, resolveApprovals, resolvePeople } from './people.ts'
-import { type Prices, resolvePrices } from './prices.ts'
-import { type RunsConfig, resolveRuns } from './runs.ts'
 import type { ConfigInput, RuntimeName } from './schema.ts'
 import { type Env, folderOf, stateFolder } from './state-folder.ts'
 import { resolveStore, type StoreConfig } from './store-url.ts'
-import { resolveTasks, type TasksConfig } from './tasks.ts'
-import { checkParents, type Roster, readRoster } from './team.ts'
+import { type RunsConfig, resolveRuns, resolveTasks, type TasksConfig } from './tasks.ts'
+import {
+  checkParents,
+  type Roster,
+  readRoster,
+  resolveApproval,
+  resolveApprovals,
+  resolvePeople,
+} from './team.ts'
 import { resolveWebhooks, type WebhookConfig } from './webhooks.ts'
 
 export interface AgentConfig extends AgentPolicy {
@@ -263,4 +266,28 @@ function permissionsOf(written: ConfigInput['permissions']): Permissions {
     typeof said === 'object' ? said.verdict : said,
   ])
   return Object.fromEntries(entries) as Permissions
+}
+
+/** Maps rules and permissions to their lines in orc.yaml, so that explanations can name the line. */
+function decidingLines(input: ConfigInput, locate: Locate): Record<string, number> {
+  const lines: Record<string, number> = {}
+  function note(path: Path, key: string): void {
+    const { line } = locate(path, 'key')
+    if (line > 0) lines[key] = line
+  }
+  for (const list of ['allow', 'forbid', 'ask'] as const) {
+    for (const index of (input.rules?.[list] ?? []).keys())
+      note(['rules', list, index], `rules.${list}[${index}]`)
+  }
+  if (input.rules?.preset !== undefined) note(['rules', 'preset'], 'rules.preset')
+  for (const action of Object.keys(input.permissions ?? {}))
+    note(['permissions', action], `permissions.${action}`)
+  for (const [name, agent] of Object.entries(input.agents)) {
+    if (agent?.send !== undefined) note(['agents', name, 'send'], `agents.${name}.send`)
+    if (agent?.receive !== undefined) note(['agents', name, 'receive'], `agents.${name}.receive`)
+    for (const action of Object.keys(agent?.permissions ?? {})) {
+      note(['agents', name, 'permissions', action], `agents.${name}.permissions.${action}`)
+    }
+  }
+  return lines
 }

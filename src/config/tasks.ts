@@ -2,7 +2,7 @@ import { foldName } from '../base/agent.ts'
 import { parseDuration } from '../base/durations.ts'
 import { didYouMean } from '../base/suggestion.ts'
 import type { Judge } from '../tasks/task.ts'
-import type { Report } from '../yaml/problem.ts'
+import type { Path, Report } from '../yaml/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
 /** `undefined` means that orc.yaml doesn't set it and the default applies. */
@@ -35,15 +35,6 @@ export function resolveTasks(
   agents: readonly string[],
   report: Report,
 ): TasksConfig {
-  function modelAt(key: 'selector' | 'answer_check'): string | undefined {
-    const name = written[key]
-    if (name === undefined || name === false || name === 'off') return undefined
-    if (!Object.hasOwn(models, name)) {
-      const otherwise = 'Use a name from "models", or off.'
-      report(['tasks', key], `There is no model "${name}"`, didYouMean(name, Object.keys(models), otherwise))
-    }
-    return name
-  }
   const checks = Object.entries(written.checks ?? {}).map(([name, { command, timeout }]) => [
     name,
     { command, timeoutMs: timeout === undefined ? CHECK_MS : parseDuration(timeout) },
@@ -56,10 +47,37 @@ export function resolveTasks(
     checks: Object.fromEntries(checks),
     judge: judgeIn(written.judge, Object.keys(models), agents, report),
     judgeMs: written.judge_timeout === undefined ? undefined : parseDuration(written.judge_timeout),
-    selector: modelAt('selector'),
-    answerCheck: modelAt('answer_check'),
+    selector: modelAt(['tasks', 'selector'], written.selector, models, report),
+    answerCheck: modelAt(['tasks', 'answer_check'], written.answer_check, models, report),
     userInputMs: userInputMs(written.user_input_timeout),
   }
+}
+
+export interface RunsConfig {
+  /** A name from `models`: the model that proposes plans. */
+  readonly planner: string | undefined
+}
+
+export function resolveRuns(
+  { planner }: NonNullable<ConfigInput['runs']>,
+  models: Readonly<Record<string, unknown>>,
+  report: Report,
+): RunsConfig {
+  return { planner: modelAt(['runs', 'planner'], planner, models, report) }
+}
+
+function modelAt(
+  path: Path,
+  name: string | false | undefined,
+  models: Readonly<Record<string, unknown>>,
+  report: Report,
+): string | undefined {
+  if (name === undefined || name === false || name === 'off') return undefined
+  if (!Object.hasOwn(models, name)) {
+    const otherwise = 'Use a name from "models", or off.'
+    report(path, `There is no model "${name}"`, didYouMean(name, Object.keys(models), otherwise))
+  }
+  return name
 }
 
 /** A model or an agent; a name that both have is ambiguous and refused. */

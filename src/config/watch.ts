@@ -39,13 +39,13 @@ export function watchConfig({ config, now, apply, audit, log, enabled, load }: C
     lastText = text
     const loaded = load(path)
     if (!loaded.ok) {
-      const problem = formatProblems(loaded.problems, path)
+      const problem = formatProblems(loaded.error, path)
       status = { ...status, problem }
       log.warn({ file: path }, `the configuration has mistakes; the previous one stays in force\n${problem}`)
       await note('config.rejected', `the configuration has mistakes: ${firstLine(problem)}`)
       return
     }
-    await apply(loaded.config)
+    await apply(loaded.value.config)
     status = { file: path, loadedAt: now() }
     log.info({ file: path }, 'the configuration was reloaded')
     await note('config.loaded', 'the configuration was reloaded')

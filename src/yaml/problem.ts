@@ -41,6 +41,10 @@ export function problemAt(
   return { ...place, path: formatPath(path), message: printable(message), hint: printable(hint), ...shown }
 }
 
+export function sortProblems(problems: readonly Problem[]): Problem[] {
+  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column)
+}
+
 /** Store URLs may hold passwords, and people put API keys beside models: keep both out of logs. */
 const MAY_HOLD_SECRETS: ReadonlySet<unknown> = new Set(['store', 'models'])
 

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import {
   isAlias,
   isMap,
@@ -9,9 +10,17 @@ import {
   type YAMLError,
   type YAMLMap,
 } from 'yaml'
-import { positionAt } from './excerpt.ts'
-import { DEEPEST, PROTO_HINT, PROTO_MESSAGE } from './plain.ts'
-import { type Locate, type Path, type Problem, type Report, reportInto } from './problem.ts'
+import { formatBytes } from '../base/bytes.ts'
+import type { Result } from '../base/result.ts'
+import {
+  type Locate,
+  type Path,
+  type Problem,
+  type Report,
+  reportInto,
+  type SourceExcerpt,
+  sortProblems,
+} from './problem.ts'
 
 /** Large enough for thousands of agents, small enough that the worst input parses in seconds. */
 export const MAX_BYTES = 256 * 1024
@@ -22,11 +31,19 @@ const MAX_NODES = 100_000
 /** Later syntax errors usually follow from the first ones. */
 const SYNTAX_ERRORS_SHOWN = 5
 
-interface YamlSource {
+/** Plain data, with the positions of its keys if it came from a file. */
+interface SourceData {
   readonly value: unknown
   readonly locate: Locate
-  /** When there are any, don't use the value. */
-  readonly problems: readonly Problem[]
+}
+
+export type ReadSource = Result<SourceData, readonly Problem[]>
+
+interface YamlOptions {
+  readonly maxBytes?: number
+  readonly maxNodes?: number
+  /** A minimal working document, for the hint about an empty file. */
+  readonly smallest: string
 }
 
 /** Source offsets of a node and of its children. */
@@ -36,12 +53,16 @@ interface NodeOffsets {
   readonly inside: Map<string | number, NodeOffsets>
 }
 
-export function readYaml(text: string, maxNodes = MAX_NODES): YamlSource {
+/** Reads a file that a person wrote. Never throws because of the content. */
+export function readYaml(
+  source: string | Uint8Array,
+  { maxBytes = MAX_BYTES, maxNodes = MAX_NODES, smallest }: YamlOptions,
+): ReadSource {
+  if (source.length > maxBytes) return { ok: false, error: [tooLarge(maxBytes)] }
+  const decoded = decodeUtf8(source)
+  if (!decoded.ok) return { ok: false, error: [decoded.error] }
+  const text = decoded.value
   const lines = new LineCounter()
-  const problems: Problem[] = []
-  const root: NodeOffsets = { key: 0, value: 0, inside: new Map() }
-  const locate = locator(text, lines, root)
-  const report = reportInto(problems, locate)
   // `uniqueKeys` compares every pair of keys, which takes minutes for a large map; `walk` finds duplicates in one pass.
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -51,9 +72,116 @@ export function readYaml(text: string, maxNodes = MAX_NODES): YamlSource {
     logLevel: 'error',
   })
   const mistakes = [...document.errors, ...document.warnings]
-  if (mistakes.length > 0) return { value: null, locate, problems: syntaxProblems(mistakes, text, lines) }
-  const value = walk(document.contents, root, lines, report, maxNodes)
-  return { value, locate, problems }
+  if (mistakes.length > 0) return { ok: false, error: sortProblems(syntaxProblems(mistakes, text, lines)) }
+  const root: NodeOffsets = { key: 0, value: 0, inside: new Map() }
+  const locate = locator(text, lines, root)
+  const problems: Problem[] = []
+  const value = walk(document.contents, root, lines, reportInto(problems, locate), maxNodes)
+  if (problems.length > 0) return { ok: false, error: sortProblems(problems) }
+  if (value === null) {
+    return { ok: false, error: [wholeFile('The file is empty', `A minimal example: ${smallest}`)] }
+  }
+  return { ok: true, value: { value, locate } }
+}
+
+/** Reads an object that a program passes in place of a file. */
+export function readObject(input: unknown): ReadSource {
+  const problems: Problem[] = []
+  const locate: Locate = () => ({ line: 0, column: 0 })
+  const value = copyPlain(input, reportInto(problems, locate))
+  return problems.length > 0 ? { ok: false, error: problems } : { ok: true, value: { value, locate } }
+}
+
+export function tooLarge(maxBytes: number): Problem {
+  return wholeFile('The file is too large', `At most ${formatBytes(maxBytes)}.`)
+}
+
+/** A problem with the file as a whole. */
+export function wholeFile(message: string, hint: string): Problem {
+  return { line: 1, column: 1, path: '', message, hint }
+}
+
+/** orc.yaml needs six levels, and `with` may need a few more. The limit also stops circular references. */
+const DEEPEST = 32
+
+/** Deep-copies plain data, so that the caller's later changes have no effect, and reports anything YAML could not hold. */
+function copyPlain(value: unknown, report: Report, path: Path = []): unknown {
+  if (path.length > DEEPEST) {
+    report(
+      path.slice(0, 6),
+      'is nested too deeply',
+      `At most ${DEEPEST} levels. Check that the object does not contain itself.`,
+    )
+    return null
+  }
+  if (Array.isArray(value)) return value.map((item, index) => copyPlain(item, report, [...path, index]))
+  if (typeof value !== 'object' || value === null) return copyScalar(value, report, path)
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== null && prototype !== Object.prototype) {
+    report(path, 'must be a plain object', 'Use plain data that YAML could hold, not class instances.')
+    return null
+  }
+  const copy: Record<string, unknown> = {}
+  for (const [key, item] of Object.entries(value)) {
+    if (key === '__proto__') report([...path, key], PROTO_MESSAGE, PROTO_HINT, 'key')
+    else if (item !== undefined) copy[key] = copyPlain(item, report, [...path, key])
+  }
+  return copy
+}
+
+const PROTO_MESSAGE = 'The key "__proto__" is not allowed'
+const PROTO_HINT = 'Remove it.'
+
+function copyScalar(value: unknown, report: Report, path: Path): unknown {
+  if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return value
+  report(path, `must not be a ${typeof value}`, 'Use text, a number, true, false or null.')
+  return null
+}
+
+/** Refuses text that is not UTF-8: guessing another encoding could put wrong names into rules. */
+function decodeUtf8(source: string | Uint8Array): Result<string, Problem> {
+  if (typeof source === 'string') return { ok: true, value: source.replace(/^\uFEFF/, '') }
+  if (isUtf8(source)) return { ok: true, value: new TextDecoder().decode(source) }
+  const [line, column] = firstBadByte(source)
+  const utf16 = (source[0] === 0xff && source[1] === 0xfe) || (source[0] === 0xfe && source[1] === 0xff)
+  const hint = utf16
+    ? 'The file looks like UTF-16; save it as UTF-8.'
+    : 'Save the file as UTF-8 and check the characters at this position.'
+  return { ok: false, error: { line, column, path: '', message: 'The file is not UTF-8', hint } }
+}
+
+/** In UTF-8, a line feed is never part of another character, so each line can be checked on its own. */
+function firstBadByte(bytes: Uint8Array): [line: number, column: number] {
+  let start = 0
+  for (let line = 1; ; line++) {
+    const feed = bytes.indexOf(0x0a, start)
+    const end = feed === -1 ? bytes.length : feed
+    const piece = bytes.subarray(start, end)
+    if (!isUtf8(piece)) return [line, validPrefix(piece) + 1]
+    if (feed === -1) return [line, 1]
+    start = end + 1
+  }
+}
+
+/** Counts the characters before the first invalid byte. */
+function validPrefix(piece: Uint8Array): number {
+  let [low, high] = [0, piece.length]
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (completeCharacters(piece.subarray(0, middle))) low = middle
+    else high = middle - 1
+  }
+  return new TextDecoder().decode(piece.subarray(0, low), { stream: true }).length
+}
+
+function completeCharacters(prefix: Uint8Array): boolean {
+  try {
+    // Streaming accepts a character that the end of the prefix cuts off.
+    new TextDecoder('utf-8', { fatal: true }).decode(prefix, { stream: true })
+    return true
+  } catch {
+    return false
+  }
 }
 
 function walk(
@@ -220,4 +348,31 @@ function syntaxProblems(errors: readonly YAMLError[], text: string, lines: LineC
     }
     return { ...positionAt(offset, text, lines), path: '', message, ...worded }
   })
+}
+
+const WIDTH = 100
+const ROOM_AFTER = 20
+
+/** Matches each character of a password in `://user:…@`; masking one by one keeps the columns right. */
+const PASSWORD = /(?<=:\/\/[^\s:@/]{0,64}:[^\s@]{0,100})[^\s@](?=[^\s@]{0,100}@)/g
+
+/** Returns line and column of an offset, with an excerpt of the line. */
+function positionAt(
+  offset: number,
+  text: string,
+  lines: LineCounter,
+): Pick<Problem, 'line' | 'column' | 'excerpt'> {
+  const found = lines.linePos(offset)
+  const [line, column] = [Math.max(1, found.line), Math.max(1, found.col)]
+  const begin = lines.lineStarts[line - 1] ?? 0
+  const end = lines.lineStarts[line] ?? text.length
+  return { line, column, excerpt: excerptOf(text, begin, end, column) }
+}
+
+/** Cuts a window around the column and replaces control characters, which could move the cursor of a terminal. */
+function excerptOf(text: string, begin: number, end: number, column: number): SourceExcerpt {
+  const skipped = Math.max(0, column - WIDTH + ROOM_AFTER)
+  const window = text.slice(begin + skipped, Math.min(end, begin + skipped + WIDTH))
+  const shown = window.replace(/[\x00-\x1f\x7f-\x9f]/g, ' ').trimEnd()
+  return { text: shown.replace(PASSWORD, '*'), column: column - skipped }
 }

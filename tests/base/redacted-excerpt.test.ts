@@ -9,19 +9,19 @@ beforeAll(async () => {
 })
 
 describe('an excerpt of a text (C12)', () => {
-  it('holds no part of a secret that the cut goes through', () => {
+  it('contains no part of a secret that the cut splits', () => {
     const text = `${'x'.repeat(70)} ${TOKEN} ${'y'.repeat(500)}`
     expect(redactedExcerpt(redact, text, 80)).toBe(`${'x'.repeat(70)} [redacted`)
   })
 
-  it('holds no part of a secret that stood where reading stopped, when earlier ones shortened the text', () => {
+  it('contains no part of a secret at the end of the window, even if redactions shorten the text', () => {
     const many = `${`${TOKEN} `.repeat(1000)}`
     for (let most = 60; most < 110; most++) {
       expect(redactedExcerpt(redact, many, most)).not.toContain('ghp_')
     }
   })
 
-  it('is redacted when it is the whole text, too', () => {
+  it('is redacted even if it is the whole text', () => {
     expect(redactedExcerpt(redact, TOKEN)).toMatch(/^\[redacted:/)
   })
 

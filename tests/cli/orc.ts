@@ -118,9 +118,9 @@ export function createTeamFolder(yaml = TEAM) {
     state: join(folder, '.orc'),
     async start(options: Partial<OrchubOptions> = {}): Promise<Orchub> {
       const loaded = readConfig(configFile, {})
-      if (!loaded.ok) throw new Error(`the test's own orc.yaml: ${JSON.stringify(loaded.problems)}`)
-      const port = loaded.config.service.unixSocket === undefined ? { port: 0 } : {}
-      running = await startOrchub({ config: loaded.config, ...port, ...options })
+      if (!loaded.ok) throw new Error(`the test's own orc.yaml: ${JSON.stringify(loaded.error)}`)
+      const port = loaded.value.config.service.unixSocket === undefined ? { port: 0 } : {}
+      running = await startOrchub({ config: loaded.value.config, ...port, ...options })
       return running
     },
     async stop() {

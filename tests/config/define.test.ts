@@ -21,14 +21,14 @@ describe('a configuration without a file', () => {
     limits: { rate: false, ping_pong: { turns: 9, within: '1m' } },
   }
 
-  it('means the same as the file would, but for its lines', () => {
+  it('is the same as one from a file, except for line numbers', () => {
     const loaded = parseConfig(JSON.stringify(input), { env })
-    const { lines, ...fromText } = loaded.ok ? loaded.config : expect.fail()
+    const { lines, ...fromText } = loaded.ok ? loaded.value.config : expect.fail()
     expect(defineConfig(input, { env })).toEqual({ ...fromText, lines: {} })
     expect(Object.keys(lines)).toContain('rules.forbid[0]')
   })
 
-  it('is a frozen copy: the object given may change afterwards', () => {
+  it('is a frozen copy: later changes of the input have no effect', () => {
     const steps = [1]
     const config = defineConfig({ agents: { A: { runtime: 'scripted', with: { steps } } } }, { env })
     steps.push(2)
@@ -36,7 +36,7 @@ describe('a configuration without a file', () => {
     expect(Object.isFrozen(config.agents[0]?.with.steps)).toBe(true)
   })
 
-  it('throws CONFIG_INVALID that tells every problem by its path', () => {
+  it('throws CONFIG_INVALID with the path of every problem', () => {
     const error = failure({ agents: { A: { parent: 'Zoe' } }, rules: { preset: 'hub' } })
     expect(error.code).toBe('CONFIG_INVALID')
     expect(error.message).toContain('agents.A.parent: There is no agent "Zoe"')

@@ -6,20 +6,20 @@ const read = (github: string, people = '') =>
 
 function problems(github: string, people = ''): string[] {
   const loaded = read(github, people)
-  return loaded.ok ? [] : loaded.problems.map(({ message, path }) => `${path}: ${message}`)
+  return loaded.ok ? [] : loaded.error.map(({ message, path }) => `${path}: ${message}`)
 }
 
 describe('github in orc.yaml', () => {
-  it('needs a secret and one way to prove who the service is', () => {
+  it('needs a webhook secret and one kind of credential', () => {
     expect(problems('  token_env: T')).toHaveLength(1)
     expect(problems('  secret_env: S')).toEqual(['github: "github" needs either "token_env" or "app"'])
     expect(problems('  { secret_env: S, token_env: T, app: { id: 1, key_env: K } }')).toHaveLength(1)
     expect(problems('  { secret_env: S, token_env: T }')).toEqual([])
   })
 
-  it('has the defaults of the documents', () => {
+  it('has the documented defaults', () => {
     const loaded = read('  { secret_env: S, app: { id: 7, key_env: K } }')
-    expect(loaded.ok && loaded.config.github).toEqual({
+    expect(loaded.ok && loaded.value.config.github).toEqual({
       secretEnv: 'S',
       app: { id: 7, keyEnv: 'K' },
       apiUrl: 'https://api.github.com',
@@ -36,13 +36,13 @@ describe('github in orc.yaml', () => {
     })
   })
 
-  it('reads policies and steps in their short and long forms', () => {
+  it('accepts short and long forms of policies and steps', () => {
     const loaded = read(`
   secret_env: S
   token_env: T
   actions: { label: notice, close: { mode: approval, quorum: 2 } }
   routes: { issues.opened: [triage, { to: scribe, if: [first_timer, "!label:wip"], after: triage, on: any }] }`)
-    expect(loaded.ok && loaded.config.github).toMatchObject({
+    expect(loaded.ok && loaded.value.config.github).toMatchObject({
       actions: { label: { mode: 'notice', quorum: 1 }, close: { mode: 'approval', quorum: 2 } },
       routes: {
         'issues.opened': [
@@ -53,14 +53,14 @@ describe('github in orc.yaml', () => {
     })
   })
 
-  it('says of which roles and tasks people decide on everything (S3.5)', () => {
+  it('lists roles and tasks whose every action needs approval (S3.5)', () => {
     const loaded = read(`
   secret_env: S
   token_env: T
   requires_hitl: [scribe]
   routes: { issues.opened: [{ to: triage, requires_hitl: true, if: has_words }] }
   schedule: { weekly: { cron: "0 6 * * 1", to: scribe, task: t, repository: o/r, requires_hitl: true } }`)
-    expect(loaded.ok && loaded.config.github).toMatchObject({
+    expect(loaded.ok && loaded.value.config.github).toMatchObject({
       requiresHitl: ['scribe'],
       routes: { 'issues.opened': [{ to: 'triage', requiresHitl: true, when: ['has_words'] }] },
       schedule: [{ name: 'weekly', requiresHitl: true }],
@@ -83,7 +83,7 @@ describe('github in orc.yaml', () => {
     expect(found.join()).toContain(message)
   })
 
-  it('takes for requires_hitl a role, an agent, and whoever a route or trigger names, whatever the case (S3.5)', () => {
+  it('accepts roles, agents and targets of routes and triggers in requires_hitl, ignoring case (S3.5)', () => {
     expect(
       problems(`
   secret_env: S
@@ -95,21 +95,21 @@ describe('github in orc.yaml', () => {
     ).toEqual([])
   })
 
-  it('knows one person by one login', () => {
+  it('allows a login for one person only', () => {
     const twins = 'people: { ada: { github: octo }, ben: { github: OCTO } }'
     expect(problems('  { secret_env: S, token_env: T }', twins).join()).toContain(
       'ada already has the login "OCTO"',
     )
   })
 
-  it('says what a member that is called is, and what a trigger is to do', () => {
+  it('resolves callbacks and triggers', () => {
     const loaded = read(`
   secret_env: S
   token_env: T
   callbacks: { triage: { url_env: URL } }
   schedule: { stale: { cron: "0 7 * * *", to: triage, stale_days: 60, repository: o/r } }`)
-    expect(loaded.ok && loaded.config.github?.callbacks).toEqual({ Triage: { urlEnv: 'URL' } })
-    expect(loaded.ok && loaded.config.github?.schedule).toMatchObject([
+    expect(loaded.ok && loaded.value.config.github?.callbacks).toEqual({ Triage: { urlEnv: 'URL' } })
+    expect(loaded.ok && loaded.value.config.github?.schedule).toMatchObject([
       { name: 'stale', staleDays: 60, task: expect.stringContaining('stale') },
     ])
     expect(problems('  { secret_env: S, token_env: T, callbacks: { Nobody: { url_env: URL } } }')).toEqual([

@@ -12,14 +12,14 @@ import {
 
 function load(yaml: string, options: ConfigOptions = { file: '/team/orc.yaml', env: {} }): Config {
   const loaded = parseConfig(yaml, options)
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
-  return loaded.config
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
+  return loaded.value.config
 }
 
 function warningsOf(yaml: string, env: Record<string, string> = {}) {
   const loaded = parseConfig(yaml, { file: '/team/orc.yaml', env })
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
-  return loaded.warnings
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
+  return loaded.value.warnings
 }
 
 const ONE = 'agents: { A: {} }\n'
@@ -27,7 +27,7 @@ const ONE = 'agents: { A: {} }\n'
 describe('the smallest file', () => {
   const config = load('agents: { Master: {}, Worker: { parent: Master } }')
 
-  it('is enough, and every default is filled in (C18, C20, C24)', () => {
+  it('is enough: every default is filled in (C18, C20, C24)', () => {
     const plain = {
       permissions: {},
       runtime: 'none',
@@ -82,7 +82,7 @@ describe('the smallest file', () => {
     })
   })
 
-  it('is frozen to the bottom', () => {
+  it('is deeply frozen', () => {
     expect(Object.isFrozen(config.agents[0]?.permissions)).toBe(true)
     expect(Object.isFrozen(config.limits.rate)).toBe(true)
     const nested = load('agents: { A: { runtime: scripted, with: { script: [{ say: hi }] } } }')
@@ -129,7 +129,7 @@ service: { host: localhost, port: 0, allowed_hosts: [orc.example.org, "box:8080"
 store: { url: "sqlite:data/my team.db" }
 `)
 
-  it('gives names as the agents bear them, whatever the case of a mention (S0.10)', () => {
+  it('resolves names in any case to the canonical name (S0.10)', () => {
     expect(config.agents[1]).toEqual({
       name: 'Worker',
       parent: 'Master',
@@ -154,7 +154,7 @@ store: { url: "sqlite:data/my team.db" }
     })
   })
 
-  it('parses limits, durations and places', () => {
+  it('parses limits, durations and paths', () => {
     expect(config.limits).toEqual({
       rate: { perMinute: 600, burst: 100 },
       pairRate: { perMinute: 60, burst: 5 },
@@ -176,7 +176,7 @@ store: { url: "sqlite:data/my team.db" }
     expect(config.store).toMatchObject({ engine: 'sqlite', file: '/team/data/my team.db' })
   })
 
-  it('knows the lines of all that can decide', () => {
+  it('knows the line of every rule and permission', () => {
     expect(config.lines).toEqual({
       'rules.preset': 17,
       'rules.allow[0]': 19,
@@ -196,7 +196,7 @@ describe('limits', () => {
     expect(limits.pingPong).toBeDefined()
   })
 
-  it('lets the rate of a pair follow the rate, unless it is set', () => {
+  it('uses rate as the default of pair_rate', () => {
     expect(load(`${ONE}limits: { rate: { per_minute: 600, burst: 50 } }`).limits.pairRate).toEqual({
       perMinute: 600,
       burst: 50,
@@ -205,7 +205,7 @@ describe('limits', () => {
     expect(limits).toMatchObject({ rate: undefined, pairRate: { perMinute: 6, burst: 5 } })
   })
 
-  it('turns the loop breaker off where asked', () => {
+  it('can turn the loop breaker off', () => {
     expect(load(`${ONE}limits: { hops: off, ping_pong: off }`).limits).toMatchObject({
       hops: undefined,
       pingPong: undefined,
@@ -230,13 +230,13 @@ describe('the store', () => {
   const stored = (url: string, env = {}) =>
     load(`${ONE}store: { url: '${url}' }`, { file: '/t/orc.yaml', env }).store
 
-  it('takes absolute and relative SQLite files', () => {
+  it('accepts absolute and relative SQLite files', () => {
     expect(stored('sqlite:x.db')).toMatchObject({ file: '/t/x.db' })
     expect(stored('sqlite:/var/x.db')).toMatchObject({ file: '/var/x.db' })
     expect(stored('sqlite:///var/x.db')).toMatchObject({ file: '/var/x.db' })
   })
 
-  it('puts variables into the URL, escaping user and password only', () => {
+  it('inserts variables into the URL and escapes user and password only', () => {
     const env = { PW: 'p@ss/w:rd', HOST: 'db.local:5433' }
     expect(stored(`postgres://orc:\${PW}@\${HOST}/team`, env)).toEqual({
       engine: 'postgres',
@@ -252,7 +252,7 @@ describe('the store', () => {
     })
   })
 
-  it('warns of a password in the file, without showing it', () => {
+  it('warns about a password in the file without showing it', () => {
     const found = warningsOf(`${ONE}store: { url: "postgres://u:hunter2@h/d" }`)
     expect(found).toMatchObject([{ line: 2, column: 15, path: 'store.url', message: 'holds a password' }])
     expect(JSON.stringify(found)).not.toContain('hunter2')
@@ -275,20 +275,20 @@ describe('warnings', () => {
     expect(found[0]).toMatchObject({ line: yaml.split('\n').length, hint: expect.stringMatching(/\w/) })
   })
 
-  it('are none for a good file', () => {
+  it('are absent for a good file', () => {
     expect(
       warningsOf('agents: { A: {}, B: { parent: A } }\nrules: { preset: tree }\nservice: { host: ::1 }'),
     ).toEqual([])
   })
 })
 
-it('gives those who check a part of their own the place of it', () => {
+it('lets others report problems with positions', () => {
   const loaded = parseConfig(
     'agents:\n  A:\n    runtime: scripted\n    with:\n      script:\n        - nonsense\n',
     { env: {} },
   )
   expect(
-    loaded.ok && loaded.problemAt(['agents', 'A', 'with', 'script', 0], 'is odd', 'Mend it.'),
+    loaded.ok && loaded.value.problemAt(['agents', 'A', 'with', 'script', 0], 'is odd', 'Mend it.'),
   ).toMatchObject({
     line: 6,
     column: 11,
@@ -296,11 +296,11 @@ it('gives those who check a part of their own the place of it', () => {
   })
 })
 
-it('resolves a relative Unix socket by the file', () => {
+it('resolves a relative Unix socket against the file', () => {
   expect(load(`${ONE}service: { unix_socket: .orc/orc.sock }`).service.unixSocket).toBe('/team/.orc/orc.sock')
 })
 
-it('takes aliases, a byte order mark, Windows line ends and names that objects have', () => {
+it('accepts aliases, a byte order mark, Windows line ends and names such as constructor', () => {
   expect(
     load('\uFEFFagents:\r\n  A: &a { permissions: { urgent: ask } }\r\n  B: *a\r\n').agents[1],
   ).toMatchObject({
@@ -329,24 +329,24 @@ describe('reading from disk', () => {
     return path
   }
 
-  it('reads the file and resolves by its folder', () => {
+  it('reads the file and resolves paths against its folder', () => {
     const file = join(folder(), 'orc.yaml')
     writeFileSync(file, ONE)
-    expect(readConfig(file, {})).toMatchObject({ ok: true, config: { file } })
+    expect(readConfig(file, {})).toMatchObject({ ok: true, value: { config: { file } } })
   })
 
-  it('says what is wrong with a file that cannot be read', () => {
+  it('explains why a file cannot be read', () => {
     const path = folder()
     expect(readConfig(join(path, 'none.yaml'), {})).toMatchObject({
       ok: false,
-      problems: [{ line: 1, column: 1, message: 'The file does not exist' }],
+      error: [{ line: 1, column: 1, message: 'The file does not exist' }],
     })
-    expect(readConfig(path, {})).toMatchObject({ ok: false, problems: [{ message: 'The path is a folder' }] })
+    expect(readConfig(path, {})).toMatchObject({ ok: false, error: [{ message: 'The path is a folder' }] })
     const huge = join(path, 'huge.yaml')
     writeFileSync(huge, '#'.repeat(300 * 1024))
     expect(readConfig(huge, {})).toMatchObject({
       ok: false,
-      problems: [{ message: 'The file is too large' }],
+      error: [{ message: 'The file is too large' }],
     })
   })
 })

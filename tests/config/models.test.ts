@@ -5,26 +5,26 @@ const load = (models: string, agents = 'agents: { A: {} }') => parseConfig(`${ag
 
 function modelsOf(text: string) {
   const loaded = load(text)
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
-  return loaded.config.models
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
+  return loaded.value.config.models
 }
 
 function problemsOf(...args: Parameters<typeof load>) {
   const loaded = load(...args)
-  return loaded.ok ? [] : loaded.problems
+  return loaded.ok ? [] : loaded.error
 }
 
 describe('models in orc.yaml', () => {
-  it('are none by default', () => {
+  it('are empty by default', () => {
     const loaded = parseConfig('agents: { A: {} }')
-    expect(loaded.ok && loaded.config.models).toEqual({})
+    expect(loaded.ok && loaded.value.config.models).toEqual({})
   })
 
   it.each([
     ['anthropic', 'ANTHROPIC_API_KEY'],
     ['openai', 'OPENAI_API_KEY'],
     ['google', 'GEMINI_API_KEY'],
-  ])('of %s take their key from %s unless another is named', (provider, keyEnv) => {
+  ])('of %s take their key from %s by default', (provider, keyEnv) => {
     const models = modelsOf(
       `{ a: { provider: ${provider}, model: m }, b: { provider: ${provider}, model: m, key_env: MINE } }`,
     )
@@ -34,7 +34,7 @@ describe('models in orc.yaml', () => {
     })
   })
 
-  it('take all their settings', () => {
+  it('accept all settings', () => {
     const models = modelsOf(
       '{ local: { provider: openai-compatible, model: qwen3, base_url: "http://localhost:11434/v1/", timeout: 5m, retries: 0, max_output_tokens: 500, temperature: 0, context_window: 8192 } }',
     )
@@ -64,27 +64,29 @@ describe('models in orc.yaml', () => {
     ['{ m: { provider: openai } }', 'models.m.model', /name for the model/],
     ['{ "my model": { provider: openai, model: m } }', 'models["my model"]', /starts with a letter/],
     ['{ m: { provider: openai, model: m, timeout: 30 } }', 'models.m.timeout', /90s/],
-  ])('tell the mistake in %s, and show no secret', (text, path, hint) => {
+  ])('report the mistake in %s without showing a secret', (text, path, hint) => {
     const problems = problemsOf(text)
     expect(problems).toMatchObject([{ path, hint: expect.stringMatching(hint) }])
     expect(JSON.stringify(problems)).not.toContain('secret')
   })
 
-  it('warn of a key that would go over the network in the clear', () => {
+  it('cause a warning if a key would be sent unencrypted', () => {
     const loaded = load(
       '{ m: { provider: openai-compatible, model: m, base_url: "http://far.example/v1", key_env: K } }',
     )
-    expect(loaded.ok && loaded.warnings).toMatchObject([{ path: 'models.m.base_url', hint: 'Use https.' }])
+    expect(loaded.ok && loaded.value.warnings).toMatchObject([
+      { path: 'models.m.base_url', hint: 'Use https.' },
+    ])
   })
 
-  it('are named by the agents that are models', () => {
+  it('must exist for every llm agent', () => {
     const agents = 'agents: { A: { runtime: llm, with: { model: fats } } }'
     const problems = problemsOf('{ fast: { provider: openai, model: m } }', agents)
     expect(problems).toMatchObject([{ path: 'agents.A.with.model', hint: 'Did you mean "fast"?' }])
     expect(problemsOf('{ fats: { provider: openai, model: m } }', agents)).toEqual([])
   })
 
-  it('run no program', () => {
+  it('cannot run a program', () => {
     const agents = 'agents: { A: { runtime: llm, program: codex, with: { model: m } } }'
     const problems = problemsOf('{ m: { provider: openai, model: m } }', agents)
     expect(problems).toMatchObject([{ path: 'agents.A.program' }])

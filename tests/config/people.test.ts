@@ -6,16 +6,16 @@ function load(yaml: string) {
 }
 function configOf(yaml: string) {
   const loaded = load(yaml)
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
-  return loaded.config
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
+  return loaded.value.config
 }
 function problemsOf(yaml: string) {
   const loaded = load(yaml)
-  return loaded.ok ? [] : loaded.problems.map(({ path, message }) => `${path}: ${message}`)
+  return loaded.ok ? [] : loaded.error.map(({ path, message }) => `${path}: ${message}`)
 }
 
 describe('people in orc.yaml', () => {
-  it('are operators unless it says otherwise', () => {
+  it('are operators by default', () => {
     expect(
       configOf('agents: { A: {} }\npeople:\n  ada:\n  ben: { role: viewer }\n  mo: { role: moderator }')
         .people,
@@ -26,7 +26,7 @@ describe('people in orc.yaml', () => {
     ])
   })
 
-  it('share no name with an agent, with each other, or with the service (C3)', () => {
+  it('cannot share a name with an agent, another person or the service (C3)', () => {
     expect(problemsOf('agents: { Ada: {} }\npeople: { ada: {} }')).toEqual([
       'people.ada: "ada" has the same name as the agent Ada',
     ])
@@ -48,7 +48,7 @@ describe('people in orc.yaml', () => {
 describe('approvers and a quorum', () => {
   const people = 'people: { ada: {}, ben: {}, vera: { role: viewer } }'
 
-  it('are said of a rule and of a permission, for all or for one agent', () => {
+  it('belong to a rule or a permission, for all agents or for one', () => {
     const { approvals, permissions, agents } = configOf(`
 agents:
   A: { permissions: { urgent: { verdict: ask, approvers: [ADA] } } }
@@ -72,14 +72,14 @@ rules: { ask: [{ from: A, to: B }, { from: B, to: A, approvers: [ada, operator, 
     ['{ approvers: [ada, ada], quorum: 2 }', 'quorum: The quorum is 2, but only one person can approve'],
     ['{ quorum: 4 }', 'quorum: The quorum is 4, but only 3 people can approve'],
     ['{ quorum: 0 }', 'quorum: "quorum" must be at least 1'],
-  ])('that can never be met are a mistake: %s', (said, problem) => {
+  ])('that can never be met are refused: %s', (said, problem) => {
     const rule = said.replace('{', '{ from: A, to: B,')
     expect(problemsOf(`agents: { A: {}, B: {} }\n${people}\nrules: { ask: [${rule}] }`)).toEqual([
       `rules.ask[0].${problem}`,
     ])
   })
 
-  it('have no place where nobody is asked', () => {
+  it('are refused where no person is asked', () => {
     expect(
       problemsOf(`agents: { A: {}, B: {} }\n${people}\nrules: { allow: [{ from: A, to: B, quorum: 2 }] }`),
     ).toEqual(['rules.allow[0].quorum: Unknown key "quorum"'])
@@ -90,7 +90,7 @@ rules: { ask: [{ from: A, to: B }, { from: B, to: A, approvers: [ada, operator, 
 })
 
 describe('settings of questions to people', () => {
-  it('name a model that is there, and a time', () => {
+  it('accept an existing model and a duration', () => {
     const yaml = (tasks: string) =>
       `agents: { A: {} }\nmodels: { fast: { provider: anthropic, model: m } }\ntasks: ${tasks}`
     expect(configOf(yaml('{ answer_check: fast, user_input_timeout: 2h }')).tasks).toMatchObject({

@@ -4,7 +4,7 @@ import { formatProblems, type Problem, parseConfig } from '../../src/config/conf
 
 function problemsOf(source: string | Uint8Array, env = {}): readonly Problem[] {
   const loaded = parseConfig(source, { file: '/team/orc.yaml', env })
-  return loaded.ok ? [] : loaded.problems
+  return loaded.ok ? [] : loaded.error
 }
 
 type Case = [name: string, yaml: string, place: string, message: string, hint?: string]
@@ -255,7 +255,7 @@ describe.each([
   ['shape', shape],
   ['names', names],
   ['places', places],
-])('a mistake in %s is told with its line, column and a hint', (_, cases) => {
+])('a mistake in %s is reported with line, column and hint', (_, cases) => {
   it.each(cases)('%s', (_name, yaml, place, message, hint = '') => {
     const problems = problemsOf(yaml)
     const found = problems.find((problem) => problem.message.includes(message))
@@ -267,7 +267,7 @@ describe.each([
   })
 })
 
-it('tells all mistakes at once, in the order of the file', () => {
+it('reports all mistakes at once, in the order of the file', () => {
   const yaml = 'limits: { hops: 0 }\nagents:\n  A: { parrent: B, role: 5 }\n  1x: {}\nstore: []\n'
   expect(problemsOf(yaml).map(({ line, path }) => `${line} ${path}`)).toEqual([
     '1 limits.hops',
@@ -278,15 +278,15 @@ it('tells all mistakes at once, in the order of the file', () => {
   ])
 })
 
-it('tells each of two circles once', () => {
+it('reports each of two cycles once', () => {
   const circles = problemsOf(
     'agents: { A: { parent: B }, B: { parent: A }, C: { parent: D }, D: { parent: C }, E: { parent: A } }',
   )
   expect(circles).toHaveLength(2)
 })
 
-describe('a file that is not UTF-8', () => {
-  it('is refused with the place of the first bad byte', () => {
+describe('the encoding of a file', () => {
+  it('is refused with the position of the first bad byte', () => {
     const bytes = Buffer.concat([
       Buffer.from('agents:\n  Müller'),
       Buffer.from([0xe4, 0x62]),
@@ -296,18 +296,18 @@ describe('a file that is not UTF-8', () => {
     expect(problemsOf(Buffer.from([0x61, 0xc3]))).toMatchObject([{ message: 'The file is not UTF-8' }])
   })
 
-  it('is recognised as UTF-16 where it is', () => {
+  it('is recognized if it is UTF-16', () => {
     const [problem] = problemsOf(Buffer.from('\uFEFFagents: {}', 'utf16le'))
     expect(problem?.hint).toContain('UTF-16')
   })
 
-  it('is none when it is UTF-8, with a byte order mark or without', () => {
+  it('may be UTF-8 with or without a byte order mark', () => {
     expect(problemsOf(Buffer.from('\uFEFFagents: { A: { role: "Prüfer" } }'))).toEqual([])
   })
 })
 
 describe('formatted problems', () => {
-  it('point at the place with a caret', () => {
+  it('point at the position with a caret', () => {
     const yaml = 'agents:\n  Master: {}\n  Worker: { parent: Mastr }\n'
     expect(formatProblems(problemsOf(yaml), 'team/orc.yaml')).toBe(
       [
@@ -319,7 +319,7 @@ describe('formatted problems', () => {
     )
   })
 
-  it('show no password, whatever is wrong with the line', () => {
+  it('never show a password', () => {
     const valid = problemsOf('agents: { A: {} }\nstore: { url: "postgres://u:hunter2@h:bad/d" }')
     const broken = problemsOf('agents: { A: {} }\nstore: { url: postgres://u:hunter2@h/d, ]}')
     for (const problems of [valid, broken]) {
@@ -328,14 +328,14 @@ describe('formatted problems', () => {
     }
   })
 
-  it('send no control characters to the terminal and cut long lines', () => {
+  it('contain no control characters and cut long lines', () => {
     const yaml = `agents: { A: {}, "\\e[2J${'x'.repeat(2000)}\u0007": {} }`
     const text = formatProblems(problemsOf(yaml))
     expect(text).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f]/)
     expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThan(600)
   })
 
-  it('stop after twenty', () => {
+  it('are limited to twenty', () => {
     const many = problemsOf(
       `agents: { A: {} }\n${Array.from({ length: 30 }, (_, i) => `k${i}: 1`).join('\n')}`,
     )
@@ -344,7 +344,7 @@ describe('formatted problems', () => {
   })
 })
 
-describe('nonsense', () => {
+describe('hostile input', () => {
   const bomb = [
     'a: &a [1,2,3,4,5,6,7,8,9,0]',
     ...'bcdefghij'.split('').map((letter, index) => {
@@ -353,7 +353,7 @@ describe('nonsense', () => {
     }),
   ].join('\n')
 
-  it('of aliases that stand for billions of values is refused at once', () => {
+  it('with aliases that expand to billions of values is refused quickly', () => {
     expect(problemsOf(`${bomb}\nagents: { A: { with: { x: *j } } }`)).toMatchObject([
       { message: 'The file holds too many values' },
     ])
@@ -375,7 +375,7 @@ describe('nonsense', () => {
     20_000,
   )
 
-  it('of more than 256 KiB is refused unread', () => {
+  it('over 256 KiB is refused without parsing', () => {
     expect(problemsOf(' '.repeat(256 * 1024 + 1))).toMatchObject([{ message: 'The file is too large' }])
   })
 
@@ -416,7 +416,7 @@ describe('nonsense', () => {
     '__proto__',
     '~',
   )
-  it('of any kind gives a config or problems with a place and a hint, never a throw', () => {
+  it('gives a config, or problems with position and hint, and never throws', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.array(word, { maxLength: 40 }).map((words) => words.join('')),
@@ -425,11 +425,11 @@ describe('nonsense', () => {
       fc.property(text, (yaml) => {
         const loaded = parseConfig(yaml, { env: {} })
         if (loaded.ok) return
-        expect(loaded.problems.length).toBeGreaterThan(0)
-        for (const { line, column, hint, message } of loaded.problems) {
+        expect(loaded.error.length).toBeGreaterThan(0)
+        for (const { line, column, hint, message } of loaded.error) {
           expect([line >= 1, column >= 1, hint !== '', message !== '']).toEqual([true, true, true, true])
         }
-        expect(formatProblems(loaded.problems)).toMatch(/^orc\.yaml:\d+:\d+: /)
+        expect(formatProblems(loaded.error)).toMatch(/^orc\.yaml:\d+:\d+: /)
       }),
       { numRuns: 500 },
     )

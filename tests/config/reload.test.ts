@@ -13,7 +13,7 @@ let orchub: Orchub
 async function start(): Promise<Orchub> {
   const loaded = readTeam(file)
   if (!loaded.ok) throw new Error('the configuration is wrong')
-  return await startOrchub({ config: loaded.config, port: 0, watch: true })
+  return await startOrchub({ config: loaded.value.config, port: 0, watch: true })
 }
 const send = () =>
   orchub.engine.handle(
@@ -33,19 +33,19 @@ afterEach(async () => {
 })
 
 describe('the configuration of a running service', () => {
-  it('is read again when the file changes, and is in force at once', async () => {
+  it('reloads when the file changes', async () => {
     expect(await send()).toMatchObject({ status: 'delivered' })
     writeFileSync(file, `${TEAM}rules: { preset: isolated }\n`)
     await vi.waitFor(async () => expect(await send()).toMatchObject({ status: 'blocked' }), 5000)
   })
 
-  it('is read again when an editor replaces the file', async () => {
+  it('reloads when an editor replaces the file', async () => {
     writeFileSync(`${file}.swp`, `${TEAM}rules: { preset: isolated }\n`)
     renameSync(`${file}.swp`, file)
     await vi.waitFor(async () => expect(await send()).toMatchObject({ status: 'blocked' }), 5000)
   })
 
-  it('stays as it was when the file is nonsense, says what is wrong with the line, and recovers', async () => {
+  it('stays in force while the file has mistakes, reports them with line numbers, and recovers', async () => {
     writeFileSync(file, `${TEAM}rules:\n  preset: ring\n`)
     await vi.waitFor(() => expect(orchub.configStatus().problem).toContain('orc.yaml:3'), 5000)
     expect(await send()).toMatchObject({ status: 'delivered' })
@@ -57,17 +57,17 @@ describe('the configuration of a running service', () => {
     expect(await send()).toMatchObject({ status: 'blocked' })
   })
 
-  it('lets runtimes check their settings, with the line', () => {
+  it('includes problems that runtimes find, with line numbers', () => {
     writeFileSync(
       file,
       'agents:\n  Master:\n    runtime: scripted\n    with:\n      script:\n        - say: 5\n',
     )
-    expect(readTeam(file)).toMatchObject({ ok: false, problems: [{ line: 6 }, { line: 6 }] })
+    expect(readTeam(file)).toMatchObject({ ok: false, error: [{ line: 6 }, { line: 6 }] })
   })
 })
 
 describe('the state folder', () => {
-  it('is for its owner only, and holds the token, the address and the witness', async () => {
+  it('is readable by its owner only and contains token, address and witness', async () => {
     await send()
     const at = (name: string) => join(folder, '.orc', name)
     expect(statSync(join(folder, '.orc')).mode & 0o777).toBe(0o700)
@@ -83,7 +83,7 @@ describe('the state folder', () => {
     expect(() => readFileSync(at('service.json'))).toThrow('ENOENT')
   })
 
-  it('keeps the operator token and every message from one start to the next', async () => {
+  it('keeps the operator token and all messages across restarts', async () => {
     const token = orchub.operatorToken
     await send()
     await orchub.close()
@@ -94,7 +94,7 @@ describe('the state folder', () => {
     expect(await answer.json()).toMatchObject({ messages: [{ content: 'x' }] })
   })
 
-  it('gets a new operator token when the old one was revoked', async () => {
+  it('gets a new operator token after the old one is revoked', async () => {
     const token = orchub.operatorToken
     expect(await orchub.engine.tokens.revoke('operator')).toBe(1)
     await orchub.close()
@@ -104,7 +104,7 @@ describe('the state folder', () => {
     expect(orchub.engine.tokens.authenticate(token)).toBeUndefined()
   })
 
-  it('admits one daemon, and tells a second one who holds it', async () => {
+  it('admits one daemon and tells a second one who holds it', async () => {
     const { config } = orchub.engine.team()
     await expect(startOrchub({ config, port: 0 })).rejects.toMatchObject({
       code: 'STORE_LOCKED',

@@ -4,7 +4,7 @@ import { configJsonSchema } from '../../src/config/config.ts'
 import { describes, keysOf, type Node } from './schema-keys.ts'
 
 describe('orc.schema.json', () => {
-  it('is what scripts/write-schema.ts writes', () => {
+  it('matches the output of scripts/write-schema.ts', () => {
     const committed = readFileSync(new URL('../../orc.schema.json', import.meta.url), 'utf8')
     expect(committed, 'run: node scripts/write-schema.ts').toBe(
       `${JSON.stringify(configJsonSchema(), null, 2)}\n`,
@@ -25,7 +25,7 @@ describe('orc.schema.json', () => {
     expect(open).toEqual([])
   })
 
-  it('uses only patterns that a plain regular expression engine reads', () => {
+  it('uses only patterns that a plain regular expression engine supports', () => {
     const patterns = [...JSON.stringify(configJsonSchema()).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)]
     expect(patterns.length).toBeGreaterThan(5)
     for (const [, pattern] of patterns) {

@@ -5,11 +5,11 @@ const TEAM = 'agents: { Master: {}, Worker: { parent: Master } }\n'
 
 function problemsOf(text: string) {
   const loaded = parseConfig(TEAM + text, { env: {} })
-  return loaded.ok ? [] : loaded.problems
+  return loaded.ok ? [] : loaded.error
 }
 
 describe('tasks in orc.yaml', () => {
-  it('are read with their durations, checks and judge', () => {
+  it('have durations, checks and a judge', () => {
     const config = defineConfig({
       agents: { Master: {} },
       models: { wise: { provider: 'openai', model: 'm' } },
@@ -39,7 +39,7 @@ describe('tasks in orc.yaml', () => {
     })
   })
 
-  it('leave what is not said to the defaults, and judge nothing when off', () => {
+  it('use defaults for missing keys, and have no judge when it is off', () => {
     for (const tasks of [undefined, null, { judge: 'off' as const }, { judge: false as const }]) {
       expect(defineConfig({ agents: { Master: {} }, tasks }).tasks).toEqual({
         timeoutMs: undefined,
@@ -56,7 +56,7 @@ describe('tasks in orc.yaml', () => {
     }
   })
 
-  it('name a model that chooses agents, and one that is there (S2.14)', () => {
+  it('accept only an existing model as the selector (S2.14)', () => {
     const models = { fast: { provider: 'openai' as const, model: 'm' } }
     expect(defineConfig({ agents: { Master: {} }, models, tasks: { selector: 'fast' } }).tasks.selector).toBe(
       'fast',
@@ -66,13 +66,13 @@ describe('tasks in orc.yaml', () => {
     ])
   })
 
-  it('name a judge that is there, at the place where it is named', () => {
+  it('report an unknown judge at its position', () => {
     expect(problemsOf('tasks: { judge: nobody }')).toMatchObject([
       { line: 2, path: 'tasks.judge', message: 'There is no model or agent "nobody"' },
     ])
   })
 
-  it('take an agent for a judge, whatever the case, and refuse a name that is both', () => {
+  it('accept an agent as judge, ignoring case, and refuse a name that is both model and agent', () => {
     const { tasks } = defineConfig({
       agents: { Master: {}, Reviewer: {} },
       tasks: { judge: 'reviewer', judge_timeout: '90s' },
@@ -84,14 +84,14 @@ describe('tasks in orc.yaml', () => {
     ])
   })
 
-  it('refuse more than the backoff has steps for (C7)', () => {
+  it('refuse more retries than the backoff has steps (C7)', () => {
     expect(problemsOf('tasks: { retries: 6 }')).toHaveLength(1)
     expect(problemsOf('tasks: { timeout: 5 }')).toHaveLength(1)
   })
 })
 
-describe('an agent that is there on demand', () => {
-  it('is not started with the service unless that is said', () => {
+describe('an agent with on_demand', () => {
+  it('does not start with the service unless autostart is set', () => {
     const { agents } = defineConfig({
       agents: {
         A: { on_demand: true, stop_when_idle: '10m', capabilities: ['python'] },
@@ -106,8 +106,8 @@ describe('an agent that is there on demand', () => {
     ])
   })
 
-  it('is warned of when it would be stopped and never started again', () => {
+  it('causes a warning if it would be stopped and never started again', () => {
     const loaded = parseConfig('agents: { A: { stop_when_idle: 10m } }', { env: {} })
-    expect(loaded.ok && loaded.warnings).toMatchObject([{ path: 'agents.A.stop_when_idle' }])
+    expect(loaded.ok && loaded.value.warnings).toMatchObject([{ path: 'agents.A.stop_when_idle' }])
   })
 })

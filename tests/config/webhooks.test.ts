@@ -5,13 +5,13 @@ const load = (webhooks: string) =>
   parseConfig(`agents: { A: {} }\nwebhooks:\n  chat: ${webhooks}\n`, { env: {} })
 const problems = (webhooks: string) => {
   const loaded = load(webhooks)
-  return loaded.ok ? [] : loaded.problems.map(({ path, message, hint }) => `${path}: ${message} ${hint}`)
+  return loaded.ok ? [] : loaded.error.map(({ path, message, hint }) => `${path}: ${message} ${hint}`)
 }
 
 describe('webhooks', () => {
-  it('are read with their defaults', () => {
+  it('have defaults', () => {
     const loaded = load('{ url: "https://x.example/y", events: [human.asked, "task.*"], secret_env: S }')
-    expect(loaded.ok && loaded.config.webhooks).toEqual([
+    expect(loaded.ok && loaded.value.config.webhooks).toEqual([
       {
         name: 'chat',
         url: 'https://x.example/y',
@@ -38,10 +38,10 @@ describe('webhooks', () => {
     expect(problems(written).join('\n')).toContain(words)
   })
 
-  it('warn of an address without encryption beyond this machine', () => {
+  it('cause a warning for an unencrypted URL on another machine', () => {
     const warned = (url: string) => {
       const loaded = load(`{ url: "${url}", events: ["*"], secret_env: S }`)
-      return loaded.ok ? loaded.warnings.length : -1
+      return loaded.ok ? loaded.value.warnings.length : -1
     }
     expect([warned('http://chat.example/x'), warned('http://127.0.0.1:1/x'), warned('https://c.d')]).toEqual([
       1, 0, 0,
@@ -56,6 +56,6 @@ describe('notify', () => {
     ['desktop', 'desktop'],
   ])('may be %s', (written, read) => {
     const loaded = parseConfig(`agents: { A: {} }\nnotify: ${written}\n`, { env: {} })
-    expect(loaded.ok && loaded.config.notify).toBe(read)
+    expect(loaded.ok && loaded.value.config.notify).toBe(read)
   })
 })

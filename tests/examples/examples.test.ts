@@ -38,11 +38,11 @@ describe('every example', () => {
     const config = existsSync(join(EXAMPLES, name, 'orc.yaml'))
       ? parseConfig(read(name, 'orc.yaml'), { env: {} })
       : undefined
-    expect(config?.ok === false ? config.problems : []).toEqual([])
+    expect(config?.ok === false ? config.error : []).toEqual([])
     const team = config?.ok
       ? {
-          agents: config.config.agents.map((agent) => agent.name),
-          models: Object.keys(config.config.models),
+          agents: config.value.config.agents.map((agent) => agent.name),
+          models: Object.keys(config.value.config.models),
         }
       : { agents: [], models: [] }
     const plan = readPlan(read(name, 'plan.yaml'), { team })

@@ -24,8 +24,8 @@ permissions:
 
 function rules() {
   const loaded = parseConfig(yaml, { env: {} })
-  if (!loaded.ok) throw new Error(loaded.problems[0]?.message)
-  return compileRules(loaded.config)
+  if (!loaded.ok) throw new Error(loaded.error[0]?.message)
+  return compileRules(loaded.value.config)
 }
 
 it('lists what was considered up to the deciding rule, with lines of the file', () => {

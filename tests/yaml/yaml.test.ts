@@ -41,31 +41,34 @@ const text = fc
   )
   .map(([lines, end, last]) => lines.join(end) + last)
 
-const messages = (source: string, maxNodes?: number) =>
-  readYaml(source, maxNodes).problems.map(({ message }) => message)
+function messages(source: string, maxNodes?: number): string[] {
+  const read = readYaml(source, { smallest: 'a: 1', ...(maxNodes === undefined ? {} : { maxNodes }) })
+  return read.ok ? [] : read.error.map(({ message }) => message)
+}
 
-describe('YAML', () => {
-  it('is read or refused with a position and a hint, whatever the text', () => {
+describe('reading YAML', () => {
+  it('accepts any text or refuses it with a position and a hint', () => {
     fc.assert(
       fc.property(text, (source) => {
-        const { value, problems, locate } = readYaml(source)
-        for (const { line, column, message, hint } of [
-          ...problems,
-          { ...locate([], 'value'), message: '-', hint: '-' },
-        ]) {
+        const read = readYaml(source, { smallest: 'a: 1' })
+        const positions = read.ok
+          ? [{ ...read.value.locate([], 'value'), message: '-', hint: '-' }]
+          : read.error
+        for (const { line, column, message, hint } of positions) {
           expect(line).toBeGreaterThan(0)
           expect(column).toBeGreaterThan(0)
           expect(message).not.toBe('')
           expect(hint).not.toBe('')
         }
         // Plain data only: no prototype, class instance or alias survives the reading.
-        if (problems.length === 0 && Number.isFinite(value ?? 0)) expect(JSON.stringify(value)).toBeDefined()
+        const value = read.ok ? read.value.value : null
+        if (Number.isFinite(value ?? 0)) expect(JSON.stringify(value)).toBeDefined()
       }),
       { numRuns: 5_000 },
     )
   })
 
-  it('has the same value in every style', () => {
+  it('gives the same value for every style', () => {
     const style = fc.record({
       defaultStringType: fc.constantFrom(
         'PLAIN',
@@ -93,15 +96,14 @@ describe('YAML', () => {
     })
     fc.assert(
       fc.property(tree, style, (value, options) => {
-        const read = readYaml(stringify(value, { ...options, aliasDuplicateObjects: false }))
-        expect(read.problems).toEqual([])
-        expect(read.value).toEqual(value)
+        const text = stringify(value, { ...options, aliasDuplicateObjects: false })
+        expect(readYaml(text, { smallest: 'a: 1' })).toMatchObject({ ok: true, value: { value } })
       }),
       { numRuns: 1_000 },
     )
   })
 
-  it('is refused where its meaning is doubtful', () => {
+  it('refuses ambiguous YAML', () => {
     expect(messages('a: *x')[0]).toContain('no anchor &x')
     expect(messages('a: !t 1')).toEqual(['Tags are not supported'])
     expect(messages('a: 1\n---\nb: 2')).toEqual(['A second document begins here'])
@@ -111,7 +113,7 @@ describe('YAML', () => {
     expect(messages('- k:\n  - [] b: 1')).not.toEqual([])
   })
 
-  it('is bounded in values, aliases included, and in depth', () => {
+  it('limits the number of values, aliases included, and the depth', () => {
     expect(messages('[1, 2, 3]', 3)).toEqual(['The file holds too many values'])
     const bomb = [
       'a0: &a0 [x, x]',
@@ -122,9 +124,11 @@ describe('YAML', () => {
     expect(messages('['.repeat(100_000))).not.toEqual([])
   })
 
-  it('tells where things stand', () => {
+  it('locates keys and values', () => {
     const source = 'agents:\n  a: { command: "true" }\n  b:\n    - 1\n'
-    const { locate, value } = readYaml(source)
+    const read = readYaml(source, { smallest: 'a: 1' })
+    if (!read.ok) throw new Error(JSON.stringify(read.error))
+    const { locate, value } = read.value
     expect(value).toEqual({ agents: { a: { command: 'true' }, b: [1] } })
     expect(locate(['agents', 'b', 0], 'value')).toMatchObject({ line: 4, column: 7 })
     expect(locate(['agents', 'a', 'command'], 'key')).toMatchObject({ line: 2, column: 8 })

@@ -11,13 +11,13 @@ export async function loadTeam({ configFile }: TeamLocation, how: Loading = {}):
   const { formatProblems, readConfig } = await import('../../config/config.ts')
   const loaded = (how.read ?? readConfig)(configFile)
   if (!loaded.ok) {
-    const problems = formatProblems(loaded.problems, configFile)
+    const problems = formatProblems(loaded.error, configFile)
     throw new AppError('CONFIG_INVALID', `The configuration has mistakes\n\n${problems}\n`, {
       hint: `orc rules check ${configFile} shows them again.`,
     })
   }
-  if (loaded.warnings.length > 0) how.onWarnings?.(formatProblems(loaded.warnings, configFile))
-  return loaded.config
+  if (loaded.value.warnings.length > 0) how.onWarnings?.(formatProblems(loaded.value.warnings, configFile))
+  return loaded.value.config
 }
 
 interface Loading {

@@ -1,12 +1,9 @@
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
-import { describeBy } from '../../yaml/description.ts'
-import { copyPlain } from '../../yaml/plain.ts'
-import { formatProblems, type Locate, type Problem, reportInto } from '../../yaml/problem.ts'
-import { checkShape } from '../../yaml/shape.ts'
-import { decodeUtf8 } from '../../yaml/utf8.ts'
-import { readYaml } from '../../yaml/yaml.ts'
+import { formatProblems, type Problem, reportInto, sortProblems } from '../../yaml/problem.ts'
+import { checkShape, describeBy } from '../../yaml/shape.ts'
+import { type ReadSource, readObject, readYaml } from '../../yaml/yaml.ts'
 import { EDGE_POLICIES, type Plan, type PlanAgent, type PlanTeam } from '../plan.ts'
 import { resolvePlan } from './resolve.ts'
 import { type PlanAgentInput, type PlanInput, PlanSchema, planJsonSchema, SMALLEST } from './schema.ts'
@@ -31,22 +28,12 @@ const words = { ...describeBy(planJsonSchema, SMALLEST), wellMeant }
 
 /** Reads plan.yaml from text or bytes. Returns mistakes as values. */
 export function readPlan(source: string | Uint8Array, options: PlanOptions = {}): ReadPlan {
-  if (source.length > MAX_BYTES)
-    return refuse('The file is too large', `At most ${MAX_BYTES / 1024 ** 2} MiB.`)
-  const decoded = decodeUtf8(source)
-  if (!decoded.ok) return { ok: false, problems: [decoded.error] }
-  const { value, locate, problems } = readYaml(decoded.value, MAX_VALUES)
-  if (problems.length > 0) return { ok: false, problems: sorted(problems) }
-  if (value === null) return refuse('The file is empty', `A minimal example: ${SMALLEST}`)
-  return finish(value, locate, options)
+  return finish(readYaml(source, { maxBytes: MAX_BYTES, maxNodes: MAX_VALUES, smallest: SMALLEST }), options)
 }
 
 /** Checks a plan that comes from a program or a model. */
 export function checkPlan(input: unknown, options: PlanOptions = {}): ReadPlan {
-  const problems: Problem[] = []
-  const locate: Locate = () => ({ line: 0, column: 0 })
-  const value = copyPlain(input, reportInto(problems, locate))
-  return problems.length > 0 ? { ok: false, problems } : finish(value, locate, options)
+  return finish(readObject(input), options)
 }
 
 /** Checks a plan for programs that embed Orchub. Throws CONFIG_INVALID with all mistakes. */
@@ -59,14 +46,16 @@ export function definePlan(input: PlanInput, options: PlanOptions = {}): Plan {
   })
 }
 
-function finish(value: unknown, locate: Locate, { name = 'plan', team = {} }: PlanOptions): ReadPlan {
+function finish(read: ReadSource, { name = 'plan', team = {} }: PlanOptions): ReadPlan {
+  if (!read.ok) return { ok: false, problems: read.error }
+  const { value, locate } = read.value
   const problems: Problem[] = []
   const report = reportInto(problems, locate)
   const input = checkShape(PlanSchema, words, value, report)
-  if (input === undefined) return { ok: false, problems: sorted(problems) }
+  if (input === undefined) return { ok: false, problems: sortProblems(problems) }
   const plan = resolvePlan(input, name, report)
   validatePlan(plan, team, report)
-  return problems.length > 0 ? { ok: false, problems: sorted(problems) } : { ok: true, plan }
+  return problems.length > 0 ? { ok: false, problems: sortProblems(problems) } : { ok: true, plan }
 }
 
 /** Keys that other tools use. */
@@ -94,14 +83,6 @@ function wellMeant(key: string, parent: readonly (string | number)[]): string | 
   return here !== undefined && words.knownKeys(parent).includes(here)
     ? `Here it is called "${here}".`
     : undefined
-}
-
-function refuse(message: string, hint: string): ReadPlan {
-  return { ok: false, problems: [{ line: 1, column: 1, path: '', message, hint }] }
-}
-
-function sorted(problems: readonly Problem[]): Problem[] {
-  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column)
 }
 
 // inbox/dependencies.json (S4.13): written from a plan, and read back into a plan.

@@ -18,15 +18,15 @@ export const verb: Verb = {
       import('../../../main.ts'),
     ])
     const loaded = readTeam(file)
-    const problems = loaded.ok ? [] : loaded.problems
-    const warnings = loaded.ok ? loaded.warnings : []
+    const problems = loaded.ok ? [] : loaded.error
+    const warnings = loaded.ok ? loaded.value.warnings : []
     if (json) printJson({ ok: loaded.ok, file, problems, warnings })
     else {
       if (problems.length > 0) complain(plain(formatProblems(problems, file)))
       if (warnings.length > 0)
         complain(`${paint('yellow', 'warning:', 'err')} ${plain(formatProblems(warnings, file))}`)
       if (loaded.ok)
-        print(`${paint('green', 'ok')}  ${file}: ${counted(loaded.config.agents.length, 'agent')}`)
+        print(`${paint('green', 'ok')}  ${file}: ${counted(loaded.value.config.agents.length, 'agent')}`)
     }
     return exitCode(loaded.ok ? 'ok' : 'error')
   },

@@ -61,6 +61,6 @@ async function teamAt(location: TeamLocation): Promise<PlanTeam | undefined> {
   const { readConfig } = await import('../../../config/config.ts')
   const loaded = readConfig(configFile)
   if (!loaded.ok) return undefined
-  const { agents, models } = loaded.config
+  const { agents, models } = loaded.value.config
   return { agents: agents.map(({ name }) => name), models: Object.keys(models) }
 }

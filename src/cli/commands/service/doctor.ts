@@ -68,16 +68,16 @@ const CHECKS: Readonly<Record<string, (location: TeamLocation) => Promise<Doctor
     ])
     const loaded = readTeam(configFile)
     if (!loaded.ok) {
-      const { line, message, hint } = loaded.problems[0]!
+      const { line, message, hint } = loaded.error[0]!
       return {
         state: 'fail',
         text: `${configFile}:${line}: ${message}`,
         hint: `${hint} All mistakes: orc rules check`,
       }
     }
-    if (loaded.warnings.length > 0)
-      return { state: 'warn', text: formatProblems(loaded.warnings, configFile) }
-    return ok(`${configFile}, ${counted(loaded.config.agents.length, 'agent')}`)
+    if (loaded.value.warnings.length > 0)
+      return { state: 'warn', text: formatProblems(loaded.value.warnings, configFile) }
+    return ok(`${configFile}, ${counted(loaded.value.config.agents.length, 'agent')}`)
   },
 
   state: async ({ stateFolder }) => {

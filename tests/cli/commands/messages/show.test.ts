@@ -22,8 +22,8 @@ beforeEach(() => {
   const agents = { Master: {}, Worker: { program: 'any', with: settings } }
   writeFileSync(team.configFile, JSON.stringify({ agents }))
   const loaded = readConfig(team.configFile, {})
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
-  socket = loaded.config.tmux.socket
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
+  socket = loaded.value.config.tmux.socket
 })
 afterEach(() => team.close())
 

@@ -74,9 +74,9 @@ describe('orc demo', () => {
 function writeTeam(agent = 'program: any, with: { command: [cat], patterns: { idle: "^$" } }'): string {
   writeFileSync(team.configFile, `agents: { Shell: { ${agent} } }`)
   const loaded = readConfig(team.configFile, {})
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
-  sockets.push(loaded.config.tmux.socket)
-  return loaded.config.tmux.socket
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
+  sockets.push(loaded.value.config.tmux.socket)
+  return loaded.value.config.tmux.socket
 }
 
 const panesOf = (socket: string) =>
