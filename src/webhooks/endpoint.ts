@@ -1,10 +1,26 @@
+/**
+ * Posts events to one address, in order and one at a time; other addresses don't wait for it. An event stays in the queue
+ * until it was sent, so that a crash loses none; at worst it is sent again with the same id.
+ *
+ * States, stored in the row of the webhook:
+ * - active: wanted audit entries are queued and sent. A success clears the failures.
+ * - failing (active with failures): the first event of the queue is retried after a backoff of 5 s to an hour, or after
+ *   the receiver's Retry-After (`not_before`). An event that the receiver rejects REJECTIONS times is dropped, so that
+ *   one bad event doesn't hold up the others until the endpoint is dead.
+ * - dead: entered after DEAD_AFTER_MS without a success (a day covers an outage overnight) or a 410. The queue is dropped
+ *   and people get a notice. Only a successful test or a new address leaves this state, and events from the time in
+ *   between are not sent.
+ *
+ * In memory: `seen` may be ahead of the stored position while no entry is wanted; `running` is the loop that queues and
+ * sends, `isKicked` makes it look once more, and `cancelWait` cancels the timer of the next attempt.
+ */
 import { randomUUID } from 'node:crypto'
 import type { AuditEntry } from '../audit/entry.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Log } from '../base/log.ts'
+import { askPeople } from '../people/people.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { eventOf, isWanted } from './event.ts'
-import { noteDeath, noteDropped } from './record.ts'
 import { createSender, type Posted, retryDelay, type SenderOptions } from './send.ts'
 import {
   addToQueue,
@@ -29,22 +45,16 @@ interface EndpointOptions extends SenderOptions {
   random(): number
 }
 
-/** An endpoint without a success for this long is dead. */
-const DAY_MS = 24 * 3600_000
+const DEAD_AFTER_MS = 24 * 3600_000
 /** Beyond this many waiting events, the oldest are dropped and counted. */
-const MOST_PENDING = 1000
-/** Tries for an event that the receiver rejects, so that it doesn't hold up the others for a day. */
+const MAX_PENDING = 1000
 const REJECTIONS = 3
 const PAGE = 500
 /** How often the position in the audit is stored while no entry is wanted. */
-const NOTE_EVERY = 10_000
+const STORE_POSITION_EVERY = 10_000
 /** Retry after a full disk or a lost database. */
-const TRY_AGAIN_MS = 5000
+const RETRY_MS = 5000
 
-/**
- * Posts events to one address, in order and one at a time; other addresses don't wait for it. An event stays in the queue
- * until it was sent, so that a crash loses none; at worst it is sent again with the same id.
- */
 export function createEndpoint(options: EndpointOptions) {
   const { config, store, clock, log, random } = options
   const { name } = config
@@ -55,8 +65,8 @@ export function createEndpoint(options: EndpointOptions) {
   /** All wanted entries up to this one are in the queue; the stored position may lag behind. */
   let seen = row?.seen ?? 0
   let running: Promise<void> | undefined
-  let wanted = false
-  let cancelLater: (() => void) | undefined
+  let isKicked = false
+  let cancelWait: (() => void) | undefined
 
   /** Changes the stored row, which is authoritative. */
   async function change(how: (tx: Tx, before: WebhookRow) => Promise<Partial<WebhookRow>>) {
@@ -75,7 +85,7 @@ export function createEndpoint(options: EndpointOptions) {
     // A new webhook begins with the next entry.
     const from = row?.state === 'active' ? row.seen : await lastSeq(store, chain)
     if (row !== undefined && row.target === target) return
-    row = { ...FRESH, sent: row?.sent ?? 0, dropped: row?.dropped ?? 0, name, target, seen: from }
+    row = { ...NEW_ROW, sent: row?.sent ?? 0, dropped: row?.dropped ?? 0, name, target, seen: from }
     seen = from
     await change(async () => ({}))
   }
@@ -87,52 +97,53 @@ export function createEndpoint(options: EndpointOptions) {
       page = entries.length
       if (page === 0) return
       const last = entries.at(-1)!.seq
-      const news = entries.filter((entry) => isWanted(config.events, entry))
-      if (news.length === 0 && last - row!.seen < NOTE_EVERY) {
+      const matching = entries.filter((entry) => isWanted(config.events, entry))
+      if (matching.length === 0 && last - row!.seen < STORE_POSITION_EVERY) {
         seen = last
         continue
       }
       await change(async (tx, before) => {
-        for (const { seq } of news) await addToQueue(tx, chain, name, seq)
-        const over = await shortenQueue(tx, chain, name, MOST_PENDING)
-        if (over > 0 && before.dropped === 0) noteDropped(tx, name, `more than ${MOST_PENDING} events wait`)
+        for (const { seq } of matching) await addToQueue(tx, chain, name, seq)
+        const over = await shortenQueue(tx, chain, name, MAX_PENDING)
+        if (over > 0 && before.dropped === 0)
+          recordDropped(tx, name, `more than ${MAX_PENDING} events are waiting`)
         return { seen: last, dropped: before.dropped + over }
       })
     }
   }
 
   function work() {
-    wanted = true
+    isKicked = true
     running ??= workAll().finally(() => {
       running = undefined
     })
   }
 
   async function workAll() {
-    cancelLater?.()
+    cancelWait?.()
     try {
       do {
-        wanted = false
+        isKicked = false
         if (row!.state === 'dead') return
         await catchUp()
         await sendAll()
-      } while (wanted && !closing.signal.aborted)
+      } while (isKicked && !closing.signal.aborted)
     } catch (error) {
       if (closing.signal.aborted) return
-      log.error({ err: error, webhook: name }, 'a webhook could not go on; trying again')
-      workLater(TRY_AGAIN_MS)
+      log.error({ err: error, webhook: name }, 'cannot process the queue of a webhook; retrying')
+      workAfter(RETRY_MS)
     }
   }
 
-  function workLater(ms: number) {
-    cancelLater?.()
-    cancelLater = clock.after(Math.min(ms, 2 ** 31 - 1), work)
+  function workAfter(ms: number) {
+    cancelWait?.()
+    cancelWait = clock.after(Math.min(ms, 2 ** 31 - 1), work)
   }
 
   async function sendAll() {
     while (!closing.signal.aborted && row!.state === 'active') {
       const wait = (row!.not_before ?? 0) - clock.now()
-      if (wait > 0) return workLater(wait)
+      if (wait > 0) return workAfter(wait)
       const first = await firstInQueue(store, chain, name)
       if (first === undefined) return
       const found = await readEntry(store, chain, first.seq)
@@ -149,35 +160,35 @@ export function createEndpoint(options: EndpointOptions) {
     if (posted.outcome === 'sent') {
       await change(async (tx, before) => {
         await takeFromQueue(tx, chain, name, seq)
-        return { ...WELL, sent: before.sent + 1, sent_at: tx.now }
+        return { ...HEALTHY, sent: before.sent + 1, sent_at: tx.now }
       })
       return
     }
     const { outcome, error, retryAfterMs = 0 } = posted
-    if (row!.failures === 0) log.warn({ webhook: name, error }, 'a webhook could not be sent')
+    if (row!.failures === 0) log.warn({ webhook: name, error }, 'cannot send to a webhook')
     await change(async (tx, before) => {
       const failing_since = before.failing_since ?? tx.now
       const failures = before.failures + 1
-      if (outcome === 'gone' || tx.now - failing_since >= DAY_MS) {
-        return { ...(await die(tx, before, error)), failures, failing_since }
+      if (outcome === 'gone' || tx.now - failing_since >= DEAD_AFTER_MS) {
+        return { ...(await markDead(tx, before, error)), failures, failing_since }
       }
-      const isUnwanted = outcome === 'rejected' && attempts + 1 >= REJECTIONS
-      if (isUnwanted) {
+      const isRejected = outcome === 'rejected' && attempts + 1 >= REJECTIONS
+      if (isRejected) {
         await takeFromQueue(tx, chain, name, seq)
-        noteDropped(tx, name, `entry ${seq} was refused ${REJECTIONS} times: ${error}`)
+        recordDropped(tx, name, `entry ${seq} was rejected ${REJECTIONS} times: ${error}`)
       } else await countAttempt(tx, chain, name, seq)
       const delay = Math.max(retryAfterMs, retryDelay(failures, random))
       return {
         ...{ failing_since, failures, last_error: error, not_before: tx.now + delay },
-        dropped: before.dropped + (isUnwanted ? 1 : 0),
+        dropped: before.dropped + (isRejected ? 1 : 0),
       }
     })
   }
 
   /** Marks the endpoint as dead, drops its queue, and puts a notice into the inbox. */
-  async function die(tx: Tx, before: WebhookRow, error: string): Promise<Partial<WebhookRow>> {
+  async function markDead(tx: Tx, before: WebhookRow, error: string): Promise<Partial<WebhookRow>> {
     const lost = await clearQueue(tx, chain, name)
-    await noteDeath(tx, name, error, lost)
+    await recordDeath(tx, name, error, lost)
     return { state: 'dead', last_error: error, not_before: null, dropped: before.dropped + lost }
   }
 
@@ -187,8 +198,8 @@ export function createEndpoint(options: EndpointOptions) {
     row: () => row!,
     shown: sender.shown,
     open,
-    /** Entries were committed. */
-    heard(entries: readonly AuditEntry[]) {
+    /** Called with the entries of each commit. */
+    onCommit(entries: readonly AuditEntry[]) {
       if (row?.state !== 'active' || closing.signal.aborted) return
       if (entries.some((one) => isWanted(config.events, one))) work()
       else if (running === undefined && entries[0]!.seq === seen + 1) seen = entries.at(-1)!.seq
@@ -201,13 +212,13 @@ export function createEndpoint(options: EndpointOptions) {
         type: 'webhook.test',
         at: new Date(clock.now()).toISOString(),
         actor: ORCHESTRATOR,
-        text: `A test of the webhook ${name}`,
+        text: `Test of the webhook ${name}`,
         data: { webhook: name },
       })
       if (posted.outcome !== 'sent') return posted
       const head = await lastSeq(store, chain)
       await change(async (_, before) => ({
-        ...WELL,
+        ...HEALTHY,
         state: 'active',
         seen: before.state === 'dead' ? head : before.seen,
       }))
@@ -216,7 +227,7 @@ export function createEndpoint(options: EndpointOptions) {
     },
     async close() {
       closing.abort()
-      cancelLater?.()
+      cancelWait?.()
       await running
       if (row?.state === 'active' && seen > row.seen) {
         await change(async () => ({ seen })).catch(() => {})
@@ -227,5 +238,35 @@ export function createEndpoint(options: EndpointOptions) {
 
 export type Endpoint = ReturnType<typeof createEndpoint>
 
-const WELL = { failures: 0, failing_since: null, not_before: null, last_error: null } as const
-const FRESH = { ...WELL, state: 'active', sent: 0, dropped: 0, sent_at: null } as const
+const HEALTHY = { failures: 0, failing_since: null, not_before: null, last_error: null } as const
+const NEW_ROW = { ...HEALTHY, state: 'active', sent: 0, dropped: 0, sent_at: null } as const
+
+export function recordDropped(tx: Tx, webhook: string, why: string) {
+  tx.audit(entry('dropped', webhook, why))
+}
+
+/** Records a dead webhook in the audit and in the inbox. */
+export async function recordDeath(tx: Tx, webhook: string, error: string, lost: number) {
+  const text = `the webhook ${webhook} is dead (${error}); ${lost} events were dropped`
+  tx.audit(entry('dead', webhook, text))
+  await askPeople(tx, {
+    kind: 'escalation',
+    purpose: 'notice',
+    asker: ORCHESTRATOR,
+    question: `The webhook ${webhook} is dead: ${error}. Repair it, then run: orc webhooks test ${webhook}`,
+    reason: `it accepted no events; ${lost} were dropped`,
+    context: JSON.stringify({ webhook }),
+    text,
+    about: () => ({ webhook }),
+  })
+}
+
+function entry(what: string, webhook: string, text: string) {
+  return {
+    type: `webhook.${what}`,
+    class: 'internal' as const,
+    actor: ORCHESTRATOR,
+    text: `${webhook}: ${text}`,
+    data: { webhook },
+  }
+}

@@ -24,8 +24,8 @@ export function eventOf({ hash, type, at, seq, actor, subject, text, data }: Rea
 }
 
 /** Size limit that receivers commonly accept. */
-const MOST_BYTES = 20_000
-const MOST_TEXT = 2500
+const MAX_BYTES = 20_000
+const MAX_TEXT = 2500
 
 export function bodyOf(event: WebhookEvent, format: WebhookFormat): string {
   return format === 'slack' ? JSON.stringify({ text: chatText(event) }) : jsonBody(event)
@@ -33,15 +33,15 @@ export function bodyOf(event: WebhookEvent, format: WebhookFormat): string {
 
 function jsonBody({ id, type, at, data, ...about }: WebhookEvent): string {
   const whole = JSON.stringify({ id, type, timestamp: at, data: { ...data, ...about } })
-  if (Buffer.byteLength(whole) <= MOST_BYTES) return whole
+  if (Buffer.byteLength(whole) <= MAX_BYTES) return whole
   const text = cut(about.text)
   return JSON.stringify({ id, type, timestamp: at, data: { ...about, text, truncated: true } })
 }
 
-/** What a person can do about an event. */
+/** The next step for a person, by event. */
 const NEXT_STEP: Readonly<Record<string, string>> = {
   'human.asked': 'To decide: `orc inbox`',
-  'team.halted': 'To go on: `orc go`',
+  'team.halted': 'To continue: `orc go`',
 }
 
 function chatText({ type, actor, text }: WebhookEvent): string {
@@ -59,7 +59,7 @@ function harmless(text: string): string {
 }
 
 function cut(text: string): string {
-  return text.length <= MOST_TEXT ? text : `${beginning(text, MOST_TEXT)}…`
+  return text.length <= MAX_TEXT ? text : `${beginning(text, MAX_TEXT)}…`
 }
 
 /** Entries about webhooks are never sent, or they would loop. */

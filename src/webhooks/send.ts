@@ -30,22 +30,25 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
     /** For people: the path of an address may be secret. */
     shown(): string {
       const url = URL.parse(address())
-      return url === null ? `from ${config.urlEnv}, which holds no address` : `${url.origin}/…`
+      return url === null ? `from ${config.urlEnv}, which contains no valid URL` : `${url.origin}/…`
     },
     async send(event: WebhookEvent): Promise<Posted> {
       const url = URL.parse(address())
       if (url === null || !/^https?:$/.test(url.protocol)) {
-        return { outcome: 'failed', error: `the variable ${config.urlEnv} holds no address` }
+        return { outcome: 'failed', error: `the variable ${config.urlEnv} contains no valid URL` }
       }
       // Refuse it here, because fetch's own error repeats the whole address.
       if (url.username !== '' || url.password !== '') {
-        return { outcome: 'failed', error: 'its address holds a user or a password, which is not sent' }
+        return {
+          outcome: 'failed',
+          error: 'its URL contains a user name or a password, which is not allowed',
+        }
       }
       const key = keyOf()
       if (typeof key === 'string') return { outcome: 'failed', error: key }
       const body = bodyOf(event, config.format)
-      const letter = { url: url.href, id: event.id, body, key, now: clock.now(), agent, timeoutMs }
-      const posted = await post(letter, closing)
+      const request = { url: url.href, id: event.id, body, key, now: clock.now(), agent, timeoutMs }
+      const posted = await post(request, closing)
       return posted.outcome === 'sent' ? posted : { ...posted, error: options.redact(posted.error) }
     },
   }
@@ -56,7 +59,7 @@ export type Posted =
   | { outcome: 'sent'; status: number }
   | { outcome: 'failed' | 'rejected' | 'gone'; error: string; status?: number; retryAfterMs?: number }
 
-export interface Letter {
+export interface PostRequest {
   url: string
   id: string
   body: string
@@ -67,12 +70,12 @@ export interface Letter {
   timeoutMs: number
 }
 
-/** Characters of the receiver's answer that are kept as the reason. */
+/** Bytes of the receiver's answer that are kept as the reason. */
 const SHOWN = 200
 
 /** Posts once without following redirects: the signature is for this address only. */
-export async function post(letter: Letter, closing: AbortSignal): Promise<Posted> {
-  const { url, id, body, key, now, agent, timeoutMs } = letter
+export async function post(request: PostRequest, closing: AbortSignal): Promise<Posted> {
+  const { url, id, body, key, now, agent, timeoutMs } = request
   const seconds = Math.floor(now / 1000)
   try {
     const response = await fetch(url, {
@@ -94,12 +97,12 @@ export async function post(letter: Letter, closing: AbortSignal): Promise<Posted
       response.body?.cancel().catch(() => {})
       return { outcome: 'sent', status }
     }
-    const said = await beginningOf(response)
+    const text = await beginningOf(response)
     const wait = retryAfter(response.headers.get('retry-after'), now)
     return {
       outcome: OUTCOMES[status] ?? 'failed',
       status,
-      error: `${status}${status >= 300 && status < 400 ? ': a redirect, which is not followed' : ''}${said === '' ? '' : `: ${said}`}`,
+      error: `${status}${status >= 300 && status < 400 ? ': a redirect, which is not followed' : ''}${text === '' ? '' : `: ${text}`}`,
       ...(wait === undefined ? {} : { retryAfterMs: wait }),
     }
   } catch (error) {
@@ -115,7 +118,7 @@ const OUTCOMES: Readonly<Record<number, 'rejected' | 'gone'>> = {
   422: 'rejected',
 }
 
-/** Reads no more than this, so that an endless answer doesn't block the queue. */
+/** Reads one chunk only, so that an endless answer doesn't block the queue. */
 async function beginningOf({ body }: Response): Promise<string> {
   if (body === null) return ''
   const reader = body.getReader()
@@ -152,9 +155,9 @@ export function retryDelay(failures: number, random: () => number): number {
 /** Reads Retry-After in seconds or as a date; at most an hour. */
 export function retryAfter(header: string | null, now: number): number | undefined {
   if (header === null) return undefined
-  const said = header.trim()
-  const isDate = /^[A-Z][a-z]{2}, /.test(said)
-  const ms = /^\d{1,9}$/.test(said) ? Number(said) * 1000 : isDate ? Date.parse(said) - now : 0
+  const value = header.trim()
+  const isDate = /^[A-Z][a-z]{2}, /.test(value)
+  const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1000 : isDate ? Date.parse(value) - now : 0
   return Number.isFinite(ms) && ms > 0 ? Math.min(ms, LONGEST_MS) : undefined
 }
 
@@ -162,7 +165,7 @@ export function retryAfter(header: string | null, now: number): number | undefin
 const PREFIX = 'whsec_'
 const KEY_BYTES = { least: 16, most: 64 }
 
-/** The signing key of a secret, or a text that says what is wrong with it. */
+/** Returns the signing key of a secret, or the problem with it. */
 export function signingKey(secret: string): Buffer | string {
   const isEncoded = secret.startsWith(PREFIX)
   const encoded = secret.slice(PREFIX.length)

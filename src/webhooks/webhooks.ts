@@ -82,7 +82,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   }
 
   const stopListening = store.onCommit((entries) => {
-    for (const endpoint of endpoints.values()) endpoint.heard(entries)
+    for (const endpoint of endpoints.values()) endpoint.onCommit(entries)
   })
 
   async function closeAll() {
@@ -107,8 +107,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       if (endpoint !== undefined) return await endpoint.test()
       const known = [...endpoints.keys()]
       throw new AppError('NOT_FOUND', `There is no webhook ${name.slice(0, 64)}`, {
-        hint:
-          known.length === 0 ? 'orc.yaml names none under "webhooks".' : `There are: ${known.join(', ')}.`,
+        hint: known.length === 0 ? 'orc.yaml has no webhooks.' : `Known webhooks: ${known.join(', ')}.`,
       })
     },
     async close() {
