@@ -3,8 +3,7 @@ import type { Team } from '../commands/team.ts'
 import type { AgentConfig } from '../config/config.ts'
 import type { CommandDefinition } from '../protocol/command.ts'
 import type { Registry } from '../protocol/registry.ts'
-import { considerSend, firstVerdict } from '../rules/consider.ts'
-import { decideAction } from '../rules/decide.ts'
+import { considerSend, decideAction, firstVerdict } from '../rules/decide.ts'
 import { ACTIONS, type Action } from '../rules/rule.ts'
 
 interface PromptExtras {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
 import { compileRules } from '../../src/rules/compile.ts'
-import { explain } from '../../src/rules/explain.ts'
+import { explain } from '../../src/rules/decide.ts'
 
 const yaml = `
 agents:

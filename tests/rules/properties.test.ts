@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compileRules } from '../../src/rules/compile.ts'
-import { decideAction, decideSend } from '../../src/rules/decide.ts'
-import { explain } from '../../src/rules/explain.ts'
+import { decideAction, decideSend, explain } from '../../src/rules/decide.ts'
 import { ACTIONS, type Action, type Policy, PRESETS, type Rule, VERDICTS } from '../../src/rules/rule.ts'
 
 const NAMES = ['Ada', 'Bob', 'Cyd', 'Dee', 'Eve']

@@ -1,4 +1,4 @@
-import type { Explanation } from '../../../rules/explain.ts'
+import type { Explanation } from '../../../rules/decide.ts'
 import { ACTIONS, type Action, type Verdict } from '../../../rules/rule.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
@@ -47,7 +47,7 @@ async function explanationOf({ words, location }: Invocation): Promise<Explanati
   const config = await loadTeam(location)
   const [{ compileRules }, { explain }] = await Promise.all([
     import('../../../rules/compile.ts'),
-    import('../../../rules/explain.ts'),
+    import('../../../rules/decide.ts'),
   ])
   return { ...explain(compileRules(config), from, to, action), source: config.file ?? 'orc.yaml' }
 }
