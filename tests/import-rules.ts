@@ -103,7 +103,7 @@ const CONTRACTS: Record<string, readonly string[]> = {
   runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts'],
   // The preview of an event and the check of the setup also work without a service.
   github: ['github.ts', 'preview.ts', 'setup.ts'],
-  tasks: ['tasks.ts', 'validation/check-process.ts', 'validation/checks.ts', 'validation/judge.ts'],
+  tasks: ['tasks.ts', 'validation/checks.ts', 'validation/judge.ts'],
 }
 
 /** Composition roots: they alone name concrete adapters, so every file is open to them. */

@@ -8,9 +8,8 @@ import { unknownAgent } from '../commands/identity.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { type Choice, chooseAgents, type TeamQuestion } from './choosing/choose-agents.ts'
-import { selectAgents } from './choosing/select-agents.ts'
-import { refusalError } from './refusal.ts'
+import { type Choice, chooseAgents, selectAgents, type TeamQuestion } from './choose-agents.ts'
+import { refusalError } from './core/refusal.ts'
 import type { Tasks } from './tasks.ts'
 
 /** The task that a question became. */

@@ -10,10 +10,10 @@ import { wasGivenElse } from '../messages/deliveries.ts'
 import type { Store } from '../store/store.ts'
 import type { TaskOutsideEffect, WithKey } from './core/effect.ts'
 import type { TaskEvent } from './core/event.ts'
-import { findTask } from './store/tasks.ts'
+import { findTask } from './store.ts'
 import type { TellTask } from './task-change.ts'
-import type { CheckRunner } from './validation/run-checks.ts'
-import type { JudgeRunner } from './validation/run-judge.ts'
+import type { CheckRunner } from './validation/checks.ts'
+import type { JudgeRunner } from './validation/judge.ts'
 
 type StartAgent = Extract<TaskOutsideEffect, { type: 'start_agent' }>
 type InterruptAgent = Extract<TaskOutsideEffect, { type: 'interrupt_agent' }>

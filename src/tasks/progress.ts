@@ -1,16 +1,23 @@
-import type { Tx } from '../store/store.ts'
+import type { AuditDraft } from '../audit/entry.ts'
+import { ORCHESTRATOR } from '../base/agent.ts'
+import type { RedactedExcerpt } from '../base/excerpt.ts'
+import type { MaybePromise, Reader, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { type Breaker, CLOSED } from './core/breaker.ts'
 import { pendingEffects, type TaskEffect, type TaskOutsideEffect, type WithKey } from './core/effect.ts'
-import type { TaskEvent } from './core/event.ts'
+import { senderOf, type TaskEvent } from './core/event.ts'
 import { type ReducedTask, reduce } from './core/reduce.ts'
-import type { TaskSettings } from './core/settings.ts'
-import type { TaskView } from './core/view.ts'
+import {
+  type Breaker,
+  type BreakerSettings,
+  CLOSED,
+  recordOutcome,
+  type TaskSettings,
+  type TaskView,
+  type WorkOutcome,
+} from './core/view.ts'
 import { type AskedQuestion, askPerson, withdrawRequest } from './questions.ts'
-import { createBreakers } from './store/breakers.ts'
-import { childrenOf, findTask, insertTask, lockTask, updateTask } from './store/tasks.ts'
+import { childrenOf, findTask, insertTask, lockTask, updateTask } from './store.ts'
 import { isEnd, reviewerOf, type Task } from './task.ts'
-import type { TaskAudit } from './task-audit.ts'
 import type { TaskChange, TellTask } from './task-change.ts'
 import type { TaskMessages } from './task-messages.ts'
 import type { TaskTimers } from './task-timers.ts'
@@ -187,4 +194,111 @@ function withAnswerText(effects: readonly TaskEffect[], text: string | undefined
   return effects.map((effect) =>
     effect.type === 'send' && effect.kind === 'answer' ? { ...effect, text } : effect,
   )
+}
+
+/** Builds the audit entries of tasks. */
+export function createTaskAudit(cut: RedactedExcerpt) {
+  return {
+    cut,
+    delegated: (task: Task): AuditDraft =>
+      draft(task, 'delegated', task.delegator, `${task.id} for ${task.agent}: ${cut(task.text)}`),
+    noted: (task: Task, text: string): AuditDraft =>
+      draft(task, 'noted', ORCHESTRATOR, `${task.id}: ${cut(text)}`),
+    /** New evidence about claims. Skipped steps and passed schemas are stored with the task only. */
+    evidence(before: Task, task: Task): AuditDraft[] {
+      const added = task.evidence.slice(before.evidence.length)
+      return added
+        .filter(({ step, outcome }) => outcome !== 'skipped' && !(step === 'schema' && outcome === 'passed'))
+        .map(({ step, outcome, text }) => {
+          const excerpt = cut(text)
+          const entry = draft(task, 'evidence', ORCHESTRATOR, `${task.id}: ${step} ${outcome}: ${excerpt}`)
+          return { ...entry, data: { ...entry.data, step, outcome, excerpt } }
+        })
+    },
+    /** Undefined if neither state nor attempt changed. */
+    moved(before: Task, task: Task, event: TaskEvent): AuditDraft | undefined {
+      if (task.state === before.state && task.attempt === before.attempt) return undefined
+      const why = isEnd(task.state) ? `: ${cut(task.reason ?? '')}` : ` (${event.type.replaceAll('_', ' ')})`
+      const attempt =
+        task.attempt === before.attempt ? '' : `, attempt ${task.attempt} of ${task.maxAttempts}`
+      const text = `${task.id} is ${task.state}${attempt}${why}`
+      return draft(task, task.state, senderOf(event) ?? ORCHESTRATOR, text)
+    },
+  }
+}
+
+export type TaskAudit = ReturnType<typeof createTaskAudit>
+
+function draft(task: Task, what: string, actor: string, text: string): AuditDraft {
+  const { id, parent, root, state, attempt, delegator, agent } = task
+  return {
+    type: `task.${what}`,
+    class: 'internal',
+    actor,
+    subject: agent,
+    text,
+    data: { task_id: id, parent, root, state, attempt, delegator, agent },
+  }
+}
+
+interface BreakerRow {
+  failures: number
+  opened_at: number | null
+  tried_at: number | null
+}
+
+async function findBreaker(reader: Reader, agent: string): Promise<Breaker | undefined> {
+  const row = await reader.get<BreakerRow>('SELECT * FROM breakers WHERE agent = ?', [agent])
+  if (row === undefined) return undefined
+  return { failures: row.failures, openedAt: row.opened_at, triedAt: row.tried_at }
+}
+
+/** A breaker without failures has no row. */
+async function storeBreaker(tx: Tx, agent: string, breaker: Breaker): Promise<void> {
+  if (breaker.failures === 0) {
+    await tx.run('DELETE FROM breakers WHERE agent = ?', [agent])
+    return
+  }
+  await tx.run(
+    `INSERT INTO breakers (agent, failures, opened_at, tried_at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (agent) DO UPDATE SET failures = excluded.failures, opened_at = excluded.opened_at,
+       tried_at = excluded.tried_at`,
+    [agent, breaker.failures, breaker.openedAt, breaker.triedAt],
+  )
+}
+
+/** Circuit breakers of agents. Caches which are closed (most are) unless another daemon on the store could open one. */
+export function createBreakers() {
+  const closed = new Set<string>()
+  const isClosed = (tx: Tx, agent: string) => tx.lockRow === '' && closed.has(agent)
+
+  async function load(tx: Tx, agent: string): Promise<Breaker> {
+    const found = await findBreaker(tx, agent)
+    if (found === undefined && tx.lockRow === '') tx.afterCommit(() => closed.add(agent))
+    return found ?? CLOSED
+  }
+
+  async function change(tx: Tx, agent: string, outcome: WorkOutcome, settings: BreakerSettings) {
+    const before = await load(tx, agent)
+    const after = recordOutcome(before, outcome, tx.now, settings)
+    if (after === before) return
+    // Now for this transaction, and again after the `closed.add` that `load` may have scheduled.
+    closed.delete(agent)
+    tx.afterCommit(() => closed.delete(agent))
+    await storeBreaker(tx, agent, after)
+  }
+
+  return {
+    find: (tx: Tx, agent: string): MaybePromise<Breaker> => (isClosed(tx, agent) ? CLOSED : load(tx, agent)),
+    /** Undefined if there is nothing to await: a success doesn't change a closed breaker. */
+    record(
+      tx: Tx,
+      agent: string,
+      outcome: WorkOutcome,
+      settings: BreakerSettings,
+    ): Promise<void> | undefined {
+      if (outcome === 'success' && isClosed(tx, agent)) return undefined
+      return change(tx, agent, outcome, settings)
+    },
+  }
 }

@@ -17,11 +17,11 @@ import type { Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import type { TaskStoreEffect } from './core/effect.ts'
 import type { TaskEvent } from './core/event.ts'
-import { refusalError } from './refusal.ts'
-import { findTask } from './store/tasks.ts'
+import { refusalError } from './core/refusal.ts'
+import { aboutTask, taskAsking } from './references.ts'
+import { findTask } from './store.ts'
 import type { QuestionKind, Task } from './task.ts'
 import type { TellTask } from './task-change.ts'
-import { aboutTask, taskAsking } from './task-of-request.ts'
 
 type AskPerson = Extract<TaskStoreEffect, { type: 'ask_person' }>
 

@@ -5,9 +5,8 @@ import { formatId, parseId } from '../base/ids.ts'
 import type { HandlerContext } from '../commands/commands.ts'
 import { tasksOfMessages } from '../messages/messages.ts'
 import { findHumanRequest } from '../people/people.ts'
-import type { Reader } from '../store/store.ts'
-import { rememberedBy, rememberedIds, rememberId } from './store/said-ids.ts'
-import { findTask, firstOpen } from './store/tasks.ts'
+import type { Reader, Tx } from '../store/store.ts'
+import { findTask, firstOpen } from './store.ts'
 import { isEnd, type Task, type TaskState } from './task.ts'
 import type { AgentTurn } from './watch-agents.ts'
 
@@ -169,4 +168,96 @@ export async function saidBefore(
   messageId: string | undefined,
 ): Promise<string | undefined> {
   return messageId === undefined ? undefined : await rememberedBy(tx, speaker.name, messageId)
+}
+
+/** Part of an audit entry's data, by which the entry is found with its tree. */
+interface AboutTask {
+  task_id?: string
+  root?: string
+}
+
+export function aboutTask(task: Task | undefined): AboutTask {
+  return task === undefined ? {} : { task_id: task.id, root: task.root }
+}
+
+/** The task that a request to people belongs to: the one that it names, the one that waits for it, or the asker's only one. */
+export async function taskOfRequest(
+  reader: Reader,
+  request: { id: string; asker: string; context: string },
+): Promise<AboutTask> {
+  const named = taskIn(request.context)
+  if (named !== undefined) return aboutTask(await findTask(reader, named))
+  const asking = await taskAsking(reader, request)
+  if (asking !== undefined) return aboutTask(asking)
+  const saidIn = saidInOf(request.context)
+  if (saidIn !== undefined) return saidIn === null ? {} : aboutTask(await findTask(reader, saidIn))
+  const [first, ...others] = await firstOpen(reader, request.asker, () => true, 2)
+  return aboutTask(others.length === 0 ? first : undefined)
+}
+
+/** The open task that waits for a verdict on the request. */
+export async function taskAsking(
+  reader: Reader,
+  { id: request, asker, context }: { id: string; asker: string; context: string },
+): Promise<Task | undefined> {
+  const asks = ({ questions }: Task) => questions.some(({ id }) => id === request)
+  const saidIn = saidInOf(context)
+  // No task can wait for a command that was sent in none; this avoids a search through thousands.
+  if (saidIn === null) return undefined
+  if (saidIn === undefined) return (await firstOpen(reader, asker, asks, 1))[0]
+  const task = await findTask(reader, saidIn)
+  return task !== undefined && asks(task) ? task : undefined
+}
+
+function taskIn(context: string): string | undefined {
+  const task = fieldOf(context, 'task')
+  return typeof task === 'string' && parseId('task', task) !== undefined ? task : undefined
+}
+
+/** Null: sent in no task. Undefined: not stored. */
+function saidInOf(context: string): string | null | undefined {
+  const task = fieldOf(context, 'saidIn')
+  return task === null || (typeof task === 'string' && parseId('task', task) !== undefined) ? task : undefined
+}
+
+function fieldOf(context: string, field: string): unknown {
+  try {
+    return (JSON.parse(context) as Record<string, unknown>)[field]
+  } catch {
+    // Some requests store plain text there.
+    return undefined
+  }
+}
+
+/**
+ * Maps ids that senders chose for their messages (`message_id`) to ours. Models invent ids and repeat them, so the
+ * newest wins.
+ */
+export function rememberId(tx: Tx, speaker: string, name: string, ref: string): void {
+  tx.run(
+    `INSERT INTO said_ids (name, speaker, ref, at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (name, speaker) DO UPDATE SET ref = excluded.ref, at = excluded.at`,
+    [name, speaker, ref, tx.now],
+  )
+}
+
+/** Newest first. */
+export async function rememberedIds(reader: Reader, name: string): Promise<string[]> {
+  const rows = await reader.all<{ ref: string }>(
+    'SELECT ref FROM said_ids WHERE name = ? ORDER BY at DESC LIMIT 20',
+    [name],
+  )
+  return rows.map(({ ref }) => ref)
+}
+
+export async function rememberedBy(
+  reader: Reader,
+  speaker: string,
+  name: string,
+): Promise<string | undefined> {
+  const row = await reader.get<{ ref: string }>('SELECT ref FROM said_ids WHERE name = ? AND speaker = ?', [
+    name,
+    speaker,
+  ])
+  return row?.ref
 }

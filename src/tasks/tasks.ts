@@ -1,7 +1,9 @@
 import type { Sessions, SessionWatch } from '../agents/sessions.ts'
 import type { Meter } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
+import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
+import { formatId } from '../base/ids.ts'
 import { createKeyedLimiter } from '../base/keyed-limiter.ts'
 import type { Log } from '../base/log.ts'
 import type { HaltState } from '../commands/halt-state.ts'
@@ -9,18 +11,19 @@ import type { Team } from '../commands/team.ts'
 import type { Config } from '../config/config.ts'
 import type { Models } from '../llm/llm.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
+import type { HeldInTasks } from '../people/hold-command.ts'
 import type { HumanRequestRow } from '../people/people.ts'
+import type { RequestOwner } from '../people/verdicts.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import { nextTimerOf, pendingEffects, type TaskOutsideEffect, type WithKey } from './core/effect.ts'
 import type { TaskEvent } from './core/event.ts'
-import { newTask, type TaskDraft } from './core/new-task.ts'
-import { shiftTimers } from './core/reduce.ts'
-import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/settings.ts'
+import { newTask, shiftTimers, type TaskDraft } from './core/reduce.ts'
+import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/view.ts'
 import { createTaskEffects, type TaskEffectsOptions } from './effects.ts'
-import { createProgress } from './progress.ts'
+import { createProgress, createTaskAudit } from './progress.ts'
 import { type ApprovalAsked, createTaskVerdicts, type PersonsWord } from './questions.ts'
-import { createIdleStop } from './stop-idle-agents.ts'
+import { ownTask, taskOfRequest } from './references.ts'
 import {
   findTask,
   lockTask,
@@ -29,20 +32,18 @@ import {
   taskDue,
   unsettledTaskIds,
   updateTask,
-} from './store/tasks.ts'
+} from './store.ts'
 import type { Task } from './task.ts'
-import { createTaskAudit } from './task-audit.ts'
 import type { TaskChange, TellTask } from './task-change.ts'
 import { createTaskMessages } from './task-messages.ts'
 import { createTaskTimers } from './task-timers.ts'
-import { longestRun } from './validation/checks.ts'
+import { createCheckRunner, longestRun } from './validation/checks.ts'
 import { createClaimOwners, needsValidation } from './validation/claim-owners.ts'
-import { createCheckRunner } from './validation/run-checks.ts'
-import { createJudgeRunner } from './validation/run-judge.ts'
-import { type AgentTurn, watchAgents } from './watch-agents.ts'
+import { createJudgeRunner } from './validation/judge.ts'
+import { type AgentTurn, createIdleStop, watchAgents } from './watch-agents.ts'
 
 export type { TaskEvent } from './core/event.ts'
-export { findTask } from './store/tasks.ts'
+export { findTask } from './store.ts'
 export type { TaskChange } from './task-change.ts'
 
 /**
@@ -320,5 +321,27 @@ function settingsOf(config: Config): TaskSettings {
     ...(depth === undefined ? {} : { maxDepth: depth }),
     ...(reminders === undefined ? {} : { maxReminders: reminders }),
     ...(userInputMs === undefined ? {} : { personMs: userInputMs }),
+  }
+}
+
+/** Continues tasks whose questions people have answered. */
+export function taskRequestOwner(tasks: () => Tasks): RequestOwner {
+  return {
+    about: async (tx, row) => ({ ...(await taskOfRequest(tx, { ...row, id: formatId('req', row.id) })) }),
+    decided: (tx, row, word) => tasks().decided(tx, row, word),
+    expired: (tx, row) => tasks().expired(tx, row),
+  }
+}
+
+/** Lets a task wait for the verdict on a command that its worker sent. */
+export function heldInTasks(tasks: () => Tasks): HeldInTasks {
+  return {
+    async taskOf(context) {
+      const task = await ownTask(tasks(), context, undefined)
+      return task === undefined || task instanceof AppError ? null : task.id
+    },
+    onHeld: (tx, task, held) => tasks().approvalAsked(tx, task, held),
+    onDecided: (tx, row, state, words) => tasks().approvalDecided(tx, row, state, words),
+    about: async (tx, request) => ({ ...(await taskOfRequest(tx, request)) }),
   }
 }

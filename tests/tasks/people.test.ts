@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { taskOfRequest } from '../../src/tasks/task-of-request.ts'
+import { taskOfRequest } from '../../src/tasks/references.ts'
 import { openTeam, type TaskTeam } from './harness.ts'
 
 let team: TaskTeam

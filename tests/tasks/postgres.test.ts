@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTes
 import { readAgent } from '../../src/agents/store.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
-import { findTask } from '../../src/tasks/store/tasks.ts'
+import { findTask } from '../../src/tasks/store.ts'
 import type { TaskState } from '../../src/tasks/task.ts'
 import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'

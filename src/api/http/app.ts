@@ -59,9 +59,8 @@ import {
   startRun,
 } from '../../runs/routes/runs.ts'
 import { takeAsk } from '../../tasks/routes/asks.ts'
-import { streamTask } from '../../tasks/routes/events.ts'
+import { streamTask, traceTask } from '../../tasks/routes/events.ts'
 import { listTasks, showTask } from '../../tasks/routes/tasks.ts'
-import { traceTask } from '../../tasks/routes/trace.ts'
 import { listWebhooks, testWebhook } from '../../webhooks/routes.ts'
 import { ROUTES, type Route, type RouteName } from '../contract.ts'
 import {

@@ -17,9 +17,8 @@ import type { FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import type { Reader } from '../../store/store.ts'
 import type { Timers } from '../../store/timers.ts'
-import { ownTask, remember, saidBefore } from '../references.ts'
-import { refusalError } from '../refusal.ts'
-import { rememberedIds } from '../store/said-ids.ts'
+import { refusalError } from '../core/refusal.ts'
+import { ownTask, remember, rememberedIds, saidBefore } from '../references.ts'
 import type { Tasks } from '../tasks.ts'
 
 /** Time for the answer to a question outside of tasks. */

@@ -8,6 +8,7 @@ import { findOpenQuestion } from '../../people/people.ts'
 import type { DecideRequest } from '../../people/verdicts.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
+import { refusalError } from '../core/refusal.ts'
 import {
   findReference,
   noTask,
@@ -18,8 +19,7 @@ import {
   saidBefore,
   unknownReference,
 } from '../references.ts'
-import { refusalError } from '../refusal.ts'
-import { tasksServed } from '../store/tasks.ts'
+import { tasksServed } from '../store.ts'
 import type { Task } from '../task.ts'
 import type { Tasks } from '../tasks.ts'
 

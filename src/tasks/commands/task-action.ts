@@ -4,8 +4,8 @@ import type { Handler } from '../../commands/commands.ts'
 import { tooLong } from '../../commands/team.ts'
 import type { FieldsOf, TaskAction } from '../../protocol/command.ts'
 import type { TaskEvent } from '../core/event.ts'
+import { refusalError } from '../core/refusal.ts'
 import { findReference, type Reference, unknownReference } from '../references.ts'
-import { refusalError } from '../refusal.ts'
 import type { Tasks } from '../tasks.ts'
 
 type Fields = FieldsOf<'task_action'>

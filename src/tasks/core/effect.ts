@@ -1,7 +1,7 @@
 import type { AnswerForm } from '../../people/human-request.ts'
 import type { EndState, Task, TaskTimer } from '../task.ts'
-import type { WorkOutcome } from './breaker.ts'
 import type { TaskEvent } from './event.ts'
+import type { WorkOutcome } from './view.ts'
 
 export type SendKind =
   | 'delegate'

@@ -1,18 +1,14 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Reduced } from '../../base/reduce.ts'
-import { isEnd, type LiveState, TASK_TIMERS, type Task } from '../task.ts'
+import { DEFAULT_TASK_TIMEOUT_MS, isEnd, type LiveState, TASK_TIMERS, type Task } from '../task.ts'
+import { decisionHandlers, notifyChildren, notifyRelatives, relativeHandlers } from './decisions.ts'
+import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './delivery.ts'
 import { pendingEffects, type TaskEffect, type TaskStoreEffect, timerOf } from './effect.ts'
 import { EVENT_AUTHORS, ON_DUE, senderOf, type TaskEvent, type TaskEventType } from './event.ts'
-import { answerHandlers } from './handlers/answers.ts'
-import { decisionHandlers } from './handlers/decisions.ts'
-import { deliveryHandlers } from './handlers/delivery.ts'
-import { questionHandlers } from './handlers/questions.ts'
-import { notifyChildren, notifyRelatives, relativeHandlers } from './handlers/relatives.ts'
-import { reportHandlers } from './handlers/reports.ts'
-import { accept, type HandlerResult, type TaskEventHandlers, workerOf } from './handlers/task-changes.ts'
-import { validationHandlers } from './handlers/validation.ts'
+import { answerHandlers, questionHandlers } from './questions.ts'
 import { type RefusedEvent, refuse, type TaskRefusal } from './refusal.ts'
-import { isLegal } from './transitions.ts'
+import { reportHandlers, validationHandlers } from './reports.ts'
+import { accept, type HandlerResult, isLegal, type TaskEventHandlers, workerOf } from './task-changes.ts'
 import type { TaskView } from './view.ts'
 
 export type ReducedTask = Reduced<Task, TaskEffect, TaskRefusal>
@@ -165,4 +161,65 @@ function timerEffects(before: Task, after: Task): TaskStoreEffect[] {
 
 function isChanged(before: Task, after: Task): boolean {
   return (Object.keys(after) as (keyof Task)[]).some((key) => before[key] !== after[key])
+}
+
+type RequiredInDraft = Pick<Task, 'id' | 'delegator' | 'agent' | 'text' | 'createdAt'>
+type OptionalInDraft = Pick<
+  Task,
+  'context' | 'requiresResponse' | 'checks' | 'judge' | 'resultSchema' | 'timeoutMs' | 'maxAttempts' | 'hop'
+>
+
+export type TaskDraft = RequiredInDraft & {
+  [Field in keyof OptionalInDraft]?: OptionalInDraft[Field] | undefined
+} & {
+  parent?: Pick<Task, 'id' | 'root' | 'depth' | 'hop'> | undefined
+}
+
+/** A task before its first event. `reduce` with `delegated` decides whether it may start. */
+export function newTask(draft: TaskDraft): Task {
+  const { parent, timeoutMs = DEFAULT_TASK_TIMEOUT_MS } = draft
+  return {
+    id: draft.id,
+    parent: parent?.id ?? null,
+    root: parent?.root ?? draft.id,
+    delegator: draft.delegator,
+    agent: draft.agent,
+    text: draft.text,
+    context: draft.context ?? {},
+    requiresResponse: draft.requiresResponse ?? true,
+    depth: (parent?.depth ?? 0) + 1,
+    hop: parent?.hop ?? draft.hop ?? 0,
+    checks: draft.checks ?? [],
+    judge: draft.judge ?? null,
+    resultSchema: draft.resultSchema ?? null,
+    timeoutMs,
+    maxAttempts: draft.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
+    createdAt: draft.createdAt,
+    state: 'pending',
+    attempt: 1,
+    failures: [],
+    version: 0,
+    acknowledgedAt: null,
+    endedAt: null,
+    result: null,
+    reason: null,
+    due: null,
+    remainingMs: timeoutMs,
+    questions: [],
+    seen: [],
+    claim: null,
+    claims: 0,
+    evidence: [],
+    rejections: 0,
+    reminders: 0,
+    followUps: 0,
+    delegations: 0,
+    awaiting: [],
+    sent: 0,
+    unread: false,
+    interrupts: 0,
+    interrupting: false,
+    takenOver: false,
+    held: null,
+  }
 }

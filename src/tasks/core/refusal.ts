@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../base/errors.ts'
+import { AppError, type ErrorCode } from '../../base/errors.ts'
 
 interface RefusalKind {
   error: ErrorCode
@@ -52,4 +52,9 @@ export interface RefusedEvent {
 
 export function refuse(code: TaskRefusal['code'], message: string): RefusedEvent {
   return { ok: false, refusal: { code, message } }
+}
+
+export function refusalError({ code, message }: TaskRefusal): AppError {
+  const { error, hint } = REFUSALS[code]
+  return new AppError(error, message, { hint, data: { refusal: code } })
 }

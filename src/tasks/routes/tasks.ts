@@ -1,14 +1,15 @@
-import type { SpentTotals } from '../../agents/usage.ts'
+import { type SpentTotals, spentOnTask, spentOnTasks } from '../../agents/usage.ts'
 import type { AnswerOf } from '../../api/contract.ts'
 import type { ApiCall, ApiContext, RouteHandler } from '../../api/http/call.ts'
 import { isWithheld, readableParties } from '../../api/http/permission.ts'
+import type { ReadEntry } from '../../audit/store.ts'
 import { AppError } from '../../base/errors.ts'
-import { parseId } from '../../base/ids.ts'
+import { formatId, parseId } from '../../base/ids.ts'
 import { mailOfTask, wireMail } from '../../messages/messages.ts'
-import { childrenOf, findTask, readTasks } from '../store/tasks.ts'
-import type { CheckResult, Evidence, Task, TaskClaim } from '../task.ts'
-import { isVisible } from './branch.ts'
-import { spendingOf, spentOn } from './spending.ts'
+import type { Reader, Store } from '../../store/store.ts'
+import { descendantsOf } from '../core/view.ts'
+import { childrenOf, findTask, outlineOf, readTasks, treeOf } from '../store.ts'
+import type { CheckResult, Evidence, Judge, Task, TaskClaim } from '../task.ts'
 
 type TaskAnswer = AnswerOf<'tasks'>['tasks'][number]
 type TaskDetail = AnswerOf<'task'>
@@ -137,4 +138,100 @@ function actionOn({ id, kind }: Task['questions'][number]): string {
 function validationOf({ checks, judge }: Task, { number, step }: TaskClaim): string {
   const by = step === 'checks' ? `its checks (${checks.join(', ')})` : (judge?.name ?? 'nobody')
   return `${by} to validate claim ${number}`
+}
+
+/** A task and all below it, including tasks that are delegated later. */
+interface Branch {
+  /** Whether an entry belongs to a task of the branch that these parties may see, or to a halt during it. */
+  includes(entry: ReadEntry, parties: readonly string[] | 'all'): boolean
+  has(task: string, parties: readonly string[] | 'all'): boolean
+}
+
+interface TaskParties {
+  delegator: string
+  agent: string
+  judge?: Judge | null
+}
+
+/** Visible to delegator, worker and the agent that judges. */
+export function isVisible(
+  { delegator, agent, judge }: TaskParties,
+  parties: readonly string[] | 'all',
+): boolean {
+  if (parties === 'all' || parties.includes(delegator) || parties.includes(agent)) return true
+  return judge?.kind === 'agent' && parties.includes(judge.name)
+}
+
+export async function openBranch(store: Store, top: Task): Promise<Branch> {
+  const members = new Map<string, TaskParties>([[top.id, top]])
+  // Parents come before their children.
+  for (const { id, parent, delegator, agent } of await outlineOf(store, parseId('task', top.root)!)) {
+    if (parent !== null) add(formatId('task', id), formatId('task', parent), { delegator, agent })
+  }
+
+  function add(id: string, parent: unknown, parties: TaskParties) {
+    if (typeof parent === 'string' && members.has(parent)) members.set(id, parties)
+  }
+
+  function has(task: string, parties: readonly string[] | 'all'): boolean {
+    const member = members.get(task)
+    return member !== undefined && isVisible(member, parties)
+  }
+
+  return {
+    has,
+    includes({ type, data, at, class: privacy }, parties) {
+      if (type === 'team.halted' || type === 'team.resumed') return isBefore(top.endedAt, at)
+      if (privacy === 'private' && parties !== 'all') return false
+      if (data?.root !== top.root || typeof data.task_id !== 'string') return false
+      const { task_id, parent, delegator, agent } = data
+      if (type === 'task.delegated')
+        add(task_id, parent, { delegator: String(delegator), agent: String(agent) })
+      return has(task_id, parties)
+    },
+  }
+}
+
+function isBefore(endedAt: number | null, at: string): boolean {
+  return endedAt === null || Date.parse(at) <= endedAt
+}
+
+type SpendingDetail = Pick<AnswerOf<'task'>, 'spent' | 'spending' | 'spent_below'>
+
+const keysOf = (tasks: readonly Task[]) => tasks.map(({ id }) => parseId('task', id)!).sort((a, b) => a - b)
+
+/** Agents whose spending the caller may not see: the cost of a text shows how much an agent said about it (S3.15). */
+type IsHidden = (agent: string) => boolean
+
+/** Spending by task id. */
+export async function spentOn(
+  reader: Reader,
+  tasks: readonly Task[],
+  isHidden: IsHidden,
+): Promise<Map<string, SpentTotals>> {
+  const rows = await spentOnTasks(reader, keysOf(tasks.filter(({ agent }) => !isHidden(agent))))
+  return new Map(rows.map(({ task, ...spent }) => [formatId('task', task), spent]))
+}
+
+/** Spending on one task by agent, and on all tasks below it. */
+export async function spendingOf(reader: Reader, task: Task, isHidden: IsHidden): Promise<SpendingDetail> {
+  const all = isHidden(task.agent) ? [] : await spentOnTask(reader, parseId('task', task.id)!)
+  const spending = all.filter(({ agent }) => !isHidden(agent))
+  const below = task.delegations === 0 ? [] : descendantsOf(await treeOf(reader, task.root), task.id)
+  const spent = sumOf(spending)
+  const seen = isHidden(task.agent) ? [] : below.filter(({ agent }) => !isHidden(agent))
+  const spentBelow = sumOf(await spentOnTasks(reader, keysOf(seen)))
+  return {
+    spending,
+    ...(spent === undefined ? {} : { spent }),
+    ...(spentBelow === undefined ? {} : { spent_below: spentBelow }),
+  }
+}
+
+const SUMMED = ['answers', 'input', 'output', 'cache_read', 'cache_write', 'cost', 'unpriced'] as const
+
+function sumOf(rows: readonly SpentTotals[]): SpentTotals | undefined {
+  if (rows.length === 0) return undefined
+  const sums = SUMMED.map((key) => [key, rows.reduce((sum, row) => sum + row[key], 0)])
+  return Object.fromEntries(sums) as SpentTotals
 }

@@ -1,7 +1,7 @@
 import { isDaemonUp } from '../../store/daemons.ts'
 import type { Reader, Store, Tx } from '../../store/store.ts'
 import type { TaskEventType } from '../core/event.ts'
-import { lockTask, updateTask } from '../store/tasks.ts'
+import { lockTask, updateTask } from '../store.ts'
 import type { Task, TaskClaim, Validator } from '../task.ts'
 
 /** `orphaned`: the daemon that owned the claim is gone. */

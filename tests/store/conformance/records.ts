@@ -37,8 +37,8 @@ import {
 } from '../../../src/runs/store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timer-rows.ts'
-import { newTask } from '../../../src/tasks/core/new-task.ts'
-import { insertTask, setTaskDue, updateTask } from '../../../src/tasks/store/tasks.ts'
+import { newTask } from '../../../src/tasks/core/reduce.ts'
+import { insertTask, setTaskDue, updateTask } from '../../../src/tasks/store.ts'
 import type { Task } from '../../../src/tasks/task.ts'
 import {
   addToQueue,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isLegal, next, TRANSITION_TO, TRANSITIONS } from '../../../src/tasks/core/transitions.ts'
+import { isLegal, next, TRANSITION_TO, TRANSITIONS } from '../../../src/tasks/core/task-changes.ts'
 import { END_STATES, isEnd, TASK_STATES, TASK_TRANSITIONS } from '../../../src/tasks/task.ts'
 
 describe('the state machine of a task', () => {

@@ -1,6 +1,5 @@
 /** The engine's part, in memory: stores the reduced task and carries out its effects under a simulated clock. */
 
-import { type Breaker, CLOSED, recordOutcome } from '../../../src/tasks/core/breaker.ts'
 import {
   pendingEffects,
   type TaskEffect,
@@ -9,10 +8,15 @@ import {
   type WithKey,
 } from '../../../src/tasks/core/effect.ts'
 import { ON_DUE, type TaskEvent } from '../../../src/tasks/core/event.ts'
-import { newTask, type TaskDraft } from '../../../src/tasks/core/new-task.ts'
-import { type ReducedTask, reduce } from '../../../src/tasks/core/reduce.ts'
+import { newTask, type ReducedTask, reduce, type TaskDraft } from '../../../src/tasks/core/reduce.ts'
 import type { RefusedEvent } from '../../../src/tasks/core/refusal.ts'
-import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../../../src/tasks/core/settings.ts'
+import {
+  type Breaker,
+  CLOSED,
+  DEFAULT_TASK_SETTINGS,
+  recordOutcome,
+  type TaskSettings,
+} from '../../../src/tasks/core/view.ts'
 import { isEnd, type Judge, type Task, type TaskState, type TaskTimer } from '../../../src/tasks/task.ts'
 
 /** `under`: the delegator's task. */

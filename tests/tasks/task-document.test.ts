@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { newTask } from '../../../src/tasks/core/new-task.ts'
-import { readTask, writeTask } from '../../../src/tasks/store/task-document.ts'
+import { newTask } from '../../src/tasks/core/reduce.ts'
+import { readTask, writeTask } from '../../src/tasks/store.ts'
 
 const given = { id: 'task_1', delegator: 'Master', agent: 'Worker', text: 'Do it', createdAt: 7 }
 

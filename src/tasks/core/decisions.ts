@@ -1,22 +1,94 @@
-/** Events between a task, its parent and its children. */
-import { ORCHESTRATOR } from '../../../base/agent.ts'
-import { isEnd, type Task } from '../../task.ts'
-import type { TaskStoreEffect } from '../effect.ts'
-import { refuse } from '../refusal.ts'
-import { allEnded } from '../tree.ts'
-import type { TaskView } from '../view.ts'
-import { wakeText } from '../wording.ts'
-import { end } from './ending.ts'
-import { underValidation } from './questions.ts'
+import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
+import { isEnd, type Task, type TaskQuestion } from '../task.ts'
+import type { TaskStoreEffect } from './effect.ts'
+import { askPerson, openQuestion, underValidation } from './questions.ts'
+import { refuse } from './refusal.ts'
 import {
   accept,
+  end,
   isParentOpen,
+  sendToWorker,
   started,
   type TaskEventHandlers,
   updateState,
+  withdrawAll,
   withUnread,
   workerOf,
 } from './task-changes.ts'
+import { allEnded, type TaskView } from './view.ts'
+import { takeoverText, wakeText } from './wording.ts'
+
+/** Decisions of the delegator or a person about a task. */
+
+export const decisionHandlers: Pick<
+  TaskEventHandlers,
+  'followed_up' | 'settled' | 'cancelled' | 'taken_over'
+> = {
+  /** Answers a request for help, adds to a task at work, or returns one that was taken over. */
+  followed_up(view, { text }) {
+    const { task } = view
+    if (task.followUps >= view.settings.maxFollowUps) {
+      const message = `${task.id} was followed up ${task.followUps} times. End it, or delegate a new task.`
+      return refuse('TOO_MANY', message)
+    }
+    const decided = task.questions.filter(({ kind }) => kind === 'help' || kind === 'takeover')
+    const questions = task.questions.filter((question) => !decided.includes(question))
+    const followed: Task = { ...task, questions, takenOver: false, followUps: task.followUps + 1 }
+    const sent = sendToWorker(followed, 'follow_up', text)
+    const timed = decided.length > 0 ? { ...sent.task, remainingMs: task.timeoutMs } : sent.task
+    const withdraw = withdrawAll({ ...task, questions: decided })
+    return accept(updateState(view, timed), ...withdraw, sent.effect)
+  },
+
+  /** An agent accepts a claim only after validation left it to the delegator (C22). A person may always accept. */
+  settled(view, { as, reason, by }) {
+    const isLeftToDelegator = view.task.questions.some(({ kind }) => kind === 'help')
+    if (as === 'completed' && by !== OPERATOR && !isLeftToDelegator) {
+      const message = `You cannot accept ${view.task.id}: it completes when its report has passed validation`
+      return refuse('UNDER_VALIDATION', message)
+    }
+    return end(view, view.task, { state: as, reason, by })
+  },
+
+  cancelled(view, { reason, by }) {
+    return end(view, view.task, { state: 'cancelled', reason, by })
+  },
+
+  /** Stops the agent and drops its questions; the person reports instead. */
+  taken_over(view) {
+    const { task } = view
+    if (task.takenOver) return refuse('DUPLICATE', `${task.id} was already taken over`)
+    const isInTurn = task.state === 'executing' && task.claim === null
+    const id = `${task.id}/takeover/${task.version}`
+    const text = takeoverText(task)
+    const question: TaskQuestion = { id, kind: 'takeover', to: OPERATOR, text, expiresAt: null }
+    const taken: Task = {
+      ...started(view, task),
+      takenOver: true,
+      claim: null,
+      due: null,
+      questions: [],
+      unread: false,
+      interrupts: task.interrupts + (isInTurn ? 1 : 0),
+      interrupting: task.interrupting || isInTurn,
+    }
+    return accept(
+      openQuestion(view, taken, question),
+      ...withdrawAll(task),
+      {
+        type: 'send',
+        kind: 'cancelled',
+        to: task.agent,
+        task: task.id,
+        text: 'A person took it over.',
+        wake: false,
+      },
+      askPerson(view, question, 'input', 'taken over'),
+    )
+  },
+}
+
+/** Events between a task, its parent and its children. */
 
 export const relativeHandlers: Pick<TaskEventHandlers, 'child_delegated' | 'child_changed' | 'parent_ended'> =
   {

@@ -1,24 +1,24 @@
-/** Delivery of a task to its worker: sent, acknowledged, started; or timed out, lost and retried. */
-import { ORCHESTRATOR } from '../../../base/agent.ts'
-import type { Task, TaskTimer } from '../../task.ts'
-import { allowedAt, breakerState } from '../breaker.ts'
-import type { TaskStoreEffect } from '../effect.ts'
-import { refuse } from '../refusal.ts'
-import { afterFailure } from '../retries.ts'
-import { findCycle } from '../tree.ts'
-import type { TaskView } from '../view.ts'
-import { delegateText } from '../wording.ts'
-import { end, withdrawAll } from './ending.ts'
+import { ORCHESTRATOR } from '../../base/agent.ts'
+import { DEFAULT_RETRIES, pauseAfter } from '../../base/backoff.ts'
+import type { Task, TaskTimer } from '../task.ts'
+import type { TaskStoreEffect } from './effect.ts'
+import { refuse } from './refusal.ts'
 import {
   type Accepted,
   accept,
+  end,
   moveTo,
   prepend,
   sendToWorker,
   started,
   type TaskEventHandlers,
   updateState,
+  withdrawAll,
 } from './task-changes.ts'
+import { allowedAt, breakerState, findCycle, type TaskView } from './view.ts'
+import { delegateText } from './wording.ts'
+
+/** Delivery of a task to its worker: sent, acknowledged, started; or timed out, lost and retried. */
 
 /** False for a timer whose reason is gone or moved to another time. */
 function isDue({ task, now }: TaskView, kind: TaskTimer): boolean {
@@ -200,4 +200,24 @@ function waitForCircuit(view: TaskView, at: number): Accepted {
 function closedUntil({ breaker, now, settings }: TaskView): number | undefined {
   const at = allowedAt(breaker, now, settings.breaker)
   return at > now ? at : undefined
+}
+
+/** Three retries make four attempts. */
+export const DEFAULT_MAX_ATTEMPTS = 1 + DEFAULT_RETRIES
+
+interface AttemptFailure {
+  attempt: number
+  maxAttempts: number
+  recoverable: boolean
+}
+
+type RetryDecision = { retry: true; delayMs: number } | { retry: false; why: string }
+
+/** Decides whether a failed attempt is retried, and after which pause. Without a retry, the caller escalates to a person (C7). */
+export function afterFailure({ attempt, maxAttempts, recoverable }: AttemptFailure): RetryDecision {
+  if (!recoverable) return { retry: false, why: 'retrying would not help' }
+  if (attempt >= maxAttempts) {
+    return { retry: false, why: attempt === 1 ? 'the task has no retries' : `${attempt} attempts failed` }
+  }
+  return { retry: true, delayMs: pauseAfter(attempt) }
 }

@@ -1,0 +1,319 @@
+import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
+import type { Reduced } from '../../base/reduce.ts'
+import {
+  type EndState,
+  isEnd,
+  type LiveState,
+  type Task,
+  type TaskQuestion,
+  type TaskState,
+  type TaskTransition,
+} from '../task.ts'
+import type { SendKind, TaskStoreEffect } from './effect.ts'
+import type { TaskEventOf, TaskEventType } from './event.ts'
+import type { TaskRefusal } from './refusal.ts'
+import { type Child, isAwaited, type TaskView } from './view.ts'
+import { outcomeText } from './wording.ts'
+
+/** Building blocks of the event handlers: results, state changes and messages to the worker. */
+
+/** A handler returns store effects only. `reduce` derives timers and outside effects from the new task. */
+export type HandlerResult = Reduced<Task, TaskStoreEffect, TaskRefusal>
+export type Accepted = Extract<HandlerResult, { ok: true }>
+export type TaskEventHandlers<T extends TaskEventType = TaskEventType> = {
+  [K in T]: (view: TaskView, event: TaskEventOf<K>) => HandlerResult
+}
+
+export function accept(state: Task, ...effects: TaskStoreEffect[]): Accepted {
+  return { ok: true, state, effects }
+}
+
+/** Puts more effects before those of the result. */
+export function prepend(result: Accepted, ...effects: TaskStoreEffect[]): Accepted {
+  return { ...result, effects: [...effects, ...result.effects] }
+}
+
+/** Throws for a transition that isn't in the table: that is a bug, not a mistake of the sender. */
+export function moveTo(task: Task, state: TaskState): Task {
+  if (task.state === state) return task
+  const reached = next(task.state, TRANSITION_TO[state])
+  if (reached === undefined) throw new Error(`${task.id} cannot go from ${task.state} to ${state}`)
+  return { ...task, state: reached }
+}
+
+/** The operator, once a person took the task over. */
+export function workerOf(task: Pick<Task, 'agent' | 'takenOver'>): string {
+  return task.takenOver ? OPERATOR : task.agent
+}
+
+export function isParentOpen({ parent }: TaskView): boolean {
+  return parent !== null && !isEnd(parent.state)
+}
+
+/** The message is unread until the runtime takes it, and starts a stopped agent. */
+export function sendToWorker(
+  task: Task,
+  kind: SendKind,
+  text: string,
+  inReplyTo?: string,
+): { task: Task; effect: TaskStoreEffect } {
+  const reply = inReplyTo === undefined ? {} : { inReplyTo }
+  const to = workerOf(task)
+  const effect = { type: 'send', kind, to, task: task.id, text, wake: true, ...reply } as const
+  return { task: withUnread(task, kind === 'reminder'), effect }
+}
+
+/** Any message but a reminder resets the count of reminders. */
+export function withUnread(task: Task, isReminder: boolean): Task {
+  const reminders = isReminder ? task.reminders : 0
+  if (workerOf(task) === OPERATOR) return { ...task, reminders }
+  return { ...task, reminders, sent: task.sent + 1, unread: true }
+}
+
+/** A command of the worker proves that it has started, even when it overtakes the runtime's receipt. */
+export function started({ now }: TaskView, task: Task): Task {
+  if (task.state !== 'pending' && task.state !== 'analyzing') return task
+  return {
+    ...moveTo(task, 'executing'),
+    acknowledgedAt: task.acknowledgedAt ?? now,
+    unread: false,
+    due: { kind: 'deadline', at: now + task.remainingMs },
+  }
+}
+
+/**
+ * Moves a started task to the state that its questions and children call for: executing with its deadline running, or
+ * waiting with the deadline stopped.
+ */
+export function updateState(view: TaskView, task: Task): Task {
+  if (task.state === 'pending' || task.state === 'analyzing') return task
+  if (task.claim !== null) return moveTo(stopDeadline(task, view.now), 'executing')
+  const state = restingState(task, view.children)
+  if (state !== 'executing') return moveTo({ ...stopDeadline(task, view.now), due: null }, state)
+  if (task.due?.kind === 'deadline') return moveTo(task, state)
+  const at = view.now + Math.max(task.remainingMs, view.settings.graceMs)
+  return { ...moveTo(task, state), due: { kind: 'deadline', at } }
+}
+
+/** A claim's own timer keeps running; only working time is saved. */
+function stopDeadline(task: Task, now: number): Task {
+  if (task.due?.kind !== 'deadline') return task
+  return { ...task, due: null, remainingMs: Math.max(0, task.due.at - now) }
+}
+
+/** If a task waits for several, its state names the wait that only a person can end, then the parent's, then a child's. */
+const WAITS_BY_PRIORITY: LiveState[] = ['waiting_approval', 'waiting_user', 'waiting_parent', 'waiting_child']
+
+export function restingState(task: Task, children: readonly Child[]): LiveState {
+  const waits = new Set(task.questions.map((question) => waitStateOf(task, question)))
+  const known = new Set(children.map(({ id }) => id))
+  // A child that was delegated in this transaction may be missing from the view.
+  const isNew = task.awaiting.some((id) => !known.has(id))
+  if (isNew || children.some(isAwaited)) waits.add('waiting_child')
+  return WAITS_BY_PRIORITY.find((state) => waits.has(state)) ?? 'executing'
+}
+
+/** Undefined for an extension: the work continues while it is requested. */
+function waitStateOf(task: Pick<Task, 'delegator'>, question: TaskQuestion): LiveState | undefined {
+  switch (question.kind) {
+    case 'approval':
+      return 'waiting_approval'
+    case 'user':
+    case 'takeover':
+      return 'waiting_user'
+    case 'help':
+      return 'waiting_parent'
+    case 'query':
+      return question.to === task.delegator ? 'waiting_parent' : 'waiting_child'
+    case 'extension':
+      return undefined
+  }
+}
+
+interface TaskEnding {
+  state: EndState
+  reason: string
+  /** The worker by its report, the delegator, a person, or the service. */
+  by: string
+  /** Notifies a person (C7). */
+  escalate?: boolean
+}
+
+const KIND_OF: Record<EndState, SendKind> = {
+  completed: 'report',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  skipped: 'cancelled',
+}
+
+/** Every end goes through here: it notifies worker and delegator, withdraws open questions, and ends descendants. */
+export function end(
+  view: TaskView,
+  task: Task,
+  { state, reason, by, escalate = false }: TaskEnding,
+): Accepted {
+  const isInTurn = task.state === 'executing' && task.claim === null && by !== task.agent && !task.takenOver
+  const ended: Task = {
+    ...moveTo(task, state),
+    endedAt: view.now,
+    reason,
+    due: null,
+    claim: null,
+    questions: [],
+    awaiting: [],
+    unread: false,
+    held: null,
+    interrupts: task.interrupts + (isInTurn ? 1 : 0),
+    interrupting: task.interrupting || isInTurn,
+  }
+  return accept(
+    ended,
+    ...withdrawAll(task),
+    ...notifyWorker(ended, by),
+    // The escalation already reaches a person who delegated.
+    ...(escalate && task.delegator === OPERATOR ? [] : notifyDelegator(view, ended, by)),
+    ...(escalate ? [escalation(ended)] : []),
+    { type: 'end', task: task.id, state, reason },
+  )
+}
+
+/** Withdraws open requests to people. A late answer of an agent is refused when it arrives. */
+export function withdrawAll({ id, questions }: Task): TaskStoreEffect[] {
+  return questions
+    .filter(({ to }) => to === OPERATOR)
+    .map((question) => ({ type: 'withdraw', task: id, question: question.id }))
+}
+
+function notifyWorker(task: Task, by: string): TaskStoreEffect[] {
+  if (by === task.agent || task.sent === 0 || task.takenOver) return []
+  const text = outcomeText(task)
+  return [{ type: 'send', kind: 'cancelled', to: task.agent, task: task.id, text, wake: false }]
+}
+
+/** A failure wakes the delegator. Other results wait until all children of its own task have ended. */
+function notifyDelegator(view: TaskView, task: Task, by: string): TaskStoreEffect[] {
+  const hasParentEnded = view.parent !== null && !isParentOpen(view)
+  if (by === task.delegator || (hasParentEnded && by === ORCHESTRATOR && task.state === 'cancelled'))
+    return []
+  const kind = KIND_OF[task.state as EndState]
+  const wake = task.state === 'failed' || !isParentOpen(view)
+  return [{ type: 'send', kind, to: task.delegator, task: task.id, text: outcomeText(task), wake }]
+}
+
+function escalation(task: Task): TaskStoreEffect {
+  return {
+    type: 'ask_person',
+    kind: 'escalation',
+    task: task.id,
+    question: `${task.id}/escalation`,
+    text: outcomeText(task),
+    reason: task.reason!,
+    awaits: false,
+    expiresAt: null,
+  }
+}
+
+/** Every open state can end in every way, because a person or a timer may end a task at any time. */
+const ENDINGS = { complete: 'completed', fail: 'failed', cancel: 'cancelled', skip: 'skipped' } as const
+
+/**
+ * The state machine of C6. End states have no transitions. A retry isn't one either: a new attempt starts at `pending`
+ * with a higher attempt number (`isLegal`).
+ */
+export const TRANSITIONS: Record<TaskState, Partial<Record<TaskTransition, TaskState>>> = {
+  // `execute`: a command of the worker may overtake the runtime's receipt.
+  pending: { start: 'analyzing', execute: 'executing', block: 'blocked', ...ENDINGS },
+  analyzing: { execute: 'executing', block: 'blocked', ...ENDINGS },
+  executing: {
+    await_child: 'waiting_child',
+    await_parent: 'waiting_parent',
+    await_user: 'waiting_user',
+    await_approval: 'waiting_approval',
+    block: 'blocked',
+    ...ENDINGS,
+  },
+  waiting_child: {
+    execute: 'executing',
+    await_parent: 'waiting_parent',
+    await_user: 'waiting_user',
+    await_approval: 'waiting_approval',
+    block: 'blocked',
+    ...ENDINGS,
+  },
+  waiting_parent: {
+    execute: 'executing',
+    await_child: 'waiting_child',
+    await_user: 'waiting_user',
+    await_approval: 'waiting_approval',
+    block: 'blocked',
+    ...ENDINGS,
+  },
+  waiting_user: {
+    execute: 'executing',
+    await_child: 'waiting_child',
+    await_parent: 'waiting_parent',
+    await_approval: 'waiting_approval',
+    block: 'blocked',
+    ...ENDINGS,
+  },
+  waiting_approval: {
+    execute: 'executing',
+    await_child: 'waiting_child',
+    await_parent: 'waiting_parent',
+    await_user: 'waiting_user',
+    block: 'blocked',
+    ...ENDINGS,
+  },
+  // A release restores the state that the task would have without the hold.
+  blocked: {
+    queue: 'pending',
+    start: 'analyzing',
+    execute: 'executing',
+    await_child: 'waiting_child',
+    await_parent: 'waiting_parent',
+    await_user: 'waiting_user',
+    await_approval: 'waiting_approval',
+    ...ENDINGS,
+  },
+  completed: {},
+  failed: {},
+  cancelled: {},
+  skipped: {},
+}
+
+export function next(state: TaskState, transition: TaskTransition): TaskState | undefined {
+  return TRANSITIONS[state][transition]
+}
+
+/** Each state is reached by one transition. */
+export const TRANSITION_TO: Record<TaskState, TaskTransition> = {
+  pending: 'queue',
+  analyzing: 'start',
+  executing: 'execute',
+  waiting_child: 'await_child',
+  waiting_parent: 'await_parent',
+  waiting_user: 'await_user',
+  waiting_approval: 'await_approval',
+  blocked: 'block',
+  completed: 'complete',
+  failed: 'fail',
+  cancelled: 'cancel',
+  skipped: 'skip',
+}
+
+interface StateAndAttempt {
+  state: TaskState
+  attempt: number
+}
+
+/** An event may take two transitions (a report from `pending`): directly, or by way of `executing`. */
+export function isLegal(before: StateAndAttempt, after: StateAndAttempt): boolean {
+  if (before.state === after.state) return after.attempt >= before.attempt
+  if (after.attempt > before.attempt) {
+    return Object.keys(TRANSITIONS[before.state]).length > 0 && ['pending', 'blocked'].includes(after.state)
+  }
+  const transition = TRANSITION_TO[after.state]
+  const executing = next(before.state, 'execute')
+  const isTwoSteps = executing !== undefined && next(executing, transition) !== undefined
+  return isTwoSteps || next(before.state, transition) !== undefined
+}
