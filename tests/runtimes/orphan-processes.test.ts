@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { findOrphans } from '../../src/runtimes/orphan-processes.ts'
+import { findOrphans } from '../../src/runtimes/processes.ts'
 
 const PANE = 10
 const BEFORE = { spared: new Set(['30 9900']), from: 98 }

@@ -1,7 +1,10 @@
-/** A control-mode client of our tmux server: commands go in as lines, blocks come back in order. */
+/**
+ * A control-mode client of our tmux server: commands go in as lines, blocks come back in order. Message text is
+ * never put on a command line.
+ */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { commandLine } from './quote.ts'
+import { createLineSplitter } from '../../programs/line-splitter.ts'
 
 export type TmuxCommand = readonly string[]
 
@@ -44,6 +47,8 @@ interface PendingCommand {
 }
 
 const STDERR_LIMIT = 2000
+/** Far above the widest screen. */
+const MAX_LINE_BYTES = 64 * 2 ** 20
 
 export function openControl({ argv, env, onNotification, onEnd }: ControlOptions): Control {
   const child = spawn(argv[0]!, argv.slice(1), { env, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -71,9 +76,11 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
       onNotification(name, rest)
     },
   )
-  const lines = createLineSplitter(reader.line)
+  const splitter = createLineSplitter(MAX_LINE_BYTES)
 
-  child.stdout.on('data', (chunk: Buffer) => lines.push(chunk))
+  child.stdout.on('data', (chunk: Buffer) => {
+    for (const { text } of splitter.split(chunk)) if (text !== undefined) reader.line(text)
+  })
   child.stderr.on('data', (chunk: Buffer) => {
     complaint = (complaint + chunk.toString()).slice(-STDERR_LIMIT)
   })
@@ -109,26 +116,6 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
   }
 }
 
-/** Splits at newlines only and decodes whole lines, so that no character is cut in two. */
-function createLineSplitter(onLine: (line: string) => void) {
-  let rest: Buffer[] = []
-  return {
-    push(chunk: Buffer) {
-      let from = 0
-      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
-        const piece = chunk.subarray(from, at)
-        onLine(rest.length === 0 ? piece.toString() : Buffer.concat([...rest, piece]).toString())
-        rest = []
-        from = at + 1
-      }
-      // Copy, because a slice would retain the whole chunk.
-      if (from < chunk.length) rest.push(Buffer.from(chunk.subarray(from)))
-    },
-  }
-}
-
-/** Parses tmux's control-mode output: blocks that respond to our commands, and notifications in between. */
-
 export interface Block {
   readonly lines: readonly string[]
   readonly isError: boolean
@@ -144,7 +131,8 @@ const BLOCK_LINE = /^%(begin|end|error) (\d+) (\d+) (\d+)$/
 const CLIENT_FLAG = '1'
 
 /**
- * Blocks contain raw screen text, so a block ends only at the exact numbers it began with. tmux never puts a
+ * Parses control-mode output: blocks that respond to our commands, and notifications in between. Blocks
+ * contain raw screen text, so a block ends only at the exact numbers it began with. tmux never puts a
  * notification inside a block.
  */
 export function createControlReader(
@@ -177,4 +165,44 @@ export function createControlReader(
       // command that depends on it fails.
     },
   }
+}
+
+/** A control character could end the line and start another command. */
+const CONTROLS = /[\u0000-\u001f\u007f]/
+
+/** Quotes one argument of a tmux command. Throws on control characters, which only a bug could put there. */
+export function quoteArgument(argument: string): string {
+  if (CONTROLS.test(argument)) {
+    throw new Error(`not an argument for tmux: ${JSON.stringify(argument.slice(0, 80))}`)
+  }
+  if (/^[A-Za-z0-9%@=:.,/_+-]+$/.test(argument)) return argument
+  return `'${argument.replaceAll("'", `'\\''`)}'`
+}
+
+/** Joins commands into one line: tmux runs them without anything in between. */
+export function commandLine(commands: readonly (readonly string[])[]): string {
+  return commands.map((words) => words.map(quoteArgument).join(' ')).join(' ; ')
+}
+
+/** For arguments in which tmux expands `#{…}`. */
+export function withoutFormats(text: string): string {
+  return text.replaceAll('#', '##')
+}
+
+/** For arguments in which tmux also expands `%H`. */
+export function withoutTimeFormats(text: string): string {
+  return withoutFormats(text.replaceAll('%', '%%'))
+}
+
+/** Quotes one word of a shell command. Newlines are allowed. */
+export function quoteForShell(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+/**
+ * Removes control characters: in pasted text they are key presses, and ESC [ 2 0 1 ~ would end the paste.
+ * Newlines and tabs stay.
+ */
+export function withoutControls(text: string): string {
+  return text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }

@@ -1,8 +1,22 @@
-/** A snapshot of a pane with everything the guard needs, in one round trip. */
-import type { PaneScreen, PasteOptions } from '../../programs/program.ts'
-import type { PaneFacts } from '../paste-guard.ts'
+/** Snapshots of a pane: one with everything the guard needs, in one round trip, and one for a browser. */
+
+import type { SessionState } from '../../base/agent.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { InputBox, PaneScreen, PasteOptions } from '../../programs/program.ts'
+import { NOT_IDLE_REASON, type TerminalSnapshot } from '../runtime.ts'
 import type { Block, TmuxCommand } from './control.ts'
-import type { PasteTarget } from './paste-target.ts'
+import type { TmuxServer } from './server.ts'
+
+/** The pane to look at, with facts about people that tmux does not know. */
+export interface SnapshotTarget {
+  readonly server: TmuxServer
+  readonly clock: Clock
+  readonly pane: string
+  /** The person typing from the control room. */
+  takenBy: string | undefined
+  /** When that person last typed. */
+  typedAt: number | undefined
+}
 
 export interface PaneSnapshot {
   readonly facts: PaneFacts
@@ -20,7 +34,7 @@ const CLIENT = '#{client_control_mode} #{window_id} #{client_activity}'
 const ACTIVITY_RESOLUTION_MS = 1000
 
 export async function takeSnapshot(
-  target: Pick<PasteTarget, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
+  target: SnapshotTarget,
   options: Pick<PasteOptions, 'state' | 'inputBox' | 'isPlain' | 'isBracketed'>,
 ): Promise<PaneSnapshot> {
   const { server, clock, pane } = target
@@ -112,4 +126,104 @@ export function indexOfColumn(text: string, column: number): number {
     if (!NO_WIDTH.test(character)) at += TWICE_AS_WIDE.test(character) ? 2 : 1
   }
   return index + Math.max(0, column - at)
+}
+
+/** Everything that decides whether text may be pasted into a pane right now. */
+export interface PaneFacts {
+  /** The state the program reports. */
+  readonly state: SessionState
+  readonly inputBox: InputBox
+  /** The pane's process has ended. */
+  readonly isDead: boolean
+  /** Copy mode or another tmux mode: a paste would lose its brackets, and Enter would be dropped. */
+  readonly isInMode: boolean
+  /** Keys typed here also go to other panes. */
+  readonly isSynchronized: boolean
+  /** The pane's input is switched off, so pasted text would vanish. */
+  readonly isInputOff: boolean
+  /** The program has enabled bracketed paste; without it, each line becomes a turn of its own. */
+  readonly isBracketed: boolean
+  /**
+   * Time since a person who sees this pane, or types into it remotely, last pressed a key; undefined without
+   * such a person.
+   */
+  readonly personQuietMs: number | undefined
+  /** The person who has taken over the terminal and types into it remotely. */
+  readonly takenBy?: string | undefined
+}
+
+type GuardDecision =
+  | { readonly write: true }
+  | {
+      readonly write: false
+      readonly reason: string
+      /** Retrying cannot help. */
+      readonly isFinal?: true
+      /** Retry after this long, if the block ends by itself. */
+      readonly againMs?: number
+    }
+
+/** A person who just typed is likely to type again. */
+export const PERSON_QUIET_MS = 2000
+
+/** The single guard of every pane write. It fails closed: an unknown fact blocks the paste. */
+export function guardPaste(facts: PaneFacts): GuardDecision {
+  if (facts.isDead) return { write: false, reason: 'its process has ended', isFinal: true }
+  if (facts.state !== 'idle') return { write: false, reason: NOT_IDLE_REASON[facts.state] }
+  if (facts.takenBy !== undefined)
+    return { write: false, reason: `${facts.takenBy} has taken over its terminal` }
+  if (facts.isInMode) return { write: false, reason: 'its pane is in copy mode' }
+  if (facts.isSynchronized) return { write: false, reason: 'its pane is synchronized with others' }
+  if (facts.isInputOff) return { write: false, reason: 'the input of its pane is switched off' }
+  if (!facts.isBracketed) return { write: false, reason: 'it does not accept bracketed paste right now' }
+  if (facts.inputBox === 'draft') return { write: false, reason: "its input box holds a person's draft" }
+  if (facts.inputBox !== 'empty') return { write: false, reason: 'its input box cannot be recognised' }
+  if (facts.personQuietMs !== undefined && facts.personQuietMs < PERSON_QUIET_MS) {
+    const againMs = PERSON_QUIET_MS - facts.personQuietMs
+    return { write: false, reason: 'a person is typing', againMs }
+  }
+  return { write: true }
+}
+
+const PANE_FORMAT = '#{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{cursor_flag}'
+/** Links and titles: only colours may reach the browser. */
+const NOT_COLOURS =
+  /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b(?!\[[0-9;:]*m)(?:\[[0-9;:?]*[A-Za-ln-z])?/g
+/**
+ * Control characters a terminal would obey, including C1, each of which starts a sequence by itself. Keeps
+ * the escapes of colours and the two that switch line drawing on and off, which tmux writes.
+ */
+const CONTROLS = /[\u0000-\u000d\u0010-\u001a\u001c-\u001f\u007f-\u009f]/g
+const COLOURS = /\u001b\[([0-9;:]*)m/g
+
+/** Renders a pane for a terminal in a browser. */
+export async function takeTerminalSnapshot(server: TmuxServer, pane: string): Promise<TerminalSnapshot> {
+  const [facts, screen] = await server.run(
+    ['display-message', '-p', '-t', pane, PANE_FORMAT],
+    ['capture-pane', '-p', '-e', '-t', pane],
+  )
+  const [columns, height, x, y, isShown] = facts!.lines[0]!.split(' ').map(Number) as [
+    ...[number, number, number, number, number],
+  ]
+  return {
+    columns,
+    rows: completeRows(screen!.lines.slice(0, height)),
+    cursor: isShown === 1 ? { x, y } : undefined,
+  }
+}
+
+/**
+ * tmux continues the colours of the previous row; here each row repeats them, so that it can be shown alone.
+ */
+export function completeRows(lines: readonly string[]): string[] {
+  let colours = ''
+  return lines.map((line) => {
+    const before = colours
+    const text = line.replace(NOT_COLOURS, '').replace(CONTROLS, '')
+    for (const [sequence, codes] of text.matchAll(COLOURS)) {
+      const isReset = codes === '' || codes === '0' || codes!.startsWith('0;')
+      colours = isReset ? (codes === '' || codes === '0' ? '' : sequence) : colours + sequence
+    }
+    return before + text
+  })
 }

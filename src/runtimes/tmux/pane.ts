@@ -13,16 +13,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Pane } from '../../programs/program.ts'
-import { watchOrphans } from '../orphan-processes.ts'
+import { watchOrphans } from '../processes.ts'
 import type { TerminalKeyboard, TerminalSnapshot } from '../runtime.ts'
-import { captureScreen, readScreen } from './pane-snapshot.ts'
-import { createPasteBuffer, loadBuffer } from './paste-buffer.ts'
-import type { PasteTarget } from './paste-target.ts'
-import { noteAccepted, type PendingInput, returnKeyboard, submitPending } from './pending-input.ts'
-import { commandLine, quoteForShell, withoutControls, withoutTimeFormats } from './quote.ts'
+import { commandLine, quoteForShell, withoutControls, withoutTimeFormats } from './control.ts'
+import { captureScreen, readScreen, takeTerminalSnapshot } from './pane-snapshot.ts'
+import { createPasteBuffer, loadBuffer, paste } from './paste.ts'
+import {
+  noteAccepted,
+  type PasteTarget,
+  type PendingInput,
+  returnKeyboard,
+  submitPending,
+} from './pending-input.ts'
 import type { TmuxServer } from './server.ts'
-import { paste } from './submit.ts'
-import { takeTerminalSnapshot } from './terminal-snapshot.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string

@@ -10,10 +10,9 @@ import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '.
 import { IN_SESSION, isSameServer } from './connection.ts'
 import { ControlLost } from './control.ts'
 import { createLauncher } from './launcher.ts'
-import { cleanUpAgent, findRunningPane } from './leftovers.ts'
 import { createPane } from './pane.ts'
 import { readPendingInput } from './pending-input.ts'
-import { readTmuxSavedState, type TmuxSavedState } from './saved-state.ts'
+import { cleanUpAgent, findRunningPane, readTmuxSavedState, type TmuxSavedState } from './saved-state.ts'
 import { openTmuxServer, serverEnvironment } from './server.ts'
 import { endAgent, startSession } from './session.ts'
 

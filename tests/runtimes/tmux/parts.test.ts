@@ -6,15 +6,16 @@ import { join } from 'node:path'
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Block, createControlReader } from '../../../src/runtimes/tmux/control.ts'
-import { renderLaunchFile, writeLaunchFile } from '../../../src/runtimes/tmux/launch-file.ts'
-import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/pane-snapshot.ts'
 import {
+  type Block,
   commandLine,
+  createControlReader,
   quoteArgument,
   quoteForShell,
   withoutControls,
-} from '../../../src/runtimes/tmux/quote.ts'
+} from '../../../src/runtimes/tmux/control.ts'
+import { renderLaunchFile, writeLaunchFile } from '../../../src/runtimes/tmux/launcher.ts'
+import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/pane-snapshot.ts'
 import { readTmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { serverEnvironment } from '../../../src/runtimes/tmux/server.ts'
 

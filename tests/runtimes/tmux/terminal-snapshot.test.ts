@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { completeRows } from '../../../src/runtimes/tmux/terminal-snapshot.ts'
+import { completeRows } from '../../../src/runtimes/tmux/pane-snapshot.ts'
 
 describe('a picture of a terminal', () => {
   it('repeats the active colours at the start of each row', () => {

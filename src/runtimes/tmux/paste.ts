@@ -1,19 +1,51 @@
 /**
- * Writes a text into a pane. No key of a person may slip in between the snapshot that allowed the paste and
- * the paste itself: tmux repeats its checks in the same command line as the paste, and the keys of attached
- * people are held off.
+ * Delivers a turn into a pane: waits for the guard, pastes, presses Enter and collects evidence. No key of a
+ * person may slip in between the snapshot that allowed the paste and the paste itself: tmux repeats its checks
+ * in the same command line as the paste, and the keys of attached people are held off.
  */
-import { sleep } from '../../base/clock.ts'
-import type { PasteOptions } from '../../programs/program.ts'
-import { guardPaste } from '../paste-guard.ts'
-import { cancelledResult, type DeliveryResult } from '../runtime.ts'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sleep, within } from '../../base/clock.ts'
+import type { InputBox, PasteOptions } from '../../programs/program.ts'
+import { cancelledResult, type DeliveryResult, type Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
-import { ControlLost, type TmuxCommand } from './control.ts'
-import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
-import { loadBuffer } from './paste-buffer.ts'
-import type { PasteBuffer, PasteTarget, WriteResult } from './paste-target.ts'
-import { enableInput, isEarlierTextSettling, markPending, submitIfPending } from './pending-input.ts'
-import { commandLine } from './quote.ts'
+import { ControlLost, commandLine, type TmuxCommand, withoutControls, withoutFormats } from './control.ts'
+import { guardPaste, type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
+import {
+  clearPending,
+  enableInput,
+  isEarlierTextSettling,
+  isOurPendingText,
+  leavePending,
+  markPending,
+  outlineOf,
+  type PasteBuffer,
+  type PastedText,
+  type PasteTarget,
+  pressEnter,
+  returnKeyboard,
+  submitIfPending,
+  type WriteResult,
+} from './pending-input.ts'
+
+export async function paste(target: PasteTarget, turn: Turn, options: PasteOptions): Promise<DeliveryResult> {
+  const buffer = target.createBuffer(withoutControls(turn.text))
+  target.blockedWatch?.abort()
+  try {
+    const written = await writeWhenAllowed(target, buffer, options)
+    if (typeof written === 'object') return written
+    const sent = { ...buffer.outline, writtenAt: target.clock.now() }
+    const problem = written === 'pasted' ? await submitPaste(target, options, sent) : undefined
+    if (problem !== undefined) return problem
+    const result = await awaitEvidence(target, options, sent)
+    // The text may still be there, with the input switched off if the connection to tmux broke.
+    if (result.state === 'uncertain') await leavePending(target, sent)
+    else if (written !== 'entered') void clearPending(target)
+    return result
+  } finally {
+    buffer.remove()
+  }
+}
 
 /** By then, a program that is read off its screen has shown that it accepted the text. */
 const SCREEN_LAG_MS = 500
@@ -29,7 +61,7 @@ interface PasteRefusal {
 /**
  * Writes as soon as the guard allows it. If that does not happen in time, returns `queued` with the reason.
  */
-export async function writeWhenAllowed(
+async function writeWhenAllowed(
   target: PasteTarget,
   buffer: PasteBuffer,
   options: PasteOptions,
@@ -172,13 +204,13 @@ async function writeIfUnchanged(
 }
 
 /** Polling interval: no event tells that a person has emptied an input box. */
-export const RECHECK_MS = 500
+const RECHECK_MS = 500
 
 /**
  * Runs after a paste timed out and reports when it could be written, so that the engine need not retry and
  * record each attempt. Ends with the next paste, which checks for itself, and with the session.
  */
-export async function watchBlockedPaste(target: PasteTarget, options: PasteOptions): Promise<void> {
+async function watchBlockedPaste(target: PasteTarget, options: PasteOptions): Promise<void> {
   const watching = new AbortController()
   const { signal } = watching
   target.blockedWatch = watching
@@ -208,4 +240,122 @@ async function recheck(target: PasteTarget, options: PasteOptions): Promise<numb
   if (decision.write || decision.isFinal) return undefined
   target.setBlocked(decision.reason)
   return Math.min(RECHECK_MS, decision.againMs ?? RECHECK_MS)
+}
+
+const COPY_MODE_RETRY_MS = 500
+
+/**
+ * Presses Enter for programs that need a delay after the paste; the pane's input is off until then. Text that
+ * could not be submitted stays pending and is submitted once the program is idle again.
+ */
+async function submitPaste(
+  target: PasteTarget,
+  options: PasteOptions,
+  sent: PastedText,
+): Promise<DeliveryResult | undefined> {
+  const { clock } = target
+  await sleep(clock, options.enterAfterMs)
+  const deadline = clock.now() + options.evidenceMs
+  let left: PastedText | undefined = sent
+  try {
+    while (true) {
+      const state = options.state()
+      // Enter would now answer a dialog.
+      if (state !== 'idle') return enterNotPressed(`it turned ${state}`)
+      const found = await pressEnter(target)
+      if (found !== 'in mode') left = undefined
+      if (found === 'pressed') return undefined
+      if (found === 'dead') return enterNotPressed('its process ended')
+      if (clock.now() >= deadline) return enterNotPressed('its pane is in copy mode')
+      await target.waitForChange(COPY_MODE_RETRY_MS)
+    }
+  } catch (error) {
+    left = undefined
+    // Enter may have been pressed; the evidence will tell.
+    if (error instanceof ControlLost) return undefined
+    if (error instanceof TmuxRefused) return enterNotPressed(error.message)
+    throw error
+  } finally {
+    target.pending = left
+    await (left === undefined ? enableInput(target) : returnKeyboard(target))
+  }
+}
+
+function enterNotPressed(why: string): DeliveryResult {
+  return { state: 'uncertain', evidence: `pasted, but Enter was not pressed: ${why}` }
+}
+
+/**
+ * Waits for the program's evidence. Without it, presses Enter once more if the text is still pending, then
+ * reports `uncertain`.
+ */
+async function awaitEvidence(
+  target: PasteTarget,
+  options: PasteOptions,
+  sent: PastedText,
+): Promise<DeliveryResult> {
+  const { clock } = target
+  const result = await within(clock, options.evidenceMs, options.evidence)
+  if (result !== undefined) return result
+  let seen: string
+  try {
+    const snapshot = await takeSnapshot(target, options)
+    seen = describeSnapshot(snapshot)
+    if (isOurPendingText(target, snapshot, sent) && (await pressEnter(target)) === 'pressed') {
+      seen = 'the text was still in the input box, and Enter was pressed once more'
+      const second = await within(clock, options.evidenceMs, options.evidence)
+      if (second !== undefined) return { ...second, evidence: `${second.evidence}, after a second Enter` }
+    }
+  } catch (error) {
+    if (!(error instanceof ControlLost || error instanceof TmuxRefused)) throw error
+    seen = error.message
+  }
+  return {
+    state: 'uncertain',
+    evidence: `written, but no evidence within ${options.evidenceMs} ms: ${seen}`,
+  }
+}
+
+const BOX: Record<InputBox, string> = {
+  empty: 'is empty',
+  draft: 'holds text',
+  unknown: 'cannot be recognised',
+}
+
+function describeSnapshot({ facts }: PaneSnapshot): string {
+  if (facts.isDead) return 'its process ended'
+  return `it is ${facts.state}, its input box ${BOX[facts.inputBox]}`
+}
+
+// Text on its way into a pane is a private file that the tmux server loads into a buffer.
+const EXTENSION = '.txt'
+const BUFFER_FILE = /^orc-\d+-\d+-\d+\.txt$/
+
+export function isBufferFile(name: string): boolean {
+  return BUFFER_FILE.test(name)
+}
+
+/** The file may have been loaded into a buffer already. */
+export function bufferNameOf(file: string): string {
+  return file.slice(0, -EXTENSION.length)
+}
+
+/** Synchronous: a small file in the page cache, in the path of every message. */
+export function createPasteBuffer(folder: string, name: string, text: string): PasteBuffer {
+  const path = join(folder, `${name}${EXTENSION}`)
+  let isWritten = false
+  return {
+    path,
+    name,
+    outline: outlineOf(text),
+    writeFile() {
+      if (!isWritten) writeFileSync(path, text, { mode: 0o600 })
+      isWritten = true
+    },
+    remove: () => rmSync(path, { force: true }),
+  }
+}
+
+export function loadBuffer({ name: buffer, path }: PasteBuffer): readonly string[] {
+  return ['load-buffer', '-b', buffer, withoutFormats(path)]
 }
