@@ -78,8 +78,8 @@ function timePlanning(count: number): number {
   const text = planOf(count, CONCURRENCY)
   const began = performance.now()
   const read = readPlan(text)
-  if (!read.ok) throw new Error(JSON.stringify(read.problems[0]))
-  stepsOf(graphOf(read.plan))
+  if (!read.ok) throw new Error(JSON.stringify(read.error[0]))
+  stepsOf(graphOf(read.value))
   return performance.now() - began
 }
 

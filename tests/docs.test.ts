@@ -30,7 +30,7 @@ describe('the documentation', () => {
     const blocks = [...read(page).matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1]!)
     for (const block of blocks.filter(isPlan)) {
       const result = readPlan(block)
-      expect(result.ok ? [] : result.problems, block).toEqual([])
+      expect(result.ok ? [] : result.error, block).toEqual([])
     }
   })
 })

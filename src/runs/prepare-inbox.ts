@@ -21,7 +21,7 @@ import { addWorktree, type Worktree } from '../workspaces/worktree/worktree.ts'
 import type { Keyed, OutsideEffect, RunEvent } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import { manifestText } from './plan/read-plan.ts'
-import { type Dependency, type Graph, MESSAGES, type PlanAgent, topologicalOrder } from './plan.ts'
+import { type Dependency, MESSAGES, type PlanAgent } from './plan.ts'
 import type { RunMarks } from './processes.ts'
 import type { OutputFile } from './run.ts'
 import { correctionsOf, workspaceOf } from './run-folder.ts'
@@ -234,24 +234,6 @@ function canonical(value: unknown): unknown {
 
 function digest(value: unknown): string {
   return hash('sha256', JSON.stringify(value))
-}
-
-interface Staleness {
-  /** Agents whose own inputs changed. */
-  readonly runs: ReadonlySet<string>
-  /** Agents that depend on one that runs: they run if its outputs change. */
-  readonly mayRun: ReadonlySet<string>
-}
-
-/** Predicts which agents a resumed run starts, for people. `changed`: agents whose own inputs changed. */
-export function staleNodes(graph: Graph, changed: ReadonlySet<string>): Staleness {
-  const runs = new Set<string>()
-  const mayRun = new Set<string>()
-  for (const name of topologicalOrder(graph)) {
-    if (changed.has(name)) runs.add(name)
-    else if (graph.needs.get(name)!.some(({ from }) => runs.has(from) || mayRun.has(from))) mayRun.add(name)
-  }
-  return { runs, mayRun }
 }
 
 /** Outputs of an outbox that was collected with its content. */

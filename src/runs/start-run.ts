@@ -266,12 +266,12 @@ function readOrderedPlan(
     },
   })
   if (!read.ok) {
-    throw new AppError('PLAN_INVALID', formatProblems(read.problems, order.file ?? 'the plan'), {
-      hint: read.problems[0]!.hint,
-      data: { problems: read.problems },
+    throw new AppError('PLAN_INVALID', formatProblems(read.error, order.file ?? 'the plan'), {
+      hint: read.error[0]!.hint,
+      data: { problems: read.error },
     })
   }
-  const { plan } = read
+  const plan = read.value
   const { concurrency = plan.concurrency } = order
   return { ...plan, concurrency }
 }

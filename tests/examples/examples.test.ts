@@ -46,9 +46,9 @@ describe('every example', () => {
         }
       : { agents: [], models: [] }
     const plan = readPlan(read(name, 'plan.yaml'), { team })
-    expect(plan.ok ? [] : plan.problems).toEqual([])
+    expect(plan.ok ? [] : plan.error).toEqual([])
     if (!plan.ok) return
-    const inputs = plan.plan.agents.flatMap((agent) => agent.inputs.map(({ path }) => path))
+    const inputs = plan.value.agents.flatMap((agent) => agent.inputs.map(({ path }) => path))
     expect(inputs.filter((path) => !existsSync(join(EXAMPLES, name, path)))).toEqual([])
   })
 })

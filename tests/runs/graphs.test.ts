@@ -67,8 +67,8 @@ function randomGraph(random: Random, size: number): Graph {
   })
   const text = `concurrency: ${1 + random.below(8)}\nagents:\n${agents.join('\n')}\n`
   const read = readPlan(text)
-  if (!read.ok) throw new Error(read.problems[0]!.message)
-  return { text, plan: read.plan, scripts }
+  if (!read.ok) throw new Error(read.error[0]!.message)
+  return { text, plan: read.value, scripts }
 }
 
 async function carryOut(team: RunTeam, { text }: Graph): Promise<{ seen: SeenRun; log: string[] }> {

@@ -56,7 +56,7 @@ export function createPlanner({ models, meter, team }: PlannerOptions): Planner 
         }
         const plan = planText(inputOf(answer.proposal, goal))
         const read = readPlan(plan, { team: known })
-        const problems = read.ok ? [] : read.problems
+        const problems = read.ok ? [] : read.error
         // Let the model correct its mistakes once; after that a person does.
         if (problems.length === 0 || before !== undefined) return { plan, problems, model }
         before = {

@@ -1,9 +1,9 @@
 import { stringify } from 'yaml'
 import { z } from 'zod'
-import { AppError } from '../../base/errors.ts'
-import { formatProblems, type Problem, reportInto, sortProblems } from '../../yaml/problem.ts'
+import type { Result } from '../../base/result.ts'
+import { type Problem, reportInto, sortProblems } from '../../yaml/problem.ts'
 import { checkShape, describeBy } from '../../yaml/shape.ts'
-import { type ReadSource, readObject, readYaml } from '../../yaml/yaml.ts'
+import { readYaml } from '../../yaml/yaml.ts'
 import { EDGE_POLICIES, type Plan, type PlanAgent, type PlanTeam } from '../plan.ts'
 import { resolvePlan } from './resolve.ts'
 import { type PlanAgentInput, type PlanInput, PlanSchema, planJsonSchema, SMALLEST } from './schema.ts'
@@ -20,42 +20,23 @@ interface PlanOptions {
   readonly team?: PlanTeam
 }
 
-type ReadPlan =
-  | { readonly ok: true; readonly plan: Plan }
-  | { readonly ok: false; readonly problems: readonly Problem[] }
-
 const words = { ...describeBy(planJsonSchema, SMALLEST), wellMeant }
 
-/** Reads plan.yaml from text or bytes. Returns mistakes as values. */
-export function readPlan(source: string | Uint8Array, options: PlanOptions = {}): ReadPlan {
-  return finish(readYaml(source, { maxBytes: MAX_BYTES, maxNodes: MAX_VALUES, smallest: SMALLEST }), options)
-}
-
-/** Checks a plan that comes from a program or a model. */
-export function checkPlan(input: unknown, options: PlanOptions = {}): ReadPlan {
-  return finish(readObject(input), options)
-}
-
-/** Checks a plan for programs that embed Orchub. Throws CONFIG_INVALID with all mistakes. */
-export function definePlan(input: PlanInput, options: PlanOptions = {}): Plan {
-  const result = checkPlan(input, options)
-  if (result.ok) return result.plan
-  throw new AppError('CONFIG_INVALID', formatProblems(result.problems, 'plan.yaml'), {
-    hint: result.problems[0]!.hint,
-    data: { problems: result.problems },
-  })
-}
-
-function finish(read: ReadSource, { name = 'plan', team = {} }: PlanOptions): ReadPlan {
-  if (!read.ok) return { ok: false, problems: read.error }
+/** Reads plan.yaml from text or bytes. Returns all its mistakes as values, in the order of the file. */
+export function readPlan(
+  source: string | Uint8Array,
+  { name = 'plan', team = {} }: PlanOptions = {},
+): Result<Plan, readonly Problem[]> {
+  const read = readYaml(source, { maxBytes: MAX_BYTES, maxNodes: MAX_VALUES, smallest: SMALLEST })
+  if (!read.ok) return read
   const { value, locate } = read.value
   const problems: Problem[] = []
   const report = reportInto(problems, locate)
   const input = checkShape(PlanSchema, words, value, report)
-  if (input === undefined) return { ok: false, problems: sortProblems(problems) }
+  if (input === undefined) return { ok: false, error: sortProblems(problems) }
   const plan = resolvePlan(input, name, report)
   validatePlan(plan, team, report)
-  return problems.length > 0 ? { ok: false, problems: sortProblems(problems) } : { ok: true, plan }
+  return problems.length > 0 ? { ok: false, error: sortProblems(problems) } : { ok: true, value: plan }
 }
 
 /** Keys that other tools use. */
@@ -106,8 +87,9 @@ const ManifestSchema = z.looseObject({
 })
 type DependencyManifest = z.output<typeof ManifestSchema>
 
-export function manifestOf({ dependsOn }: PlanAgent): DependencyManifest {
-  return {
+/** Writes inbox/dependencies.json of an agent. */
+export function manifestText({ dependsOn }: PlanAgent): string {
+  const manifest: DependencyManifest = {
     depends_on: dependsOn
       // Agents without outputs are in wait_for, which cannot hold a policy.
       .filter(({ outputs, onFailure }) => outputs.length > 0 || onFailure !== 'fail')
@@ -119,10 +101,7 @@ export function manifestOf({ dependsOn }: PlanAgent): DependencyManifest {
       })),
     wait_for: [...new Set(dependsOn.map(({ agent }) => agent))],
   }
-}
-
-export function manifestText(agent: PlanAgent): string {
-  return `${JSON.stringify(manifestOf(agent), null, 2)}\n`
+  return `${JSON.stringify(manifest, null, 2)}\n`
 }
 
 export interface FoundWorkspace {
@@ -133,43 +112,45 @@ export interface FoundWorkspace {
   readonly definition?: Omit<PlanAgentInput, 'depends_on'>
 }
 
-type FoundPlan =
-  | { readonly ok: true; readonly input: PlanInput }
-  | { readonly ok: false; readonly problems: readonly Problem[] }
-
 /** Derives a plan from existing workspaces. The result is not checked yet. */
-export function planFromManifests(workspaces: readonly FoundWorkspace[]): FoundPlan {
+export function planFromManifests(
+  workspaces: readonly FoundWorkspace[],
+): Result<PlanInput, readonly Problem[]> {
   const problems: Problem[] = []
   const agents: [string, PlanAgentInput][] = []
   for (const { name, manifest, definition = {} } of workspaces) {
-    const read = manifest === null ? { ok: true as const, manifest: {} } : readManifest(manifest)
+    const read = readManifest(manifest ?? '{}')
     if (read.ok) {
-      const dependsOn = dependenciesOf(read.manifest)
+      const dependsOn = dependenciesOf(read.value)
       agents.push([name, { ...definition, ...(dependsOn.length > 0 && { depends_on: dependsOn }) }])
     } else {
       const hint = 'It should be { "depends_on": [{ "agent", "outputs", "copy_to" }], "wait_for": [] }.'
-      problems.push({ line: 0, column: 0, path: `${name}/inbox/dependencies.json`, message: read.why, hint })
+      problems.push({
+        line: 0,
+        column: 0,
+        path: `${name}/inbox/dependencies.json`,
+        message: read.error,
+        hint,
+      })
     }
   }
   return problems.length > 0
-    ? { ok: false, problems }
-    : { ok: true, input: { agents: Object.fromEntries(agents) } }
+    ? { ok: false, error: problems }
+    : { ok: true, value: { agents: Object.fromEntries(agents) } }
 }
 
-type ReadManifest = { ok: true; manifest: DependencyManifest } | { ok: false; why: string }
-
-export function readManifest(text: string): ReadManifest {
-  if (text.length > MANIFEST_BYTES) return { ok: false, why: 'is too large' }
+function readManifest(text: string): Result<DependencyManifest, string> {
+  if (text.length > MANIFEST_BYTES) return { ok: false, error: 'is too large' }
   let value: unknown
   try {
     value = JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch {
-    return { ok: false, why: 'is not JSON' }
+    return { ok: false, error: 'is not JSON' }
   }
   const parsed = ManifestSchema.safeParse(value)
-  if (parsed.success) return { ok: true, manifest: parsed.data }
+  if (parsed.success) return { ok: true, value: parsed.data }
   const issue = parsed.error.issues[0]!
-  return { ok: false, why: `${issue.path.join('.') || 'the whole'}: ${issue.message}` }
+  return { ok: false, error: `${issue.path.join('.') || 'the whole'}: ${issue.message}` }
 }
 
 /** Agents that are only in wait_for get `outputs: []`. */

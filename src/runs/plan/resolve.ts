@@ -1,6 +1,7 @@
 import { DEFAULT_RETRIES } from '../../base/backoff.ts'
 import { parseDuration } from '../../base/durations.ts'
-import { type Glob, parseGlob } from '../../base/glob.ts'
+import { parseGlob } from '../../base/glob.ts'
+import type { Result } from '../../base/result.ts'
 import type { Path, Report } from '../../yaml/problem.ts'
 import type { Dependency, InputFile, Plan, PlanAgent, PlanCheck, PlanInstructions, Runner } from '../plan.ts'
 import { DEFAULTS, type PlanAgentInput, type PlanInput, type RunnerInput } from './schema.ts'
@@ -96,28 +97,28 @@ function inputsOf(written: NonNullable<PlanAgentInput['inputs']>, path: Path, re
     const place = parseInboxPlace(input.to ?? `inbox/${own}`)
     const at = typeof entry === 'string' || input.to === undefined ? [...path, index] : [...path, index, 'to']
     if (!place.ok) {
-      const hint = input.to === undefined ? 'Say where it goes with "to: inbox/NAME".' : place.hint
-      report(at, `${input.to ?? `inbox/${own}`} ${place.why}`, hint)
+      const hint = input.to === undefined ? 'Say where it goes with "to: inbox/NAME".' : place.error.hint
+      report(at, `${input.to ?? `inbox/${own}`} ${place.error.why}`, hint)
       return { path: input.path, to: 'inbox', description: input.description ?? '' }
     }
-    const first = taken.get(place.path)
+    const first = taken.get(place.value)
     if (first !== undefined) {
       report(
         at,
-        `${place.path} is taken by entry ${first + 1} already`,
+        `${place.value} is taken by entry ${first + 1} already`,
         'Say "to" with another name for one of them.',
       )
     }
-    taken.set(place.path, index)
-    return { path: input.path, to: place.path, description: input.description ?? '' }
+    taken.set(place.value, index)
+    return { path: input.path, to: place.value, description: input.description ?? '' }
   })
 }
 
 function outputsOf(written: readonly string[], path: Path, report: Report): string[] {
   return written.map((text, index) => {
     const parsed = parseOutput(text)
-    if (parsed.ok) return parsed.path
-    report([...path, index], `${text} ${parsed.why}`, parsed.hint)
+    if (parsed.ok) return parsed.value
+    report([...path, index], `${text} ${parsed.error.why}`, parsed.error.hint)
     return ALL_OUTPUTS
   })
 }
@@ -127,11 +128,11 @@ type DependencyInput = NonNullable<PlanAgentInput['depends_on']>[number]
 function dependencyOf(written: DependencyInput, path: Path, report: Report): Dependency {
   const entry = typeof written === 'string' ? { agent: written } : written
   const place = parseInboxPlace(entry.copy_to ?? `inbox/${entry.agent}`)
-  if (!place.ok) report([...path, 'copy_to'], `${entry.copy_to} ${place.why}`, place.hint)
+  if (!place.ok) report([...path, 'copy_to'], `${entry.copy_to} ${place.error.why}`, place.error.hint)
   return {
     agent: entry.agent,
     outputs: entry.outputs ? outputsOf(entry.outputs, [...path, 'outputs'], report) : [ALL_OUTPUTS],
-    copyTo: place.ok ? place.path : 'inbox',
+    copyTo: place.ok ? place.value : 'inbox',
     onFailure: entry.on_failure ?? 'fail',
   }
 }
@@ -171,7 +172,8 @@ function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
   }
 }
 
-type ParsedPlace = { ok: true; path: string } | { ok: false; why: string; hint: string }
+/** The path, or what is wrong with it: `why` goes on from the path. */
+type ParsedPath = Result<string, { why: string; hint: string }>
 
 /** Orchub's own files in an inbox (S4.5, S4.13, C21). */
 const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
@@ -179,36 +181,35 @@ const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.
 const INBOX_HINT = 'It must be inside the inbox, such as inbox/source_data/.'
 
 /** Parses the path of a file or folder in the inbox, without `..` and wildcards. */
-function parseInboxPlace(text: string): ParsedPlace {
+function parseInboxPlace(text: string): ParsedPath {
   const path = text.replace(/^\.\//, '').replace(/\/$/, '')
   const parsed = parseGlob(path)
-  if (!parsed.ok) return { ok: false, why: parsed.error, hint: INBOX_HINT }
-  if (!parsed.value.isLiteral) return { ok: false, why: 'must not have wildcards', hint: INBOX_HINT }
+  if (!parsed.ok) return { ok: false, error: { why: parsed.error, hint: INBOX_HINT } }
+  if (!parsed.value.isLiteral)
+    return { ok: false, error: { why: 'must not have wildcards', hint: INBOX_HINT } }
   const [root, ...inside] = path.split('/')
-  if (root !== 'inbox') return { ok: false, why: 'is outside the inbox', hint: INBOX_HINT }
+  if (root !== 'inbox') return { ok: false, error: { why: 'is outside the inbox', hint: INBOX_HINT } }
   if (inside.length === 1 && RESERVED.has(inside[0]!)) {
-    return { ok: false, why: 'is a file of the orchestrator', hint: 'Take another name.' }
+    return { ok: false, error: { why: 'is a file of the orchestrator', hint: 'Take another name.' } }
   }
-  return { ok: true, path }
+  return { ok: true, value: path }
 }
-
-type ParsedOutput = { ok: true; path: string; glob: Glob } | { ok: false; why: string; hint: string }
 
 const OUTPUT_HINT = 'Globs of files in the outbox: outbox/report.md, outbox/data/*.csv, outbox/**.'
 
 /** Parses a glob of files in the outbox; `outbox/` may be left out. */
-function parseOutput(text: string): ParsedOutput {
+function parseOutput(text: string): ParsedPath {
   const written = text.replace(/^\.\//, '')
   const root = written.split('/')[0]!
   if (root === 'inbox' || root === 'workspace') {
-    return { ok: false, why: `is in ${root}/, which is not handed on`, hint: OUTPUT_HINT }
+    return { ok: false, error: { why: `is in ${root}/, which is not handed on`, hint: OUTPUT_HINT } }
   }
   const path = root !== 'outbox' ? `outbox/${written}` : written === 'outbox' ? 'outbox/' : written
   const whole = path.endsWith('/') ? `${path}**` : path
   const parsed = parseGlob(whole)
   return parsed.ok
-    ? { ok: true, path: whole, glob: parsed.value }
-    : { ok: false, why: parsed.error, hint: OUTPUT_HINT }
+    ? { ok: true, value: whole }
+    : { ok: false, error: { why: parsed.error, hint: OUTPUT_HINT } }
 }
 
 /** All outputs, without the remains of a failure (S4.11). */

@@ -8,7 +8,7 @@ import {
 } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { createRun, loadRun, storedRun } from '../../../src/runs/core/run-state.ts'
-import { definePlan } from '../../../src/runs/plan/read-plan.ts'
+import { definePlan } from '../define-plan.ts'
 import { openBench } from './bench.ts'
 import { randomOf } from './random.ts'
 import { randomPlan, randomScript } from './script.ts'

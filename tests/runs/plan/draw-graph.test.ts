@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { drawGraph, drawSteps, mermaidOf } from '../../../src/runs/plan/draw-graph.ts'
-import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import type { PlanInput } from '../../../src/runs/plan/schema.ts'
 import { graphOf } from '../../../src/runs/plan.ts'
 import { randomOf } from '../core/random.ts'
 import { randomPlan } from '../core/script.ts'
+import { definePlan } from '../define-plan.ts'
 
 const graph = (agents: PlanInput['agents']) => graphOf(definePlan({ agents }))
 

@@ -1,16 +1,11 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  checkPlan,
-  definePlan,
-  manifestOf,
-  manifestText,
-  planFromManifests,
-  readManifest,
-} from '../../../src/runs/plan/read-plan.ts'
+import { manifestText, planFromManifests, readPlan } from '../../../src/runs/plan/read-plan.ts'
+import type { PlanAgent } from '../../../src/runs/plan.ts'
 import { randomOf } from '../core/random.ts'
 import { randomPlan } from '../core/script.ts'
+import { definePlan } from '../define-plan.ts'
 
 const SEED = readFileSync(new URL('./fixtures/dependencies.json', import.meta.url), 'utf8')
 
@@ -20,11 +15,13 @@ const workspaces = [
   { name: 'analyst', manifest: SEED, definition: { command: './analyse.sh' } },
 ]
 
+const manifestOf = (agent: PlanAgent) => JSON.parse(manifestText(agent))
+
 describe('dependencies.json', () => {
   it("is read as the seed has it, and the plan's text of it is the same (S4.13)", () => {
     const found = planFromManifests(workspaces)
     if (!found.ok) throw new Error('not found')
-    const plan = definePlan(found.input)
+    const plan = definePlan(found.value)
     expect(plan.agents.find(({ name }) => name === 'analyst')!).toMatchObject({
       runner: { kind: 'command', command: './analyse.sh' },
       dependsOn: [
@@ -48,7 +45,7 @@ describe('dependencies.json', () => {
           plan.agents.map((agent) => ({ name: agent.name, manifest: manifestText(agent) })),
         )
         if (!found.ok) throw new Error('not found')
-        const back = definePlan(found.input)
+        const back = definePlan(found.value)
         expect(back.agents.map(({ name, dependsOn }) => [name, dependsOn])).toEqual(
           plan.agents.map(({ name, dependsOn }) => [name, dependsOn]),
         )
@@ -61,8 +58,8 @@ describe('dependencies.json', () => {
     const plan = definePlan({
       agents: { a: {}, b: { depends_on: ['a'] }, c: { depends_on: [{ agent: 'a', on_failure: 'proceed' }] } },
     })
-    expect(manifestOf(plan.agents[1]!).depends_on![0]).not.toHaveProperty('on_failure')
-    expect(manifestOf(plan.agents[2]!).depends_on![0]).toHaveProperty('on_failure', 'proceed')
+    expect(manifestOf(plan.agents[1]!).depends_on[0]).not.toHaveProperty('on_failure')
+    expect(manifestOf(plan.agents[2]!).depends_on[0]).toHaveProperty('on_failure', 'proceed')
   })
 
   it('keeps the policy of one who is only waited for', () => {
@@ -78,14 +75,18 @@ describe('dependencies.json', () => {
     const found = planFromManifests(
       plan.agents.map((agent) => ({ name: agent.name, manifest: manifestText(agent) })),
     )
-    expect(found.ok && definePlan(found.input).agents[2]!.dependsOn).toEqual(plan.agents[2]!.dependsOn)
+    expect(found.ok && definePlan(found.value).agents[2]!.dependsOn).toEqual(plan.agents[2]!.dependsOn)
   })
 
   it('keeps quiet about keys that are not ours, and takes a BOM and CRLF', () => {
     const text = `\uFEFF${SEED.replace('{', '{ "note": "mine",').replaceAll('\n', '\r\n')}`
-    expect(readManifest(text)).toMatchObject({
+    const [own, changed] = [SEED, text].map((manifest) => planFromManifests([{ name: 'analyst', manifest }]))
+    expect(changed).toEqual(own)
+    expect(own).toMatchObject({
       ok: true,
-      manifest: { wait_for: ['data-collector', 'schema-validator'] },
+      value: {
+        agents: { analyst: { depends_on: [{ agent: 'data-collector' }, { agent: 'schema-validator' }] } },
+      },
     })
   })
 
@@ -100,7 +101,7 @@ describe('dependencies.json', () => {
   ])('that cannot be read is named with its place: %.40s', (manifest, message) => {
     expect(planFromManifests([{ name: 'a', manifest }])).toMatchObject({
       ok: false,
-      problems: [{ path: 'a/inbox/dependencies.json', message }],
+      error: [{ path: 'a/inbox/dependencies.json', message }],
     })
   })
 
@@ -109,11 +110,11 @@ describe('dependencies.json', () => {
       { name: 'a', manifest: '{"wait_for":["b","x"]}' },
       { name: 'b', manifest: '{"depends_on":[{"agent":"a","copy_to":"../../etc"}]}' },
     ])
-    const read = checkPlan(found.ok ? found.input : {})
-    expect(!read.ok && read.problems.map(({ message }) => message)).toEqual([
-      '../../etc must not contain ".."',
-      'There is no agent "x"',
+    const read = readPlan(JSON.stringify(found.ok && found.value))
+    expect(!read.ok && read.error.map(({ message }) => message)).toEqual([
       'a waits for itself: a → b → a',
+      'There is no agent "x"',
+      '../../etc must not contain ".."',
     ])
   })
 })

@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { definePlan, planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
+import { planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
 import { planJsonSchema, SMALLEST } from '../../../src/runs/plan/schema.ts'
 import { describes, keysOf, type Node } from '../../config/schema-keys.ts'
+import { definePlan } from '../define-plan.ts'
 
 const problemsOf = (text: string, team = {}) => {
   const read = readPlan(text, { team })
   return read.ok
     ? []
-    : read.problems.map(({ line, column, path, message, hint }) => ({ line, column, path, message, hint }))
+    : read.error.map(({ line, column, path, message, hint }) => ({ line, column, path, message, hint }))
 }
 const messagesOf = (text: string, team = {}) => problemsOf(text, team).map(({ message }) => message)
 
@@ -92,7 +93,7 @@ describe('plan.yaml', () => {
       agents: { a: { command: 'true' }, b: { depends_on: [{ agent: 'a', outputs: [] }] } },
     }
     const read = readPlan(planText(input))
-    expect(read.ok && read.plan).toEqual(definePlan(input))
+    expect(read.ok && read.value).toEqual(definePlan(input))
   })
 })
 
@@ -257,8 +258,8 @@ describe('a mistake in a plan', () => {
 
   it('never throws for bytes that are no text', () => {
     const read = readPlan(Uint8Array.of(0x61, 0xff, 0xfe))
-    expect(!read.ok && read.problems[0]!.message).toBe('The file is not UTF-8')
-    expect(() => definePlan({ agents: { a: { command: '' } } })).toThrow('"command" must not be empty')
+    expect(!read.ok && read.error[0]!.message).toBe('The file is not UTF-8')
+    expect(messagesOf('agents: { a: { command: "" } }')).toEqual(['"command" must not be empty'])
   })
 })
 

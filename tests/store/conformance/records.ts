@@ -24,7 +24,6 @@ import {
 } from '../../../src/people/people.ts'
 import { forgetApprovals, insertApproval, readApprovals } from '../../../src/people/store/approvals.ts'
 import { createRun } from '../../../src/runs/core/run-state.ts'
-import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import {
   findRun,
   insertRun,
@@ -53,6 +52,7 @@ import {
   takeFromQueue,
   type WebhookRow,
 } from '../../../src/webhooks/store.ts'
+import { definePlan } from '../../runs/define-plan.ts'
 import { type Here, START } from '../place.ts'
 
 const REQUEST: PeopleRequest & { expiresAt: number } = {

@@ -29,18 +29,14 @@ export async function readPlanFile(file: string, location: TeamLocation): Promis
   const team = { ...(await teamAt(location)), ...(await programsIn(bytes)) }
   const read = readPlan(bytes, { name, team })
   if (!read.ok) {
-    throw new AppError(
-      'CONFIG_INVALID',
-      `The plan has mistakes\n\n${formatProblems(read.problems, file)}\n`,
-      {
-        hint: 'Nothing was started. docs/runs.md explains every key of a plan.',
-        data: { problems: read.problems },
-      },
-    )
+    throw new AppError('CONFIG_INVALID', `The plan has mistakes\n\n${formatProblems(read.error, file)}\n`, {
+      hint: 'Nothing was started. docs/runs.md explains every key of a plan.',
+      data: { problems: read.error },
+    })
   }
-  const inputs = read.plan.agents.flatMap((agent) => agent.inputs.map((input) => `${input.path}`))
+  const inputs = read.value.agents.flatMap((agent) => agent.inputs.map((input) => `${input.path}`))
   const missing = [...new Set(inputs)].filter((input) => !existsSync(resolve(folder, input)))
-  return { file, text: bytes.toString(), folder, name, plan: read.plan, missing }
+  return { file, text: bytes.toString(), folder, name, plan: read.value, missing }
 }
 
 /** Loads all runtimes, so only for plans that use a program. */

@@ -21,14 +21,14 @@ export async function planFrom(folder: string): Promise<{ plan: string; problems
   }
   const planned = planFromManifests(found)
   if (!planned.ok) {
-    const problems = planned.problems.map(({ path: location, message }) => ({
+    const problems = planned.error.map(({ path: location, message }) => ({
       ...{ code: 'invalid' as const, path: location, message: `${location}: ${message}` },
     }))
-    throw refused(problems, planned.problems[0]!.hint)
+    throw refused(problems, planned.error[0]!.hint)
   }
-  const plan = planText({ name: basename(path), ...planned.input })
+  const plan = planText({ name: basename(path), ...planned.value })
   const read = readPlan(plan, {})
-  return { plan, problems: read.ok ? [] : read.problems }
+  return { plan, problems: read.ok ? [] : read.error }
 }
 
 async function readWorkspace(name: string, workspace: string): Promise<WorkspaceResult<FoundWorkspace>> {

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { definePlan } from '../../../../src/runs/plan/read-plan.ts'
+import { definePlan } from '../../../runs/define-plan.ts'
 import { createTeamFolder } from '../../orc.ts'
 
 const MANIFEST = {
