@@ -6,9 +6,11 @@ import { dirname, join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
 import { createAttempts } from '../../src/runs/attempts.ts'
+import { createRun } from '../../src/runs/core/run-state.ts'
 import type { Driver } from '../../src/runs/driver.ts'
 import { createReportWriter } from '../../src/runs/report/write-report.ts'
 import { createRunMessages } from '../../src/runs/run-messages.ts'
+import { definePlan } from './define-plan.ts'
 import { openRunTeam } from './harness.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -35,6 +37,7 @@ function place(files: Record<string, string> = {}) {
       place: folder,
       record: () => ({}),
       note: (_: unknown, text: string) => notes.push(text),
+      hold() {},
       run,
     }) as unknown as Driver
   return { folder, notes, driver }
@@ -94,11 +97,16 @@ it('notes where what is collected is not what was validated', async () => {
     sha256: hash('sha256', text),
   })
   const outputs = [output('same.txt', 'same'), output('changed.txt', 'before'), output('gone.txt', '')]
-  const nodes = new Map([['one', { state: 'completed', result: { outputs, outputsHash: 'validated' } }]])
-  // Fails at the report itself, which needs more of a run than this.
-  await createReportWriter(clock)(driver({ nodes }), 0, new AbortController().signal).catch(() => {})
-  expect(notes).toEqual(['what is in _outputs/one is not what was validated: changed.txt, gone.txt, new.txt'])
+  const run = createRun({ id: 'run_1', plan: definePlan({ agents: { one: { command: 'true' } } }), now: 0 })
+  const result = { attempt: 1, inputsHash: '', outputsHash: 'validated', outputs, summary: '' }
+  run.nodes.set('one', { ...run.nodes.get('one')!, state: 'completed', result })
+  const text = 'what is in _outputs/one is not what was validated: changed.txt, gone.txt, new.txt'
+  const written = createReportWriter(clock)(driver(run), 0, new AbortController().signal)
+  expect(await written).toEqual({ one: text })
+  expect(notes).toEqual([text])
   expect(readFileSync(join(folder, '_outputs/one/same.txt'), 'utf8')).toBe('same')
+  expect(readFileSync(join(folder, 'report.html'), 'utf8')).toContain(text)
+  expect(existsSync(join(folder, 'report.md'))).toBe(true)
 })
 
 it('tries a message of an agent again while the store fails', async () => {
