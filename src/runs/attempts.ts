@@ -14,7 +14,13 @@ import { isOwed, type Keyed, type OutsideEffect } from './core/events-and-effect
 import type { Driver } from './driver.ts'
 import type { AttemptError, Progress } from './run.ts'
 import { exitOf, logOf, workspaceOf } from './run-folder.ts'
-import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
+import {
+  bufferReports,
+  type Worker,
+  type WorkerKinds,
+  type WorkOrder,
+  type WorkPort,
+} from './workers/worker.ts'
 
 type Start = Keyed<Extract<OutsideEffect, { type: 'start_attempt' }>>
 type Follow = Keyed<Extract<OutsideEffect, { type: 'follow_attempt' }>>
@@ -95,26 +101,13 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     attempt: number,
     from: WorkspaceState,
   ) {
-    // Buffer what the worker reports until it is known to exist and its status is followed.
-
-    const heard: ((port: WorkPort) => void)[] = []
-    let port: WorkPort = recorder(heard)
-    const through: WorkPort = {
-      started: () => port.started(),
-      active: () => port.active(),
-      metered: (spent) => port.metered(spent),
-      slow: (agent, screen) => port.slow(agent, screen),
-      reported: (how, why) => port.reported(how, why),
-      delegated: (task) => port.delegated(task),
-      ended: (ended) => port.ended(ended),
-    }
-    const found = await workers[order.runner.kind].find(order, through)
+    // Its status must be followed before its reports count.
+    const { port, connect } = bufferReports()
+    const found = await workers[order.runner.kind].find(order, port)
     if (found === undefined || closed) return closed
-    const worker = found
     open(driver, order, node, attempt, { from, isNew: false }, (real) => {
-      port = real
-      for (const news of heard) news(real)
-      return worker
+      connect(real)
+      return found
     })
     return true
   }
@@ -130,7 +123,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     const key = keyOf(driver, node, attempt)
     let isOver = false
     let watch: StatusWatch | undefined
-    const status = createStatusTeller(driver, node, attempt, clock)
+    const status = createStatusReporter(driver, node, attempt, clock)
 
     function end(ended: { code: number | null; signal: string | null; lost: boolean; why: string }) {
       if (isOver) return
@@ -154,7 +147,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
         isNew: isNew && order.runner.kind === 'command',
         news(news) {
           if (isOver) return
-          if (news.kind === 'status') status.said(news.status)
+          if (news.kind === 'status') status.report(news.status)
           else if (news.kind === 'refused') driver.note(node, news.message)
           else if (news.kind === 'unreadable') driver.note(node, news.problem.message)
           else {
@@ -185,7 +178,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       if (isFrozen) worker.freeze(true)
     } catch (error) {
       log.error({ err: error, run: driver.id, node }, 'an attempt could not be started')
-      const why = `it could not be started: ${error instanceof Error ? error.message : String(error)}`
+      const why = `it could not be started: ${reasonOf(error)}`
       end({ code: null, signal: null, lost: false, why })
     }
   }
@@ -228,8 +221,8 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     const read = readStatus(workspaceOf(driver.place, node))
     const { said } = driver.run.nodes.get(node)!
     if (read.ok && read.value.status.state !== 'pending' && read.value.status.state !== said) {
-      const status = createStatusTeller(driver, node, attempt, clock)
-      status.said(read.value.status)
+      const status = createStatusReporter(driver, node, attempt, clock)
+      status.report(read.value.status)
       status.flush()
     }
     driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: true, why })
@@ -286,19 +279,6 @@ export function orderOf(
   }
 }
 
-function recorder(heard: ((port: WorkPort) => void)[]): WorkPort {
-  const later = (tell: (port: WorkPort) => void) => void heard.push(tell)
-  return {
-    started: () => later((port) => port.started()),
-    active: () => later((port) => port.active()),
-    metered: (spent) => later((port) => port.metered(spent)),
-    slow: (agent, screen) => later((port) => port.slow(agent, screen)),
-    reported: (how, why) => later((port) => port.reported(how, why)),
-    delegated: (task) => later((port) => port.delegated(task)),
-    ended: (ended) => later((port) => port.ended(ended)),
-  }
-}
-
 function slowText(node: string, agent: string, screen: string): string {
   const shows = screen === '' ? 'It shows nothing.' : `It shows:\n${screen}`
   return `the program of ${node} does not start; it may wait for a person (orc attach ${agent}). ${shows}`
@@ -310,7 +290,7 @@ function readState(workspace: string): WorkspaceState | undefined {
 }
 
 /** Reports a change of state at once, and progress at most every `PROGRESS_MS`. */
-function createStatusTeller(driver: Driver, node: string, attempt: number, clock: Clock) {
+function createStatusReporter(driver: Driver, node: string, attempt: number, clock: Clock) {
   let lastState: WorkspaceState | undefined
   let waiting: { status: WorkspaceStatus; cancel(): void } | undefined
   let notBefore = 0
@@ -321,18 +301,12 @@ function createStatusTeller(driver: Driver, node: string, attempt: number, clock
     lastState = status.state
     notBefore = clock.now() + PROGRESS_MS
     const { state } = status
-    driver.tell({
-      type: 'status',
-      node,
-      attempt,
-      state,
-      progress: progressOf(status),
-      error: errorOf(status),
-    })
+    const [progress, error] = [progressOf(status), errorOf(status)]
+    driver.tell({ type: 'status', node, attempt, state, progress, error })
   }
 
   return {
-    said(status: WorkspaceStatus) {
+    report(status: WorkspaceStatus) {
       const wait = notBefore - clock.now()
       if (status.state !== lastState || wait <= 0) {
         tell(status)

@@ -1,3 +1,14 @@
+/**
+ * A fix is in one of these states:
+ * - preparing: its workspace is made and its inbox filled. Leads to working, or to ended if that fails or the run no
+ *   longer needs the fix. A fix that an earlier service began is found again instead.
+ * - working: a worker runs. `state` and `reason` hold its latest report, whether by status.json or by a command. Leads to
+ *   stopping when it reports an end, when `stop` is called, or after the timeout that the plan gives the fixer.
+ * - frozen: a halt suspends the worker and the timeout, of which `timeLeft` is left. Leads back to working.
+ * - stopping: the worker was told to stop. `stopped` holds the reason unless the fixer itself reported the end.
+ * - ended: the worker has ended, and its report is written. A success leads to collecting the corrected inputs.
+ * - left: the service stops. Nothing is reported, because the next service finds the fixer or starts it again.
+ */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
@@ -17,7 +28,13 @@ import { DEFAULTS } from './plan/schema.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
 import { outputsFrom, type PrepareOptions } from './prepare-inbox.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
-import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
+import {
+  bufferReports,
+  type Worker,
+  type WorkerKinds,
+  type WorkOrder,
+  type WorkPort,
+} from './workers/worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
 
@@ -28,7 +45,8 @@ interface FixerRunnerOptions {
   withheldFrom: PrepareOptions['withheldFrom']
 }
 
-type FixEnd = { ok: true } | { ok: false; why: string }
+/** Why a fix failed; undefined: the fixer reported completion. */
+type FixFailure = string | undefined
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and corrects them. */
 export function createFixerRunner({ clock, workers, deliver, withheldFrom }: FixerRunnerOptions) {
@@ -37,13 +55,9 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
 
   async function fix(driver: Driver, effect: Fix, signal: AbortSignal): Promise<RunEvent> {
     const { node, fix: number } = effect
-    const done = (fixed: boolean, why: string): RunEvent => ({
-      type: 'fixer_done',
-      node,
-      fix: number,
-      fixed,
-      why,
-    })
+    const done = (fixed: boolean, why: string): RunEvent => {
+      return { type: 'fixer_done', node, fix: number, fixed, why }
+    }
     makeFixes(driver.place)
     const fixer = fixerOf(driver, effect.fixer)
     const workspace = fixOf(driver.place, node, number)
@@ -55,47 +69,42 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
       // Cancelled while its inbox was filled.
       if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
     }
-    const worked = await (found ??
+    const failure = await (found?.end ??
       work(order, signal, (port) => workers[order.runner.kind].start(order, port)))
-    if (!worked.ok) return done(false, worked.why)
+    if (failure !== undefined) return done(false, failure)
     const isCorrected = driver.run.nodes.get(node)!.corrected
     const taken = await collectCorrections({
       ...{ place: driver.place, name: FIXED, agent: node },
       ...{ workspace, isCorrected, signal },
     })
     if (!taken.ok) return done(false, textOf(taken.error))
-    driver.note(node, `its inputs were put right: ${taken.value.slice(0, 10).join(', ')}`)
+    driver.note(node, `its inputs were corrected: ${taken.value.slice(0, 10).join(', ')}`)
     return done(true, '')
   }
 
-  async function find(order: WorkOrder, signal: AbortSignal): Promise<Promise<FixEnd> | undefined> {
-    let port: WorkPort | undefined
-    const early: (() => void)[] = []
-    const tell = (say: (port: WorkPort) => void) => {
-      if (port === undefined) early.push(() => say(port!))
-      else say(port)
-    }
-    const worker = await workers[order.runner.kind].find(order, {
-      started() {},
-      active() {},
-      metered() {},
-      slow() {},
-      delegated() {},
-      reported: (how, why) => tell((one) => one.reported(how, why)),
-      ended: (ended) => tell((one) => one.ended(ended)),
-    })
+  /** Returns the end of a fix that an earlier service began; undefined: it began none. */
+  async function find(
+    order: WorkOrder,
+    signal: AbortSignal,
+  ): Promise<{ end: Promise<FixFailure> } | undefined> {
+    const { port, connect } = bufferReports()
+    const worker = await workers[order.runner.kind].find(order, port)
     if (worker === undefined) return undefined
-    return work(order, signal, (real) => {
-      port = real
-      for (const say of early) say()
+    const end = work(order, signal, (real) => {
+      connect(real)
       return worker
     })
+    return { end }
   }
 
-  function work(order: WorkOrder, signal: AbortSignal, begin: (port: WorkPort) => Worker): Promise<FixEnd> {
+  function work(
+    order: WorkOrder,
+    signal: AbortSignal,
+    begin: (port: WorkPort) => Worker,
+  ): Promise<FixFailure> {
     return new Promise((done) => {
-      let last: 'pending' | 'running' | 'completed' | 'failed' = 'pending'
-      let said = ''
+      let state: 'pending' | 'running' | 'completed' | 'failed' = 'pending'
+      let reason = ''
       let stopped: string | undefined
       let worker: Worker | undefined
       let delivered: Promise<void> = Promise.resolve()
@@ -104,9 +113,9 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
         workspace: order.workspace,
         news(news) {
           if (news.kind !== 'status') return
-          last = news.status.state
-          said = news.status.error?.message ?? ''
-          if (last === 'completed' || last === 'failed') worker?.stop(true)
+          state = news.status.state
+          reason = news.status.error?.message ?? ''
+          if (state === 'completed' || state === 'failed') worker?.stop(true)
         },
       })
       const stop = (why: string) => {
@@ -123,7 +132,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
       // The next service finds the fixer or starts it again, so report nothing.
       const aborted = () => {
         finish()
-        done({ ok: false, why: 'the service ended' })
+        done('the service ended')
       }
       signal.addEventListener('abort', aborted, { once: true })
       function finish() {
@@ -139,8 +148,8 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
         slow() {},
         delegated() {},
         reported(how, why) {
-          last = how
-          said = why
+          state = how
+          reason = why
           // Only outbox/inputs/ counts, so a failure to write the report is ignored.
           if (how === 'completed') delivered = deliver(order.workspace, why).catch(() => {})
           void delivered.then(() => worker?.stop(true))
@@ -149,11 +158,11 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
           watch.look()
           finish()
           if (signal.aborted) return
-          const isDone = last === 'completed' || (last === 'pending' && code === 0)
-          const otherwise = said || why || 'the fixer ended without reporting completion'
-          const outcome: FixEnd =
-            stopped === undefined && isDone ? { ok: true } : { ok: false, why: stopped ?? otherwise }
-          void delivered.then(() => done(outcome))
+          const isDone = state === 'completed' || (state === 'pending' && code === 0)
+          const otherwise = isDone
+            ? undefined
+            : reason || why || 'the fixer ended without reporting completion'
+          void delivered.then(() => done(stopped ?? otherwise))
         },
       })
       const { freeze: hold, ...rest } = worker

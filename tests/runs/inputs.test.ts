@@ -90,7 +90,7 @@ agents:
 fixers: { mender: { command: "mkdir outbox/inputs; find inbox > outbox/inputs/found" } }
 `)
     const found = await team.until(async () => {
-      const taken = team.entries.some(({ text }) => text.includes('its inputs were put right'))
+      const taken = team.entries.some(({ text }) => text.includes('its inputs were corrected'))
       return taken && team.file(id, '_fixed', 'a', 'found')
     })
     expect(found).toContain('inbox/inputs/all/plans/data.txt')

@@ -62,6 +62,31 @@ export interface WorkerKind {
 
 export type WorkerKinds = Record<Runner['kind'], WorkerKind>
 
+/** Buffers what a worker of an earlier service reports, until `connect` says who listens. */
+export function bufferReports(): { port: WorkPort; connect(listener: WorkPort): void } {
+  let listener: WorkPort | undefined
+  const buffered: ((listener: WorkPort) => void)[] = []
+  const pass = (report: (listener: WorkPort) => void) => {
+    if (listener === undefined) buffered.push(report)
+    else report(listener)
+  }
+  return {
+    port: {
+      started: () => pass((to) => to.started()),
+      active: () => pass((to) => to.active()),
+      metered: (spent) => pass((to) => to.metered(spent)),
+      slow: (agent, screen) => pass((to) => to.slow(agent, screen)),
+      reported: (how, why) => pass((to) => to.reported(how, why)),
+      delegated: (task) => pass((to) => to.delegated(task)),
+      ended: (ended) => pass((to) => to.ended(ended)),
+    },
+    connect(to) {
+      listener = to
+      for (const report of buffered) report(to)
+    },
+  }
+}
+
 function followOutsider(_: WorkOrder, port: WorkPort): Worker {
   return {
     stop: () => port.ended({ code: null, signal: null, lost: false, why: '' }),
