@@ -3,8 +3,14 @@ import { ORCHESTRATOR } from '../base/agent.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import type { MaybePromise, Reader, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { pendingEffects, type TaskEffect, type TaskOutsideEffect, type WithKey } from './core/effect.ts'
-import { senderOf, type TaskEvent } from './core/event.ts'
+import {
+  pendingEffects,
+  senderOf,
+  type TaskEffect,
+  type TaskEvent,
+  type TaskOutsideEffect,
+  type WithKey,
+} from './core/events-and-effects.ts'
 import { type ReducedTask, reduce } from './core/reduce.ts'
 import {
   type Breaker,

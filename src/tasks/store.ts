@@ -1,6 +1,6 @@
 import { formatId, parseId } from '../base/ids.ts'
 import type { Reader, Tx } from '../store/store.ts'
-import { nextTimerOf } from './core/effect.ts'
+import { nextTimerOf } from './core/events-and-effects.ts'
 import { reviewerOf, type Task, type TaskState } from './task.ts'
 
 interface TaskRow {

@@ -1,5 +1,5 @@
 import type { Tx } from '../store/store.ts'
-import type { TaskEvent } from './core/event.ts'
+import type { TaskEvent } from './core/events-and-effects.ts'
 import type { TaskRefusal } from './core/refusal.ts'
 import type { Task } from './task.ts'
 

@@ -6,8 +6,7 @@ import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { TaskMessageKind } from '../messages/message.ts'
 import { firstOfTask, insertMessage } from '../messages/messages.ts'
 import type { Tx } from '../store/store.ts'
-import type { TaskStoreEffect } from './core/effect.ts'
-import { senderOf, type TaskEvent } from './core/event.ts'
+import { senderOf, type TaskEvent, type TaskStoreEffect } from './core/events-and-effects.ts'
 import type { Task } from './task.ts'
 
 type SendEffect = Extract<TaskStoreEffect, { type: 'send' }>

@@ -16,8 +16,13 @@ import type { HumanRequestRow } from '../people/people.ts'
 import type { RequestOwner } from '../people/verdicts.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { nextTimerOf, pendingEffects, type TaskOutsideEffect, type WithKey } from './core/effect.ts'
-import type { TaskEvent } from './core/event.ts'
+import {
+  nextTimerOf,
+  pendingEffects,
+  type TaskEvent,
+  type TaskOutsideEffect,
+  type WithKey,
+} from './core/events-and-effects.ts'
 import { newTask, shiftTimers, type TaskDraft } from './core/reduce.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/view.ts'
 import { createTaskEffects, type TaskEffectsOptions } from './effects.ts'
@@ -42,7 +47,7 @@ import { createClaimOwners, needsValidation } from './validation/claim-owners.ts
 import { createJudgeRunner } from './validation/judge.ts'
 import { type AgentTurn, createIdleStop, watchAgents } from './watch-agents.ts'
 
-export type { TaskEvent } from './core/event.ts'
+export type { TaskEvent } from './core/events-and-effects.ts'
 export { findTask } from './store.ts'
 export type { TaskChange } from './task-change.ts'
 

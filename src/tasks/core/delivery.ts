@@ -1,7 +1,7 @@
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../base/backoff.ts'
 import type { Task, TaskTimer } from '../task.ts'
-import type { TaskStoreEffect } from './effect.ts'
+import type { TaskStoreEffect } from './events-and-effects.ts'
 import { refuse } from './refusal.ts'
 import {
   type Accepted,

@@ -1,6 +1,6 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { isEnd, type QuestionKind, type Task, type TaskQuestion } from '../task.ts'
-import type { TaskStoreEffect } from './effect.ts'
+import type { TaskStoreEffect } from './events-and-effects.ts'
 import { type RefusedEvent, refuse } from './refusal.ts'
 import {
   type Accepted,

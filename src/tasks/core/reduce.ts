@@ -3,8 +3,17 @@ import type { Reduced } from '../../base/reduce.ts'
 import { DEFAULT_TASK_TIMEOUT_MS, isEnd, type LiveState, TASK_TIMERS, type Task } from '../task.ts'
 import { decisionHandlers, notifyChildren, notifyRelatives, relativeHandlers } from './decisions.ts'
 import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './delivery.ts'
-import { pendingEffects, type TaskEffect, type TaskStoreEffect, timerOf } from './effect.ts'
-import { EVENT_AUTHORS, ON_DUE, senderOf, type TaskEvent, type TaskEventType } from './event.ts'
+import {
+  EVENT_AUTHORS,
+  ON_DUE,
+  pendingEffects,
+  senderOf,
+  type TaskEffect,
+  type TaskEvent,
+  type TaskEventType,
+  type TaskStoreEffect,
+  timerOf,
+} from './events-and-effects.ts'
 import { answerHandlers, questionHandlers } from './questions.ts'
 import { type RefusedEvent, refuse, type TaskRefusal } from './refusal.ts'
 import { reportHandlers, validationHandlers } from './reports.ts'

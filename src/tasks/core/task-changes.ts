@@ -9,8 +9,7 @@ import {
   type TaskState,
   type TaskTransition,
 } from '../task.ts'
-import type { SendKind, TaskStoreEffect } from './effect.ts'
-import type { TaskEventOf, TaskEventType } from './event.ts'
+import type { SendKind, TaskEventOf, TaskEventType, TaskStoreEffect } from './events-and-effects.ts'
 import type { TaskRefusal } from './refusal.ts'
 import { type Child, isAwaited, type TaskView } from './view.ts'
 import { outcomeText } from './wording.ts'

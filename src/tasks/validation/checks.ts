@@ -13,7 +13,7 @@ import type { Config } from '../../config/config.ts'
 import { inheritedEnvironment } from '../../runtimes/environment.ts'
 import { endProcesses, processStartedAt, readProcesses, SESSION_MARK } from '../../runtimes/processes.ts'
 import type { Store } from '../../store/store.ts'
-import type { TaskEvent } from '../core/event.ts'
+import type { TaskEvent } from '../core/events-and-effects.ts'
 import { findTask } from '../store.ts'
 import type { CheckResult, Findings } from '../task.ts'
 

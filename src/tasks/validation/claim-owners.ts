@@ -1,6 +1,6 @@
 import { isDaemonUp } from '../../store/daemons.ts'
 import type { Reader, Store, Tx } from '../../store/store.ts'
-import type { TaskEventType } from '../core/event.ts'
+import type { TaskEventType } from '../core/events-and-effects.ts'
 import { lockTask, updateTask } from '../store.ts'
 import type { Task, TaskClaim, Validator } from '../task.ts'
 

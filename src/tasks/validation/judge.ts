@@ -8,7 +8,7 @@ import type { Config } from '../../config/config.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
 import type { Store } from '../../store/store.ts'
-import type { TaskEvent } from '../core/event.ts'
+import type { TaskEvent } from '../core/events-and-effects.ts'
 import { findTask } from '../store.ts'
 import type { Judge } from '../task.ts'
 

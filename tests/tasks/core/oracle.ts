@@ -1,6 +1,6 @@
 /** What must hold after every transaction, worked out independently of the steps. */
 
-import { type TaskEffect, timerOf } from '../../../src/tasks/core/effect.ts'
+import { type TaskEffect, timerOf } from '../../../src/tasks/core/events-and-effects.ts'
 import { isAwaited } from '../../../src/tasks/core/view.ts'
 import { isEnd, TASK_TIMERS, type Task } from '../../../src/tasks/task.ts'
 import type { World } from './world.ts'

@@ -1,7 +1,11 @@
 /** A team at its worst, under a simulated clock: forgets, crashes, doubles, reorders, lies; people who come and go. */
 
-import type { TaskEffect, TaskOutsideEffect, WithKey } from '../../../src/tasks/core/effect.ts'
-import type { TaskEvent } from '../../../src/tasks/core/event.ts'
+import type {
+  TaskEffect,
+  TaskEvent,
+  TaskOutsideEffect,
+  WithKey,
+} from '../../../src/tasks/core/events-and-effects.ts'
 import { isEnd, type Task } from '../../../src/tasks/task.ts'
 import { createOracle } from './oracle.ts'
 import { createWorld, MODEL, REVIEWER } from './world.ts'

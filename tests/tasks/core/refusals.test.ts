@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { TaskEvent } from '../../../src/tasks/core/event.ts'
+import type { TaskEvent } from '../../../src/tasks/core/events-and-effects.ts'
 import { createWorld, type World } from './world.ts'
 
 /** lead has task_1; ada and bob work on task_2 and task_3 for it. */

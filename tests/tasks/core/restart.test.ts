@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { pendingEffects } from '../../../src/tasks/core/effect.ts'
+import { pendingEffects } from '../../../src/tasks/core/events-and-effects.ts'
 import { createWorld, MODEL, REVIEWER } from './world.ts'
 
 const kinds = (world: ReturnType<typeof createWorld>) => world.takeOutside().map(({ type }) => type)

@@ -1,13 +1,14 @@
 /** The engine's part, in memory: stores the reduced task and carries out its effects under a simulated clock. */
 
 import {
+  ON_DUE,
   pendingEffects,
   type TaskEffect,
+  type TaskEvent,
   type TaskOutsideEffect,
   type TaskStoreEffect,
   type WithKey,
-} from '../../../src/tasks/core/effect.ts'
-import { ON_DUE, type TaskEvent } from '../../../src/tasks/core/event.ts'
+} from '../../../src/tasks/core/events-and-effects.ts'
 import { newTask, type ReducedTask, reduce, type TaskDraft } from '../../../src/tasks/core/reduce.ts'
 import type { RefusedEvent } from '../../../src/tasks/core/refusal.ts'
 import {
