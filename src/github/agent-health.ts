@@ -1,6 +1,7 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timer-rows.ts'
+import type { GithubTeamState } from './api.ts'
 import { type AgentHealthCheck, encodeTeamMessage } from './core/protocol.ts'
 import { AUDIT, agentFor, type GithubParts } from './parts.ts'
 import { latestDeliveryAt } from './store.ts'
@@ -18,26 +19,7 @@ const MAX_FAILURE_RATE = 20
 type HealthStatus = AgentHealthCheck['status']
 const NO_COMPLAINTS = { issues: [], warnings: [] }
 
-interface AgentHealth {
-  agent: string
-  roles: string[]
-  status: HealthStatus
-  last_task_completed?: string
-  tasks_completed_last_hour: number
-  average_response_time_ms?: number
-  error_rate_percentage: number
-  confidence_score_average?: number
-  issues: string[]
-  warnings: string[]
-}
-
-export interface GithubTeamState {
-  dry_run: boolean
-  events_waiting: number
-  actions_waiting: number
-  last_event_at?: string
-  agents: AgentHealth[]
-}
+type AgentHealth = GithubTeamState['agents'][number]
 
 /** Records the health of the team's agents every five minutes, and reports it on request. */
 export function createAgentHealth({ store, timers, clock, team, settings, agents }: GithubParts) {

@@ -70,6 +70,8 @@ const SetupSchema = z.object({
   ),
 })
 
+export type GithubSetup = z.output<typeof SetupSchema>
+
 /** The work and the actions that an event led to so far. */
 const EventTrailSchema = z.object({
   delivery: z.string(),
@@ -113,6 +115,8 @@ export const GithubStateSchema = z.object({
     }),
   ),
 })
+
+export type GithubTeamState = z.output<typeof GithubStateSchema>
 
 export const MODERATION_ROUTES = {
   moderationChanges: {

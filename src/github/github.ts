@@ -1,7 +1,8 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import { createAgentHealth, type GithubTeamState } from './agent-health.ts'
+import { createAgentHealth } from './agent-health.ts'
+import type { GithubSetup, GithubTeamState } from './api.ts'
 import { describeAction, type RepositoryAction } from './core/action.ts'
 import { createDelegation } from './delegate-work.ts'
 import { createFinishing } from './finish-work.ts'
@@ -21,7 +22,7 @@ import {
   type WebhookReceipt,
 } from './receive-events.ts'
 import { createEscalation } from './service-comments.ts'
-import { checkSetup, type GithubSetup } from './setup.ts'
+import { checkSetup } from './setup.ts'
 import { changeAction, findAction, keepDelivery, requestsOfAskedActions } from './store.ts'
 
 /** The team that maintains repositories: webhooks come in, agents propose, and checked actions go out (S3). */

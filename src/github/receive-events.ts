@@ -5,7 +5,7 @@ import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, moveTimer, type TimerRow } from '../store/timer-rows.ts'
 import type { GithubParts } from './parts.ts'
 import { isRecoverable } from './port.ts'
-import { keepDelivery, takenSince, unknownDeliveries } from './store.ts'
+import { keepDelivery, readDelivery, takenSince } from './store.ts'
 import type { Trigger } from './terms.ts'
 
 /** An HTTP request, untrusted until its signature is verified. */
@@ -106,19 +106,15 @@ export function createRedelivery({ store, github, clock, log }: GithubParts) {
   }
 
   async function redeliver(missed: readonly { id: number; guid: string }[]) {
-    const unknown = new Set(
-      await unknownDeliveries(
-        store,
-        missed.map(({ guid }) => guid),
-      ),
-    )
-    const wanted = missed.filter(({ guid }) => unknown.has(guid))
-    for (const { id } of wanted) {
+    let count = 0
+    for (const { id, guid } of missed) {
       if (isClosed) return undefined
+      if ((await readDelivery(store, guid)) !== undefined) continue
       const requested = await github.deliveries!.redeliver(id)
       if (!requested.ok) return requested.error
+      count += 1
     }
-    log.info({ count: wanted.length }, 'requested missed webhooks again')
+    log.info({ count }, 'requested missed webhooks again')
     return undefined
   }
 

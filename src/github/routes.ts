@@ -100,16 +100,33 @@ function header(value: string | string[] | undefined): string | undefined {
 
 const iso = (at: number) => new Date(at).toISOString()
 
+/** Recent webhooks and actions for the operator, without anything about conduct (S3.15). */
 export const showGithub: RouteHandler<'github'> = async ({ engine }, { query }) => {
+  const { store, github } = engine
   const settings = engine.team().config.github
-  const { events, actions, halted } = await readGithubLog(engine.store, query.limit)
+  const deliveries = await readDeliveries(store, query.limit)
+  const work = await workOfDeliveries(
+    store,
+    deliveries.map(({ id }) => id),
+  )
+  const byDelivery = Map.groupBy(work, ({ delivery }) => delivery)
   return {
-    connected: settings !== undefined && engine.github !== undefined,
+    connected: settings !== undefined && github !== undefined,
     dry_run: settings?.dryRun ?? false,
     repositories: [...(settings?.repositories ?? [])],
-    events: events.map(({ at, ...event }) => ({ ...event, at: iso(at) })),
-    actions: actions.map(({ at, ...action }) => ({ ...action, at: iso(at) })),
-    halted: halted.map(({ at, ...one }) => ({ ...one, at: iso(at) })),
+    events: deliveries.map(({ id, event, state, note, received_at }) => {
+      const parts = byDelivery.get(id) ?? []
+      const about = parts[0]
+      return {
+        ...{ id, event, state, at: iso(received_at) },
+        ...(note === null ? {} : { note }),
+        ...(about === undefined ? {} : { repository: about.repository }),
+        ...(about === undefined || about.number === null ? {} : { number: about.number }),
+        work: parts.map(shownWork),
+      }
+    }),
+    actions: (await readActions(store, query.limit)).map(shownAction),
+    halted: (await readHalted(store)).map(({ halted_at, ...one }) => ({ ...one, at: iso(halted_at) })),
   }
 }
 
@@ -135,9 +152,9 @@ export const listModeration: RouteHandler<'moderation'> = async (context, call) 
       id: row.id,
       repository: row.repository,
       ...(row.number === null ? {} : { number: row.number }),
-      at: new Date(row.created_at).toISOString(),
+      at: iso(row.created_at),
       flag: JSON.parse(row.flag) as Record<string, unknown>,
-      ...(row.closed_at === null ? {} : { closed_at: new Date(row.closed_at).toISOString() }),
+      ...(row.closed_at === null ? {} : { closed_at: iso(row.closed_at) }),
       ...(row.closed_by === null ? {} : { closed_by: row.closed_by }),
       ...(row.decision === null ? {} : { decision: row.decision }),
       ...(row.comment === null ? {} : { comment: row.comment }),
@@ -166,18 +183,7 @@ export const closeModeration: RouteHandler<'closeModeration'> = async (context, 
 }
 
 /** The work and the actions that an event led to so far. */
-interface EventTrail {
-  delivery: string
-  event: string
-  state: string
-  note?: string
-  work: { role: string; agent: string; state: string; task_id?: string }[]
-  actions: { agent: string; what: string; state: string; note?: string; request_id?: string; url?: string }[]
-  /** No work is pending, except for requests that people have to decide. */
-  settled: boolean
-}
-
-async function trailOf(reader: Reader, id: string): Promise<EventTrail | undefined> {
+async function trailOf(reader: Reader, id: string) {
   const delivery = await readDelivery(reader, id)
   if (delivery === undefined) return undefined
   const work = await workOfDeliveries(reader, [id])
@@ -204,75 +210,18 @@ async function trailOf(reader: Reader, id: string): Promise<EventTrail | undefin
   }
 }
 
-/** Recent webhooks and actions for the operator, without anything about conduct (S3.15). */
-interface GithubLog {
-  events: {
-    id: string
-    event: string
-    state: string
-    at: number
-    note?: string
-    repository?: string
-    number?: number
-    work: { role: string; agent: string; state: string; task_id?: string }[]
-  }[]
-  actions: {
-    key: string
-    agent: string
-    repository: string
-    number?: number
-    kind: string
-    text: string
-    fields: Record<string, unknown>
-    state: string
-    at: number
-    confidence?: number
-    rationale?: string
-    request_id?: string
-    url?: string
-    note?: string
-  }[]
-  halted: { agent: string; failures: number; at: number }[]
-}
-
-async function readGithubLog(reader: Reader, limit: number): Promise<GithubLog> {
-  const deliveries = await readDeliveries(reader, limit)
-  const work = await workOfDeliveries(
-    reader,
-    deliveries.map(({ id }) => id),
-  )
-  const byDelivery = Map.groupBy(work, ({ delivery }) => delivery)
-  return {
-    events: deliveries.map(({ id, event, state, note, received_at }) => {
-      const parts = byDelivery.get(id) ?? []
-      const about = parts[0]
-      return {
-        ...{ id, event, state, at: received_at },
-        ...(note === null ? {} : { note }),
-        ...(about === undefined ? {} : { repository: about.repository }),
-        ...(about === undefined || about.number === null ? {} : { number: about.number }),
-        work: parts.map(shownWork),
-      }
-    }),
-    actions: (await readActions(reader, limit)).map(shownAction),
-    halted: (await readHalted(reader)).map(({ agent, failures, halted_at }) => ({
-      ...{ agent, failures, at: halted_at },
-    })),
-  }
-}
-
 function shownWork({ role, agent, state, task }: GithubWorkOutline) {
   return { role, agent, state, ...(task === null ? {} : { task_id: formatId('task', task) }) }
 }
 
-function shownAction(row: ActionRow): GithubLog['actions'][number] {
+function shownAction(row: ActionRow) {
   const action = JSON.parse(row.action) as RepositoryAction
   const { kind, ...fields } = action
   // Only moderators read the words of a confidential role.
   const isConfidential = isConfidentialRole(row.work.slice(row.work.lastIndexOf('/') + 1))
   return {
     ...{ key: row.key, agent: row.agent, repository: row.repository, kind, fields, state: row.state },
-    ...{ text: describeAction(action), at: row.created_at },
+    ...{ text: describeAction(action), at: iso(row.created_at) },
     ...(row.number === null ? {} : { number: row.number }),
     ...(row.confidence === null ? {} : { confidence: row.confidence }),
     ...(isConfidential || row.rationale === '' ? {} : { rationale: row.rationale }),

@@ -1,26 +1,12 @@
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
+import type { GithubSetup } from './api.ts'
 import { neededEvents, neededPermissions, scopeSuffices, suffices } from './core/needs.ts'
 import { agentFor, approversOf } from './parts.ts'
 import type { AccountIdentity, GitHubFailure, RepositoryFacts, SetupSurvey, WebhookFacts } from './port.ts'
 import { TEAM_ROLES } from './terms.ts'
 
-/** `missing`: the team cannot work. `note`: worth knowing. `unknown`: GitHub does not tell. */
-export interface SetupFinding {
-  level: 'ok' | 'missing' | 'note' | 'unknown'
-  /** The repository it is about, if any. */
-  repository?: string
-  text: string
-  /** How to fix it. */
-  mend?: string
-}
-
-export interface GithubSetup {
-  /** The login of the service, if GitHub tells. */
-  login?: string
-  needs: { permissions: { name: string; level: string; why: string }[]; events: string[]; webhook: string }
-  findings: SetupFinding[]
-}
+export type SetupFinding = GithubSetup['findings'][number]
 
 type Variables = Readonly<Record<string, string | undefined>>
 

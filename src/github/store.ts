@@ -78,16 +78,6 @@ export async function takenSince(tx: Tx): Promise<number> {
   return (await tx.get<{ at: number }>('SELECT at FROM github_since WHERE id = 1'))!.at
 }
 
-/** The deliveries that never arrived. */
-export async function unknownDeliveries(reader: Reader, ids: readonly string[]): Promise<string[]> {
-  const unknown: string[] = []
-  for (const id of ids) {
-    const row = await reader.get('SELECT id FROM github_deliveries WHERE id = ?', [id])
-    if (row === undefined) unknown.push(id)
-  }
-  return unknown
-}
-
 /** A delivery without its payload. */
 interface DeliveryOutline {
   id: string

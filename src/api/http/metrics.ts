@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../../base/errors.ts'
 import type { Engine } from '../../engine.ts'
+import type { GithubTeamState } from '../../github/api.ts'
 import { countOpen } from '../../messages/deliveries.ts'
 import { countOpenRequests } from '../../people/people.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
@@ -155,8 +156,6 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
     close: () => registry.clear(),
   }
 }
-
-type GithubTeamState = Awaited<ReturnType<NonNullable<Engine['github']>['state']>>
 
 /** Metrics of the GitHub team. Conduct flags have none, not even a count (S3.15). */
 function observeGithub({ github, team }: Engine, registers: Registry[]) {

@@ -1,14 +1,12 @@
-import type { AnswerOf } from '../../api/contract.ts'
+import type { GithubTeamState } from '../../github/api.ts'
 import { table } from './layout.ts'
 import { shortTime } from './message-text.ts'
 import { paint, plainLine, type Style } from './print.ts'
 
-type GithubState = NonNullable<AnswerOf<'state'>['github']>
-
 const STYLES: Readonly<Record<string, Style>> = { healthy: 'green', degraded: 'yellow', error: 'red' }
 
 /** A line for `orc status`, which names only agents that aren't healthy. */
-export function githubLine({ dry_run, agents, ...about }: GithubState): string {
+export function githubLine({ dry_run, agents, ...about }: GithubTeamState): string {
   const bad = agents.filter(({ status }) => status !== 'healthy')
   const health =
     bad.length === 0
@@ -17,7 +15,7 @@ export function githubLine({ dry_run, agents, ...about }: GithubState): string {
   return `GitHub: ${[health, ...waiting(about), ...(dry_run ? ['dry run'] : [])].join(', ')}`
 }
 
-export function githubText({ agents, dry_run, ...about }: GithubState): string {
+export function githubText({ agents, dry_run, ...about }: GithubTeamState): string {
   const head = [...waiting(about), ...(dry_run ? ['dry run: nothing changes on GitHub'] : [])]
   const rows = agents.map(({ agent, roles, status, ...figures }) => [
     agent,
@@ -44,7 +42,7 @@ function waiting({
   events_waiting,
   actions_waiting,
   last_event_at,
-}: Pick<GithubState, 'events_waiting' | 'actions_waiting' | 'last_event_at'>): string[] {
+}: Pick<GithubTeamState, 'events_waiting' | 'actions_waiting' | 'last_event_at'>): string[] {
   return [
     last_event_at === undefined ? 'no event yet' : `last event ${shortTime(last_event_at)}`,
     ...(events_waiting === 0 ? [] : [`${events_waiting} events waiting`]),

@@ -1,6 +1,7 @@
 import { AppError } from '../../../base/errors.ts'
 import { createTeam } from '../../../commands/team.ts'
-import { checkSetup, type GithubSetup, type SetupFinding } from '../../../github/setup.ts'
+import type { GithubSetup } from '../../../github/api.ts'
+import { checkSetup, type SetupFinding } from '../../../github/setup.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import type { TeamLocation } from '../../connection/team-location.ts'
@@ -36,7 +37,7 @@ async function setupOf(location: TeamLocation): Promise<GithubSetup> {
   }
   const client = await openClientIfRunning(location)
   try {
-    if (client !== undefined) return (await client.githubSetup()) as GithubSetup
+    if (client !== undefined) return await client.githubSetup()
   } catch (error) {
     const { code } = error as { code?: unknown }
     // The service started before "github:" was added, or was killed.
