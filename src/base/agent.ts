@@ -42,3 +42,7 @@ export type Principal =
   /** Their role is looked up in the people of orc.yaml for each call. */
   | { kind: 'person'; person: string; tokenId?: string }
   | { kind: 'agent'; agent: string; tokenId?: string }
+
+/** Agent programs that the tmux and acp runtimes can start. Each checks its own settings under `with`. */
+export const PROGRAMS = ['claude-code', 'codex', 'gemini', 'opencode', 'any'] as const
+export type ProgramName = (typeof PROGRAMS)[number]

@@ -15,7 +15,7 @@ import { type Config, resolveConfig } from './resolve.ts'
 import { type ConfigInput, ConfigSchema, configJsonSchema, SMALLEST } from './schema.ts'
 import type { Env } from './state-folder.ts'
 
-export type { ProgramName } from '../base/program-names.ts'
+export type { ProgramName } from '../base/agent.ts'
 export { formatProblems, type Problem } from '../yaml/problem.ts'
 export type { GithubConfig } from './github.ts'
 export type { Limits, Price, Prices } from './limits.ts'

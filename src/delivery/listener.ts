@@ -2,6 +2,7 @@ import { asAppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { CommandOrigin } from '../commands/commands.ts'
 import { findReceipt, keepReceipt } from '../commands/idempotency.ts'
+import type { ScanProblem } from '../protocol/codec.ts'
 import { CLAIMS, type SaidCommand } from '../protocol/command.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
@@ -15,8 +16,6 @@ import {
 } from '../protocol/scanner.ts'
 import type { AgentText } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
-
-type ScanProblem = Extract<Scanned, { ok: false }>
 
 /** Finds the commands in one agent's own text, and carries them out in the order in which the agent sent them. */
 export interface Listener {

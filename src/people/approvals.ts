@@ -2,17 +2,27 @@ import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
 import type { HandlerContext, Handlers } from '../commands/commands.ts'
+import { carryOut } from '../commands/handle.ts'
 import type { Team } from '../commands/team.ts'
 import { CLAIMS, type Command } from '../protocol/command.ts'
+import type { Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
 import { wantsMore } from '../rules/decide.ts'
 import type { Approval } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
-import { describe } from './hold-command.ts'
+import { clearTimer, setTimer } from '../store/timer-rows.ts'
+import type { Timers } from '../store/timers.ts'
+import { describe, heldBy, unpark } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
-import { type HumanRequestRow, hashOf, modifyHumanRequest } from './people.ts'
+import {
+  forgetApprovals,
+  type HumanRequestRow,
+  hashOf,
+  insertApproval,
+  modifyHumanRequest,
+  readApprovals,
+} from './people.ts'
 import { changesIn, intactAction } from './request-view.ts'
-import { forgetApprovals, insertApproval, readApprovals } from './store/approvals.ts'
 
 /** The approvers of the held action, and how many must agree. */
 export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {
@@ -22,8 +32,8 @@ export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {
 /** Approvers are known by their tokens, and listed as of the time of the request (C9). */
 export function mustBeApprover({ name }: Person, { approvers }: Approval, row: HumanRequestRow) {
   if (approvers === undefined || approvers.includes(name)) return
-  throw new AppError('FORBIDDEN', `${name} is not among those who decide on ${formatId('req', row.id)}`, {
-    hint: `It waits for ${approvers.join(', ')}.`,
+  throw new AppError('FORBIDDEN', `${name} may not decide on ${formatId('req', row.id)}`, {
+    hint: `Its approvers: ${approvers.join(', ')}.`,
   })
 }
 
@@ -69,8 +79,8 @@ export async function giveApproval(
     comment,
   })
   if (!isNew) {
-    throw new AppError('CONFLICT', `${person.name} has approved ${formatId('req', row.id)} already`, {
-      hint: `The same person counts once; it takes ${row.quorum} people.`,
+    throw new AppError('CONFLICT', `${person.name} has already approved ${formatId('req', row.id)}`, {
+      hint: `Each person counts once; ${row.quorum} people must approve.`,
     })
   }
   const { approvers } = approvalOf(row)
@@ -117,9 +127,13 @@ export async function changeAction(
   const decision = handler.decide?.(context, decoded.command.fields, definition)
   if (decision instanceof AppError) throw decision
   if (decision?.verdict === 'deny') {
-    throw new AppError('CONFLICT', `Changed so, the rules forbid it to ${speaker.name}: ${decision.reason}`, {
-      hint: 'Change it in another way; `orc rules explain` shows which rule decides.',
-    })
+    throw new AppError(
+      'CONFLICT',
+      `The rules forbid the changed command to ${speaker.name}: ${decision.reason}`,
+      {
+        hint: 'Change it differently; `orc rules explain` shows which rule decides.',
+      },
+    )
   }
   const asked = decision?.verdict === 'ask' ? (decision.approval ?? { quorum: 1 }) : undefined
   if (asked !== undefined) mustBeApprover(person, asked, row)
@@ -146,15 +160,15 @@ function checkNames(
 ) {
   const claim = given.find((name) => name === speaker || CLAIMS.has(name))
   if (claim !== undefined) {
-    throw new AppError('INVALID_COMMAND', `"${claim}" says who speaks, and cannot be changed`, {
-      hint: 'Reject it, and say it yourself.',
+    throw new AppError('INVALID_COMMAND', `"${claim}" names the sender and cannot be changed`, {
+      hint: 'Reject it, and send it yourself.',
     })
   }
   const unknown = given.find((name) => !known.includes(name))
   if (unknown === undefined && given.length > 0) return
   throw new AppError(
     'INVALID_COMMAND',
-    unknown === undefined ? 'Nothing is changed' : `${type} has no field "${unknown.slice(0, 100)}"`,
+    unknown === undefined ? 'No field was given' : `${type} has no field "${unknown.slice(0, 100)}"`,
     { hint: `Its fields: ${known.filter((name) => name !== speaker).join(', ')}.` },
   )
 }
@@ -166,11 +180,72 @@ function unknownType(type: string): AppError {
 /** Describes for the asker and the audit what was changed. */
 export function changesText(row: HumanRequestRow): string {
   const lines = Object.entries(changesIn(row)).map(
-    ([field, { from, to }]) => `- ${field}: ${said(from)} → ${said(to)}`,
+    ([field, { from, to }]) => `- ${field}: ${valueText(from)} → ${valueText(to)}`,
   )
   return lines.length === 0 ? '' : `Changed by ${row.modified_by}:\n${lines.join('\n')}\n`
 }
 
-function said(value: unknown): string {
+function valueText(value: unknown): string {
   return value === undefined ? '(nothing)' : JSON.stringify(value)
+}
+
+/** After a rejection, a conversation stays parked this long before the two agents may try again. */
+const PARKED_AFTER_REJECTION_MS = 3600_000
+
+export interface ReleaseOptions {
+  registry: Registry
+  handlers: Handlers
+  timers: Pick<Timers, 'setFor'>
+  team(): Team
+  /** A parked conversation continues: its counts begin at zero. */
+  onContinued(pair: string): void
+}
+
+/** Carries out held commands, and continues conversations that the loop breaker parked. */
+export function createRelease({ registry, handlers, timers, team, onContinued }: ReleaseOptions) {
+  /** In the name of the speaker, not of the person who approved it. */
+  function contextOf(tx: Tx, row: HumanRequestRow, approved: boolean): HandlerContext {
+    const { speaker, principal, person, onBehalf, saidIn } = heldBy(row)
+    return {
+      team: team(),
+      tx,
+      speaker: { name: speaker, principal, onBehalf, ...(person === undefined ? {} : { person }) },
+      approved,
+      ...(saidIn === undefined ? {} : { saidIn }),
+      once: (_, compute) => compute(),
+    }
+  }
+
+  async function continueConversation(tx: Tx, pair: string) {
+    await unpark(tx, pair)
+    await clearTimer(tx, 'unpark', pair)
+    tx.afterCommit(() => onContinued(pair))
+  }
+
+  return {
+    contextOf,
+    continueConversation,
+
+    async perform(tx: Tx, row: HumanRequestRow): Promise<Receipt> {
+      if (row.purpose === 'permission') return { status: 'ok', result: `${row.asker} may go on` }
+      const command = heldCommand(row)
+      const { pair } = heldBy(row)
+      if (pair !== undefined) await continueConversation(tx, pair)
+      const definition = registry.find(command.type)
+      const handler = handlers[command.type]
+      if (definition === undefined || handler === undefined) {
+        return { status: 'error', code: 'UNKNOWN_COMMAND', message: `Unknown command type: ${command.type}` }
+      }
+      return await carryOut(contextOf(tx, row, true), handler, definition, command)
+    },
+
+    /** Keeps the conversation parked for a while, because nobody approved. */
+    async keepParked(tx: Tx, row: HumanRequestRow) {
+      const { pair } = heldBy(row)
+      if (pair === undefined) return
+      const dueAt = tx.now + PARKED_AFTER_REJECTION_MS
+      await setTimer(tx, 'unpark', pair, dueAt)
+      tx.afterCommit(() => timers.setFor(dueAt))
+    },
+  }
 }

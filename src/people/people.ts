@@ -3,7 +3,7 @@ import { ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval } from '../rules/rule.ts'
-import type { MaybePromise, Reader, Tx } from '../store/store.ts'
+import type { MaybePromise, Reader, Store, Tx } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import type { QuestionKind } from '../tasks/task.ts'
@@ -281,6 +281,53 @@ export async function decideHumanRequest(
     [verdict.state, tx.now, verdict.by, verdict.comment, id],
   )
   return rows.length === 1
+}
+
+/** A person's approval of one action, identified by its hash. */
+export interface ApprovalRow {
+  request: number
+  person: string
+  action_hash: string
+  comment: string | null
+  at: number
+}
+
+/** Returns false if that person has approved that action before: each person counts once. */
+export async function insertApproval(tx: Tx, approval: Omit<ApprovalRow, 'at'>): Promise<boolean> {
+  const rows = await tx.all<{ request: number }>(
+    `INSERT INTO approvals (request, person, action_hash, comment, at) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (request, person, action_hash) DO NOTHING RETURNING request`,
+    [approval.request, approval.person, approval.action_hash, approval.comment, tx.now],
+  )
+  return rows.length === 1
+}
+
+/** Approvals of these requests, oldest first, including those of actions that were changed since. */
+export async function readApprovals(reader: Reader, requests: readonly number[]): Promise<ApprovalRow[]> {
+  if (requests.length === 0) return []
+  const places = requests.map(() => '?').join(', ')
+  return await reader.all<ApprovalRow>(
+    `SELECT * FROM approvals WHERE request IN (${places}) ORDER BY request, at, person`,
+    [...requests],
+  )
+}
+
+/** Deletes approvals of an action that was changed; the audit keeps them. */
+export async function forgetApprovals(tx: Tx, request: number): Promise<void> {
+  await tx.run('DELETE FROM approvals WHERE request = ?', [request])
+}
+
+/** A verdict is bound to the hash of the action it was given for: names a request whose stored action differs from it. */
+export async function findChangedRequest(store: Store): Promise<string | undefined> {
+  const rows = store.stream<Pick<HumanRequestRow, 'id' | 'asker' | 'context' | 'action' | 'action_hash'>>(
+    'SELECT id, asker, context, action, action_hash FROM human_requests WHERE action IS NOT NULL ORDER BY id',
+  )
+  for await (const row of rows) {
+    if (hashOf(row) !== row.action_hash) {
+      return `The action of ${formatId('req', row.id)} is not the one that was asked about`
+    }
+  }
+  return undefined
 }
 
 interface Notice {

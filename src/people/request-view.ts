@@ -3,8 +3,7 @@ import type { Command } from '../protocol/command.ts'
 import type { Reader } from '../store/store.ts'
 import type { QuestionKind } from '../tasks/task.ts'
 import type { FieldChange, GivenApproval, HumanDecision, HumanRequest } from './human-request.ts'
-import { type HumanRequestRow, hashOf, type RequestForm } from './people.ts'
-import { type ApprovalRow, readApprovals } from './store/approvals.ts'
+import { type ApprovalRow, type HumanRequestRow, hashOf, type RequestForm, readApprovals } from './people.ts'
 
 export function formOf({ form }: Pick<HumanRequestRow, 'form'>): RequestForm {
   return JSON.parse(form) as RequestForm

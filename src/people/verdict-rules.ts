@@ -45,7 +45,7 @@ const TIMED: ReadonlySet<string> = new Set(['command', 'go_on', 'permission', 'q
 export function mustBeOpen(row: HumanRequestRow, now: number) {
   if (!TIMED.has(row.purpose) || now < row.expires_at) return
   throw new AppError('CONFLICT', `${formatId('req', row.id)} expired at ${time(row.expires_at)}`, {
-    hint: 'It was not carried out. Whoever asked is told, and may ask again.',
+    hint: 'It was not carried out. The asker was notified and may ask again.',
   })
 }
 
@@ -62,10 +62,10 @@ export function maySay(request: Pick<HumanRequest, 'kind' | 'approvers'>, person
 function mustHaveSay(row: HumanRequestRow, person: Person) {
   if (hasSay(row, person)) return
   const { name, role } = person
-  throw new AppError('FORBIDDEN', `${name} may look at ${formatId('req', row.id)}, and not decide on it`, {
+  throw new AppError('FORBIDDEN', `${name} may see ${formatId('req', row.id)} but not decide on it`, {
     hint:
       role === 'moderator'
-        ? `The role of ${name} in orc.yaml is moderator, for requests for moderation only.`
+        ? `The role of ${name} in orc.yaml is moderator, which may decide requests for moderation only.`
         : `The role of ${name} in orc.yaml is ${role}. The operator can change that.`,
   })
 }
@@ -82,18 +82,18 @@ function otherwise(row: HumanRequestRow, decisions: readonly HumanDecision[]): A
   const wants = decisions.includes('answer')
     ? 'an answer'
     : decisions.length === 1
-      ? 'to be noted'
-      : 'a yes or a no'
-  return new AppError('CONFLICT', `${id} wants ${wants}`, {
+      ? 'only an acknowledgement'
+      : 'approval or rejection'
+  return new AppError('CONFLICT', `${id} needs ${wants}`, {
     hint: `Use ${decisions.map((decision) => HOW[decision]).join(' or ')}.`,
   })
 }
 
 export function alreadyDecided(row: HumanRequestRow): AppError {
-  const who = row.decided_by === null ? '' : `, by ${row.decided_by}`
+  const who = row.decided_by === null ? '' : ` by ${row.decided_by}`
   const when = row.decided_at === null ? '' : ` at ${time(row.decided_at)}`
-  return new AppError('CONFLICT', `${formatId('req', row.id)} is ${row.state} already${who}${when}`, {
-    hint: 'A verdict counts once. `orc inbox` lists what is still open.',
+  return new AppError('CONFLICT', `${formatId('req', row.id)} was already ${row.state}${who}${when}`, {
+    hint: 'Only the first verdict counts. `orc inbox` lists open requests.',
   })
 }
 

@@ -14,7 +14,7 @@ import type { Reader, Store, Tx } from '../store/store.ts'
 import { clearTimer } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import { type AnswerCheck, readAnswer } from './answers.ts'
-import { changeAction, changesText, giveApproval, heldCommand } from './approvals.ts'
+import { changeAction, changesText, createRelease, giveApproval, heldCommand } from './approvals.ts'
 import type { HeldInTasks } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
 import { createNotifyAsker, type NotifyAskerOptions } from './notify-asker.ts'
@@ -27,7 +27,6 @@ import {
   type Verdict,
 } from './people.ts'
 import type { PermissionDialogs } from './permission-dialogs.ts'
-import { createRelease } from './release-command.ts'
 import { viewRequests } from './request-view.ts'
 import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
 

@@ -1,7 +1,7 @@
 import type { Turn } from '../runtimes/runtime.ts'
 
 /**
- * Only envelopes contain it (src/protocol/envelope.ts): in a message's own content the bracket is replaced (C17).
+ * Only envelopes contain it (src/protocol/response.ts): in a message's own content the bracket is replaced (C17).
  */
 const MARKER = /\[(END )?ORCHUB MESSAGE (\S+?)\]/g
 const BEGINNING = '[ORCHUB MESSAGE '

@@ -1,6 +1,12 @@
 /** Explains why a candidate is not a command (S0.23). */
-import { type KnownCommands, MAX_COMMAND_TEXT, type ScanProblem, scanProblem, thousands } from './codec.ts'
-import { missingType } from './resolve-names.ts'
+import {
+  type KnownCommands,
+  MAX_COMMAND_TEXT,
+  missingType,
+  type ScanProblem,
+  scanProblem,
+  thousands,
+} from './codec.ts'
 import type { Candidate, ProblemKind } from './scan/pending-commands.ts'
 import type { HiddenClosingTag } from './scan/state-machine.ts'
 import type { TextWindow } from './scan/window.ts'

@@ -163,12 +163,12 @@ function bound(origin: string, word: 'at least' | 'at most', limit: number): str
   return `must be ${word} ${limit}`
 }
 
-interface JsonSchema {
+interface SchemaNode {
   description?: string
-  properties?: Record<string, JsonSchema>
-  additionalProperties?: JsonSchema | boolean
-  items?: JsonSchema
-  anyOf?: JsonSchema[]
+  properties?: Record<string, SchemaNode>
+  additionalProperties?: SchemaNode | boolean
+  items?: SchemaNode
+  anyOf?: SchemaNode[]
 }
 
 /** The descriptions of a published JSON schema, as editors show them. */
@@ -181,12 +181,12 @@ export interface Description {
 
 /** @param smallest the minimal working document, shown when a hint concerns the whole document */
 export function describeBy(schema: () => Record<string, unknown>, smallest: string): Description {
-  let published: JsonSchema | undefined
+  let published: SchemaNode | undefined
 
   /** All alternatives that the schema allows at a path. */
-  function schemasAt(path: Path): JsonSchema[] {
-    published ??= schema() as JsonSchema
-    return path.reduce<JsonSchema[]>(
+  function schemasAt(path: Path): SchemaNode[] {
+    published ??= schema() as SchemaNode
+    return path.reduce<SchemaNode[]>(
       (found, part) => found.flatMap((form) => inside(form, part)),
       forms(published),
     )
@@ -204,12 +204,12 @@ export function describeBy(schema: () => Record<string, unknown>, smallest: stri
   }
 }
 
-function inside(schema: JsonSchema, part: string | number): JsonSchema[] {
+function inside(schema: SchemaNode, part: string | number): SchemaNode[] {
   if (typeof part === 'number') return forms(schema.items)
   if (schema.properties && Object.hasOwn(schema.properties, part)) return forms(schema.properties[part])
   return typeof schema.additionalProperties === 'object' ? forms(schema.additionalProperties) : []
 }
 
-function forms(schema: JsonSchema | undefined): JsonSchema[] {
+function forms(schema: SchemaNode | undefined): SchemaNode[] {
   return schema === undefined ? [] : [schema, ...(schema.anyOf ?? []).flatMap(forms)]
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { asCommand, cleaned, HOSTILE } from '../../bench/delivery/messages.ts'
 import { type Got, readTurn, tally } from '../../bench/delivery/tally.ts'
-import { renderEnvelope } from '../../src/protocol/envelope.ts'
+import { renderEnvelope } from '../../src/protocol/response.ts'
 import { scanText } from '../../src/protocol/scanner.ts'
 
 const frame = (id: number, title: string, content: string) =>

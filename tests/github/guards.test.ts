@@ -76,7 +76,7 @@ describe('a verdict in a comment', () => {
     expect(issue.comments).toHaveLength(before + 1)
     await team.commented(issue, 'ada-gh', '/agent reject req_1')
     await team.until(() => expect(issue.comments).toHaveLength(before + 3))
-    expect(issue.comments.at(-1)!.body).toContain('req_1: req_1 is approved already, by ada')
+    expect(issue.comments.at(-1)!.body).toContain('req_1: req_1 was already approved by ada')
   })
 })
 

@@ -12,7 +12,7 @@ afterAll(() => server?.stop())
 
 const person = (name: string): Principal => ({ kind: 'person', person: name })
 
-it('counts approvals, changes and verdicts that come at once the same on PostgreSQL (C9)', async () => {
+it('counts simultaneous approvals, changes and verdicts correctly on PostgreSQL (C9)', async () => {
   const url = await server.createSchema()
   const board = await openBoard(
     {

@@ -127,8 +127,8 @@ async function take(board: Board, one: Step): Promise<Board> {
   }
 }
 
-describe('whatever people, clocks and crashes do (C9)', () => {
-  it('a held command is carried out once, by enough approvals of that very command, or not at all', async () => {
+describe('under any order of verdicts, timers and crashes (C9)', () => {
+  it('a held command runs once with enough approvals of that exact command, or never', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const oracle = createOracle()

@@ -44,7 +44,7 @@ const arrived = async () => (await board.mailOf('Master')).map(({ content }) => 
 const told = async () => (await board.mailOf('Worker')).at(-1)
 
 describe('a quorum (C9)', () => {
-  it('has the command carried out by the last approval, and not before', async () => {
+  it('runs the command with the last approval, not before', async () => {
     await open()
     expect(await send()).toMatchObject({ status: 'held' })
     const first = await approve('ada', { comment: 'fine by me' })
@@ -66,7 +66,7 @@ describe('a quorum (C9)', () => {
     expect(await told()).toMatchObject({ title: 'req_1 approved: send_message' })
   })
 
-  it('counts the same person once, and survives a restart', async () => {
+  it('counts each person once, also across a restart', async () => {
     await open()
     await send()
     await approve('ada')
@@ -78,21 +78,21 @@ describe('a quorum (C9)', () => {
     expect(await arrived()).toEqual(['please'])
   })
 
-  it('is refused to whoever is not on the list, the operator included, with a hint', async () => {
+  it('refuses people who are not approvers, including the operator, with a hint', async () => {
     await open()
     await send()
     for (const verdict of ['approve', 'reject', 'modify'] as const) {
       await expect(decide('operator', { decision: verdict, fields: { content: 'x' } })).rejects.toMatchObject(
         {
           code: 'FORBIDDEN',
-          hint: 'It waits for ada, ben, cleo.',
+          hint: 'Its approvers: ada, ben, cleo.',
         },
       )
     }
     expect(await arrived()).toEqual([])
   })
 
-  it('lets the operator count where it is listed', async () => {
+  it('counts the operator if listed', async () => {
     await open({
       ...TEAM,
       rules: { ask: [{ from: 'Worker', to: 'Master', approvers: ['operator', 'ada'], quorum: 2 }] },
@@ -103,20 +103,20 @@ describe('a quorum (C9)', () => {
     expect(await arrived()).toEqual(['please'])
   })
 
-  it('is ended by one rejection', async () => {
+  it('ends with one rejection', async () => {
     await open()
     await send()
     await approve('ada')
     await decide('ben', { decision: 'reject', comment: 'no' })
     await expect(approve('cleo')).rejects.toMatchObject({
       code: 'CONFLICT',
-      message: 'req_1 is rejected already, by ben at 2030-01-01T00:00:00.000Z',
+      message: 'req_1 was already rejected by ben at 2030-01-01T00:00:00.000Z',
     })
     expect(await arrived()).toEqual([])
     expect((await told())!.content).toContain('ben remarks: no')
   })
 
-  it('is not reached by the approval of somebody who is no longer among the people', async () => {
+  it('ignores the approval of a person who was removed from orc.yaml', async () => {
     await open()
     await send()
     await approve('ada')
@@ -139,7 +139,7 @@ describe('a quorum (C9)', () => {
     expect(await arrived()).toEqual(['please'])
   })
 
-  it('expires with what was approved so far: not carried out, told, and escalated (C8)', async () => {
+  it('expires with too few approvals: the command does not run, the asker is notified, a notice stays (C8)', async () => {
     await open()
     await send()
     await approve('ada')
@@ -154,7 +154,7 @@ describe('a quorum (C9)', () => {
     })
   })
 
-  it('takes no approval that comes after its time, though its timer was not seen to yet', async () => {
+  it('refuses an approval after the expiry, even before the timer fires', async () => {
     await open()
     await send()
     await approve('ada')
@@ -164,7 +164,7 @@ describe('a quorum (C9)', () => {
     expect(await arrived()).toEqual([])
   })
 
-  it('says on record who approved what, by their token (C12)', async () => {
+  it('records who approved what, by token (C12)', async () => {
     await open()
     await send()
     await approve('ada')
@@ -179,20 +179,20 @@ describe('a quorum (C9)', () => {
     expect(hashes.size).toBe(1)
   })
 
-  it('holds for a permission as well', async () => {
+  it('applies to permissions too', async () => {
     await open()
     expect(
       await board.say('Worker', 'request_action', { action: 'reset_session', target: 'Boss' }),
     ).toMatchObject({
       status: 'held',
     })
-    await expect(approve('ben')).rejects.toMatchObject({ code: 'FORBIDDEN', hint: 'It waits for ada.' })
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'FORBIDDEN', hint: 'Its approvers: ada.' })
     expect(await approve('ada')).toMatchObject({ request: { state: 'approved' } })
   })
 })
 
-describe('an approval is bound to the action', () => {
-  it('and counts for no other, though the stored row was changed with its hash', async () => {
+describe('an approval', () => {
+  it('does not count for an action that was changed on disk together with its hash', async () => {
     await open()
     await send('harmless')
     await send('harmful')
@@ -207,7 +207,7 @@ describe('an approval is bound to the action', () => {
     expect(await arrived()).toEqual([])
   })
 
-  it('and to whoever asked: in nobody else’s name is it carried out', async () => {
+  it('is bound to the asker: the command runs in no other name', async () => {
     await open()
     await send('harmless')
     await approve('ada')
@@ -228,7 +228,7 @@ describe('an approval is bound to the action', () => {
     expect(await arrived()).toEqual(['harmless'])
   })
 
-  it('and is refused where the person says by its hash that they saw another', async () => {
+  it('is refused if its hash names another version', async () => {
     await open()
     await send('harmless')
     await expect(approve('ada', { hash: 'deadbeef' })).rejects.toMatchObject({
@@ -247,7 +247,7 @@ describe('a changed action', () => {
     rules: { ...TEAM.rules, ask: [{ from: 'Worker', to: 'Master', reason: 'a person looks' }] },
   }
 
-  it('is what is carried out; the asker and the record see the difference', async () => {
+  it('runs instead of the original; asker and audit see the difference', async () => {
     await open(ONE)
     await send('do it NOW', { priority: 'high', title: 'Hurry' })
     const decided = await decide('ada', {
@@ -278,7 +278,7 @@ describe('a changed action', () => {
     expect(board.types()).toEqual(expect.arrayContaining(['human.action_changed', 'human.modified']))
   })
 
-  it('must fit the command, change something, and put words into nobody’s mouth', async () => {
+  it('must match the schema, change something, and keep the sender', async () => {
     await open(ONE)
     await send()
     const bad = [
@@ -286,8 +286,8 @@ describe('a changed action', () => {
       [{ priority: 'sometime' }, /priority/],
       [{ content: '' }, /content/],
       [{ content: 'please' }, 'This changes nothing'],
-      [{}, 'Nothing is changed'],
-      [{ from: 'Master' }, '"from" says who speaks, and cannot be changed'],
+      [{}, 'No field was given'],
+      [{ from: 'Master' }, '"from" names the sender and cannot be changed'],
     ] as const
     for (const [fields, message] of bad) {
       await expect(decide('ada', { decision: 'modify', fields })).rejects.toMatchObject({
@@ -298,7 +298,7 @@ describe('a changed action', () => {
     expect(await approve('ada')).toMatchObject({ request: { state: 'approved' } })
   })
 
-  it('is judged by the rules again, for the same speaker', async () => {
+  it('is checked by the rules again, for the same sender', async () => {
     await open(ONE)
     await send()
     await expect(decide('ada', { decision: 'modify', fields: { to: 'Boss' } })).rejects.toMatchObject({
@@ -317,7 +317,7 @@ describe('a changed action', () => {
     expect(board.types()).not.toContain('human.action_changed')
   })
 
-  it('takes the approvals that a rule on the new action asks for', async () => {
+  it('needs the approvals that the rule for the new action requires', async () => {
     await open({
       ...TEAM,
       rules: {
@@ -337,7 +337,7 @@ describe('a changed action', () => {
     await expect(approve('ada')).rejects.toMatchObject({ code: 'FORBIDDEN' })
   })
 
-  it('resets earlier approvals and is itself the first of the new ones', async () => {
+  it('resets earlier approvals and counts as the first new one', async () => {
     await open()
     await send('one')
     await approve('ada')
@@ -352,7 +352,7 @@ describe('a changed action', () => {
     expect(await arrived()).toEqual(['two'])
   })
 
-  it('is not changed further, and so approved, by somebody who has not seen it', async () => {
+  it('cannot be changed further by somebody who has not seen it', async () => {
     await open()
     await send('one')
     const { request } = await decide('ada', { decision: 'modify', fields: { content: 'two' } })
@@ -367,7 +367,7 @@ describe('a changed action', () => {
     })
   })
 
-  it('that is changed back does not bring the old approvals back', async () => {
+  it('does not regain old approvals when it is changed back', async () => {
     await open()
     await send('one')
     await approve('ada')
@@ -388,7 +388,7 @@ describe('a dialog of an agent program', () => {
     return { verdict }
   }
 
-  it('can be approved by a person, and not changed', async () => {
+  it('can be approved but not changed', async () => {
     const { verdict } = await ask()
     await expect(decide('ada', { decision: 'modify', fields: { command: 'ls' } })).rejects.toMatchObject({
       code: 'CONFLICT',
@@ -397,7 +397,7 @@ describe('a dialog of an agent program', () => {
     expect(await verdict).toEqual({ allow: true, comment: 'go' })
   })
 
-  it('gets no yes from the clock: it expires, and a notice stays (C8)', async () => {
+  it('expires without approval and leaves a notice (C8)', async () => {
     const { verdict } = await ask()
     await board.clock.advance(72 * HOUR)
     expect(await verdict).toBeUndefined()
@@ -406,7 +406,7 @@ describe('a dialog of an agent program', () => {
 })
 
 describe('roles', () => {
-  it('let a viewer and a moderator decide on nothing here (C9)', async () => {
+  it('do not let viewers and moderators decide on approvals (C9)', async () => {
     await open({ ...TEAM, rules: { ask: [{ from: 'Worker', to: 'Master' }] } })
     await send()
     for (const name of ['vera', 'mo']) {
@@ -420,7 +420,7 @@ describe('roles', () => {
     expect(await arrived()).toEqual([])
   })
 
-  it('let a moderator decide on a request for moderation', async () => {
+  it('let a moderator decide on moderation requests', async () => {
     await open({ ...TEAM, rules: { ask: [{ from: 'Worker', to: 'Master' }] } })
     await send()
     await board.store.write((tx) => tx.run(`UPDATE human_requests SET kind = 'moderation'`))
@@ -428,7 +428,7 @@ describe('roles', () => {
     expect(await approve('mo')).toMatchObject({ request: { state: 'approved', decidedBy: 'mo' } })
   })
 
-  it('let a viewer look by command and change nothing', async () => {
+  it('let a viewer run read-only commands only', async () => {
     await open()
     const say = (type: string, fields = {}) => board.handle(person('vera'), { type, fields })
     expect(await say('list_agents')).toMatchObject({ status: 'ok' })
@@ -444,7 +444,7 @@ describe('roles', () => {
     expect(await arrived()).toEqual([])
   })
 
-  it('make what a person says theirs on record, whomever they speak for, and let nobody claim another name (C3)', async () => {
+  it('record the person behind every command, and refuse claims of another name (C3)', async () => {
     await open()
     const say = (fields: Record<string, unknown>) =>
       board.handle(person('ada'), { type: 'send_message', fields: { to: 'Master', content: 'x', ...fields } })
@@ -464,7 +464,7 @@ describe('roles', () => {
     })
   })
 
-  it('never let an agent decide, whatever its name', async () => {
+  it('never let an agent decide', async () => {
     await open()
     await send()
     await expect(
@@ -487,7 +487,7 @@ describe('a task whose command is held', () => {
     return team
   }
 
-  it('goes on with the words of the verdict, a changed one too', async () => {
+  it('continues with the verdict, including a changed command', async () => {
     const team = await held()
     await decide('ada', { decision: 'modify', fields: { content: 'Please tell me' } })
     await team.rest('Worker')
@@ -495,7 +495,7 @@ describe('a task whose command is held', () => {
     expect(team.turn('Worker')).toContain('- content: "Tell me" → "Please tell me"')
   })
 
-  it('has the command withdrawn when it is cancelled: it is never carried out, and the asker is told', async () => {
+  it('withdraws the command when it is cancelled, and notifies the asker', async () => {
     const team = await held()
     await team.says('Lead', 'task_action', { task_id: 'task_1', action: 'cancel' })
     await expect(approve('operator')).rejects.toMatchObject({
@@ -508,7 +508,7 @@ describe('a task whose command is held', () => {
     )
   })
 
-  it('leaves the command to people when it was completed meanwhile', async () => {
+  it('leaves the request open when it completes', async () => {
     const team = await held()
     await team.says('Worker', 'report', { status: 'completed', result: 'done without' })
     expect(await team.task('task_1')).toMatchObject({ state: 'completed' })
@@ -516,7 +516,7 @@ describe('a task whose command is held', () => {
     expect((await board.mailOf('Worker')).at(-1)).toMatchObject({ title: 'req_1 approved: send_message' })
   })
 
-  it('is told of the expiry', async () => {
+  it('is notified of the expiry', async () => {
     const team = await held()
     await board.clock.advance(72 * HOUR)
     await team.rest('Worker')

@@ -12,8 +12,8 @@ afterEach(() => board.close())
 
 const send = (content = 'please') => board.say('Worker', 'send_message', { to: 'Master', content })
 
-describe('a rule that says ask', () => {
-  it('holds the command, and carries it out when a person approves; the asker is told (C9)', async () => {
+describe('a rule with the verdict ask', () => {
+  it('holds the command, runs it when a person approves, and notifies the asker (C9)', async () => {
     board = await openBoard(ASKING)
     const held = await send()
     expect(held).toMatchObject({
@@ -37,7 +37,7 @@ describe('a rule that says ask', () => {
     expect(told!.content).toContain('Status: delivered')
   })
 
-  it('refuses it when a person rejects, and tells the asker', async () => {
+  it('refuses the command when a person rejects it, and notifies the asker', async () => {
     board = await openBoard(ASKING)
     await send()
     const decided = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject', comment: 'not now' })
@@ -46,7 +46,7 @@ describe('a rule that says ask', () => {
     expect((await board.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 rejected: send_message' })
   })
 
-  it('counts a verdict once, whoever comes second is told', async () => {
+  it('counts the first verdict and refuses the second', async () => {
     board = await openBoard(ASKING)
     await send()
     const verdicts = await Promise.allSettled([
@@ -61,7 +61,7 @@ describe('a rule that says ask', () => {
     })
   })
 
-  it('lets no agent decide', async () => {
+  it('does not let agents decide', async () => {
     board = await openBoard(ASKING)
     await send()
     await expect(
@@ -70,7 +70,7 @@ describe('a rule that says ask', () => {
     expect(await board.mailOf('Master')).toEqual([])
   })
 
-  it('survives a restart, and still carries out exactly what was asked about', async () => {
+  it('survives a restart and still runs exactly the command that was asked about', async () => {
     board = await openBoard(ASKING)
     await send('the very words')
     board = await board.reopen()
@@ -78,7 +78,7 @@ describe('a rule that says ask', () => {
     expect(await board.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'the very words' }])
   })
 
-  it('never carries out an action that was changed after the question', async () => {
+  it('never runs an action that was changed on disk', async () => {
     board = await openBoard(ASKING)
     await send('harmless')
     await board.store.write((tx) =>
@@ -90,7 +90,7 @@ describe('a rule that says ask', () => {
     expect(await board.mailOf('Master')).toEqual([])
   })
 
-  it('expires after 72 hours without being carried out, also across a restart (C8)', async () => {
+  it('expires after 72 hours without running the command, also across a restart (C8)', async () => {
     board = await openBoard(ASKING)
     await send()
     await board.clock.advance(71 * HOUR)
@@ -109,7 +109,7 @@ describe('a rule that says ask', () => {
     })
   })
 
-  it('can be refused, and expires, though its action was damaged; other timers go on', async () => {
+  it('can be rejected and expires although its action is damaged, without stopping other timers', async () => {
     board = await openBoard(ASKING)
     await send('one')
     await send('two')
@@ -121,12 +121,12 @@ describe('a rule that says ask', () => {
     expect((await board.mailOf('Worker')).map((mail) => mail.title)).toContain('req_2 expired: command')
   })
 
-  it('is not asked of a person when it is too large to be carried out', async () => {
+  it('does not ask about a command that is too large to run', async () => {
     board = await openBoard(ASKING)
     expect(await send('x'.repeat(102_401))).toMatchObject({ code: 'TOO_LARGE' })
   })
 
-  it('lets a rule that forbids it by now win over the approval', async () => {
+  it('obeys a rule that forbids the command by the time it is approved', async () => {
     board = await openBoard(ASKING)
     await send()
     const { defineConfig } = await import('../../src/config/config.ts')
@@ -136,7 +136,7 @@ describe('a rule that says ask', () => {
     expect(await board.mailOf('Master')).toEqual([])
   })
 
-  it('says what to do for an unknown id and for the wrong kind of verdict', async () => {
+  it('explains an unknown id and the wrong kind of verdict', async () => {
     board = await openBoard(ASKING)
     await send()
     await expect(board.verdicts.decide(OPERATOR, 'req_9', { decision: 'approve' })).rejects.toMatchObject({
@@ -152,7 +152,7 @@ describe('the loop breaker', () => {
   const LOOPING = { agents: { A: {}, B: {}, C: {} }, limits: { rate: 'off' as const } }
   const speak = (from: string, to: string) => board.say(from, 'send_message', { to, content: `to ${to}` })
 
-  it('parks two agents that answer each other without end, and asks a person (ask 12)', async () => {
+  it('parks two agents that keep answering each other and asks a person (ask 12)', async () => {
     board = await openBoard(LOOPING)
     let receipt = await speak('A', 'B')
     let turns = 1
@@ -176,7 +176,7 @@ describe('the loop breaker', () => {
     expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
   })
 
-  it('asks a person once, however many messages come at the same time', async () => {
+  it('asks once for many simultaneous messages', async () => {
     board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
     await speak('A', 'B')
     await speak('B', 'A')
@@ -190,7 +190,7 @@ describe('the loop breaker', () => {
     ])
   })
 
-  it('lets them try again an hour after nobody decided', async () => {
+  it('lets the agents try again an hour after the request expired', async () => {
     board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
     await speak('A', 'B')
     await speak('B', 'A')
@@ -201,7 +201,7 @@ describe('the loop breaker', () => {
     expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
   })
 
-  it('keeps them apart for an hour after a rejection', async () => {
+  it('keeps the agents apart for an hour after a rejection', async () => {
     board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
     await speak('A', 'B')
     await speak('B', 'A')
@@ -212,7 +212,7 @@ describe('the loop breaker', () => {
     expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
   })
 
-  it('sees a circle of three by the length of the reply chain', async () => {
+  it('detects a circle of three by the length of the reply chain', async () => {
     board = await openBoard({ ...LOOPING, limits: { rate: 'off', hops: 10 } })
     const ring = ['A', 'B', 'C']
     let receipt = await speak('A', 'B')
@@ -226,7 +226,7 @@ describe('the loop breaker', () => {
     expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('11 replies') })
   })
 
-  it('stops two that delegate and report without end, outside of any task (S2.1, ask 12)', async () => {
+  it('stops two agents that keep delegating and reporting outside of any task (S2.1, ask 12)', async () => {
     board = await openBoard({
       agents: { A: {}, B: { parent: 'A' } },
       limits: { rate: 'off', hops: 10 },
@@ -253,7 +253,7 @@ describe('the loop breaker', () => {
       expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
   })
 
-  it('starts counting anew when a person speaks', async () => {
+  it('restarts the count when a person writes', async () => {
     board = await openBoard({ ...LOOPING, limits: { rate: 'off', hops: 4, ping_pong: 'off' } })
     for (let round = 0; round < 6; round++) {
       await board.order('send_message', { to: 'A', content: 'next' })

@@ -9,7 +9,7 @@ describe('a dialog of an agent program', () => {
   const openRequests = () =>
     stage.board.store.all<{ id: number; state: string; question: string }>('SELECT * FROM human_requests')
 
-  it('becomes a request that a person answers from anywhere (C9)', async () => {
+  it('becomes a request that a person can answer from anywhere (C9)', async () => {
     await open()
     const verdict = worker().port.askPermission(question, new AbortController().signal)
     await settle()
@@ -23,7 +23,7 @@ describe('a dialog of an agent program', () => {
     expect(await verdict).toEqual({ allow: false, comment: 'keep it' })
   })
 
-  it('that is answered in the terminal closes its request by itself', async () => {
+  it('closes its request when it is answered in the terminal', async () => {
     await open()
     const gone = new AbortController()
     const verdict = worker().port.askPermission(question, gone.signal)
@@ -36,7 +36,7 @@ describe('a dialog of an agent program', () => {
     ).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  it('that outlives a restart of the service keeps its request; one that does not is withdrawn', async () => {
+  it('keeps its request across a restart of the service if it is still open; otherwise the request is withdrawn', async () => {
     await open()
     const { signal } = new AbortController()
     void worker().port.askPermission(question, signal)
@@ -53,7 +53,7 @@ describe('a dialog of an agent program', () => {
     expect(await verdict).toEqual({ allow: true })
   })
 
-  it('that its program cannot explain is told to a person, with where to answer', async () => {
+  it('becomes a notice with the way to the terminal if its program does not describe it', async () => {
     await open()
     worker().become('waiting_input')
     await stage.board.clock.advance(2000)

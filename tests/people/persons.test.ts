@@ -27,7 +27,7 @@ const decide = (name: string, body: unknown, id = 'req_1') =>
 const requestOf = async (name: string) => (await desk.get('/api/v1/human-requests/req_1', token[name]!)).json
 
 describe('people with tokens', () => {
-  it('approve by token, each once, and are named on record (C9)', async () => {
+  it('are identified by token, approve once each, and appear by name in the audit (C9)', async () => {
     await ask()
     const first = await decide('ada', { decision: 'approve', comment: 'yes' })
     expect(first.json).toEqual({
@@ -41,7 +41,7 @@ describe('people with tokens', () => {
     const refused = await desk.call('POST', '/api/v1/human-requests/req_1/verdict', {
       body: { decision: 'approve' },
     })
-    expect(refused).toMatchObject({ status: 403, json: { hint: 'It waits for ada, ben.' } })
+    expect(refused).toMatchObject({ status: 403, json: { hint: 'Its approvers: ada, ben.' } })
     expect((await decide('ben', { decision: 'approve' })).json).toMatchObject({
       request: { state: 'approved', decided_by: 'ben' },
       receipt: { status: 'delivered' },
@@ -51,7 +51,7 @@ describe('people with tokens', () => {
     expect(json.entries.map(({ actor }: { actor: string }) => actor)).toEqual(['Worker', 'ada', 'ben'])
   })
 
-  it('change the command, and whoever approves after that says what they saw', async () => {
+  it('can change the command; later approvals must name the changed version', async () => {
     await ask()
     await decide('ada', { decision: 'approve' })
     const { json } = await decide('ben', { decision: 'modify', fields: { content: 'pretty please' } })
@@ -68,7 +68,7 @@ describe('people with tokens', () => {
     expect((await desk.mailOf('Other')).map((mail) => mail.content)).toEqual(['pretty please'])
   })
 
-  it('see only what they themselves can say to a request', async () => {
+  it('see only the decisions that they may make', async () => {
     await ask()
     expect((await requestOf('ada')).decisions).toEqual(['approve', 'reject', 'modify'])
     expect((await requestOf('vera')).decisions).toEqual([])
@@ -78,7 +78,7 @@ describe('people with tokens', () => {
     expect((await desk.get('/api/v1/human-requests/req_7')).status).toBe(404)
   })
 
-  it('are out at once when their token is revoked, their streams too', async () => {
+  it('lose access and open streams at once when their token is revoked', async () => {
     const stream = await openStream(desk.port, '/api/v1/events', token.ada!)
     expect((await desk.call('DELETE', '/api/v1/tokens/Ada')).json).toEqual({ revoked: 1 })
     await stream.ended
@@ -86,7 +86,7 @@ describe('people with tokens', () => {
     expect((await decide('ada', { decision: 'approve' })).status).toBe(401)
   })
 
-  it('are out at once when orc.yaml names them no more, and act by the role it gives them now', async () => {
+  it('lose access when orc.yaml no longer names them, and get their current role at once', async () => {
     const stream = await openStream(desk.port, '/api/v1/events', token.ada!)
     const { ada: _, ...people } = TEAM.people
     await desk.reload(
@@ -103,7 +103,7 @@ describe('people with tokens', () => {
     expect((await desk.command(token.ben!, command)).status).toBe(403)
   })
 
-  it('do not become agents that later bear their name', async () => {
+  it('do not become agents that get their name later', async () => {
     const { ada: _, ...people } = TEAM.people
     await desk.reload(defineConfig({ agents: { ...TEAM.agents, ada: {} }, people }, { env: {} }))
     expect((await desk.get('/api/v1/mailbox', token.ada!)).status).toBe(403)
@@ -111,7 +111,7 @@ describe('people with tokens', () => {
 })
 
 describe('a viewer and a moderator', () => {
-  it.each(['vera', 'mo'])('%s reads what the operator reads', async (name) => {
+  it.each(['vera', 'mo'])('%s can read everything that the operator can', async (name) => {
     await ask()
     for (const path of [
       '/api/v1/agents',
@@ -132,7 +132,7 @@ describe('a viewer and a moderator', () => {
     stream.drop()
   })
 
-  it.each(['vera', 'mo'])('%s changes nothing: 403 with a hint, on record', async (name) => {
+  it.each(['vera', 'mo'])('%s can change nothing: 403 with a hint and an audit entry', async (name) => {
     await ask()
     const calls: [string, string, unknown?][] = [
       ['POST', '/api/v1/human-requests/req_1/verdict', { decision: 'approve' }],
@@ -155,7 +155,7 @@ describe('a viewer and a moderator', () => {
 })
 
 describe('tokens of people', () => {
-  it('are given out by the operator alone, or a quorum would mean nothing', async () => {
+  it('can only be created by the operator, so that a quorum cannot be forged', async () => {
     const mint = (agent: string) => desk.call('POST', '/api/v1/tokens', { token: token.ada, body: { agent } })
     expect((await mint('ben')).status).toBe(403)
     expect((await mint('operator')).status).toBe(403)
@@ -176,7 +176,7 @@ describe('tokens of people', () => {
 })
 
 describe('questions over HTTP', () => {
-  it('show choices, and are answered by number; a blank answer repeats the question (S2.12)', async () => {
+  it('show choices and accept their number; a blank answer repeats the question (S2.12)', async () => {
     await desk.command(desk.tokens.worker, {
       type: 'request_user_input',
       question: 'Which?',

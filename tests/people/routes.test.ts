@@ -18,7 +18,7 @@ const list = async (token: string, query = '') =>
   (await desk.get(`/api/v1/human-requests${query}`, token)).json.requests
 
 describe('requests to people over HTTP (C9)', () => {
-  it('are listed with the exact command that is held', async () => {
+  it('list the exact held command', async () => {
     await ask('please')
     expect(await list(desk.tokens.operator)).toEqual([
       {
@@ -42,13 +42,13 @@ describe('requests to people over HTTP (C9)', () => {
     ])
   })
 
-  it('show an agent its own only', async () => {
+  it('show an agent only its own', async () => {
     await ask('please')
     expect(await list(desk.tokens.worker)).toHaveLength(1)
     expect(await list(desk.tokens.other)).toEqual([])
   })
 
-  it('show an agent its own, however many of others came since', async () => {
+  it('show an agent its own even after many of others', async () => {
     await ask('please')
     await desk.store.write(async (tx) => {
       for (let number = 0; number < 1200; number++) {
@@ -62,7 +62,7 @@ describe('requests to people over HTTP (C9)', () => {
     expect(await list(desk.tokens.other, '?limit=5')).toHaveLength(5)
   })
 
-  it('take a comment of up to 10,000 characters whole, and refuse a longer one with nothing decided (C20)', async () => {
+  it('accept comments up to 10,000 characters and refuse longer ones without deciding (C20)', async () => {
     await ask('please')
     const long = await decide('req_1', { decision: 'reject', comment: 'x'.repeat(10_001) })
     expect(long.status).toBe(413)
@@ -76,7 +76,7 @@ describe('requests to people over HTTP (C9)', () => {
     expect((await desk.mailOf('Worker'))[0]!.content).toContain('x'.repeat(10_000))
   })
 
-  it('take an answer as long as a message', async () => {
+  it('accept an answer as long as a message', async () => {
     await desk.command(desk.tokens.worker, { type: 'request_user_input', question: 'What is the text?' })
     const long = await decide('req_1', { decision: 'answer', comment: 'x'.repeat(102_401) })
     expect(long).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
@@ -84,7 +84,7 @@ describe('requests to people over HTTP (C9)', () => {
     expect(fits.json.request).toMatchObject({ state: 'answered', comment: 'x'.repeat(20_000) })
   })
 
-  it('carry out the command when they are approved, and tell the asker', async () => {
+  it('run the command when approved, and notify the asker', async () => {
     await ask('please')
     const { status, json } = await decide('req_1', { decision: 'approve', comment: 'go on' })
     expect(status).toBe(200)
@@ -98,14 +98,14 @@ describe('requests to people over HTTP (C9)', () => {
     expect(await list(desk.tokens.operator, '?state=all')).toHaveLength(1)
   })
 
-  it('carry out nothing when they are rejected', async () => {
+  it('run nothing when rejected', async () => {
     await ask('please')
     const { json } = await decide('req_1', { decision: 'reject' })
     expect(json).toMatchObject({ request: { state: 'rejected' }, receipt: { status: 'blocked' } })
     expect(await desk.mailOf('Other')).toEqual([])
   })
 
-  it('take a verdict once, of the right kind, from the operator', async () => {
+  it('accept one verdict, of the right kind, from the operator', async () => {
     await ask('please')
     expect((await decide('req_1', { decision: 'approve' }, desk.tokens.worker)).status).toBe(403)
     expect((await decide('req_1', { decision: 'answer', comment: 'x' })).json.code).toBe('CONFLICT')

@@ -80,7 +80,7 @@ describe('the size of a command (C20)', () => {
     ])
   })
 
-  it('bounds the memory, whatever the input', () => {
+  it('bounds the memory for any input', () => {
     const hostile = [
       SEND,
       '<orc-command name="',

@@ -26,7 +26,7 @@ const FIELDS = {
   in_response_to: 'parent_message_id',
 }
 
-describe("a message in the seed's form, in an agent's text (S2.2)", () => {
+describe("a bare JSON message in an agent's text (S2.2)", () => {
   it('is a command without a wrapper', () => {
     const text = `I am done.\n\n${REPORT}\n\nThat is all.`
     const [found] = scan(text)
@@ -34,7 +34,7 @@ describe("a message in the seed's form, in an agent's text (S2.2)", () => {
     expect(found!.span).toEqual({ offset: 12, end: 12 + REPORT.length, line: 3 })
   })
 
-  it('is the same on one line, indented, and wherever the text is cut', () => {
+  it('is the same on one line, indented, and for any chunk boundaries', () => {
     const text = `x\n  ${JSON.stringify(JSON.parse(REPORT))} and more\n`
     expect(briefly(text)).toEqual([['report', FIELDS]])
     for (let cut = 0; cut <= text.length; cut++) {

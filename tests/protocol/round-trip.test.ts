@@ -56,7 +56,7 @@ const fields = fc.record(
 )
 
 describe('an encoded command', () => {
-  it.each(NOTATIONS)('is decoded to the same fields, whatever they contain, in the %s form', (notation) => {
+  it.each(NOTATIONS)('decodes to the same fields in the %s form', (notation) => {
     fc.assert(
       fc.property(fields, (said) => {
         const found = only(

@@ -117,7 +117,7 @@ describe('an answer', () => {
     await answer('this one', {}, ADA)
     await expect(answer('that one')).rejects.toMatchObject({
       code: 'CONFLICT',
-      message: 'req_1 is answered already, by ada at 2030-01-01T00:00:00.000Z',
+      message: 'req_1 was already answered by ada at 2030-01-01T00:00:00.000Z',
     })
     expect((await board.mailOf('Worker')).map(({ content }) => content)).toHaveLength(1)
   })

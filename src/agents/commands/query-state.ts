@@ -12,13 +12,13 @@ import { type RosterSources, rosterOf } from '../agents.ts'
 const TEN_MINUTES = 10 * 60_000
 const LOG_LENGTH = 200
 
-type Fields = FieldsOf<'query_state'>
+type QueryStateFields = FieldsOf<'query_state'>
 
 interface QueryStateOptions extends RosterSources {
   store: Pick<Store, 'engine' | 'daemon'>
 }
 
-export const queryStateHandler = (options: QueryStateOptions): Handler<Fields> => ({
+export const queryStateHandler = (options: QueryStateOptions): Handler<QueryStateFields> => ({
   looksOnly: true,
   decide({ team, speaker }, fields) {
     // C16.
@@ -40,11 +40,11 @@ export const queryStateHandler = (options: QueryStateOptions): Handler<Fields> =
 
 type StateQuery = (
   context: HandlerContext,
-  fields: Fields,
+  fields: QueryStateFields,
   options: QueryStateOptions,
-) => ReturnType<Handler<Fields>['handle']>
+) => ReturnType<Handler<QueryStateFields>['handle']>
 
-const QUERIES: Record<Fields['query'], StateQuery> = {
+const QUERIES: Record<QueryStateFields['query'], StateQuery> = {
   async active_agents(context, fields, options) {
     const agents = (await selected(context, fields, options)).filter((agent) => agent.session !== 'exited')
     return { status: 'ok', result: `${agents.length} active`, details: { agents } }
@@ -86,7 +86,7 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-async function selected({ tx, team }: HandlerContext, fields: Fields, sources: RosterSources) {
+async function selected({ tx, team }: HandlerContext, fields: QueryStateFields, sources: RosterSources) {
   const roster = await rosterOf(tx, team, sources)
   if (fields.filter === 'specific_agent') {
     const name = team.resolve(fields.agent!)

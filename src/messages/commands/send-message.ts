@@ -17,7 +17,7 @@ import type { Conversations } from '../conversations.ts'
 import type { Mailboxes } from '../mailboxes.ts'
 import { insertMessage } from '../messages.ts'
 
-type Fields = FieldsOf<'send_message'>
+type SendMessageFields = FieldsOf<'send_message'>
 
 /** The result of one recipient's copy. */
 type Sent = RecipientReceipt | AppError
@@ -30,7 +30,7 @@ export interface SendMessageOptions {
   redact(text: string): string
 }
 
-function decide({ team, speaker }: HandlerContext, fields: Fields): Decision | AppError {
+function decide({ team, speaker }: HandlerContext, fields: SendMessageFields): Decision | AppError {
   const sized = checkSize(team.config.limits.messageBytes, fields)
   if (sized !== undefined) return sized
   if (fields.to === EVERYONE) return decideAction(team.rules, speaker.name, 'broadcast')
@@ -42,10 +42,10 @@ function decide({ team, speaker }: HandlerContext, fields: Fields): Decision | A
     : send
 }
 
-export function sendMessageHandler(options: SendMessageOptions): Handler<Fields> {
+export function sendMessageHandler(options: SendMessageOptions): Handler<SendMessageFields> {
   const { mailboxes, conversations, rateLimits, holding, redact } = options
 
-  async function broadcast(context: HandlerContext, fields: Fields): Promise<Receipt | AppError> {
+  async function broadcast(context: HandlerContext, fields: SendMessageFields): Promise<Receipt | AppError> {
     const { team, speaker } = context
     const recipients: RecipientReceipt[] = []
     for (const to of team.names) {
@@ -86,7 +86,7 @@ export function sendMessageHandler(options: SendMessageOptions): Handler<Fields>
     }
   }
 
-  async function sendTo(context: HandlerContext, fields: Fields, to: string): Promise<Sent> {
+  async function sendTo(context: HandlerContext, fields: SendMessageFields, to: string): Promise<Sent> {
     const { team, tx, speaker, approved } = context
     const fromAgent = speaker.name !== OPERATOR
     if (fromAgent && !approved) {
@@ -185,7 +185,7 @@ function firstLine(content: string): string {
   return content.trimStart().split(/\r?\n/, 1)[0]!.trim()
 }
 
-function checkSize(limit: number, fields: Fields): AppError | undefined {
+function checkSize(limit: number, fields: SendMessageFields): AppError | undefined {
   const bytes = Buffer.byteLength(fields.content)
   if (bytes > limit) {
     return new AppError('TOO_LARGE', `The content is ${bytes} bytes; a message holds at most ${limit}`, {

@@ -1,12 +1,22 @@
 /** Decodes `{"orc_command": {…}}` (S1.18) or a message (S2.2) into a command. scan/json-reader.ts found its end. */
-import { brief, type DecodedCommand, type KnownCommands, type ScanProblem, scanProblem } from '../codec.ts'
-import { chooseName, commandNamed, duplicateName, fieldNamed, missingType } from '../resolve-names.ts'
+import {
+  brief,
+  chooseName,
+  commandNamed,
+  type DecodedCommand,
+  duplicateName,
+  fieldNamed,
+  type KnownCommands,
+  missingType,
+  type ScanProblem,
+  scanProblem,
+} from '../codec.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-type JsonObject = { [key: string]: Json }
+type ParsedObject = { [key: string]: Json }
 
-function parse(text: string): { ok: true; whole: JsonObject } | ScanProblem {
+function parse(text: string): { ok: true; whole: ParsedObject } | ScanProblem {
   try {
     return { ok: true, whole: JSON.parse(text) }
   } catch (error) {
@@ -27,7 +37,7 @@ export function decodeObject(
   const outer = Object.keys(whole)
   const wrapper = outer.find((key) => same(key, 'orc_command'))!
   // The scanner checked that the first key is `orc_command` and that its value is an object.
-  const said = whole[wrapper] as JsonObject
+  const said = whole[wrapper] as ParsedObject
   const isRepeated = outer.length < outerKeys || Object.keys(said).length < keys
   const repeated = isRepeated ? findRepeated(text, 2) : undefined
   if (repeated !== undefined) return duplicateName(repeated)
@@ -49,7 +59,7 @@ export function decodeMessage(
   return repeated === undefined ? readSaid(said, known) : duplicateName(repeated)
 }
 
-function readSaid(said: JsonObject, known: KnownCommands): DecodedCommand | ScanProblem {
+function readSaid(said: ParsedObject, known: KnownCommands): DecodedCommand | ScanProblem {
   const named = nameObject(said, known)
   if (!named.ok) return named
   const { shape, key: naming } = named
@@ -65,7 +75,7 @@ function readSaid(said: JsonObject, known: KnownCommands): DecodedCommand | Scan
   return decoded
 }
 
-function nameObject(said: JsonObject, known: KnownCommands) {
+function nameObject(said: ParsedObject, known: KnownCommands) {
   const keys = Object.keys(said)
   const nameKey = keys.find((key) => same(key, 'name'))
   const typeKey = keys.find((key) => same(key, 'type'))

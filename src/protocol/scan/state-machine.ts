@@ -40,12 +40,11 @@ import {
   openingTag,
   TAG_NAME,
 } from './command-starts.ts'
-import { openingEcho } from './echoed-blocks.ts'
 import { openInlineCode } from './inline-code.ts'
 import { type JsonOutcome, openJsonReader } from './json-reader.ts'
 import { closingFence, openingFence, PREFIX_LIMIT } from './markdown-blocks.ts'
 import { type Candidate, type CandidateKind, openPendingCommands } from './pending-commands.ts'
-import { openQuotedRegion, type RegionKind } from './quoted-region.ts'
+import { openingEcho, openQuotedRegion, type RegionKind } from './quoted-region.ts'
 import { openTagReader } from './tag-reader.ts'
 import { openTextWindow, type TextWindow } from './window.ts'
 

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../base/errors.ts'
-import type { Reduced } from '../../base/reduce.ts'
+import type { Reduced } from '../../base/result.ts'
 import type { PlanAgent } from '../plan.ts'
 import { isSettled, NODE_TIMERS, type RunHead, type RunNode, type SettledState } from '../run.ts'
 import {

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { AGENT_NAME } from '../../base/agent.ts'
+import { AGENT_NAME, PROGRAMS } from '../../base/agent.ts'
 import { DURATION } from '../../base/durations.ts'
-import { PROGRAMS } from '../../base/program-names.ts'
 import { EDGE_POLICIES, RECOVERIES, WORKSPACE_TEMPLATES } from '../plan.ts'
 
 /** A minimal plan, for hints. */

@@ -8,10 +8,10 @@ import { refusalError } from '../core/refusal.ts'
 import { findReference, type Reference, unknownReference } from '../references.ts'
 import type { Tasks } from '../tasks.ts'
 
-type Fields = FieldsOf<'task_action'>
+type TaskActionFields = FieldsOf<'task_action'>
 
 /** Decisions of a delegator or a person about a task, and a worker's request for more time. The core checks who may. */
-export const taskActionHandler = (tasks: Tasks): Handler<Fields> => ({
+export const taskActionHandler = (tasks: Tasks): Handler<TaskActionFields> => ({
   async handle({ tx, team, speaker }, fields) {
     const large = tooLong(team, 'text', fields.text)
     if (large !== undefined) return large
@@ -35,7 +35,7 @@ export const taskActionHandler = (tasks: Tasks): Handler<Fields> => ({
   },
 })
 
-type ToEvent = (by: string, question: string, fields: Fields) => TaskEvent
+type ToEvent = (by: string, question: string, fields: TaskActionFields) => TaskEvent
 
 const settled =
   (as: 'completed' | 'failed' | 'skipped', otherwise: string): ToEvent =>

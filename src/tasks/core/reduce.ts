@@ -1,5 +1,5 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
-import type { Reduced } from '../../base/reduce.ts'
+import type { Reduced } from '../../base/result.ts'
 import { DEFAULT_TASK_TIMEOUT_MS, isEnd, type LiveState, TASK_TIMERS, type Task } from '../task.ts'
 import { decisionHandlers, notifyChildren, notifyRelatives, relativeHandlers } from './decisions.ts'
 import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './delivery.ts'

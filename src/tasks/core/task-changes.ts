@@ -1,5 +1,5 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
-import type { Reduced } from '../../base/reduce.ts'
+import type { Reduced } from '../../base/result.ts'
 import {
   type EndState,
   isEnd,

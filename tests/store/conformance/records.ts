@@ -17,12 +17,14 @@ import {
   askPeople,
   decideHumanRequest,
   findHumanRequest,
+  forgetApprovals,
+  insertApproval,
   lockHumanRequest,
   modifyHumanRequest,
   type PeopleRequest,
+  readApprovals,
   readHumanRequests,
 } from '../../../src/people/people.ts'
-import { forgetApprovals, insertApproval, readApprovals } from '../../../src/people/store/approvals.ts'
 import { createRun } from '../../../src/runs/core/run-state.ts'
 import {
   findRun,

@@ -61,7 +61,7 @@ describe('a quorum in the shell (C9)', () => {
     expect((await as('vera', ['approve', id])).err).toContain('The role of vera in orc.yaml is viewer')
     expect(await team.orc(['approve', id])).toMatchObject({
       code: 8,
-      err: expect.stringContaining('hint: It waits for ada, ben.'),
+      err: expect.stringContaining('hint: Its approvers: ada, ben.'),
     })
     expect((await as('ada', ['approve', id, '--comment', 'ok'])).out).toBe(
       `${id} is still open: 1 of 2 approvals; 1 more needed from ben\n`,
@@ -121,7 +121,7 @@ describe('questions in the shell', () => {
     const other = await ask('--choices', 'Red,Green', 'Which?')
     await as('ada', ['answer', other, '1'])
     expect(await lastTold()).toContain('A person answers: Red')
-    expect((await team.orc(['answer', other, '2'])).err).toContain(`${other} is answered already, by ada`)
+    expect((await team.orc(['answer', other, '2'])).err).toContain(`${other} was already answered by ada`)
   })
 
   it('repeat the question for a blank answer (S2.12)', async () => {

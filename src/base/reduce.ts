@@ -1,4 +1,0 @@
-/** The result of one event in a pure core: the new state and the effects to perform, or why it refuses the event. */
-export type Reduced<State, Effect, Refusal> =
-  | { ok: true; state: State; effects: readonly Effect[] }
-  | { ok: false; refusal: Refusal }
