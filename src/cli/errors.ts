@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { AppError, type ErrorCode } from '../base/errors.ts'
-import type { TeamLocation } from './connection/team-location.ts'
-import type { Unknown } from './print-error.ts'
+import type { ErrorReceipt, Receipt } from '../protocol/receipt.ts'
+import { complain, OutputClosed, paint, plain, printJson } from './output/print.ts'
 
 /** Errors that occur before a command reaches the service, each with a hint on what to do. */
 function fault(code: ErrorCode, message: string, hint: string, cause?: unknown): AppError {
@@ -24,13 +24,13 @@ export function noTeam(configFile: string | undefined): AppError {
   )
 }
 
-export function notRunning({ configFile, stateFolder }: TeamLocation): AppError {
+export function notRunning(configFile: string | undefined, stateFolder: string | undefined): AppError {
   const isMissing = configFile === undefined ? stateFolder === undefined : !existsSync(configFile)
   if (isMissing) return noTeam(configFile)
   return fault('SERVICE_UNREACHABLE', 'The service is not running', `Start it: ${upCommand(configFile)}`)
 }
 
-export function hasEnded({ configFile }: TeamLocation, pid: number): AppError {
+export function hasEnded(configFile: string | undefined, pid: number): AppError {
   return fault(
     'SERVICE_UNREACHABLE',
     `The service is not running: process ${pid} has ended`,
@@ -151,4 +151,169 @@ function seeHelp(verb: string): string {
 /** A field as people type it: `in_reply_to` is --in-reply-to. */
 export function dashed(field: string): string {
   return field.replaceAll('_', '-')
+}
+
+/** The exit codes of every command; `orc help` and docs/cli.md show this table. */
+export const EXIT_CODES = {
+  ok: [0, 'done'],
+  error: [1, 'an error in the service or a file, or a check that failed'],
+  usage: [2, 'the command line or the command was not understood'],
+  blocked: [3, 'a rule forbids it'],
+  held: [4, 'held until a person approves or rejects it'],
+  unreachable: [5, 'the service is not running or does not answer'],
+  rateLimited: [6, 'too many commands; the message says when to try again'],
+  notFound: [7, 'no such agent, recipient, message, request or file'],
+  refused: [8, 'the token is missing, invalid, or not permitted to do this'],
+  taskFailed: [9, 'the run failed, or the task failed, was cancelled or was skipped'],
+  runPartial: [10, 'the run ended, but some of its agents were skipped'],
+  runCancelled: [11, 'the run was cancelled'],
+  interrupted: [130, 'stopped with Ctrl-C'],
+} as const satisfies Record<string, readonly [code: number, meaning: string]>
+
+type Exit = keyof typeof EXIT_CODES
+
+export function exitCode(exit: Exit): number {
+  return EXIT_CODES[exit][0]
+}
+
+const BY_ERROR: Record<ErrorCode, Exit> = {
+  UNAUTHENTICATED: 'refused',
+  FORBIDDEN: 'refused',
+  FORBIDDEN_HOST: 'refused',
+  SENDER_MISMATCH: 'refused',
+  UNKNOWN_COMMAND: 'usage',
+  INVALID_COMMAND: 'usage',
+  INVALID_REQUEST: 'usage',
+  UNKNOWN_AGENT: 'notFound',
+  UNKNOWN_RECIPIENT: 'notFound',
+  NOT_FOUND: 'notFound',
+  METHOD_NOT_ALLOWED: 'error',
+  TOO_LARGE: 'usage',
+  RATE_LIMITED: 'rateLimited',
+  IDEMPOTENCY_CONFLICT: 'error',
+  CONFLICT: 'error',
+  HALTED: 'error',
+  RUNTIME_FAILED: 'error',
+  RUNTIME_MISSING: 'error',
+  PROGRAM_MISSING: 'error',
+  PROGRAM_FAILED: 'error',
+  NOT_EXTRACTED: 'error',
+  CONFIG_INVALID: 'error',
+  PLAN_INVALID: 'error',
+  STORE_LOCKED: 'error',
+  STORE_NEWER: 'error',
+  STORE_FULL: 'error',
+  STORE_CORRUPT: 'error',
+  STORE_UNAVAILABLE: 'error',
+  FENCED: 'error',
+  SERVICE_UNREACHABLE: 'unreachable',
+  SERVICE_STOPPING: 'unreachable',
+  USAGE: 'usage',
+  INTERNAL: 'error',
+}
+
+/** A newer service may know codes that this program does not. */
+export function exitOfError(code: string): Exit {
+  return BY_ERROR[code as ErrorCode] ?? 'error'
+}
+
+export function exitOfReceipt(receipt: Receipt): Exit {
+  switch (receipt.status) {
+    case 'delivered':
+    case 'ok':
+      return 'ok'
+    case 'blocked':
+    case 'held':
+      return receipt.status
+    case 'error':
+      return exitOfError(receipt.code)
+  }
+}
+
+/** Prints what happened, the code and the hint to standard error; with --json to standard output. Returns the exit code. */
+export function reportError(error: Omit<ErrorReceipt, 'status'>, json: boolean): number {
+  const { code, message } = error
+  const hint = code === 'UNAUTHENTICATED' ? tokenHint(error.hint) : error.hint
+  if (json) printJson({ status: 'error', ...error, ...(hint === undefined ? {} : { hint }) })
+  else {
+    const [first, ...rest] = plain(message).split('\n')
+    complain([`${paint('red', 'orc:', 'err')} ${first} (${code})`, ...rest].join('\n'))
+    if (hint !== undefined) complain(`${paint('dim', 'hint:', 'err')} ${plain(hint)}`)
+  }
+  return exitCode(exitOfError(code))
+}
+
+/** The service's hint speaks of the Authorization header; on the command line the token comes from a file or ORC_TOKEN. */
+function tokenHint(said: string | undefined): string | undefined {
+  if (!said?.includes('Authorization')) return said
+  return process.env.ORC_TOKEN === undefined
+    ? "The operator's token in the state folder belongs to another service: check ORC_URL and ORC_HOME, or restart the service."
+    : 'ORC_TOKEN was revoked or belongs to another service. Create a new one with `orc token AGENT`, or unset it to act as the operator.'
+}
+
+/** An unknown word and its candidates, for the suggestion in the error. */
+export interface Unknown {
+  word: string
+  among: readonly string[]
+  /** The names of all verbs are candidates too. */
+  verbs?: true
+  prefix?: string
+}
+
+type Suggest = (unknown: Unknown) => string | undefined
+
+/** Handles every error that main.ts catches; returns the exit code. */
+export function reportThrown(error: unknown, argv: readonly string[], suggest: Suggest): number {
+  try {
+    if (error instanceof OutputClosed) return exitCode('ok')
+    return reportError(partsOf(error, suggest), wantsJson(argv))
+  } catch (again) {
+    if (again instanceof OutputClosed) return exitCode('error')
+    throw again
+  }
+}
+
+function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'> {
+  if (!(error instanceof AppError)) return fileFault(error as NodeJS.ErrnoException) ?? ownFault(error)
+  const { code, message } = error
+  const hint = [meant(error.data?.unknown as Unknown | undefined, suggest), error.hint]
+    .filter(Boolean)
+    .join(' ')
+  return { code, message, ...(hint === '' ? {} : { hint }) }
+}
+
+/** System errors about a file that the user named. */
+const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: string, hint: string]>> = {
+  ENOENT: ['NOT_FOUND', 'no such file or folder', 'Check its name.'],
+  ENOTDIR: ['NOT_FOUND', 'no such file or folder', 'A part of the path is not a folder.'],
+  EISDIR: ['USAGE', 'this is a folder', 'Name a file inside it.'],
+  EEXIST: ['CONFLICT', 'already exists', 'Remove it, or choose another name.'],
+  EACCES: ['FORBIDDEN', 'permission denied', 'Check its permissions and its owner.'],
+  EPERM: ['FORBIDDEN', 'permission denied', 'Check its permissions and its owner.'],
+  EROFS: ['CONFLICT', 'the file system is read-only', 'Choose a writable folder.'],
+  ENOSPC: ['STORE_FULL', 'the disk is full', 'Free some space and try again.'],
+}
+
+function fileFault({ code = '', path }: NodeJS.ErrnoException): Omit<ErrorReceipt, 'status'> | undefined {
+  const known = FILE_FAULTS[code]
+  if (known === undefined) return undefined
+  const [ours, text, hint] = known
+  return { code: ours, message: path === undefined ? text : `${path}: ${text}`, hint }
+}
+
+function ownFault(error: unknown): Omit<ErrorReceipt, 'status'> {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  const text = process.env.ORC_DEBUG ? (stack ?? message) : message
+  return { code: 'INTERNAL', message: text, hint: 'Set ORC_DEBUG=1 to see a stack trace.' }
+}
+
+function meant(unknown: Unknown | undefined, suggest: Suggest): string | undefined {
+  if (unknown === undefined) return undefined
+  const word = suggest(unknown)
+  return word === undefined ? undefined : `Did you mean ${unknown.prefix ?? ''}${word}?`
+}
+
+function wantsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--')
+  return argv.slice(0, end === -1 ? undefined : end).includes('--json')
 }

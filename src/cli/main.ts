@@ -3,41 +3,48 @@ import type { Program, Verb } from './verb.ts'
 
 type Load = () => Promise<Verb>
 
-const agentActions = () => import('./commands/agents/actions.ts')
+const agents = () => import('./commands/agents.ts')
 const decisions = () => import('./commands/people/decide.ts')
+const help = () => import('./commands/service/help.ts')
+const lifecycle = () => import('./commands/service/up.ts')
+const messages = () => import('./commands/messages.ts')
 const moderation = () => import('./commands/github/moderation.ts')
-const workspaces = () => import('./commands/workspaces/show.ts')
-const stopping = () => import('./commands/agents/stop.ts')
+const rules = () => import('./commands/rules.ts')
+const runs = () => import('./commands/runs/runs.ts')
+const status = () => import('./commands/service/status.ts')
+const tasks = () => import('./commands/tasks/show.ts')
+const tokens = () => import('./commands/tokens.ts')
+const webhooks = () => import('./commands/webhooks.ts')
 
 /** Every verb that is not a command type, under its primary name. Loaded on use, so that short commands start fast. */
 const VERBS: Readonly<Record<string, Load>> = {
   init: async () => (await import('./commands/service/init.ts')).verb,
-  up: async () => (await import('./commands/service/up.ts')).verb,
-  down: async () => (await import('./commands/service/down.ts')).verb,
-  status: async () => (await import('./commands/service/status.ts')).verb,
-  open: async () => (await import('./commands/service/open.ts')).verb,
-  send: async () => (await import('./commands/messages/send.ts')).verb,
+  up: async () => (await lifecycle()).verb,
+  down: async () => (await lifecycle()).down,
+  status: async () => (await status()).verb,
+  open: async () => (await status()).open,
+  send: async () => (await messages()).send,
   inbox: async () => (await import('./commands/people/inbox.ts')).verb,
   approve: async () => (await decisions()).approve,
   reject: async () => (await decisions()).reject,
   ask: async () => (await import('./commands/tasks/ask.ts')).verb,
   run: async () => (await import('./commands/runs/run.ts')).verb,
-  logs: async () => (await import('./commands/agents/logs.ts')).verb,
-  attach: async () => (await import('./commands/agents/attach.ts')).verb,
-  why: async () => (await import('./commands/tasks/why.ts')).verb,
+  logs: async () => (await agents()).logs,
+  attach: async () => (await agents()).attach,
+  why: async () => (await tasks()).why,
 
-  answer: async () => (await import('./commands/people/answer.ts')).verb,
+  answer: async () => (await decisions()).answer,
   modify: async () => (await decisions()).modify,
   completion: async () => (await import('./commands/service/completion.ts')).verb,
-  help: async () => (await import('./commands/service/help.ts')).verb,
-  version: async () => (await import('./commands/service/version.ts')).verb,
+  help: async () => (await help()).verb,
+  version: async () => (await help()).version,
 
-  'agent start': async () => (await agentActions()).start,
-  'agent stop': async () => (await stopping()).verb,
-  'agent pause': async () => (await agentActions()).pause,
-  'agent resume': async () => (await agentActions()).resume,
-  'agent reset': async () => (await agentActions()).reset,
-  'agent prompt': async () => (await import('./commands/agents/prompt.ts')).verb,
+  'agent start': async () => (await agents()).start,
+  'agent stop': async () => (await agents()).stop,
+  'agent pause': async () => (await agents()).pause,
+  'agent resume': async () => (await agents()).resume,
+  'agent reset': async () => (await agents()).reset,
+  'agent prompt': async () => (await agents()).prompt,
 
   'audit list': async () => (await import('./commands/audit/list.ts')).verb,
   'audit verify': async () => (await import('./commands/audit/verify.ts')).verb,
@@ -49,24 +56,24 @@ const VERBS: Readonly<Record<string, Load>> = {
   'github moderation': async () => (await moderation()).verb,
   'github moderate': async () => (await moderation()).decide,
 
-  'message list': async () => (await import('./commands/messages/list.ts')).verb,
-  'message show': async () => (await import('./commands/messages/show.ts')).verb,
-  'message scan': async () => (await import('./commands/messages/scan.ts')).verb,
+  'message list': async () => (await messages()).list,
+  'message show': async () => (await messages()).show,
+  'message scan': async () => (await messages()).scan,
 
-  'rules show': async () => (await import('./commands/rules/show.ts')).verb,
-  'rules explain': async () => (await import('./commands/rules/explain.ts')).verb,
-  'rules check': async () => (await import('./commands/rules/check.ts')).verb,
+  'rules show': async () => (await rules()).show,
+  'rules explain': async () => (await rules()).explainRule,
+  'rules check': async () => (await rules()).check,
 
-  'run list': async () => (await import('./commands/runs/list.ts')).verb,
-  'run show': async () => (await import('./commands/runs/show.ts')).verb,
-  'run report': async () => (await import('./commands/runs/report.ts')).verb,
-  'run send': async () => (await import('./commands/runs/send.ts')).verb,
-  'run cancel': async () => (await import('./commands/runs/cancel.ts')).verb,
+  'run list': async () => (await runs()).list,
+  'run show': async () => (await runs()).show,
+  'run report': async () => (await runs()).report,
+  'run send': async () => (await runs()).send,
+  'run cancel': async () => (await runs()).cancel,
   'run propose': async () => (await import('./commands/runs/propose.ts')).verb,
 
   'service serve': async () => (await import('./commands/service/serve.ts')).verb,
-  'service halt': async () => (await stopping()).halt,
-  'service go': async () => (await import('./commands/service/go.ts')).verb,
+  'service halt': async () => (await agents()).halt,
+  'service go': async () => (await agents()).go,
   'service doctor': async () => (await import('./commands/service/doctor.ts')).verb,
   'service demo': async () => (await import('./commands/service/demo.ts')).verb,
   'service play': async () => (await import('./commands/service/play.ts')).verb,
@@ -74,19 +81,19 @@ const VERBS: Readonly<Record<string, Load>> = {
   'service hook': async () => (await import('./commands/service/hook.ts')).verb,
 
   'task list': async () => (await import('./commands/tasks/list.ts')).verb,
-  'task show': async () => (await import('./commands/tasks/show.ts')).verb,
+  'task show': async () => (await tasks()).verb,
   'task trace': async () => (await import('./commands/tasks/trace.ts')).verb,
-  'task take-over': async () => (await import('./commands/tasks/take-over.ts')).verb,
+  'task take-over': async () => (await tasks()).takeOver,
 
-  'token create': async () => (await import('./commands/tokens/create.ts')).verb,
-  'token list': async () => (await import('./commands/tokens/list.ts')).verb,
-  'token revoke': async () => (await import('./commands/tokens/revoke.ts')).verb,
+  'token create': async () => (await tokens()).create,
+  'token list': async () => (await tokens()).list,
+  'token revoke': async () => (await tokens()).revoke,
 
-  'webhook list': async () => (await import('./commands/webhooks/list.ts')).verb,
-  'webhook test': async () => (await import('./commands/webhooks/test.ts')).verb,
+  'webhook list': async () => (await webhooks()).list,
+  'webhook test': async () => (await webhooks()).test,
 
   'workspace create': async () => (await import('./commands/workspaces/create.ts')).verb,
-  'workspace show': async () => (await workspaces()).verb,
+  'workspace show': async () => (await import('./commands/workspaces/show.ts')).verb,
   'workspace collect': async () => (await import('./commands/workspaces/collect.ts')).verb,
   'workspace dissolve': async () => (await import('./commands/workspaces/dissolve.ts')).verb,
 }
@@ -171,7 +178,9 @@ async function run(argv: readonly string[]): Promise<number> {
   if (typed === undefined) return await (await import('./commands/service/help.ts')).showShortHelp(PROGRAM)
   const first = typed === 'ask-user' ? 'request-user-input' : typed
   const found = resolve(first, rest[0])
-  if (found?.count !== 2 && Object.hasOwn(NOUNS, first)) {
+  // Names of verbs have only letters and dashes: `orc run plan.yaml` needs no list of all commands.
+  const mayBeVerb = rest[0] === undefined || /^-|^[a-z-]+$/.test(rest[0])
+  if (found?.count !== 2 && Object.hasOwn(NOUNS, first) && (found === undefined || mayBeVerb)) {
     const { findCommandOfNoun, showNoun } = await import('./commands/service/help.ts')
     const type = await findCommandOfNoun(first, rest[0])
     if (type !== undefined) return await sendCommand(type, rest.slice(1))
@@ -184,7 +193,7 @@ async function run(argv: readonly string[]): Promise<number> {
   if (found.name === 'service hook' && !words.some((word) => word === '--help' || word === '-h')) {
     return await (await import('./commands/service/hook.ts')).postHook(words)
   }
-  const [verb, { runVerb }] = await Promise.all([VERBS[found.name]!(), import('./run-verb.ts')])
+  const [verb, { runVerb }] = await Promise.all([VERBS[found.name]!(), import('./verb.ts')])
   return await runVerb(verb, words, PROGRAM)
 }
 
@@ -220,7 +229,7 @@ const PROGRAM: Program = {
 
 async function fail(error: unknown, argv: readonly string[]): Promise<number> {
   const [{ reportThrown }, { nearest }, { builtInTypes, verbOf }] = await Promise.all([
-    import('./print-error.ts'),
+    import('./errors.ts'),
     import('../base/suggestion.ts'),
     import('./command-types.ts'),
   ])

@@ -1,5 +1,5 @@
 import { AppError } from '../base/errors.ts'
-import { exitCode } from './exit-code.ts'
+import { exitCode } from './errors.ts'
 import { complain, ifTaken } from './output/print.ts'
 
 /** `hangup`: the terminal closed, which says nothing about whether the agents should stop. */

@@ -35,6 +35,13 @@ export async function readInput(): Promise<string> {
   }
 }
 
+/** The words of an argument, or standard input for `-`. Without words, only a pipe or a redirected file is read. */
+export async function textOf(words: readonly string[], missing: () => AppError): Promise<string> {
+  if (words.length > 1 || (words.length === 1 && words[0] !== '-')) return words.join(' ')
+  if (words.length === 0 && !isInputGiven()) throw missing()
+  return await readInput()
+}
+
 /** True for a pipe or a redirected file. A socket may belong to a parent process and never end, so it needs `-`. */
 export function isInputGiven(): boolean {
   try {

@@ -1,4 +1,8 @@
-import type { TeamLocation } from './connection/team-location.ts'
+import { AppError } from '../base/errors.ts'
+import { findTeamLocation, type TeamLocation } from './connection/connection.ts'
+import { needsValue, tokenInArguments, type Unknown, usage } from './errors.ts'
+import { fitted, table } from './output/layout.ts'
+import { paint, plainLine, print, printJson } from './output/print.ts'
 
 export interface Option {
   name: string
@@ -42,6 +46,10 @@ export interface Invocation {
   location: TeamLocation
   option(name: string): string | undefined
   flag(name: string): boolean
+  /** Those of these options that the user gave, as fields of a request. */
+  given<Name extends string>(...names: Name[]): { [name in Name]?: string }
+  /** Prints JSON with --json, otherwise the text. Returns exit code 0. */
+  show(value: unknown, text: () => string): number
   program: Program
 }
 
@@ -64,3 +72,191 @@ export const COMMON_OPTIONS: readonly Option[] = [
   { name: 'config', value: 'FILE', summary: 'the orc.yaml of the team (or ORC_CONFIG)' },
   { name: 'help', short: 'h', summary: 'show this help' },
 ]
+
+interface TypedArguments {
+  words: string[]
+  options: Map<string, string | true>
+}
+
+/** Reads the words after a verb by the verb's own tables; throws a USAGE error for the first that doesn't fit. */
+export function readTyped(verb: Verb, argv: readonly string[]): TypedArguments {
+  const typed: TypedArguments = { words: [], options: new Map() }
+  const known = [...(verb.options ?? []), ...COMMON_OPTIONS]
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at]!
+    if (word === '--') {
+      typed.words.push(...argv.slice(at + 1))
+      break
+    }
+    if (word === '-' || !word.startsWith('-')) typed.words.push(word)
+    else at += readOption(verb, known, typed, word, argv[at + 1])
+  }
+  if (!typed.options.has('help')) checkWords(verb, typed.words)
+  return typed
+}
+
+/** Returns how many of the following words it consumed. */
+function readOption(
+  verb: Verb,
+  known: readonly Option[],
+  typed: TypedArguments,
+  word: string,
+  next: string | undefined,
+): number {
+  const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
+  if (name === 'token') throw tokenInArguments()
+  const option = known.find((one) => (name === undefined ? word === `-${one.short}` : one.name === name))
+  if (option === undefined) throw unknownOption(verb, known, word)
+  if (option.value === undefined) {
+    if (attached !== undefined) throw usage(`--${option.name} takes no value`, seeHelp(verb))
+    typed.options.set(option.name, true)
+    return 0
+  }
+  const value = attached ?? next
+  if (value === undefined || (attached === undefined && value.startsWith('--'))) {
+    throw needsValue(option.name, option.value)
+  }
+  checkChoice(`--${option.name}`, option.choices, value)
+  typed.options.set(option.name, value)
+  return attached === undefined ? 1 : 0
+}
+
+function checkWords(verb: Verb, words: readonly string[]): void {
+  const wanted = verb.arguments ?? []
+  const missing = wanted.find((argument, index) => !argument.optional && words[index] === undefined)
+  if (missing !== undefined) throw usage(`${missing.name} is missing`, `Usage: ${usageLine(verb)}`)
+  for (const [index, { name, choices, unlisted }] of wanted.entries()) {
+    const word = words[index]
+    if (word !== undefined && !unlisted?.includes(word)) checkChoice(name, choices, word)
+  }
+  const extra = words[wanted.length]
+  if (extra === undefined || wanted.at(-1)?.rest) return
+  // The first word may be a mistyped verb of this noun: `orc audit verfy`, `orc run shwo run_1`.
+  throw new AppError('USAGE', `Unexpected argument "${extra}"`, {
+    hint: `Usage: ${usageLine(verb)}`,
+    data: {
+      unknown: { word: `${verb.name.split(' ')[0]} ${words[0]}`, among: [], verbs: true } satisfies Unknown,
+    },
+  })
+}
+
+function checkChoice(name: string, choices: readonly string[] | undefined, value: string): void {
+  if (choices === undefined || choices.includes(value)) return
+  throw new AppError('USAGE', `${name} must be one of: ${choices.join(', ')} (got "${value}")`, {
+    data: { unknown: { word: value, among: choices } satisfies Unknown },
+  })
+}
+
+function unknownOption(verb: Verb, known: readonly Option[], word: string): AppError {
+  return new AppError('USAGE', `orc ${verb.name} has no option ${word.replace(/=.*/s, '')}`, {
+    hint: seeHelp(verb),
+    data: {
+      unknown: {
+        word: word.replace(/^-+|=.*/gs, ''),
+        among: known.map(({ name }) => name),
+        prefix: '--',
+      } satisfies Unknown,
+    },
+  })
+}
+
+function seeHelp(verb: Verb): string {
+  return `orc ${verb.name} --help shows its options.`
+}
+
+export function usageLine(verb: Verb): string {
+  const words = (verb.arguments ?? []).map(({ name, optional, rest }) => {
+    const shown = rest ? `${name}…` : name
+    return optional ? `[${shown}]` : shown
+  })
+  return ['orc', verb.name, ...words, ...(verb.options?.length ? ['[options]'] : [])].join(' ')
+}
+
+export function showVerbHelp(verb: Verb, below: readonly Verb[], json: boolean): void {
+  if (json) printJson(verbFacts(verb))
+  else print(verbHelp(verb, below))
+}
+
+function verbFacts(verb: Verb) {
+  const { run: _, ...facts } = verb
+  return { ...facts, options: [...(verb.options ?? []), ...COMMON_OPTIONS], usage: usageLine(verb) }
+}
+
+function verbHelp(verb: Verb, below: readonly Verb[]): string {
+  const about = [
+    `${paint('bold', 'Usage:')} ${usageLine(verb)}`,
+    '',
+    `${verb.summary.charAt(0).toUpperCase()}${verb.summary.slice(1)}.`,
+    ...(verb.details === undefined ? [] : ['', verb.details]),
+    ...(below.length === 0
+      ? []
+      : [
+          '',
+          paint('bold', 'Also:'),
+          table(
+            below.map((one) => [usageLine(one), one.summary]),
+            '  ',
+          ),
+        ]),
+    '',
+    paint('bold', 'Options:'),
+    optionsText([...(verb.options ?? []), ...COMMON_OPTIONS]),
+    '',
+  ].join('\n')
+  // Not wrapped, so that an example can be copied.
+  const examples = [
+    paint('bold', verb.examples.length === 1 ? 'Example:' : 'Examples:'),
+    ...verb.examples.map((example) => `  ${example}`),
+  ]
+  return [fitted(about), ...examples].join('\n')
+}
+
+/** The other verbs of the noun, for the verb that the bare noun runs. */
+async function below({ name }: Verb, { verbs, nouns, aliases }: Program): Promise<readonly Verb[]> {
+  const [noun = ''] = name.split(' ')
+  if (!Object.hasOwn(nouns, noun) || (name !== noun && aliases[noun] !== name)) return []
+  return (await verbs(`${noun} `)).filter((one) => one.name !== name)
+}
+
+/** Parses the words after a verb and runs it. */
+export async function runVerb(verb: Verb, argv: readonly string[], program: Program): Promise<number> {
+  const { words, options } = readTyped(verb, argv)
+  if (options.has('help')) {
+    showVerbHelp(verb, await below(verb, program), options.has('json'))
+    return 0
+  }
+  const option = (name: string) => {
+    const value = options.get(name)
+    return value === true ? undefined : value
+  }
+  const json = options.has('json')
+  return await verb.run({
+    words,
+    json,
+    location: findTeamLocation(option('config')),
+    option,
+    flag: (name) => options.has(name),
+    given: (...names) =>
+      Object.fromEntries(
+        names.flatMap((name) => (option(name) === undefined ? [] : [[name, option(name)]])),
+      ) as never,
+    show(value, text) {
+      if (json) printJson(value)
+      else print(text())
+      return 0
+    },
+    program,
+  })
+}
+
+export function optionsText(options: readonly Option[]): string {
+  return table(options.flatMap(optionRows), '  ')
+}
+
+/** Choices get a line of their own unless the value or the summary already lists them. */
+function optionRows({ name, value, short, summary, choices = [] }: Option): string[][] {
+  const shown = value === undefined ? '' : ` ${value}`
+  const row = [`${short === undefined ? '' : `-${short}, `}--${name}${shown}`, summary]
+  const areListed = choices.every((choice) => summary.includes(choice)) || value === choices.join('|')
+  return areListed ? [row] : [row, ['', `one of: ${plainLine(choices.join(', '))}`]]
+}

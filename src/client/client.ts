@@ -10,10 +10,18 @@ import type {
 } from '../api/contract.ts'
 import type { CommandType, FieldsOf } from '../protocol/command.ts'
 import { backoff, persist, wait } from './backoff.ts'
-import { newIdempotencyKey } from './idempotency-key.ts'
-import { readEvents, readLines } from './lines.ts'
 import { type ReceiveOptions, receiveMail } from './receive.ts'
-import { type Ask, ClientError, createTransport, type FetchLike, parse, refusal } from './transport.ts'
+import {
+  type Ask,
+  ClientError,
+  createTransport,
+  type FetchLike,
+  newIdempotencyKey,
+  parse,
+  readEvents,
+  readLines,
+  refusal,
+} from './transport.ts'
 
 export type { ReceiveOptions } from './receive.ts'
 export { ClientError, type FetchAnswer, type FetchInit, type FetchLike } from './transport.ts'

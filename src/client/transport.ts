@@ -181,3 +181,48 @@ function queryString(query: object | undefined): string {
   if (pairs.length === 0) return ''
   return `?${new URLSearchParams(pairs.map(([key, value]) => [key, String(value)]))}`
 }
+
+/**
+ * A new key in the form of a UUID version 7. It begins with the time: keys that grow are appended to the store's
+ * index of keys, where random ones would be written all over it.
+ */
+export function newIdempotencyKey(now = Date.now()): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  for (let index = 0; index < 6; index++) bytes[index] = Math.floor(now / 2 ** (8 * (5 - index))) % 256
+  bytes[6] = 0x70 | (bytes[6]! & 0x0f)
+  bytes[8] = 0x80 | (bytes[8]! & 0x3f)
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+/** Splits a text that comes in pieces into lines. Text after the last line end comes last. */
+export async function* readLines(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  let rest = ''
+  for await (const piece of pieces) {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop()!
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}
+
+interface ServerEvent {
+  id: string | undefined
+  /** Undefined for a block that only has the position of the stream. */
+  data: string | undefined
+}
+
+/** Parses server-sent events as this service writes them: lines end with a line feed, data is one line. */
+export async function* readEvents(pieces: AsyncIterable<string>): AsyncGenerator<ServerEvent> {
+  let id: string | undefined
+  let data: string | undefined
+  for await (const line of readLines(pieces)) {
+    if (line === '') {
+      if (id !== undefined || data !== undefined) yield { id, data }
+      id = undefined
+      data = undefined
+    } else if (line.startsWith('id: ')) id = line.slice(4)
+    else if (line.startsWith('data: ')) data = line.slice(6)
+  }
+  // A block without its empty line is incomplete, and comes again after a reconnection.
+}

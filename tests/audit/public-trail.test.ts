@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isPublic, openPublicChain, publicLine, publicTitle } from '../../src/audit/public-trail.ts'
-import { isPublicFile, verifyPublic } from '../../src/cli/commands/audit/public-file.ts'
-import { PUBLIC_FORMS } from '../../src/cli/commands/audit/public-format.ts'
+import { PUBLIC_FORMS } from '../../src/cli/commands/audit/export.ts'
+import { isPublicFile, verifyPublic } from '../../src/cli/commands/audit/verify.ts'
 
 const HOSTILE = fc.constantFrom(...'a<&"\n\r\\→[]# {}:\u202e\u2028😀é')
 const FORMS = ['text', 'jsonl', 'html'] as const

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AuditEntryAnswer } from '../../src/api/contract.ts'
-import { auditMatcher } from '../../src/cli/commands/audit/filter.ts'
+import { auditMatcher } from '../../src/cli/commands/audit/list.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 
 let team: TeamFolder

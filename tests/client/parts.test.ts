@@ -4,8 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { backoff, wait } from '../../src/client/backoff.ts'
 import { createClient } from '../../src/client/client.ts'
-import { newIdempotencyKey } from '../../src/client/idempotency-key.ts'
-import { readEvents, readLines } from '../../src/client/lines.ts'
+import { newIdempotencyKey, readEvents, readLines } from '../../src/client/transport.ts'
 
 /** The text cut at the given places, as pieces that arrive one by one. */
 async function* cut(text: string, places: readonly number[]) {

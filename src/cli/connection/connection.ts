@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import type { ShellShape } from '../../protocol/registry.ts'
-import type { TeamLocation } from './team-location.ts'
 
 // `import` builds a namespace of every export of a built-in module, which takes as long as loading the module.
 const { closeSync, existsSync, fstatSync, openSync, readFileSync } = process.getBuiltinModule('node:fs')
@@ -51,9 +50,9 @@ export async function openConnection(location: TeamLocation): Promise<Connection
 export async function findService(location: TeamLocation, env: EnvVars = process.env): Promise<string> {
   if (env.ORC_URL) return env.ORC_URL
   const noted = readNote(location)
-  if (noted === undefined) throw (await errors()).notRunning(location)
+  if (noted === undefined) throw (await errors()).notRunning(location.configFile, location.stateFolder)
   // After a crash service.json remains, and another program may own the port by now: never send it a token.
-  if (!isAlive(noted.pid)) throw (await errors()).hasEnded(location, noted.pid)
+  if (!isAlive(noted.pid)) throw (await errors()).hasEnded(location.configFile, noted.pid)
   return noted.url
 }
 
@@ -272,4 +271,10 @@ function joinChunks(rest: Buffer): string | undefined {
     parts.push(rest.subarray(begin, begin + size))
     at = begin + size + 2
   }
+}
+
+/** The team that a command addresses: its orc.yaml and its state folder, each undefined if unknown. */
+export interface TeamLocation {
+  readonly configFile?: string
+  readonly stateFolder?: string
 }

@@ -1,7 +1,13 @@
 import type { Receipt } from '../../protocol/receipt.ts'
 import type { ShellShape } from '../../protocol/registry.ts'
-import { type Connection, exchange, findTeamLocation, notedShape, openConnection } from './connection.ts'
-import type { TeamLocation } from './team-location.ts'
+import {
+  type Connection,
+  exchange,
+  findTeamLocation,
+  notedShape,
+  openConnection,
+  type TeamLocation,
+} from './connection.ts'
 
 const errors = () => import('../errors.ts')
 const output = () => import('../output/print.ts')
@@ -29,7 +35,7 @@ export async function sendCommand(verb: string, argv: readonly string[]): Promis
   const type = verb.replaceAll('-', '_')
   const location = findTeamLocation(parsed.config)
   if (parsed.help) {
-    const { showCommandHelp } = await import('../command-help.ts')
+    const { showCommandHelp } = await import('../command-types.ts')
     return await showCommandHelp(verb, type, location, parsed.json === true)
   }
   const shape = notedShape(location, type) ?? (await findShape(verb, type, location))
@@ -41,6 +47,14 @@ export async function sendCommand(verb: string, argv: readonly string[]): Promis
   const exit = await showReceipt(receipt, parsed.json === true)
   const isMail = type === 'mailbox_check' && receipt.status === 'ok' && !parsed.noAck
   return isMail ? await acknowledge(connection, receipt, fields.agent, parsed.json === true) : exit
+}
+
+/** Sends a command whose fields the verb knows, such as `orc send`. */
+export async function sendFields(
+  command: Record<string, string>,
+  { location, json }: { location: TeamLocation; json: boolean },
+): Promise<number> {
+  return await showReceipt(await say(await openConnection(location), command), json)
 }
 
 /** `--key value` and `--key=value` become fields, whatever the command. */

@@ -1,15 +1,16 @@
 import { spawn } from 'node:child_process'
-import { openSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
 import type { Client } from '../../client/client.ts'
 import { SESSION_MARK } from '../../runtimes/processes.ts'
+import { showWorking } from '../output/layout.ts'
+import { complain, paint } from '../output/print.ts'
 import type { Invocation } from '../verb.ts'
-import { openClientIfRunning } from './client.ts'
-import { loadTeam } from './offline.ts'
-import type { TeamLocation } from './team-location.ts'
+import { isUnreachable, loadTeam, openClientIfRunning } from './client.ts'
+import { findTeamLocation, noteOfRuns, searchUpwards, type TeamLocation } from './connection.ts'
 
 interface DetachedService {
   client: Client
@@ -77,4 +78,153 @@ async function otherService(
     await wait(LOOK_AGAIN_MS)
   }
   return undefined
+}
+
+/**
+ * A team without agents, for plans of commands and people. Port 0, because many folders may have such a team. Files
+ * that earlier versions wrote are recognized by this exact text.
+ */
+export const NO_AGENTS = `# Made by orc run, for plans that need no team. Put an orc.yaml beside the plan to have one.
+agents: { nobody: {} }
+service: { port: 0 }
+`
+
+/** The team that runs a plan: the one that other commands use here, else the one around the plan, else one without agents. */
+export function locationForPlan(location: TeamLocation, folder: string): TeamLocation {
+  if (location.configFile !== undefined || location.stateFolder !== undefined) return location
+  return findTeamLocation(searchUpwards(folder) ?? join(folder, '.orc', 'orc.yaml'))
+}
+
+/** True for the generated team: a configuration needs one agent, so its `nobody` is a placeholder. */
+export function hasNoAgents(location: TeamLocation): boolean {
+  if (!isMadeForPlans(location)) return false
+  return !existsSync(location.configFile) || readFileSync(location.configFile, 'utf8') === NO_AGENTS
+}
+
+function isMadeForPlans(location: TeamLocation): location is Required<TeamLocation> {
+  const { configFile, stateFolder } = location
+  return configFile !== undefined && stateFolder !== undefined && configFile === join(stateFolder, 'orc.yaml')
+}
+
+/** Called only before a service starts: looking at a plan leaves no files behind. */
+async function makeTeamWithoutAgents(location: TeamLocation): Promise<void> {
+  if (!isMadeForPlans(location) || existsSync(location.configFile)) return
+  const { configFile, stateFolder } = location
+  const { makeStateFolder } = await import('../../config/config.ts')
+  makeStateFolder(stateFolder)
+  writeFileSync(configFile, NO_AGENTS)
+}
+
+/** The `--config` option that a command typed in this folder needs to reach that team. */
+export function optionFor(location: TeamLocation): string {
+  const here = findTeamLocation()
+  const isSame = location.configFile === undefined || here.configFile === location.configFile
+  if (isSame || process.env.ORC_URL !== undefined) return ''
+  return ` --config ${relative(process.cwd(), location.configFile)}`
+}
+
+export interface ServiceForRun {
+  client: Client
+  /** The process that this command started for the run, and that ends with it. */
+  ours?: number
+}
+
+/** Uses the running service or starts one in the background, never in this process: a run must outlive its terminal. */
+export async function serviceForRun(
+  invocation: Invocation,
+  beforeStart = async () => {},
+): Promise<ServiceForRun> {
+  const running = await openAnswering(invocation)
+  if (running !== undefined) return { client: running }
+  await beforeStart()
+  await makeTeamWithoutAgents(invocation.location)
+  const working = showWorking('starting a service for this run')
+  try {
+    const { client, facts, isOthers } = await startDetached(invocation, ['--for-runs'])
+    return isOthers ? { client } : { client, ours: facts.pid }
+  } catch (error) {
+    // Another `orc run` may have started the service first.
+    const other = await openAnswering(invocation)
+    if (other === undefined) throw error
+    return { client: other }
+  } finally {
+    working.end()
+  }
+}
+
+async function openAnswering({ location }: Invocation): Promise<Client | undefined> {
+  if (isMadeForPlans(location) && !existsSync(location.configFile) && !process.env.ORC_URL) return undefined
+  const client = await openClientIfRunning(location)
+  try {
+    await client?.health()
+    return client
+  } catch (error) {
+    // ORC_URL names one particular service; don't start another.
+    if (process.env.ORC_URL !== undefined) throw error
+    return undefined
+  }
+}
+
+/** Something that kills the service this often does it on purpose. */
+const MOST_RESTARTS = 3
+
+/**
+ * Restarts the service of a watched run after it was killed, if `orc run` started it. A service that a person runs, or
+ * has stopped, is left alone.
+ */
+export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: () => string) {
+  let service = first
+  let restarts = 0
+  return {
+    current: () => service,
+    async startAgain(): Promise<boolean> {
+      if (!(await wasKilled(invocation.location))) return false
+      if (++restarts > MOST_RESTARTS) {
+        throw new AppError('SERVICE_UNREACHABLE', `The service was killed ${restarts} times`, {
+          hint: `To start it once more: ${comeBack()}`,
+        })
+      }
+      complain(paint('dim', 'The service was killed; starting it again.', 'err'))
+      try {
+        service = await serviceForRun(invocation)
+      } catch (error) {
+        // The service may have been killed while starting, which counts as another restart.
+        if (!isUnreachable(error) || restarts === MOST_RESTARTS) throw error
+      }
+      return true
+    },
+  }
+}
+
+export type KeptService = ReturnType<typeof keepServiceForRun>
+
+/** The pid alone proves nothing (a zombie, or a reused number), but a live service holds the store's lock. */
+async function wasKilled(location: TeamLocation): Promise<boolean> {
+  const noted = noteOfRuns(location)
+  if (noted === undefined || !noted.isAlive) return noted !== undefined
+  const { readOffline } = await import('../../main.ts')
+  const snapshot = readOffline(await loadTeam(location))
+  if (typeof snapshot === 'string') return false
+  snapshot.close()
+  return true
+}
+
+/** Longer than any agent takes to stop. */
+const STOPPING_MS = 60_000
+
+/** Stops the service this command started, unless other runs have begun meanwhile. */
+export async function endServiceOfRun({ ours }: ServiceForRun, location: TeamLocation): Promise<void> {
+  const client = ours === undefined ? undefined : await openClientIfRunning(location)
+  const state = await client?.state().catch(() => undefined)
+  if (client === undefined || ours === undefined || state?.pid !== ours) return
+  try {
+    const { runs } = await client.runs({ state: 'open' })
+    if (runs.length > 0) return
+    await client.stop('end')
+  } catch (error) {
+    // The service has already ended by itself, or another watcher stopped it.
+    if (!isUnreachable(error)) throw error
+  }
+  const deadline = Date.now() + STOPPING_MS
+  while (isRunning(ours) && Date.now() < deadline) await wait(20)
 }

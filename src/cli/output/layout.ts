@@ -1,4 +1,6 @@
+import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
+import { safe } from './print.ts'
 
 /** Aligns cells in columns as wide as their widest cell; the last column isn't padded. */
 export function table(
@@ -94,4 +96,95 @@ function columnOf(line: string, most: number): number {
 /** Width without the color codes. */
 function places(text: string): number {
   return width(text.replace(/\x1b\[\d+m/g, ''))
+}
+
+interface ProgressLine {
+  update(count: number): void
+  end(): void
+}
+
+const EVERY_MS = 100
+
+/** A counter on one line for long work; silent unless standard error is a terminal. */
+export function showProgress(what: string): ProgressLine {
+  if (!isatty(2)) return { update() {}, end() {} }
+  let shownAt = 0
+  return {
+    update(count) {
+      const now = Date.now()
+      if (now - shownAt < EVERY_MS) return
+      shownAt = now
+      writeSync(2, `\r${count.toLocaleString('en')} ${what} …\x1b[K`)
+    },
+    end() {
+      if (shownAt > 0) writeSync(2, '\r\x1b[K')
+    },
+  }
+}
+
+/** For work whose steps can't be counted. */
+export function showWorking(text: string): { end(): void } {
+  if (!isatty(2)) return { end() {} }
+  writeSync(2, `${text} …`)
+  return { end: () => void writeSync(2, '\r\x1b[K') }
+}
+
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
+
+/** `████▌░░░░░ 9/20`. Clamps values above the total and values that aren't numbers. */
+export function bar(done: number, total: number, width = 10): string {
+  const share = total > 0 ? Math.min(1, Math.max(0, done / total)) : 0
+  const eighths = Math.round(share * width * 8)
+  const full = Math.floor(eighths / 8)
+  const part = EIGHTHS[eighths % 8]!
+  const empty = width - full - (part === '' ? 0 : 1)
+  return `${'█'.repeat(full)}${part}${'░'.repeat(empty)} ${round(done)}/${round(total)}`
+}
+
+const round = (number: number) => String(Math.round(number * 10) / 10)
+
+/** A text on a terminal that each draw overwrites. */
+interface LiveText {
+  draw(text: string): void
+}
+
+export function canRedraw(): boolean {
+  return isatty(1) && process.env.TERM !== 'dumb'
+}
+
+const UP = (lines: number) => (lines === 0 ? '\r' : `\r\x1b[${lines}A`)
+const CLEAR_LINE_END = '\x1b[K'
+const CLEAR_BELOW = '\x1b[J'
+/** Disables wrapping while drawing, so that each line takes exactly one row. */
+const CUT = '\x1b[?7l'
+const WRAP = '\x1b[?7h'
+
+/**
+ * Columns and rows of the terminal, which may have changed since the last draw. The last column stays free: with the
+ * cursor in it, clearing to the end of the line would erase its character.
+ */
+export function screenSize(): { width: number; height: number } {
+  const { columns = 80, rows = 24 } = process.stdout
+  return { width: Math.max(1, (columns || 80) - 1), height: Math.max(2, rows || 24) }
+}
+
+/** Overwrites lines without clearing first, and skips identical frames, so that nothing flickers. */
+export function openLiveText(
+  tooMany = (count: number) => `… and ${count} more; orc tasks lists them`,
+): LiveText {
+  let drawn = 0
+  let before = ''
+  return {
+    draw(text) {
+      const { height } = screenSize()
+      const all = safe(text, 'out').split('\n')
+      const shown =
+        all.length < height ? all : [...all.slice(0, height - 2), tooMany(all.length - height + 2)]
+      const frame = shown.map((line) => `${line}${CLEAR_LINE_END}\n`).join('')
+      if (frame === before) return
+      writeSync(1, `${UP(drawn)}${CUT}${frame}${CLEAR_BELOW}${WRAP}`)
+      drawn = shown.length
+      before = frame
+    },
+  }
 }

@@ -1,9 +1,7 @@
 import type { AnswerOf } from '../../api/contract.ts'
 import type { ErrorReceipt, Receipt, RecipientReceipt } from '../../protocol/receipt.ts'
-import { exitCode, exitOfReceipt } from '../exit-code.ts'
-import { reportError } from '../print-error.ts'
-import { agentsText, type ListedAgent, waitingFor } from './agent-table.ts'
-import { mailText, type ShownMessage } from './message-text.ts'
+import { exitCode, exitOfReceipt, reportError } from '../errors.ts'
+import { table } from './layout.ts'
 import { complain, paint, plain, plainLine, print, printJson } from './print.ts'
 
 /** Prints success to standard output and refusals to standard error; with --json everything to standard output. */
@@ -89,4 +87,79 @@ function valueText(value: unknown): string {
 function isFlat(value: unknown): value is Record<string, string | number | boolean> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return Object.values(value).every((one) => ['string', 'number', 'boolean'].includes(typeof one))
+}
+
+export type ListedAgent = AnswerOf<'agents'>['agents'][number]
+
+/** A line per agent; `unread` adds a column. */
+export function agentsText(agents: readonly ListedAgent[], unread?: ReadonlyMap<string, number>): string {
+  return table(
+    agents.map((agent) => [
+      agent.name,
+      agent.status === agent.session ? agent.status : `${agent.status} (session ${agent.session})`,
+      ...(unread === undefined ? [] : [`${unread.get(agent.name) ?? 0} waiting`]),
+      plainLine(
+        [
+          ...[agent.waits_for && `waits: ${agent.waits_for}`, agent.program, contextText(agent)],
+          ...[agent.current_task, agent.parent && `reports to ${agent.parent}`, unread && outside(agent)],
+        ]
+          .filter(Boolean)
+          .join('; '),
+      ),
+    ]),
+    '  ',
+  )
+}
+
+/** Orchub doesn't start such an agent, so its status stays unknown until it reports one. */
+function outside({ runtime, status }: ListedAgent): string | false {
+  return runtime === 'none' && status === 'unknown' && 'runs outside Orchub, with its token'
+}
+
+function contextText({ context, spent }: ListedAgent): string {
+  const full = context?.percent === undefined ? '' : `context ${context.percent} %`
+  return [full, spent === undefined ? '' : `spent ${spent.toFixed(2)}`].filter(Boolean).join(', ')
+}
+
+/** Final delivery states. */
+const DONE: ReadonlySet<string> = new Set(['read', 'failed'])
+
+/** Counts the messages that are still on their way to each agent. */
+export function waitingFor(
+  deliveries: readonly { agent: string; state: string; count: number }[],
+): ReadonlyMap<string, number> {
+  const waiting = new Map<string, number>()
+  for (const { agent, state, count } of deliveries) {
+    if (!DONE.has(state)) waiting.set(agent, (waiting.get(agent) ?? 0) + count)
+  }
+  return waiting
+}
+
+export type ShownMessage = AnswerOf<'messages'>['messages'][number]
+
+export function mailHead(mail: ShownMessage): string {
+  const parts = [
+    paint('bold', mail.id),
+    `${mail.from} → ${mail.to}`,
+    ...(mail.priority === 'normal' ? [] : [paint('yellow', mail.priority)]),
+    paint('dim', `${shortTime(mail.at)}, ${mail.delivery}`),
+  ]
+  return `${parts.join('  ')}  ${plainLine(mail.title)}`
+}
+
+/** Indents the content, so that no line of it can imitate our own output. */
+export function mailText(mail: ShownMessage): string {
+  // A message without a title has its first words as title; showing both would repeat them.
+  const isOwnWords = mail.title.trim() === mail.content.trim()
+  const head = mailHead(isOwnWords ? { ...mail, title: '' } : mail).trimEnd()
+  return `${head}\n${indent(plain(mail.content))}`
+}
+
+export function indent(text: string): string {
+  return text.replace(/^/gm, '    ')
+}
+
+/** To the second; --json has the full timestamp. */
+export function shortTime(iso: string): string {
+  return iso.replace(/\.\d+Z$/, 'Z')
 }

@@ -1,6 +1,6 @@
 import type { AnswerOf } from '../../api/contract.ts'
-import { indent, shortTime } from './message-text.ts'
 import { paint, plain, plainLine } from './print.ts'
+import { indent, shortTime } from './receipt-text.ts'
 
 export type HumanRequest = AnswerOf<'humanRequests'>['requests'][number]
 

@@ -5,7 +5,6 @@ import { openClient } from '../../connection/client.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
-import { auditMatcher } from './filter.ts'
 
 /** Number of earlier entries that --follow shows by default. */
 const TAIL = 10
@@ -60,18 +59,14 @@ export const verb: Verb = {
 
 type AuditQuery = QueryOf<'audit'>
 
-function queryOf({ option }: Invocation): AuditQuery {
-  const given: Record<string, string> = {}
-  for (const name of ['since', 'until', 'agent', 'with', 'type', 'class', 'text', 'limit']) {
-    const value = option(name)
-    if (value !== undefined) given[name] = value
-  }
-  if (given.with !== undefined && given.agent === undefined) {
+function queryOf({ given }: Invocation): AuditQuery {
+  const query = given('since', 'until', 'agent', 'with', 'type', 'class', 'text', 'limit')
+  if (query.with !== undefined && query.agent === undefined) {
     throw new AppError('USAGE', '--with needs --agent', {
       hint: 'Example: --agent Master --with Worker',
     })
   }
-  return given as AuditQuery
+  return query as AuditQuery
 }
 
 /** An unknown name isn't an error: the audit still has entries of agents that were removed from orc.yaml. */
@@ -107,4 +102,24 @@ function entryLine(entry: AuditEntryAnswer): string {
   return /\.(blocked|refused|rejected|failed|expired|parked)$/.test(entry.type)
     ? paint('yellow', entry.line)
     : entry.line
+}
+
+/** The query of the audit for entries that come one by one; what the service's own search does for stored ones. */
+export function auditMatcher(query: QueryOf<'audit'>): (entry: AuditEntryAnswer) => boolean {
+  const agent = query.agent?.toLowerCase()
+  const other = query.with?.toLowerCase()
+  const text = query.text?.toLowerCase()
+  return (entry) => {
+    const parties = [entry.actor.toLowerCase(), entry.subject?.toLowerCase()]
+    if (agent !== undefined && !parties.includes(agent)) return false
+    if (other !== undefined && (!parties.includes(other) || (agent === other && parties[0] !== parties[1])))
+      return false
+    if (query.class !== undefined && entry.class !== query.class) return false
+    if (query.type !== undefined && !isOfType(entry.type, query.type)) return false
+    return text === undefined || `${entry.text}\n${JSON.stringify(entry.data)}`.toLowerCase().includes(text)
+  }
+}
+
+function isOfType(type: string, wanted: string): boolean {
+  return wanted.includes('.') ? type === wanted : type.startsWith(`${wanted}.`)
 }

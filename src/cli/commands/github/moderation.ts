@@ -1,9 +1,9 @@
 import type { AnswerOf } from '../../../api/contract.ts'
 import { wait } from '../../../client/backoff.ts'
 import { openClient } from '../../connection/client.ts'
-import { shortTime } from '../../output/message-text.ts'
 import { createNotifier, wayOf } from '../../output/notification.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { shortTime } from '../../output/receipt-text.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 
@@ -102,14 +102,11 @@ export const decide: Verb = {
   arguments: [{ name: 'ID' }, { name: 'DECISION', choices: DECISIONS }],
   options: [{ name: 'comment', value: 'TEXT', summary: 'the reason, for other moderators' }],
   examples: ['orc github moderate 1f0c… dismissed', 'orc github moderate 1f0c… upheld --comment "spoken to"'],
-  async run({ location, words, option, json }) {
-    const comment = option('comment')
+  async run({ location, words, given, show }) {
     const answer = await (await openClient(location)).closeModeration(words[0]!, {
       decision: words[1] as (typeof DECISIONS)[number],
-      ...(comment === undefined ? {} : { comment }),
+      ...given('comment'),
     })
-    if (json) printJson({ id: words[0], decision: words[1], ...answer })
-    else print(`${words[0]} is ${words[1]}.`)
-    return 0
+    return show({ id: words[0], decision: words[1], ...answer }, () => `${words[0]} is ${words[1]}.`)
   },
 }

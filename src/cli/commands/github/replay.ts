@@ -12,13 +12,10 @@ import {
   previewEvent,
   previewReport,
 } from '../../../github/preview.ts'
-import { openClient } from '../../connection/client.ts'
-import { loadTeam } from '../../connection/offline.ts'
-import { usage } from '../../errors.ts'
-import { exitCode } from '../../exit-code.ts'
+import { loadTeam, openClient } from '../../connection/client.ts'
+import { exitCode, type Unknown, usage } from '../../errors.ts'
 import { table } from '../../output/layout.ts'
 import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
-import type { Unknown } from '../../print-error.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 

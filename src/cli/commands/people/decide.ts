@@ -1,10 +1,15 @@
+import { createInterface } from 'node:readline'
+import { isatty } from 'node:tty'
 import type { BodyOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
 import type { Receipt } from '../../../protocol/receipt.ts'
 import { openClient } from '../../connection/client.ts'
-import { usage } from '../../errors.ts'
-import { paint, print, printJson } from '../../output/print.ts'
+import { sendFields } from '../../connection/send-command.ts'
+import { exitCode, reportError, usage } from '../../errors.ts'
+import { complain, paint, plain, print, printJson } from '../../output/print.ts'
 import { showAnyReceipt } from '../../output/receipt-text.ts'
-import { type HumanRequest, missingText } from '../../output/request-text.ts'
+import { choiceLines, type HumanRequest, missingText } from '../../output/request-text.ts'
+import { readInput } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
 /** Sends a person's decision. The exit code says whether it was accepted, not how the held command ended. */
@@ -19,14 +24,14 @@ export async function giveVerdict(
   else {
     print(outcomeText(answer.request))
     const receipt = answer.receipt as Receipt | undefined
-    if (receipt !== undefined && !isToldAlready(receipt, answer.request)) showAnyReceipt(receipt, false)
+    if (receipt !== undefined && !isNotified(receipt, answer.request)) showAnyReceipt(receipt, false)
   }
   return 0
 }
 
 /** The first line already says that the asker is notified. */
-function isToldAlready(receipt: Receipt, { asker }: HumanRequest): boolean {
-  return receipt.status === 'ok' && receipt.result === `${asker} is told`
+function isNotified(receipt: Receipt, { asker }: HumanRequest): boolean {
+  return receipt.status === 'ok' && receipt.details?.notified === asker
 }
 
 function outcomeText(request: HumanRequest): string {
@@ -49,13 +54,8 @@ export const approve: Verb = {
   ],
   examples: ['orc approve req_3', 'orc approve req_3 --comment "go ahead, but slowly"'],
   run(invocation) {
-    const comment = invocation.option('comment')
-    const hash = invocation.option('hash')
-    return giveVerdict(invocation, invocation.words[0]!, {
-      decision: 'approve',
-      ...(comment === undefined ? {} : { comment }),
-      ...(hash === undefined ? {} : { hash }),
-    })
+    const verdict = { decision: 'approve', ...invocation.given('comment', 'hash') } as const
+    return giveVerdict(invocation, invocation.words[0]!, verdict)
   },
 }
 
@@ -66,10 +66,9 @@ export const reject: Verb = {
   options: [{ name: 'comment', value: 'TEXT', summary: 'a comment for the asker' }],
   examples: ['orc reject req_3', 'orc reject req_3 --comment "not before Monday"'],
   run(invocation) {
-    const comment = invocation.option('comment')
     return giveVerdict(invocation, invocation.words[0]!, {
       decision: 'reject',
-      ...(comment === undefined ? {} : { comment }),
+      ...invocation.given('comment'),
     })
   },
 }
@@ -95,13 +94,10 @@ export const modify: Verb = {
   ],
   run(invocation) {
     const [id, ...changes] = invocation.words
-    const comment = invocation.option('comment')
-    const hash = invocation.option('hash')
     return giveVerdict(invocation, id!, {
       decision: 'modify',
       fields: Object.fromEntries(changes.map(readChange)),
-      ...(comment === undefined ? {} : { comment }),
-      ...(hash === undefined ? {} : { hash }),
+      ...invocation.given('comment', 'hash'),
     })
   },
 }
@@ -114,4 +110,78 @@ function readChange(word: string): [field: string, value: string] {
     `"${word}" is not a change`,
     'Write FIELD=VALUE, such as priority=normal; orc inbox shows the fields.',
   )
+}
+
+export const answer: Verb = {
+  name: 'answer',
+  summary: 'answer a question from an agent; - reads standard input',
+  details:
+    'If the question has choices, TEXT is the number or the text of one. An empty TEXT ("") takes the default, if there\n' +
+    'is one. On a terminal, orc answer ID shows the question and prompts for the answer.',
+  arguments: [{ name: 'ID' }, { name: 'TEXT', rest: true, optional: true }],
+  options: [
+    { name: 'from', value: 'AGENT', summary: 'answer as this agent (operator only)' },
+    { name: 'insist', summary: 'skip the model that checks whether the answer fits' },
+  ],
+  examples: [
+    'orc answer req_4 "Use the second one."',
+    'orc answer req_4 2',
+    'orc answer req_4 - < answer.txt',
+    'orc answer msg_12 "Price."',
+  ],
+  async run(invocation) {
+    const [id, ...text] = invocation.words
+    const isRequest = id!.startsWith('req_')
+    if (text.length === 0) {
+      if (isRequest && isatty(0)) return await askAndAnswer(invocation, id!)
+      throw usage('TEXT is missing', 'Usage: orc answer ID TEXT… [options]. - reads standard input.')
+    }
+    const words = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
+    if (isRequest) return await answerRequest(invocation, id!, words)
+    const fields = { in_response_to: id!, ...invocation.given('from'), answer: words }
+    return await sendFields({ type: 'answer', ...fields }, invocation)
+  },
+}
+
+async function answerRequest(invocation: Invocation, id: string, words: string): Promise<number> {
+  const insist = invocation.flag('insist') ? { insist: true } : {}
+  return await giveVerdict(invocation, id, { decision: 'answer', comment: words, ...insist })
+}
+
+/** Shows a question on the terminal and prompts until an answer is accepted (S2.12). */
+async function askAndAnswer(invocation: Invocation, id: string): Promise<number> {
+  const request = await (await openClient(invocation.location)).humanRequest(id)
+  if (!request.decisions.includes('answer')) {
+    throw new AppError('CONFLICT', `${id} is ${request.state}; you cannot answer it`, {
+      hint: 'orc inbox shows what you can decide.',
+    })
+  }
+  print([`${request.asker} asks: ${plain(request.question)}`, ...choiceLines(request)].join('\n'))
+  const lines = createInterface({ input: process.stdin, output: process.stderr, prompt: '> ' })
+  lines.once('SIGINT', () => lines.close())
+  try {
+    lines.prompt()
+    // Share one reader between attempts, so that lines typed ahead aren't lost.
+    for await (const line of lines) {
+      const code = await tryAnswer(invocation, id, line)
+      if (code !== undefined) return code
+      lines.prompt()
+    }
+  } finally {
+    lines.close()
+  }
+  complain('')
+  return exitCode('interrupted')
+}
+
+/** Undefined for an answer that was refused, after printing why. */
+async function tryAnswer(invocation: Invocation, id: string, line: string): Promise<number | undefined> {
+  try {
+    return await answerRequest(invocation, id, line)
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'INVALID_COMMAND') throw error
+    const { code, message, hint } = error
+    reportError({ code, message, ...(hint === undefined ? {} : { hint }) }, false)
+    return undefined
+  }
 }

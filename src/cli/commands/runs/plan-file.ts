@@ -1,42 +1,64 @@
+import { isUtf8 } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
-import { readPlan } from '../../../runs/plan/read-plan.ts'
-import type { Plan, PlanTeam } from '../../../runs/plan.ts'
+import { graphOf, type PlanAgent, type PlanTeam, stepsOf } from '../../../runs/plan.ts'
 import { formatProblems } from '../../../yaml/problem.ts'
-import { hasNoAgents } from '../../connection/plan-team.ts'
-import type { TeamLocation } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/connection.ts'
+import { hasNoAgents } from '../../connection/start-service.ts'
+import { usage } from '../../errors.ts'
+import { counted } from '../../output/layout.ts'
+import { complain, paint, plainLine, print, printJson, printRaw } from '../../output/print.ts'
 
 export interface PlanFile {
   /** The path as typed. */
   file: string
-  text: string
+  bytes: Buffer
   /** Base of the plan's relative paths. */
   folder: string
   /** Default name of the run, from the file name. */
   name: string
-  plan: Plan
-  /** Inputs that don't exist yet. Not a mistake: something may still create them. */
-  missing: string[]
 }
 
-/** Reads and checks plan.yaml; throws an error that lists the mistakes with their lines. */
-export async function readPlanFile(file: string, location: TeamLocation): Promise<PlanFile> {
+export function openPlan(file: string): PlanFile {
   const path = resolve(file)
-  const bytes = readFileSync(path)
-  const folder = dirname(path)
   const name = basename(path).replace(/\.ya?ml$/i, '')
+  return { file, bytes: readFileSync(path), folder: dirname(path), name }
+}
+
+/** The plan as the service gets it, which reads and checks it. */
+export function planBody({ file, bytes, folder }: PlanFile) {
+  return { plan: bytes.toString(), folder, file }
+}
+
+/** True if the service would accept mistakes: it doesn't see invalid bytes, nor that `nobody` is a placeholder. */
+export function needsCheckHere({ bytes }: PlanFile, location: TeamLocation): boolean {
+  return !isUtf8(bytes) || hasNoAgents(location)
+}
+
+/**
+ * Reads and checks a plan in this process: for a preview, and so that a bad plan starts no service. Warns about inputs
+ * that don't exist yet, which isn't a mistake: something may still create them.
+ */
+export async function checkPlan({ file, bytes, folder, name }: PlanFile, location: TeamLocation) {
   const team = { ...(await teamAt(location)), ...(await programsIn(bytes)) }
+  const { readPlan } = await import('../../../runs/plan/read-plan.ts')
   const read = readPlan(bytes, { name, team })
-  if (!read.ok) {
-    throw new AppError('CONFIG_INVALID', `The plan has mistakes\n\n${formatProblems(read.error, file)}\n`, {
-      hint: 'Nothing was started. docs/runs.md explains every key of a plan.',
-      data: { problems: read.error },
-    })
-  }
-  const inputs = read.value.agents.flatMap((agent) => agent.inputs.map((input) => `${input.path}`))
+  if (!read.ok) throw planInvalid(formatProblems(read.error, file))
+  const plan = read.value
+  const inputs = plan.agents.flatMap((agent) => agent.inputs.map((input) => `${input.path}`))
   const missing = [...new Set(inputs)].filter((input) => !existsSync(resolve(folder, input)))
-  return { file, text: bytes.toString(), folder, name, plan: read.value, missing }
+  for (const input of missing) {
+    complain(`${paint('yellow', 'warning:', 'err')} input ${plainLine(input)} does not exist`)
+  }
+  return { plan, missing }
+}
+
+/** Shows a plan's mistakes in the same way, whether this program or the service found them. */
+export function planInvalid(problems: string): AppError {
+  return new AppError('PLAN_INVALID', `The plan has mistakes\n\n${problems.trimEnd()}\n`, {
+    hint: 'Nothing was started. docs/runs.md explains every key of a plan.',
+  })
 }
 
 /** Loads all runtimes, so only for plans that use a program. */
@@ -59,4 +81,57 @@ async function teamAt(location: TeamLocation): Promise<PlanTeam | undefined> {
   if (!loaded.ok) return undefined
   const { agents, models } = loaded.value.config
   return { agents: agents.map(({ name }) => name), models: Object.keys(models) }
+}
+
+/** Prints the order and the graph of a plan. */
+export async function showPlan(
+  { plan, missing }: Awaited<ReturnType<typeof checkPlan>>,
+  how: { json: boolean; mermaid: boolean; concurrency?: number },
+): Promise<number> {
+  const { drawGraph, drawSteps, mermaidOf } = await import('../../../runs/plan/draw-graph.ts')
+  const graph = graphOf(plan)
+  const { name, goal, agents } = plan
+  const { concurrency = plan.concurrency } = how
+  if (how.json) {
+    if (how.mermaid) throw usage('--json and --mermaid exclude each other', 'Drop one of them.')
+    printJson({ name, goal, concurrency, steps: stepsOf(graph), agents: agents.map(facts), missing })
+    return 0
+  }
+  if (how.mermaid) {
+    printRaw(mermaidOf(graph))
+    return 0
+  }
+  const width = Math.max(40, process.stdout.columns || 100)
+  const byName = new Map(agents.map((agent) => [agent.name, agent]))
+  print(
+    [
+      `${paint('bold', plainLine(name))}: ${counted(agents.length, 'agent')}, at most ${concurrency} at once`,
+      ...(goal === '' ? [] : [plainLine(goal)]),
+      '',
+      drawSteps(graph, { width }),
+      '',
+      drawGraph(graph, { width, note: (agent) => whoWorks(byName.get(agent)!) }),
+    ].join('\n'),
+  )
+  return 0
+}
+
+function facts({ name, runner, dependsOn, outputs, retries, timeoutMs }: PlanAgent) {
+  const after = dependsOn.map(({ agent, onFailure }) => ({ agent, on_failure: onFailure }))
+  return { name, runner: runner.kind, depends_on: after, outputs, retries, timeout_ms: timeoutMs }
+}
+
+function whoWorks({ runner }: PlanAgent): string {
+  switch (runner.kind) {
+    case 'command':
+      return ''
+    case 'agent':
+      return `[${runner.agent}]`
+    case 'program':
+      return `[${runner.program}]`
+    case 'model':
+      return `[model ${runner.model}]`
+    case 'files':
+      return '[outside agent]'
+  }
 }

@@ -1,15 +1,22 @@
 import { writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
-import { formatProblems } from '../../../yaml/problem.ts'
+import { type FoundWorkspace, planFromManifests, planText, readPlan } from '../../../runs/plan/read-plan.ts'
+import {
+  isExpectedAnyway,
+  parseInstructions,
+  type ReadInstructions,
+  readInboxTexts,
+  type WorkspaceResult,
+} from '../../../workspaces/workspaces.ts'
+import { formatProblems, type Problem } from '../../../yaml/problem.ts'
 import { openClient } from '../../connection/client.ts'
-import type { TeamLocation } from '../../connection/team-location.ts'
-import { usage } from '../../errors.ts'
-import { exitCode } from '../../exit-code.ts'
+import { exitCode, usage } from '../../errors.ts'
+import { showWorking } from '../../output/layout.ts'
 import { complain, paint, plain, print, printJson } from '../../output/print.ts'
-import { showWorking } from '../../output/progress.ts'
-import { isInputGiven, readInput } from '../../standard-input.ts'
-import type { Verb } from '../../verb.ts'
-import { planFrom } from './plan-from-workspaces.ts'
+import { textOf } from '../../standard-input.ts'
+import type { Invocation, Verb } from '../../verb.ts'
+import { findWorkspaces, refused } from '../workspaces/find.ts'
 
 export const verb: Verb = {
   name: 'run propose',
@@ -35,13 +42,13 @@ export const verb: Verb = {
     'orc run propose - < goal.txt',
     'orc run propose --from runs/run_1 -o plan.yaml',
   ],
-  async run({ words, option, flag, json, location }) {
+  async run(invocation) {
+    const { words, option, flag, json } = invocation
     const from = option('from')
-    const model = option('model')
-    if (from !== undefined && (words.length > 0 || model !== undefined)) {
+    if (from !== undefined && (words.length > 0 || option('model') !== undefined)) {
       throw usage('--from uses no model', 'Drop GOAL and --model, or drop --from.')
     }
-    const proposed = from === undefined ? await propose(words, model, json, location) : await planFrom(from)
+    const proposed = from === undefined ? await propose(invocation) : await planFrom(from)
     const file = option('out')
     if (file !== undefined) write(file, proposed.plan, flag('force'))
     const { problems } = proposed
@@ -55,25 +62,13 @@ export const verb: Verb = {
   },
 }
 
-async function propose(
-  words: readonly string[],
-  model: string | undefined,
-  json: boolean,
-  location: TeamLocation,
-) {
-  const goal = await readGoal(words)
+async function propose({ words, json, location, given }: Invocation) {
+  const goal = await textOf(words, () =>
+    usage('GOAL is missing', 'Usage: orc run propose GOAL…, or orc run propose --from FOLDER'),
+  )
   const working = json ? undefined : showWorking('Planning')
   const client = await openClient(location)
-  return await client
-    .proposePlan({ goal, ...(model === undefined ? {} : { model }) })
-    .finally(() => working?.end())
-}
-
-async function readGoal(words: readonly string[]): Promise<string> {
-  if (words.length > 0 && !(words.length === 1 && words[0] === '-')) return words.join(' ')
-  if (words.length === 0 && !isInputGiven())
-    throw usage('GOAL is missing', 'Usage: orc run propose GOAL…, or orc run propose --from FOLDER')
-  return await readInput()
+  return await client.proposePlan({ goal, ...given('model') }).finally(() => working?.end())
 }
 
 function nextStep(file: string | undefined, problems: number): string {
@@ -89,5 +84,57 @@ function write(file: string, text: string, force: boolean): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     throw new AppError('CONFLICT', `${file} already exists`, { hint: '--force replaces it.' })
+  }
+}
+
+/** Derives a plan from the workspaces in a folder (S4.13): dependencies, files handed over, and instructions. */
+export async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
+  const { path, agents } = findWorkspaces(folder)
+  const found: FoundWorkspace[] = []
+  for (const { name, workspace } of agents) {
+    const read = await readWorkspace(name, workspace)
+    if (!read.ok) throw refused(read.error, 'An inbox may contain only regular files.')
+    found.push(read.value)
+  }
+  const planned = planFromManifests(found)
+  if (!planned.ok) {
+    const problems = planned.error.map(({ path: location, message }) => ({
+      ...{ code: 'invalid' as const, path: location, message: `${location}: ${message}` },
+    }))
+    throw refused(problems, planned.error[0]!.hint)
+  }
+  const plan = planText({ name: basename(path), ...planned.value })
+  const read = readPlan(plan, {})
+  return { plan, problems: read.ok ? [] : read.error }
+}
+
+async function readWorkspace(name: string, workspace: string): Promise<WorkspaceResult<FoundWorkspace>> {
+  const read = await readInboxTexts(name, workspace)
+  if (!read.ok) return read
+  const parsed = parseInstructions(read.value.instructions ?? '')
+  const instructions = parsed.ok ? asWritten(parsed.value) : undefined
+  const definition = instructions === undefined ? {} : { definition: { instructions } }
+  return { ok: true, value: { name, manifest: read.value.dependencies, ...definition } }
+}
+
+/** Leaves out the lines that every run writes again: the inputs, and the outputs expected of everyone. */
+function asWritten({
+  task,
+  instructions,
+}: ReadInstructions): NonNullable<FoundWorkspace['definition']>['instructions'] {
+  const { objective, context, requirements, successCriteria, constraints } = instructions
+  const expected = instructions.outputExpectations.filter((line) => !isExpectedAnyway(line))
+  const lists = {
+    requirements,
+    success_criteria: successCriteria,
+    constraints,
+    output_expectations: expected,
+  }
+  const given = Object.entries(lists).filter(([, items]) => items.length > 0)
+  if (objective === '' && context === '' && given.length === 0) return undefined
+  return {
+    objective: objective || task || 'Not specified',
+    ...(context === '' ? {} : { context }),
+    ...Object.fromEntries(given.map(([key, items]) => [key, [...items]])),
   }
 }

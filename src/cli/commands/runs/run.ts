@@ -1,26 +1,35 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
-import { locationForPlan, optionFor } from '../../connection/plan-team.ts'
-import { isUnreachable } from '../../connection/stored-runs.ts'
-import { usage } from '../../errors.ts'
-import { exitCode } from '../../exit-code.ts'
-import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
-import { canRedraw, screenSize } from '../../output/redraw.ts'
-import type { Invocation, Verb } from '../../verb.ts'
-import { type PlanFile, readPlanFile } from './plan-file.ts'
-import { showPlan } from './plan-preview.ts'
-import { untilReported } from './read-run.ts'
-import { type RunBefore, readBeforeResume, resumeRun } from './resume.ts'
-import { RUN_EXIT_CODE, type RunShown } from './run-state.ts'
-import { pathLines, runSummary, runTitle, troubleLines } from './run-text.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { BodyOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
+import type { Client } from '../../../client/client.ts'
+import { newIdempotencyKey } from '../../../client/transport.ts'
+import { isUnreachable, noteHalt, reachRuns } from '../../connection/client.ts'
+import type { TeamLocation } from '../../connection/connection.ts'
 import {
   endServiceOfRun,
   type KeptService,
   keepServiceForRun,
+  locationForPlan,
+  optionFor,
   type ServiceForRun,
   serviceForRun,
-} from './service-for-run.ts'
+} from '../../connection/start-service.ts'
+import { exitCode, usage } from '../../errors.ts'
+import { canRedraw, screenSize } from '../../output/layout.ts'
+import { complain, paint, print, printJson } from '../../output/print.ts'
+import type { Invocation, Verb } from '../../verb.ts'
+import {
+  checkPlan,
+  needsCheckHere,
+  openPlan,
+  type PlanFile,
+  planBody,
+  planInvalid,
+  showPlan,
+} from './plan-file.ts'
+import { pathLines, RUN_EXIT_CODE, type RunShown, runSummary, runTitle, troubleLines } from './run-text.ts'
 import { watchRun } from './watch.ts'
 
 export const verb: Verb = {
@@ -52,25 +61,30 @@ export const verb: Verb = {
     check(typed)
     const folder = words[0] === undefined ? process.cwd() : dirname(resolve(words[0]))
     const invocation = { ...typed, location: locationForPlan(typed.location, folder) }
-    const plan = words[0] === undefined ? undefined : await readPlanFile(words[0], invocation.location)
-    for (const input of plan?.missing ?? []) {
-      complain(`${paint('yellow', 'warning:', 'err')} input ${plainLine(input)} does not exist`)
+    const { location } = invocation
+    const plan = words[0] === undefined ? undefined : openPlan(words[0])
+    if (plan !== undefined && flag('dry-run')) {
+      const how = { json: typed.json, mermaid: flag('mermaid'), ...concurrencyOf(typed) }
+      return await showPlan(await checkPlan(plan, location), how)
     }
-    if (flag('dry-run')) {
-      return showPlan(plan!, { json: typed.json, mermaid: flag('mermaid'), ...concurrencyOf(typed) })
+    const isChecked = plan !== undefined && needsCheckHere(plan, location)
+    if (isChecked) await checkPlan(plan, location)
+    // A service that runs already checks the plan itself.
+    const beforeStart = async () => {
+      if (plan !== undefined && !isChecked) await checkPlan(plan, location)
     }
     const leaving = new AbortController()
     const leave = () => leaving.abort()
     process.on('SIGINT', leave)
     process.on('SIGTERM', leave)
     const resumed = invocation.option('resume')
-    const before = resumed === undefined ? undefined : await readBeforeResume(invocation.location, resumed)
+    const before = resumed === undefined ? undefined : await readBeforeResume(location, resumed)
     let id: string | undefined
-    const again = () => (id === undefined ? 'The same command' : resumeCommand(invocation.location, id))
-    const service = keepServiceForRun(await serviceForRun(invocation), invocation, again)
+    const again = () => (id === undefined ? 'The same command' : resumeCommand(location, id))
+    const service = keepServiceForRun(await serviceForRun(invocation, beforeStart), invocation, again)
     id = await begin(service, plan, invocation, before).catch(async (error) => {
-      await endServiceOfRun(service.current(), invocation.location)
-      throw error
+      await endServiceOfRun(service.current(), location)
+      throw error instanceof AppError && error.code === 'PLAN_INVALID' ? planInvalid(error.message) : error
     })
     if (flag('detach')) return detached(invocation, id)
     return await follow(invocation, service, id, leaving.signal)
@@ -119,33 +133,24 @@ async function begin(
 }
 
 async function order(
-  service: ServiceForRun,
+  { client }: ServiceForRun,
   plan: PlanFile | undefined,
   invocation: Invocation,
   before: RunBefore | undefined,
   key: string,
 ): Promise<string> {
-  if (!invocation.json) await noteHalt(service)
-  if (before === undefined) return await start(service, plan!, invocation, key)
-  const said = await resumeRun(service.client, invocation.location, before, {
-    ...(plan === undefined ? {} : { plan: plan.text, folder: plan.folder, file: plan.file }),
+  if (!invocation.json) await noteHalt(client)
+  if (before === undefined) {
+    const body = { ...planBody(plan!), name: plan!.name, ...concurrencyOf(invocation) }
+    return (await client.startRun(body, { idempotencyKey: key })).run_id
+  }
+  const said = await resumeRun(client, invocation.location, before, {
+    ...(plan === undefined ? {} : planBody(plan)),
     ...concurrencyOf(invocation),
     ...(invocation.flag('fresh') ? { fresh: true } : {}),
   })
   if (!invocation.json) complain(said)
   return before.id
-}
-
-async function noteHalt({ client }: ServiceForRun): Promise<void> {
-  const { halted } = await client.health()
-  if (halted) complain(paint('yellow', 'Orchub is halted; resume it with `orc go`.', 'err'))
-}
-
-async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invocation, key: string) {
-  const { text, folder, file, name } = plan
-  const body = { plan: text, folder, file, name, ...concurrencyOf(invocation) }
-  const { run_id } = await client.startRun(body, { idempotencyKey: key })
-  return run_id
 }
 
 function resumeCommand(location: Invocation['location'], id: string): string {
@@ -201,4 +206,92 @@ function showEnd(run: RunShown): void {
   const isShown = canRedraw() && run.nodes.length < screenSize().height - 2
   const summary = isShown ? [runTitle(run), ...troubleLines(run)].join('\n') : runSummary(run)
   print(`\n${summary}\n${paths}`)
+}
+
+/** The state of a run at the moment the user asked to resume it. */
+export interface RunBefore {
+  id: string
+  at: number
+  /** Undefined if only a service can read it. */
+  run: RunShown | undefined
+}
+
+/** Reads the run before starting a service, because a service continues open runs by itself and may end them at once. */
+export async function readBeforeResume(location: TeamLocation, id: string): Promise<RunBefore> {
+  const at = Date.now()
+  const { configFile } = location
+  if (!process.env.ORC_URL && configFile !== undefined && !existsSync(configFile)) {
+    throw new AppError('NOT_FOUND', `There is no run ${id} here`, {
+      hint: 'Run this in the folder of its plan, or name the team with --config FILE.',
+    })
+  }
+  const seen = await readRun(location, id).catch((error: unknown) => {
+    if (!isUnreachable(error)) throw error
+  })
+  return { id, at, run: seen?.run }
+}
+
+/** Reattaches to an open run or resumes one that has ended; returns a message that says which. */
+export async function resumeRun(
+  client: Client,
+  location: TeamLocation,
+  { id, at, run }: RunBefore,
+  order: BodyOf<'resumeRun'>,
+): Promise<string> {
+  const seen = run ?? (await client.run(id))
+  const { resumed, round } = await client.resumeRun(id, {
+    ...order,
+    round: await meantRound(location, seen, at),
+  })
+  if (resumed) return `Resumed ${id}, round ${round}.`
+  if (round > seen.round) return `Someone else has already resumed ${id}, round ${round}.`
+  return isOpen(seen) ? `${id} is still running.` : `${id} has just ended.`
+}
+
+/**
+ * The round that was open when the user typed the command, otherwise the next one. If the run ended before it could be
+ * read, its end time decides.
+ */
+async function meantRound(location: TeamLocation, seen: RunShown, typedAt: number): Promise<number> {
+  if (!isOpen(seen)) return hasEndedSince(seen, typedAt) ? seen.round : seen.round + 1
+  // A cancelled round isn't worth waiting for; resuming it means starting the next.
+  if (seen.cancelled === undefined) return seen.round
+  return isOpen(await untilReported(location, seen.id)) ? seen.round : seen.round + 1
+}
+
+/** Compares with our own clock only: a service at ORC_URL may have another clock, and we didn't start it. */
+function hasEndedSince({ ended_at }: RunShown, at: number): boolean {
+  return !process.env.ORC_URL && ended_at !== undefined && Date.parse(ended_at) >= at
+}
+
+/** A stopping service first collects the outputs of its runs. */
+const ENDING_MS = 10_000
+
+/** Opens a new connection each time: the service may have restarted at another address, or ended. */
+export function readRun(location: TeamLocation, id: string): Promise<{ run: RunShown; isServed: boolean }> {
+  return reachRuns<{ run: RunShown; isServed: boolean }>(
+    location,
+    async (client) => ({ run: await client.run(id), isServed: true }),
+    async (stored) => ({ run: await stored.show(id), isServed: false }),
+    ENDING_MS,
+  )
+}
+
+/** True until the run has ended and its report is written. */
+export function isOpen({ state, report, report_fault }: RunShown): boolean {
+  return state === 'running' || (report === undefined && report_fault === undefined)
+}
+
+const REPORT_MS = 10_000
+const LOOK_AGAIN_MS = 25
+
+/** Waits for the outputs and the report, which the service writes after the run has ended. */
+export async function untilReported(location: TeamLocation, id: string): Promise<RunShown> {
+  const deadline = Date.now() + REPORT_MS
+  for (;;) {
+    const { run, isServed } = await readRun(location, id)
+    // Without a service the run doesn't change any more.
+    if (!isOpen(run) || !isServed || Date.now() > deadline) return run
+    await wait(LOOK_AGAIN_MS)
+  }
 }

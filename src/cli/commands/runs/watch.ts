@@ -1,14 +1,11 @@
 import type { RunUpdate } from '../../../api/contract.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
-import { throughRestarts, type WhenUnreachable } from '../../connection/reconnect.ts'
-import { reachRuns } from '../../connection/stored-runs.ts'
-import type { TeamLocation } from '../../connection/team-location.ts'
+import { reachRuns, throughRestarts, type WhenUnreachable } from '../../connection/client.ts'
+import type { TeamLocation } from '../../connection/connection.ts'
+import { canRedraw, openLiveText, screenSize } from '../../output/layout.ts'
 import { paint, print, printJson } from '../../output/print.ts'
-import { canRedraw, openLiveText, screenSize } from '../../output/redraw.ts'
-import type { RunShown } from './run-state.ts'
-import { eventLine } from './run-text.ts'
-import { runView } from './run-view.ts'
+import { eventLine, type RunShown, runView } from './run-text.ts'
 
 interface WatchRunOptions {
   location: TeamLocation

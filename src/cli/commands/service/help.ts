@@ -1,13 +1,9 @@
 import { AppError } from '../../../base/errors.ts'
-import { usageLine } from '../../args.ts'
-import { showCommandHelp } from '../../command-help.ts'
-import { builtInTypes, type CommandHelp, typesHere, verbOf } from '../../command-types.ts'
-import { EXIT_CODES } from '../../exit-code.ts'
+import { builtInTypes, type CommandHelp, showCommandHelp, typesHere, verbOf } from '../../command-types.ts'
+import { EXIT_CODES, type Unknown } from '../../errors.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
-import type { Unknown } from '../../print-error.ts'
-import { showVerbHelp } from '../../run-verb.ts'
-import type { Program, Verb } from '../../verb.ts'
+import { type Program, showVerbHelp, usageLine, type Verb } from '../../verb.ts'
 
 /** The verbs that bare `orc` shows: those people use every day. */
 const EVERYDAY = [
@@ -243,4 +239,16 @@ function overviewJson(verbs: readonly Verb[], types: readonly CommandHelp[], ver
     ],
     exit_codes: Object.values(EXIT_CODES).map(([code, meaning]) => ({ code, meaning })),
   }
+}
+
+export const version: Verb = {
+  name: 'version',
+  summary: 'print the version of Orchub; also --version',
+  examples: ['orc --version'],
+  async run({ program, json }) {
+    const version = await program.version()
+    if (json) printJson({ version, node: process.versions.node })
+    else print(version)
+    return 0
+  },
 }

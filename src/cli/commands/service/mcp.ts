@@ -1,11 +1,11 @@
-import { readLines } from '../../../client/lines.ts'
-import { createTransport, type Transport } from '../../../client/transport.ts'
-import { openConnection } from '../../connection/connection.ts'
-import { fetchOverSocket } from '../../connection/socket-fetch.ts'
-import type { TeamLocation } from '../../connection/team-location.ts'
+import { AppError, asAppError, type ErrorCode } from '../../../base/errors.ts'
+import { backoff, wait } from '../../../client/backoff.ts'
+import { createTransport, newIdempotencyKey, readLines, type Transport } from '../../../client/transport.ts'
+import { errorReceipt } from '../../../protocol/receipt.ts'
+import { socketFetch } from '../../connection/client.ts'
+import { openConnection, type TeamLocation } from '../../connection/connection.ts'
 import { ifTaken, printRaw } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
-import { bridgeMcp } from './mcp-bridge.ts'
 
 export const verb: Verb = {
   name: 'service mcp',
@@ -36,9 +36,199 @@ function postTo(location: TeamLocation) {
   return async (body: string, headers: Record<string, string>) => {
     const { address, token } = await openConnection(location)
     if (known?.address !== address || known.token !== token) {
-      const socket = address.startsWith('unix:') ? fetchOverSocket(address.slice('unix:'.length)) : undefined
-      known = { address, token, transport: createTransport(address, token, socket) }
+      known = { address, token, transport: createTransport(address, token, socketFetch(address)) }
     }
     return await known.transport.ask({ method: 'POST', path: '/mcp', headers, body })
+  }
+}
+
+/** The part of a JSON-RPC message that the bridge reads. */
+interface JsonRpcMessage {
+  jsonrpc?: unknown
+  id?: string | number | null
+  method?: string
+  params?: { name?: unknown; protocolVersion?: unknown; _meta?: Record<string, unknown> }
+}
+
+interface BridgeOptions {
+  /** Messages of the client, one per line. */
+  lines: AsyncIterable<string>
+  /** Sends one message to the client. */
+  write(message: string): void
+  /** Throws SERVICE_UNREACHABLE without an answer. The service's address may change between calls. */
+  post(body: string, headers: Record<string, string>): Promise<{ status: number; text: string }>
+  /** For the answer to `initialize` while the service is unreachable. */
+  version: string
+}
+
+/** Retry this long before reporting the service as unreachable: a restart takes less. */
+const PATIENCE_MS = 2000
+/** Poll interval while the service is unreachable. */
+const LOOK_MS = 1000
+
+/**
+ * Forwards MCP messages between standard input and output and the service. All answers come from the service; only while
+ * it is unreachable does the bridge answer itself, so that the client stays connected and finds the tools afterwards.
+ */
+export async function bridgeMcp({ lines, write, post, version }: BridgeOptions): Promise<void> {
+  const underWay = new Set<Promise<void>>()
+  const ended = new AbortController()
+  let watching = false
+  /** While true, further messages fail at once instead of after PATIENCE_MS. */
+  let isAway = false
+
+  async function carry(line: string) {
+    const message = parse(line)
+    if (message === undefined) {
+      say({ id: null, error: { code: PARSE_ERROR, message: 'The line is not JSON' } })
+      return
+    }
+    try {
+      for (const answer of await ask(line, message)) write(answer)
+    } catch (thrown) {
+      const error = asAppError(thrown)
+      for (const one of Array.isArray(message) ? message : [message]) speakFor(one, error)
+    }
+  }
+
+  async function ask(body: string, message: JsonRpcMessage | JsonRpcMessage[]): Promise<string[]> {
+    // Retries carry the same key, so the command runs once (C25).
+    const headers = { ...protocolHeaders(message), 'idempotency-key': newIdempotencyKey() }
+    const deadline = Date.now() + (isAway ? 0 : PATIENCE_MS)
+    for (let failures = 0; ; failures++) {
+      try {
+        const { status, text } = await post(body, headers)
+        if (status >= 400) throwRefusal(text)
+        isAway = false
+        return messagesIn(text)
+      } catch (error) {
+        if (!isTemporary(error)) throw error
+        isAway = Date.now() >= deadline
+        if (isAway) throw error
+        await wait(backoff(failures), ended.signal)
+      }
+    }
+  }
+
+  function speakFor({ id, method, params }: JsonRpcMessage, error: AppError) {
+    if (id === undefined || method === undefined) return
+    const unheard = isTemporary(error)
+    if (method === 'tools/call') say({ id, result: failedCall(error) })
+    else if (method === 'ping' && unheard) say({ id, result: {} })
+    else if (method === 'initialize' && unheard) {
+      say({ id, result: greeting(params?.protocolVersion, error, version) })
+      void watch()
+    } else {
+      say({ id, error: { code: SERVER_ERROR, message: textOf(error), data: errorReceipt(error) } })
+      if (method === 'tools/list' && unheard) void watch()
+    }
+  }
+
+  /** Tells the client to list the tools again once the service answers. */
+  async function watch() {
+    if (watching) return
+    watching = true
+    while (watching && !ended.signal.aborted) {
+      await wait(LOOK_MS, ended.signal)
+      try {
+        await post(PING, protocolHeaders({}))
+        watching = false
+        say({ method: 'notifications/tools/list_changed' })
+      } catch {
+        // Still unreachable.
+      }
+    }
+  }
+
+  const say = (message: object) => write(JSON.stringify({ jsonrpc: '2.0', ...message }))
+
+  for await (const line of lines) {
+    if (line.trim() === '') continue
+    const carried: Promise<void> = carry(line).finally(() => underWay.delete(carried))
+    underWay.add(carried)
+  }
+  await Promise.all(underWay)
+  ended.abort()
+}
+
+const PARSE_ERROR = -32_700
+const SERVER_ERROR = -32_000
+const PING = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'ping' })
+/** The last revision that begins with `initialize`. */
+const GREETED_VERSION = '2025-11-25'
+const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
+
+/** Newer revisions of MCP over HTTP repeat parts of the message in headers, for proxies. */
+function protocolHeaders(message: JsonRpcMessage | JsonRpcMessage[]): Record<string, string> {
+  const plain = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  if (Array.isArray(message)) return plain
+  const version = message.params?._meta?.[VERSION_KEY]
+  if (typeof version !== 'string' || message.method === undefined) return plain
+  const name = message.params?.name
+  const all = {
+    'mcp-protocol-version': version,
+    'mcp-method': message.method,
+    ...(typeof name === 'string' ? { 'mcp-name': name } : {}),
+  }
+  // Values that aren't valid in a header are left out; the service then reports them as missing.
+  return {
+    ...plain,
+    ...Object.fromEntries(Object.entries(all).filter(([, value]) => /^[!-~]+$/.test(value))),
+  }
+}
+
+/** A response is JSON, a finished event stream, or empty. */
+function messagesIn(text: string): string[] {
+  if (text === '') return []
+  if (parse(text) !== undefined) return [text]
+  return text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice('data: '.length)] : []))
+}
+
+/** Errors before MCP, such as a wrong token, arrive as error receipts of the API. */
+function throwRefusal(text: string): void {
+  const said = parse(text) as
+    | { status?: unknown; code?: ErrorCode; message?: string; hint?: string }
+    | undefined
+  if (said?.status !== 'error' || said.code === undefined) return
+  throw new AppError(said.code, said.message ?? said.code, said.hint === undefined ? {} : { hint: said.hint })
+}
+
+function isTemporary(error: unknown): boolean {
+  return (
+    error instanceof AppError && (error.code === 'SERVICE_UNREACHABLE' || error.code === 'SERVICE_STOPPING')
+  )
+}
+
+/** A failed call is a tool result, so that the model can read it. */
+function failedCall(error: AppError) {
+  return {
+    content: [{ type: 'text', text: textOf(error) }],
+    structuredContent: errorReceipt(error),
+    isError: true,
+  }
+}
+
+function greeting(asked: unknown, error: AppError, version: string) {
+  const isKnown = typeof asked === 'string' && /^\d{4}-\d\d-\d\d$/.test(asked) && asked <= GREETED_VERSION
+  return {
+    protocolVersion: isKnown ? asked : GREETED_VERSION,
+    capabilities: { tools: { listChanged: true } },
+    serverInfo: { name: 'orchub', title: 'Orchub', version },
+    instructions: `Orchub is unreachable: ${textOf(error)} Its tools return as soon as it answers.`,
+  }
+}
+
+function textOf({ code, message, hint }: AppError): string {
+  return `${message} (${code}).${hint === undefined ? '' : ` ${hint}`}`
+}
+
+function parse(text: string): JsonRpcMessage | JsonRpcMessage[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null
+      ? (value as JsonRpcMessage | JsonRpcMessage[])
+      : undefined
+  } catch {
+    return undefined
   }
 }

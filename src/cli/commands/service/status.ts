@@ -1,13 +1,13 @@
+import { spawn } from 'node:child_process'
 import type { AnswerOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
-import { findService } from '../../connection/connection.ts'
-import type { TeamLocation } from '../../connection/team-location.ts'
-import { agentsText, type ListedAgent, waitingFor } from '../../output/agent-table.ts'
-import { githubLine } from '../../output/github-text.ts'
-import { shortTime } from '../../output/message-text.ts'
+import { findService, openConnection, type TeamLocation } from '../../connection/connection.ts'
 import { paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { agentsText, type ListedAgent, shortTime, waitingFor } from '../../output/receipt-text.ts'
 import type { Verb } from '../../verb.ts'
+import { githubLine } from '../github/status.ts'
 
 export const verb: Verb = {
   name: 'status',
@@ -62,4 +62,36 @@ export async function showStatus(client: Client, location: TeamLocation, json: b
     print(plain(state.config.problem))
   }
   return 0
+}
+
+export const open: Verb = {
+  name: 'open',
+  summary: 'open the control room in a browser with a one-time link',
+  details:
+    'The session has the rights of your token. The link is valid for 5 minutes, the session for 7 days.\n' +
+    '`orc token list` shows it; `orc token revoke ID` ends it at once.',
+  options: [{ name: 'print', summary: 'print the link without opening a browser' }],
+  examples: ['orc open', 'orc open --print'],
+  async run({ location, json, flag }) {
+    const { address } = await openConnection(location)
+    if (address.startsWith('unix:')) {
+      throw new AppError('CONFLICT', 'A browser cannot reach a service on a Unix socket', {
+        hint: 'Make it listen on a port: set service.port in orc.yaml and remove unix_socket.',
+      })
+    }
+    const { path, expires_at } = await (await openClient(location)).mintLogin()
+    const url = address + path
+    if (json) printJson({ url, expires_at })
+    else print(url)
+    if (!json && !flag('print') && process.stdout.isTTY === true) openInBrowser(url)
+    return 0
+  },
+}
+
+/** Ignores a missing browser, because the link was printed. */
+function openInBrowser(url: string) {
+  const command = process.platform === 'darwin' ? 'open' : 'xdg-open'
+  const child = spawn(command, [url], { stdio: 'ignore', detached: true })
+  child.on('error', () => {})
+  child.unref()
 }

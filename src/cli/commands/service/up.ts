@@ -1,12 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { AppError } from '../../../base/errors.ts'
+import { isRunning } from '../../../base/process.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { startDetached } from '../../connection/start-service.ts'
+import { showWorking } from '../../output/layout.ts'
 import { print, printJson } from '../../output/print.ts'
-import { showWorking } from '../../output/progress.ts'
 import type { Verb } from '../../verb.ts'
-import { runService } from './run-service.ts'
-import { SERVICE_OPTIONS } from './serve.ts'
+import { runService, SERVICE_OPTIONS } from './serve.ts'
 import { showStatus } from './status.ts'
 
 export const verb: Verb = {
@@ -43,7 +44,7 @@ export const verb: Verb = {
 
 /** Agent programs take seconds to start; after this, print the status as it is. */
 const READY_MS = 20_000
-const LOOK_AGAIN_MS = 200
+const READY_AGAIN_MS = 200
 
 async function untilReady(client: Client): Promise<void> {
   const working = showWorking('starting the agents')
@@ -52,7 +53,7 @@ async function untilReady(client: Client): Promise<void> {
     while (Date.now() < deadline) {
       const { agents } = await client.agents()
       if (!agents.some((agent) => agent.runtime !== 'none' && agent.session === 'initializing')) return
-      await wait(LOOK_AGAIN_MS)
+      await wait(READY_AGAIN_MS)
     }
   } finally {
     working.end()
@@ -67,4 +68,43 @@ async function isAnswering(client: { health(): Promise<unknown> }): Promise<bool
     // The service was killed and left its service.json.
     return false
   }
+}
+
+/** Longer than any agent takes to stop. */
+const PATIENCE_MS = 60_000
+const LOOK_AGAIN_MS = 50
+
+export const down: Verb = {
+  name: 'down',
+  summary: 'stop the service and the team; orc up continues the conversations',
+  options: [{ name: 'keep-agents', summary: 'stop only the service; agents in terminals keep running' }],
+  details: '`orc service halt` stops all work but keeps the service running.',
+  examples: ['orc down', 'orc down --keep-agents'],
+  async run({ location, flag, json }) {
+    const agents = flag('keep-agents') ? 'leave' : 'end'
+    const client = await openClientIfRunning(location)
+    if (client === undefined) {
+      if (json) printJson({ status: 'not running' })
+      else print('The service is not running.')
+      return 0
+    }
+    const { pid } = await client.stop(agents)
+    const deadline = Date.now() + PATIENCE_MS
+    while (isRunning(pid)) {
+      if (Date.now() > deadline) {
+        throw new AppError('CONFLICT', `The service (process ${pid}) is still stopping`, {
+          hint: 'Check again in a moment: orc status.',
+        })
+      }
+      await wait(LOOK_AGAIN_MS)
+    }
+    if (json) printJson({ status: 'stopped', pid, agents })
+    else
+      print(
+        agents === 'end'
+          ? 'Stopped the service and the team.'
+          : 'Stopped the service; the agents keep running.',
+      )
+    return 0
+  },
 }

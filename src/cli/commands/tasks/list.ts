@@ -1,11 +1,11 @@
 import type { AnswerOf } from '../../../api/contract.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
+import { canRedraw, openLiveText } from '../../output/layout.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
-import { canRedraw, openLiveText } from '../../output/redraw.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
-import { taskTree } from './task-text.ts'
+import { taskTree } from './show.ts'
 
 type ListedTask = AnswerOf<'tasks'>['tasks'][number]
 
@@ -18,10 +18,9 @@ export const verb: Verb = {
     { name: 'limit', value: 'N', summary: 'only the newest N tasks (default: 200)' },
   ],
   examples: ['orc task list', 'orc task list --follow', 'orc task list --all --limit 20'],
-  async run({ location, flag, option, json }) {
+  async run({ location, flag, given, json }) {
     const client = await openClient(location)
-    const limit = option('limit')
-    const query = limit === undefined ? {} : { limit }
+    const query = given('limit')
     if (flag('follow')) {
       const show = json ? showChanges(printJson) : canRedraw() ? redrawn() : showChanges(showLine)
       return await untilInterrupted((signal) => follow(client, { query, all: flag('all'), show, signal }))

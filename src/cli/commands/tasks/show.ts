@@ -1,21 +1,19 @@
 import type { AnswerOf } from '../../../api/contract.ts'
-import { openClient } from '../../connection/client.ts'
+import { noteHalt, openClient } from '../../connection/client.ts'
+import { sendFields } from '../../connection/send-command.ts'
 import { table } from '../../output/layout.ts'
-import { indent, shortTime } from '../../output/message-text.ts'
 import { paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { indent, shortTime } from '../../output/receipt-text.ts'
 import type { Verb } from '../../verb.ts'
-import { shortLine, taskTree, whyText } from './task-text.ts'
 
 export const verb: Verb = {
   name: 'task show',
   summary: 'show one task: its state, its messages, and the evidence of its result',
   arguments: [{ name: 'ID' }],
   examples: ['orc task show task_7'],
-  async run({ location, words, json }) {
+  async run({ location, words, show }) {
     const task = await (await openClient(location)).task(words[0]!)
-    if (json) printJson(task)
-    else print(taskDetail(task))
-    return 0
+    return show(task, () => taskDetail(task))
   },
 }
 
@@ -96,4 +94,114 @@ function questionLine({ id, kind, to, text }: TaskShown['questions'][number]): s
 
 function messageRow({ at, from, to, kind, content, delivery }: TaskShown['messages'][number]): string[] {
   return [shortTime(at), `${from} → ${to}`, kind ?? '', delivery, shortLine(content.trimStart())]
+}
+
+type TaskLine = AnswerOf<'tasks'>['tasks'][number]
+
+const SHOWN = 60
+
+export function shortLine(text: string): string {
+  const line = plainLine(text.split('\n', 1)[0]!)
+  return line.length > SHOWN ? `${line.slice(0, SHOWN - 1)}…` : line
+}
+
+/** Groups tasks by tree, children below their parents. */
+export function taskTree(tasks: readonly TaskLine[]): string {
+  const known = new Set(tasks.map(({ id }) => id))
+  const childrenOf = Map.groupBy(tasks, ({ parent }) =>
+    parent !== undefined && known.has(parent) ? parent : '',
+  )
+  const states: TaskLine['state'][] = []
+  function rows(parent: string, indent: string): string[][] {
+    const tasks = childrenOf.get(parent) ?? []
+    return tasks.flatMap((task, index) => {
+      const isLast = index === tasks.length - 1
+      const branch = parent === '' ? '' : isLast ? '└─ ' : '├─ '
+      const below = parent === '' ? '' : isLast ? '   ' : '│  '
+      states.push(task.state)
+      return [
+        [
+          `${indent}${branch}${task.id}`,
+          `${task.delegator} → ${task.agent}`,
+          task.attempt > 1 ? `${task.state}, attempt ${task.attempt}` : task.state,
+          shortLine(task.task),
+        ],
+        ...rows(task.id, indent + below),
+      ]
+    })
+  }
+  const all = rows('', '')
+  let row = 0
+  return table(all, '', (cell, column) => {
+    if (column === 0) row++
+    return column === STATE_COLUMN ? paintState(states[row - 1]!, cell) : cell
+  })
+}
+
+const STATE_COLUMN = 2
+const WAITING: ReadonlySet<string> = new Set(['waiting_user', 'waiting_approval', 'blocked'])
+
+function paintState(state: TaskLine['state'], text: string): string {
+  if (state === 'completed') return paint('green', text)
+  if (state === 'failed') return paint('red', text)
+  return WAITING.has(state) ? paint('yellow', text) : text
+}
+
+/** Shows what a task waits for and since when, down to the subtasks that block it. */
+export function whyTree({ task, tasks, steps }: AnswerOf<'trace'>): string {
+  const since = new Map(steps.flatMap((step) => (step.type === 'state' ? [[step.task_id, step.at]] : [])))
+  const childrenOf = Map.groupBy(tasks, ({ parent }) => parent)
+  const lines = (one: TaskLine, indent: string): string[] => {
+    const at = one.ended_at === undefined ? (since.get(one.id) ?? one.created_at) : undefined
+    const own = whyText(one, at).replace(/^/gm, indent)
+    const below = (childrenOf.get(one.id) ?? []).filter(({ ended_at }) => ended_at === undefined)
+    return [own, ...below.flatMap((child) => lines(child, `${indent}    `))]
+  }
+  return lines(task, '').join('\n')
+}
+
+/** Effect of each timer when it expires. A newer service may send others. */
+const DUE: Readonly<Record<string, string>> = {
+  ack: 'without an acknowledgement, the attempt fails',
+  retry: 'the next attempt starts',
+  deadline: 'its deadline passes',
+  validation: 'the wait for its judge ends',
+}
+
+export function whyText({ id, state, waits_for, due, reason }: TaskLine, since?: string): string {
+  const when = since === undefined ? '' : ` since ${shortTime(since)}`
+  const lines = [`${id} is ${state}${when}${reason === undefined ? '' : `: ${plainLine(reason)}`}`]
+  for (const wait of waits_for) lines.push(`  waits for ${plainLine(wait)}`)
+  if (due !== undefined) lines.push(`  ${DUE[due.kind] ?? due.kind} at ${shortTime(due.at)}`)
+  return lines.join('\n')
+}
+
+export const why: Verb = {
+  name: 'why',
+  summary: 'explain what a task is waiting for, on whom and since when',
+  arguments: [{ name: 'ID' }],
+  examples: ['orc why task_7'],
+  async run({ location, words, json }) {
+    const client = await openClient(location)
+    if (json) {
+      const { id, state, waits_for, due, reason } = await client.task(words[0]!)
+      printJson({ id, state, waits_for, due, reason })
+    } else {
+      print(whyTree(await client.trace(words[0]!)))
+      await noteHalt(client)
+    }
+    return 0
+  },
+}
+
+export const takeOver: Verb = {
+  name: 'task take-over',
+  summary: 'do a task yourself: interrupt its agent and report the result',
+  details:
+    'The task appears as a request in `orc inbox`. `orc answer ID RESULT` reports the result to the delegator. To return\n' +
+    'the task to its agent: `orc task-action --task-id TASK --action follow_up TEXT`.',
+  arguments: [{ name: 'TASK' }],
+  examples: ['orc task take-over task_7', 'orc task take-over task_7 && orc inbox'],
+  run: (invocation) =>
+    sendFields({ type: 'task_action', task_id: invocation.words[0]!, action: 'take_over' }, invocation),
 }

@@ -4,13 +4,12 @@ import { formatBytes } from '../../../base/bytes.ts'
 import type { AppError } from '../../../base/errors.ts'
 import { collectOutbox, copySideBySide, findShortcomings, type Outbox } from '../../../workspaces/outbox.ts'
 import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
-import { usage } from '../../errors.ts'
-import { exitCode } from '../../exit-code.ts'
+import { exitCode, usage } from '../../errors.ts'
 import { table } from '../../output/layout.ts'
 import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
 import { untilCancelled } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
-import { type FoundFolder, findWorkspaces, refused } from '../find-workspaces.ts'
+import { type FoundFolder, findWorkspaces, refused } from './find.ts'
 
 export const verb: Verb = {
   name: 'workspace collect',

@@ -2,11 +2,11 @@ import { basename, resolve } from 'node:path'
 import { AGENT_NAME } from '../../../base/agent.ts'
 import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../../runs/plan.ts'
 import { createWorkspace, prepareInbox, removeFolder, type Withheld } from '../../../workspaces/workspaces.ts'
-import type { TeamLocation } from '../../connection/team-location.ts'
+import type { TeamLocation } from '../../connection/connection.ts'
 import { usage } from '../../errors.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
-import { refused } from '../find-workspaces.ts'
+import { refused } from './find.ts'
 
 export const verb: Verb = {
   name: 'workspace create',

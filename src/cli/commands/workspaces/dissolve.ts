@@ -7,8 +7,7 @@ import { counted } from '../../output/layout.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
 import { untilCancelled } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
-import { type FoundFolder, findWorkspaces, inspect, refused } from '../find-workspaces.ts'
-import { findOwningRun, type OwningRun } from '../owning-run.ts'
+import { type FoundFolder, findOwningRun, findWorkspaces, inspect, type OwningRun, refused } from './find.ts'
 
 export const verb: Verb = {
   name: 'workspace dissolve',

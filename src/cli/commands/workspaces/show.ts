@@ -1,9 +1,12 @@
-import { surveyAgents } from '../../../workspaces/dissolve/dissolve.ts'
-import { print, printJson } from '../../output/print.ts'
+import { formatBytes } from '../../../base/bytes.ts'
+import { type AgentRecord, surveyAgents } from '../../../workspaces/dissolve/dissolve.ts'
+import { findShortcomings } from '../../../workspaces/outbox.ts'
+import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
+import { bar, counted, table } from '../../output/layout.ts'
+import { paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { indent } from '../../output/receipt-text.ts'
 import type { Verb } from '../../verb.ts'
-import { findWorkspaces, inspect } from '../find-workspaces.ts'
-import { findOwningRun } from '../owning-run.ts'
-import { noteLines, workspaceFacts, workspacesText, workspaceText } from './workspace-text.ts'
+import { findOwningRun, findWorkspaces, inspect } from './find.ts'
 
 export const verb: Verb = {
   name: 'workspace show',
@@ -22,4 +25,80 @@ export const verb: Verb = {
     else print([workspacesText(records), ...records.flatMap(noteLines)].join('\n'))
     return 0
   },
+}
+
+export function workspacesText(agents: readonly AgentRecord[]): string {
+  return table(agents.map((agent) => [agent.name, agent.state, madeText(agent), progressText(agent)]))
+}
+
+export function workspaceText(agent: AgentRecord): string {
+  const { name, status, outbox, attempts } = agent
+  const lines = [`${paint('bold', name)}  ${agent.state}  ${progressText(agent)}`.trimEnd()]
+  if (status?.error !== undefined) {
+    const { type, message } = status.error
+    lines.push(`  failed: ${plainLine([type, message].filter(Boolean).join(': '))}`)
+  }
+  const outputs = outbox?.outputs ?? []
+  if (outputs.length > 0) {
+    lines.push(
+      '  outbox',
+      table(
+        outputs.slice(0, MOST_LISTED).map(({ path, size }) => [plainLine(path), formatBytes(size)]),
+        '    ',
+      ),
+    )
+  }
+  if (outputs.length > MOST_LISTED) lines.push(`    and ${outputs.length - MOST_LISTED} more`)
+  if (outbox?.summary?.trim()) lines.push('  summary', indent(plain(outbox.summary.trim())))
+  for (const { number, status: before, errorReport } of attempts) {
+    const why = errorReport?.description || before?.error?.message || before?.state || ''
+    lines.push(`  attempt ${number}: ${plainLine(why)}`)
+  }
+  return [...lines, ...noteLines(agent)].join('\n')
+}
+
+const MOST_LISTED = 100
+
+function madeText({ outbox }: AgentRecord): string {
+  const outputs = outbox?.outputs ?? []
+  if (outputs.length === 0) return 'no outputs'
+  const size = outputs.reduce((sum, output) => sum + output.size, 0)
+  return `${counted(outputs.length, 'output')}, ${formatBytes(size)}`
+}
+
+function progressText({ state, status }: AgentRecord): string {
+  if (state !== 'running' || status?.progress === undefined) return ''
+  const { current_step = '', steps_completed = 0, total_steps = 0 } = status.progress
+  return [total_steps > 0 ? bar(steps_completed, total_steps) : '', plainLine(current_step)]
+    .filter((part) => part !== '')
+    .join(' ')
+}
+
+/** Missing files, files left out, and files that could not be read. */
+export function noteLines(agent: AgentRecord): string[] {
+  return problemsOf(agent).map(
+    ({ message }) => `  ${paint('yellow', 'note:')} ${agent.name}/${plainLine(message)}`,
+  )
+}
+
+function problemsOf({ state, outbox, problems }: AgentRecord): readonly WorkspaceProblem[] {
+  const missing = state === 'completed' && outbox !== undefined ? findShortcomings(outbox) : []
+  return [...problems, ...missing, ...(outbox?.leftOut ?? [])]
+}
+
+/** For --json. */
+export function workspaceFacts(agent: AgentRecord, workspace: string) {
+  const { name, state, status, outbox, attempts, unmerged } = agent
+  return {
+    name,
+    workspace,
+    state,
+    ...(status?.progress === undefined ? {} : { progress: status.progress }),
+    ...(status?.error === undefined ? {} : { error: status.error }),
+    outputs: outbox?.outputs ?? [],
+    ...(outbox?.summary === undefined ? {} : { summary: outbox.summary }),
+    attempts: attempts.length + 1,
+    ...(unmerged.length === 0 ? {} : { unmerged }),
+    problems: problemsOf(agent),
+  }
 }

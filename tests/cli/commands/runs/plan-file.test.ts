@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { NO_AGENTS } from '../../../../src/cli/connection/plan-team.ts'
+import { NO_AGENTS } from '../../../../src/cli/connection/start-service.ts'
 import { createTeamFolder, startOrc, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type NodeShown, RUN_EXIT_CODE, type RunShown } from '../../../../src/cli/commands/runs/run-state.ts'
-import { eventLine, runSummary } from '../../../../src/cli/commands/runs/run-text.ts'
-import { runView } from '../../../../src/cli/commands/runs/run-view.ts'
+import {
+  eventLine,
+  type NodeShown,
+  RUN_EXIT_CODE,
+  type RunShown,
+  runSummary,
+  runView,
+} from '../../../../src/cli/commands/runs/run-text.ts'
 import { width } from '../../../../src/cli/output/layout.ts'
 import { NODE_STATES, RUN_OUTCOMES } from '../../../../src/runs/run.ts'
 

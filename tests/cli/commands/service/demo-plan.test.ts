@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startDemoPlan } from '../../../../src/cli/commands/service/demo-plan.ts'
+import { startDemoPlan } from '../../../../src/cli/commands/service/demo.ts'
 import { createClient } from '../../../../src/client/client.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { verdictOf } from '../../../../src/cli/commands/tasks/prompt-for-answer.ts'
+import { verdictOf } from '../../../../src/cli/commands/tasks/ask.ts'
 import type { HumanRequest } from '../../../../src/cli/output/request-text.ts'
 
 const request = (given: Partial<HumanRequest>): HumanRequest => ({

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sequenceDiagram } from '../../../../src/cli/commands/tasks/sequence-diagram.ts'
 import { brief } from '../../../../src/cli/commands/tasks/task-event-text.ts'
+import { sequenceDiagram } from '../../../../src/cli/commands/tasks/trace.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 import { hasTerminals, openTerminal } from '../../own-terminal.ts'
 
