@@ -45,8 +45,7 @@ import type { AgentSettings, Runtime } from './runtimes/runtime.ts'
 import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
 import { createTmuxRuntime } from './runtimes/tmux/runtime.ts'
 import type { StoreOptions } from './store/assemble.ts'
-import { openSqliteStore } from './store/sqlite/open.ts'
-import { readSqliteStore, type Snapshot } from './store/sqlite/read-only.ts'
+import { openSqliteStore, readSqliteStore, type Snapshot } from './store/sqlite/open.ts'
 import type { Store } from './store/store.ts'
 
 /** Options of the composition root, the only file that names concrete adapters. */

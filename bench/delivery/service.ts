@@ -1,7 +1,6 @@
 /** The whole product in a process of its own: store, door, engine, tmux, API. Told by the bench what to tell of itself. */
 
-import type { ConfigInput } from '../../src/config/config.ts'
-import { defineConfig } from '../../src/config/config.ts'
+import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { startOrchub } from '../../src/main.ts'
 import type { SqlValue } from '../../src/store/store.ts'
 import { answerParent } from './child.ts'

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
-import { storable } from '../store/storable.ts'
-import type { SealedEntry } from '../store/store.ts'
+import { type SealedEntry, storable } from '../store/store.ts'
 import type { AuditDraft, AuditEntry } from './entry.ts'
 
 /** The position of an entry in a chain. */

@@ -1,4 +1,4 @@
-import { readHead } from '../store/audit-rows.ts'
+import { readHead } from '../store/group-commit.ts'
 import type { Store } from '../store/store.ts'
 import { genesisHash } from './chain.ts'
 import { type AuditRow, streamAudit } from './store.ts'

@@ -1,6 +1,6 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Reader, Tx } from '../store/store.ts'
-import { clearTimer, setTimer } from '../store/timer-rows.ts'
+import { clearTimer, setTimer } from '../store/timers.ts'
 import type { GithubTeamState } from './api.ts'
 import { type AgentHealthCheck, encodeTeamMessage } from './core/protocol.ts'
 import { AUDIT, agentFor, type GithubParts } from './parts.ts'

@@ -2,8 +2,7 @@ import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { setTimer } from '../store/timer-rows.ts'
-import type { Timers } from '../store/timers.ts'
+import { setTimer, type Timers } from '../store/timers.ts'
 import type { Conversations } from './conversations.ts'
 import {
   claimDeliveries,

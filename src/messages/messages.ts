@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
-import { storable } from '../store/storable.ts'
-import type { Reader, SqlValue, Tx } from '../store/store.ts'
+import { type Reader, type SqlValue, storable, type Tx } from '../store/store.ts'
 import {
   DELIVERY_STATES,
   type DeliveryState,

@@ -4,8 +4,7 @@ import { formatId } from '../base/ids.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval } from '../rules/rule.ts'
 import type { MaybePromise, Reader, Store, Tx } from '../store/store.ts'
-import { clearTimer, setTimer } from '../store/timer-rows.ts'
-import type { Timers } from '../store/timers.ts'
+import { clearTimer, setTimer, type Timers } from '../store/timers.ts'
 import type { QuestionKind } from '../tasks/task.ts'
 import type {
   AnswerForm,

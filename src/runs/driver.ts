@@ -18,8 +18,7 @@ import type { RedactedExcerpt } from '../base/excerpt.ts'
 import { parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { clearTimer, moveTimer } from '../store/timer-rows.ts'
-import type { Timers } from '../store/timers.ts'
+import { clearTimer, moveTimer, type Timers } from '../store/timers.ts'
 import {
   type Effect,
   isOwed,

@@ -1,8 +1,7 @@
 import type { AuditEntry } from '../audit/entry.ts'
 import { AppError } from '../base/errors.ts'
-import { hasEntries, readHead, readTime } from './audit-rows.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
-import { asTx, startGroupCommit } from './group-commit.ts'
+import { asTx, hasEntries, readHead, readTime, startGroupCommit } from './group-commit.ts'
 import type { ChainHead, Connection, Reader, Seal, SqlValue, Store, Tx } from './store.ts'
 
 export interface StoreOptions {
@@ -73,8 +72,8 @@ export async function assembleStore(engine: SqlEngine, options: StoreOptions): P
     engine: connection.engine,
     daemon: identity.daemon,
     epoch: lease.epoch,
-    all: (sql, params) => reader.all(sql, params),
-    get: (sql, params) => reader.get(sql, params),
+    all: reader.all,
+    get: reader.get,
     write: commits.write,
     stream: engine.stream,
     pending: commits.pending,

@@ -1,18 +1,7 @@
 import type { Clock } from '../base/clock.ts'
+import { formatId, type IdKind } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import type { Store, Tx } from './store.ts'
-import { nextDue, setTimer, type TASK_TIMER, type TimerRow, takeDue } from './timer-rows.ts'
-
-type TimerKind =
-  | 'redeliver'
-  | 'expire_request'
-  | 'unpark'
-  | 'stop_idle'
-  | 'github_trigger'
-  | 'github_health'
-  | 'github_retry'
-  | 'run'
-  | typeof TASK_TIMER
+import type { Reader, Store, Tx } from './store.ts'
 
 /** Handles a due timer, in the transaction that removes its row. */
 type OnDue = (tx: Tx, ref: string) => Promise<void>
@@ -22,7 +11,8 @@ type OnDue = (tx: Tx, ref: string) => Promise<void>
  * at once.
  */
 export interface Timers {
-  on(kind: TimerKind, act: OnDue): void
+  /** `column`: the timers of this kind are a column of the room's own table instead of rows of `timers`. */
+  on(kind: string, act: OnDue, column?: DueColumn): void
   /** Call after setting a timer: moves the alarm forward if the timer is earlier. */
   setFor(dueAt: number): void
   start(): Promise<void>
@@ -43,6 +33,7 @@ const TRY_AGAIN_MS = 5 * 60_000
 /** @param isHalted no timer fires while it returns true; `start` sets the alarm again afterwards */
 export function createTimers(store: Store, clock: Clock, log: Log, isHalted = () => false): Timers {
   const acts = new Map<string, OnDue>()
+  const columns = new Map<string, DueColumn>()
   /** Timers that failed: they are postponed when they are taken next. */
   const failed = new Set<string>()
   let alarm: { at: number; cancel(): void } | undefined
@@ -67,7 +58,7 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
         if (fired.includes(false)) break
         count += together
       }
-      const next = await nextDue(store)
+      const next = await nextDue(store, columns.values())
       // Another daemon holds timers that are due but couldn't be taken.
       if (next !== undefined) setFor(isIdle ? Math.max(next, clock.now() + TAKEN_MS) : next)
     } catch (error) {
@@ -85,7 +76,7 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
         taken = undefined
         // Checked inside the transaction, where no halt can intervene.
         if (isHalted()) return
-        taken = (await takeDue(tx, 1))[0]
+        taken = await takeDue(tx, columns)
         if (taken === undefined) return
         const act = acts.get(taken.kind)
         // A kind without a handler belongs to another version: keep the timer.
@@ -105,10 +96,13 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
   }
 
   return {
-    on: (kind, act) => void acts.set(kind, act),
+    on(kind, act, column) {
+      acts.set(kind, act)
+      if (column !== undefined) columns.set(kind, column)
+    },
     setFor,
     async start() {
-      const next = await nextDue(store)
+      const next = await nextDue(store, columns.values())
       if (next !== undefined) setFor(next)
     },
     stop() {
@@ -120,4 +114,78 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
 
 function keyOf({ kind, ref }: TimerRow): string {
   return `${kind} ${ref}`
+}
+
+/** Timers are rows, which survive a restart (C8). There is one per kind and ref; setting it again keeps the earlier time. */
+export interface TimerRow {
+  kind: string
+  ref: string
+  due_at: number
+}
+
+export function setTimer(tx: Tx, kind: string, ref: string, dueAt: number): void {
+  tx.run(
+    `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
+     ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at WHERE excluded.due_at < timers.due_at`,
+    [kind, ref, dueAt],
+  )
+}
+
+/** Sets the timer to that time even if it was set to an earlier one. */
+export function moveTimer(tx: Tx, kind: string, ref: string, dueAt: number): void {
+  tx.run(
+    `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
+     ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at`,
+    [kind, ref, dueAt],
+  )
+}
+
+export function clearTimer(tx: Tx, kind: string, ref: string): void {
+  tx.run('DELETE FROM timers WHERE kind = ? AND ref = ?', [kind, ref])
+}
+
+/** The column `due_at` of a room's table, which is null while nothing is due; the key of a row is its `id`. */
+interface DueColumn {
+  table: string
+  /** The kind of the ids by which the timers refer to the rows. */
+  ids: IdKind
+}
+
+export async function nextDue(
+  reader: Reader,
+  columns: Iterable<DueColumn> = [],
+): Promise<number | undefined> {
+  const ofColumns = Array.from(
+    columns,
+    ({ table }) => `UNION ALL SELECT MIN(due_at) AS due_at FROM ${table} WHERE due_at IS NOT NULL`,
+  )
+  const row = await reader.get<{ due_at: number | null }>(
+    `SELECT MIN(due_at) AS due_at FROM (SELECT MIN(due_at) AS due_at FROM timers ${ofColumns.join(' ')}) AS due`,
+  )
+  return row?.due_at ?? undefined
+}
+
+/** Removes and returns the earliest timer that is due, in the transaction that acts on it. */
+export async function takeDue(
+  tx: Tx,
+  columns: ReadonlyMap<string, DueColumn> = new Map(),
+): Promise<TimerRow | undefined> {
+  let due = await tx.get<TimerRow>(
+    `SELECT * FROM timers WHERE due_at <= ? ORDER BY due_at LIMIT 1 ${tx.skipLocked}`,
+    [tx.now],
+  )
+  let clear = () => {
+    if (due !== undefined) clearTimer(tx, due.kind, due.ref)
+  }
+  for (const [kind, { table, ids }] of columns) {
+    const row = await tx.get<{ id: number; due_at: number }>(
+      `SELECT id, due_at FROM ${table} WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT 1 ${tx.skipLocked}`,
+      [tx.now],
+    )
+    if (row === undefined || (due !== undefined && due.due_at <= row.due_at)) continue
+    due = { kind, ref: formatId(ids, row.id), due_at: row.due_at }
+    clear = () => tx.run(`UPDATE ${table} SET due_at = NULL WHERE id = ?`, [row.id])
+  }
+  clear()
+  return due
 }

@@ -3,7 +3,6 @@ import type { Sessions } from '../agents/sessions.ts'
 import type { SessionState } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Tx } from '../store/store.ts'
-import { TASK_TIMER } from '../store/timer-rows.ts'
 import type { Timers } from '../store/timers.ts'
 import { ON_DUE, timerOf } from './core/events-and-effects.ts'
 import type { TaskSettings } from './core/view.ts'
@@ -111,7 +110,7 @@ export function createTaskTimers({
       if (kind === 'ack') awaitingStart.delete(id)
     },
     listen(tell: TellTask) {
-      timers.on(TASK_TIMER, async (tx, id) => {
+      const due = async (tx: Tx, id: string) => {
         const task = await lockTask(tx, id)
         if (task === undefined) return
         let next: number | undefined
@@ -126,7 +125,8 @@ export function createTaskTimers({
         if (next === undefined) return
         setTaskDue(tx, id, next)
         wakeAt(tx, next)
-      })
+      }
+      timers.on('task', due, { table: 'tasks', ids: 'task' })
     },
   }
 }

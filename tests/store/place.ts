@@ -4,8 +4,8 @@ import { type ChainVerdict, verifyChain } from '../../src/audit/verify.ts'
 import { insertMessage, type NewMessage } from '../../src/messages/messages.ts'
 import { checkMessages } from '../../src/messages/store/check-messages.ts'
 import type { StoreOptions } from '../../src/store/assemble.ts'
-import { readHead } from '../../src/store/audit-rows.ts'
 import type { DaemonIdentity } from '../../src/store/daemons.ts'
+import { readHead } from '../../src/store/group-commit.ts'
 import type { Seal, SealedEntry, Store } from '../../src/store/store.ts'
 
 export interface OpenOptions extends Partial<DaemonIdentity> {

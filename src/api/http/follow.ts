@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
-import { readHead } from '../../store/audit-rows.ts'
+import { readHead } from '../../store/group-commit.ts'
 import type { ApiCall, ApiContext } from './call.ts'
 import { abortStream, formatEvent, startEventStream } from './event-stream.ts'
 import type { FeedEvent } from './feed.ts'

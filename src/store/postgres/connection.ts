@@ -1,10 +1,9 @@
 import type { IdKind } from '../../base/ids.ts'
-import { LAST_KEY } from '../keys.ts'
+import { LAST_KEY } from '../schema/migrations.ts'
 import type { Connection, SqlValue } from '../store.ts'
 import { isCollision, nameFault, unknownOutcome } from './fault.ts'
 import { CHANNEL } from './hints.ts'
 import type { PostgresSession } from './session.ts'
-import { toPostgres } from './statement.ts'
 
 /**
  * A transaction holds this lock from its first key to its end, which makes keys visible in order, as with a single
@@ -115,4 +114,24 @@ export function postgresConnection(first: PostgresSession, options: ConnectionOp
       return last + 1
     },
   }
+}
+
+const translated = new Map<string, string>()
+
+/** Replaces `?` by `$1`, `$2` … and caches the result: there are few distinct statements. */
+export function toPostgres(sql: string): string {
+  let text = translated.get(sql)
+  if (text === undefined) {
+    text = translate(sql)
+    translated.set(sql, text)
+  }
+  return text
+}
+
+function translate(sql: string): string {
+  if (/'[^']*\?[^']*'/.test(sql.replaceAll(/'[^'?]*'/g, ''))) {
+    throw new Error(`A ? in a string literal would be taken for a parameter: ${sql}`)
+  }
+  let count = 0
+  return sql.replaceAll('?', () => `$${++count}`)
 }

@@ -3,12 +3,11 @@ import { assembleStore, type StoreOptions } from '../assemble.ts'
 import { type Dialect, migrate } from '../schema/migrate.ts'
 import { MIGRATIONS } from '../schema/migrations.ts'
 import type { Reader, Store } from '../store.ts'
-import { readAddress } from './address.ts'
 import { postgresConnection } from './connection.ts'
 import { nameFault } from './fault.ts'
 import { listenForHints } from './hints.ts'
 import { postgresReaders } from './readers.ts'
-import { openSession, type PostgresSession, type SessionSettings } from './session.ts'
+import { openSession, type PostgresSession, readAddress, type SessionSettings } from './session.ts'
 
 const DIALECT: Dialect = {
   key: 'BIGINT PRIMARY KEY',

@@ -1,7 +1,7 @@
 import type { Reader, SqlValue } from '../store.ts'
+import { toPostgres } from './connection.ts'
 import { nameFault } from './fault.ts'
 import type { PostgresSession } from './session.ts'
-import { toPostgres } from './statement.ts'
 
 /** Short reads queue on one connection; more connections are opened while a read takes long. */
 const MAX_READERS = 4

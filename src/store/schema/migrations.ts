@@ -1,3 +1,5 @@
+import type { IdKind } from '../../base/ids.ts'
+
 /**
  * Forward only: a released entry never changes. The same text for every engine, with these placeholders:
  * {key} the table's integer primary key · {int} a 64-bit integer · {text} text that sorts by its bytes ·
@@ -465,3 +467,12 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE agents ADD COLUMN in_turn {int} NOT NULL DEFAULT 0;
   `,
 ]
+
+/** Where the schema keeps the keys of each kind. Keys only grow, in the order of the commits. */
+export const LAST_KEY: Record<IdKind, string> = {
+  msg: 'SELECT MAX(seq) AS last FROM messages',
+  req: 'SELECT MAX(id) AS last FROM human_requests',
+  tok: 'SELECT MAX(id) AS last FROM tokens',
+  task: 'SELECT MAX(id) AS last FROM tasks',
+  run: 'SELECT MAX(id) AS last FROM runs',
+}

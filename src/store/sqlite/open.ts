@@ -1,13 +1,22 @@
-import { chmodSync, existsSync, mkdirSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../base/errors.ts'
 import { assembleStore, type StoreOptions } from '../assemble.ts'
+import type { DaemonIdentity } from '../daemons.ts'
 import { type Dialect, migrate } from '../schema/migrate.ts'
+import { MIGRATIONS } from '../schema/migrations.ts'
 import type { Reader, SqlValue, Store } from '../store.ts'
-import { sqliteConnection, sqliteReader } from './connection.ts'
-import { named, nameFault } from './fault.ts'
-import { lockStore } from './lock.ts'
-import { createWalSync, type WalSync } from './sync.ts'
+import {
+  afterSync,
+  createWalSync,
+  isBusy,
+  named,
+  nameFault,
+  sqliteConnection,
+  sqliteReader,
+  type WalSync,
+} from './connection.ts'
 
 const DIALECT: Dialect = {
   key: 'INTEGER PRIMARY KEY',
@@ -96,13 +105,6 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
   }
 }
 
-function afterSync(reader: Reader, wal: WalSync): Reader {
-  return {
-    all: (sql, params) => wal.after(() => reader.all(sql, params)),
-    get: (sql, params) => wal.after(() => reader.get(sql, params)),
-  }
-}
-
 function setStatistics(database: DatabaseSync, file: string) {
   named(file, () => {
     const known = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get()
@@ -139,4 +141,104 @@ function checkFile(database: DatabaseSync, file: string): string[] {
   } catch (error) {
     return [(nameFault(file, error) as Error).message]
   }
+}
+
+/** Offline commands hold the lock only briefly. */
+const WAIT_MS = 1500
+
+/**
+ * Allows one daemon per store. The lock is an exclusive transaction on a small database beside the store. The kernel
+ * releases it when the process ends for any reason, so no stale lock can remain.
+ */
+export function lockStore(file: string, identity: DaemonIdentity): { release(): void } {
+  const lockFile = `${file}.lock`
+  const holderFile = `${file}.holder`
+  const lock = new DatabaseSync(lockFile, { timeout: WAIT_MS })
+  try {
+    lock.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE')
+  } catch (error) {
+    lock.close()
+    if (!isBusy(error)) throw error
+    throw new AppError('STORE_LOCKED', `Another daemon uses ${file}: ${describeHolder(holderFile)}`, {
+      hint: 'Use that one, stop it, or give this one its own state folder (ORC_HOME).',
+      cause: error,
+    })
+  }
+  noteHolder(holderFile, identity)
+  return { release: () => lock.close() }
+}
+
+/** Whether a daemon holds the store now. A starting daemon waits longer for the lock than this check takes. */
+function isStoreLocked(file: string): boolean {
+  const lockFile = `${file}.lock`
+  if (!existsSync(lockFile)) return false
+  const lock = new DatabaseSync(lockFile, { readOnly: true, timeout: 0 })
+  try {
+    lock.prepare('SELECT 1 FROM sqlite_schema').get()
+    return false
+  } catch (error) {
+    if (isBusy(error)) return true
+    throw error
+  } finally {
+    lock.close()
+  }
+}
+
+/** Only for the error of a second daemon, so a full disk must not fail here. */
+function noteHolder(holderFile: string, { pid, address, host }: DaemonIdentity) {
+  try {
+    writeFileSync(holderFile, JSON.stringify({ pid, address, host }), { mode: 0o600 })
+  } catch {
+    // The error then can't name the holder.
+  }
+}
+
+function describeHolder(holderFile: string): string {
+  try {
+    const holder = JSON.parse(readFileSync(holderFile, 'utf8')) as {
+      pid: number
+      address: string
+      host: string
+    }
+    return `process ${holder.pid} on ${holder.host}${holder.address === '' ? '' : `, at ${holder.address}`}`
+  } catch {
+    return 'unknown process'
+  }
+}
+
+/** The stored data at one moment. */
+export interface Snapshot {
+  readonly reader: Reader
+  close(): void
+}
+
+/**
+ * Opens a store file for reading, without lock, lease or migration. `locked`: a daemon holds it; ask the daemon instead.
+ * `unreadable`: the file doesn't exist or has another schema version. SQLite may leave an empty -wal and -shm beside the
+ * file, which the next daemon reuses.
+ */
+export function readSqliteStore(file: string): Snapshot | 'locked' | 'unreadable' {
+  if (!existsSync(file)) return 'unreadable'
+  if (named(file, () => isStoreLocked(file))) return 'locked'
+  const database = named(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
+  try {
+    // One snapshot for all reads: a daemon may start meanwhile and migrate the file.
+    named(file, () => database.exec('BEGIN'))
+    const reader = sqliteReader(database, file)
+    if (hasThisVersion(reader)) return { reader, close: () => database.close() }
+    database.close()
+    return 'unreadable'
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function hasThisVersion(reader: ReturnType<typeof sqliteReader>): boolean {
+  // A file that is being created has no tables yet.
+  if (reader.get(`SELECT 1 FROM sqlite_schema WHERE name = 'meta'`) === undefined) return false
+  const row = reader.get(`SELECT value FROM meta WHERE key = 'schema_version'`) as
+    | { value: string }
+    | undefined
+  return Number(row?.value) === MIGRATIONS.length
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { genesisHash } from '../../../src/audit/chain.ts'
 import type { AuditDraft, AuditEntry } from '../../../src/audit/entry.ts'
 import { type AuditQuery, readTree, streamAudit, toEntry } from '../../../src/audit/store.ts'
-import { readHead } from '../../../src/store/audit-rows.ts'
+import { readHead } from '../../../src/store/group-commit.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { type Here, START, send, verifyAudit } from '../place.ts'
 

@@ -37,7 +37,7 @@ import {
   updateRecord,
 } from '../../../src/runs/store.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timer-rows.ts'
+import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timers.ts'
 import { newTask } from '../../../src/tasks/core/reduce.ts'
 import { insertTask, setTaskDue, updateTask } from '../../../src/tasks/store.ts'
 import type { Task } from '../../../src/tasks/task.ts'
@@ -212,22 +212,20 @@ export function recordCases(here: Here) {
 
     const store = await here().open({ now: () => now })
     expect(await nextDue(store)).toBe(START + 20)
-    expect(await store.write((tx) => takeDue(tx, 10))).toEqual([])
+    expect(await store.write((tx) => takeDue(tx))).toBeUndefined()
     now = START + 30
-    const taken = await Promise.all(Array.from({ length: 3 }, () => store.write((tx) => takeDue(tx, 10))))
+    const taken = await Promise.all(Array.from({ length: 3 }, () => store.write((tx) => takeDue(tx))))
     expect(taken).toEqual([
-      [
-        { kind: 'ack', ref: 'Bob', due_at: START + 20 },
-        { kind: 'ack', ref: 'Cleo', due_at: START + 25 },
-      ],
-      [],
-      [],
+      { kind: 'ack', ref: 'Bob', due_at: START + 20 },
+      { kind: 'ack', ref: 'Cleo', due_at: START + 25 },
+      undefined,
     ])
     expect(await nextDue(store)).toBeUndefined()
   })
 
   it('gives the timers of tasks among the others, the earliest first and each once (C8)', async () => {
     let now = START
+    const columns = new Map([['task', { table: 'tasks', ids: 'task' as const }]])
     const store = await here().open({ now: () => now })
     const task = (key: number, at: number): Task => ({
       ...newTask({ id: `task_${key}`, delegator: 'Ada', agent: 'Bob', text: 'Do it', createdAt: START }),
@@ -239,37 +237,39 @@ export function recordCases(here: Here) {
       insertTask(tx, { ...task(3, START + 5), state: 'completed', endedAt: START })
       setTimer(tx, 'expire', 'Bob', START + 20)
     })
-    expect(await nextDue(store)).toBe(START + 10)
-    expect(await store.write((tx) => takeDue(tx, 1))).toEqual([])
+    expect(await nextDue(store, columns.values())).toBe(START + 10)
+    const take = () => store.write((tx) => takeDue(tx, columns))
+    expect(await take()).toBeUndefined()
     now = START + 25
-    const take = () => store.write((tx) => takeDue(tx, 1))
-    expect([await take(), await take(), await take()].flat()).toEqual([
+    expect([await take(), await take(), await take()]).toEqual([
       { kind: 'task', ref: 'task_2', due_at: START + 10 },
       { kind: 'expire', ref: 'Bob', due_at: START + 20 },
+      undefined,
     ])
-    expect(await nextDue(store)).toBe(START + 30)
+    expect(await nextDue(store, columns.values())).toBe(START + 30)
     await store.write((tx) => {
       // Whatever the task says: one is looked at again later, the other has moved on.
       setTaskDue(tx, 'task_2', START + 26)
       updateTask(tx, task(1, START + 30), { ...task(1, 0), due: null })
     })
-    expect(await nextDue(store)).toBe(START + 26)
+    expect(await nextDue(store, columns.values())).toBe(START + 26)
     now = START + 30
-    expect(await store.write((tx) => takeDue(tx, 10))).toEqual([
+    expect([await take(), await take()]).toEqual([
       { kind: 'task', ref: 'task_2', due_at: START + 26 },
+      undefined,
     ])
-    expect(await nextDue(store)).toBeUndefined()
+    expect(await nextDue(store, columns.values())).toBeUndefined()
   })
 
   it('keeps a due timer if the work that took it fails', async () => {
     const store = await here().open()
     await store.write((tx) => setTimer(tx, 'ack', 'Bob', START))
     const failing = store.write(async (tx) => {
-      await takeDue(tx, 10)
+      await takeDue(tx)
       throw new Error('not handled')
     })
     await expect(failing).rejects.toThrow('not handled')
-    expect(await store.write((tx) => takeDue(tx, 10))).toHaveLength(1)
+    expect(await store.write((tx) => takeDue(tx))).toMatchObject({ ref: 'Bob' })
   })
 
   it('lets a human request be decided once, whoever comes at the same time (C9)', async () => {

@@ -4,7 +4,7 @@ import type { AuditEntry } from '../../../src/audit/entry.ts'
 import { keepDelivery } from '../../../src/github/store.ts'
 import { findMail } from '../../../src/messages/messages.ts'
 import type { Store, Tx } from '../../../src/store/store.ts'
-import { setTimer, type TimerRow } from '../../../src/store/timer-rows.ts'
+import { setTimer, type TimerRow } from '../../../src/store/timers.ts'
 import { type Here, START, send } from '../place.ts'
 
 async function timers(store: Store): Promise<string[]> {

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/base/errors.ts'
-import { readAddress } from '../../../src/store/postgres/address.ts'
 import { nameFault } from '../../../src/store/postgres/fault.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
+import { readAddress } from '../../../src/store/postgres/session.ts'
 import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
 import { storeOptions } from '../place.ts'
 

@@ -8,7 +8,7 @@ import { takeLease } from '../../../src/store/daemons.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import type { SqlValue, Store, Tx } from '../../../src/store/store.ts'
-import { setTimer, takeDue } from '../../../src/store/timer-rows.ts'
+import { setTimer, takeDue } from '../../../src/store/timers.ts'
 import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
 import { createPlace, type Place, START, send, verifyAudit } from '../place.ts'
 
@@ -165,11 +165,15 @@ describe('daemons that share a database', () => {
     const taken = await Promise.all(
       stores.map((store) =>
         store.write(async (tx) => {
-          const timers = await takeDue(tx, 6)
+          const timers: string[] = []
+          for (let due = await takeDue(tx); due !== undefined; due = await takeDue(tx)) {
+            timers.push(due.ref)
+            if (timers.length === 6) break
+          }
           const mails = await claimDeliveries(tx, claim)
           // Both hold their rows now: neither had to wait for the other to end.
           await meet()
-          return [...timers.map((timer) => timer.ref), ...mails.map((mail) => mail.id)]
+          return [...timers, ...mails.map((mail) => mail.id)]
         }),
       ),
     )

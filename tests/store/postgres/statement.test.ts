@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toPostgres } from '../../../src/store/postgres/statement.ts'
+import { toPostgres } from '../../../src/store/postgres/connection.ts'
 
 describe('a statement for PostgreSQL', () => {
   it('numbers its parameters', () => {

@@ -16,7 +16,7 @@ vi.mock('node:fs', async (importOriginal) => {
   return { ...original, fdatasync }
 })
 
-const { setTimer } = await import('../../../src/store/timer-rows.ts')
+const { setTimer } = await import('../../../src/store/timers.ts')
 const { createSqlitePlace } = await import('../sqlite-place.ts')
 
 async function openStore() {

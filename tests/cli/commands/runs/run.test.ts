@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { lockStore } from '../../../../src/store/sqlite/lock.ts'
+import { lockStore } from '../../../../src/store/sqlite/open.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 import { hasTerminals, openTerminal } from '../../own-terminal.ts'
 
