@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { type FindSecrets, loadSecretRules } from '../../src/audit/secrets/rules.ts'
-import { mayHoldSecret } from '../../src/audit/secrets/suspicion.ts'
+import { type FindSecrets, loadSecretRules, mayHoldSecret } from '../../src/audit/redact.ts'
 import { SECRET_SAMPLES, sampleText } from './secret-samples.ts'
 
 /** Every pattern that the rules run over a text, taken from the rules themselves. */
