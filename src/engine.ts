@@ -1,7 +1,11 @@
 import { setPaused } from './agents/agents.ts'
-import { listAgentsHandler, queryStateHandler } from './agents/commands/query-state.ts'
-import { requestActionHandler } from './agents/commands/request-action.ts'
-import { contextStatusHandler, updateStatusHandler } from './agents/commands/status.ts'
+import {
+  contextStatusHandler,
+  listAgentsHandler,
+  queryStateHandler,
+  requestActionHandler,
+  updateStatusHandler,
+} from './agents/commands.ts'
 import { renderPrompt } from './agents/prompt.ts'
 import { createSessions } from './agents/session-lifecycle.ts'
 import type { Sessions } from './agents/sessions.ts'
@@ -25,10 +29,8 @@ import { createGithubAction } from './github/proposals.ts'
 import { CONFIDENTIAL_PROMPT } from './github/terms.ts'
 import { createHalt, type Halt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
-import { mailboxHandlers } from './messages/commands/mailbox.ts'
-import { sendMessageHandler } from './messages/commands/send-message.ts'
-import { createConversations } from './messages/conversations.ts'
-import { createMailboxes, type Mailboxes, post } from './messages/mailboxes.ts'
+import { mailboxHandlers, sendMessageHandler } from './messages/commands.ts'
+import { createConversations, createMailboxes, type Mailboxes, post } from './messages/mailboxes.ts'
 import { createAnswerCheck } from './people/answers.ts'
 import { createHolding, type HeldBy } from './people/hold-command.ts'
 import { askPeople, findHumanRequest, readApprovals, tellPeople } from './people/people.ts'

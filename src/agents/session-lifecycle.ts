@@ -15,10 +15,10 @@ import { within } from '../base/clock.ts'
 import { AppError, reasonOf } from '../base/errors.ts'
 import type { AgentConfig } from '../config/config.ts'
 import { NOT_IDLE_REASON, type Runtime } from '../runtimes/runtime.ts'
-import { createEarlierSessions } from './earlier-sessions.ts'
 import type { Sessions, SessionsOptions } from './sessions.ts'
 import {
   type Conversation,
+  createEarlierSessions,
   createSessionStart,
   createStateRecorder,
   describeError,

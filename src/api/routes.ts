@@ -3,7 +3,7 @@ import { streamAudit, toEntry } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
 import { wireHalt } from '../halt/routes.ts'
 import { SECURITY_HEADERS, send } from './http/answer.ts'
-import { setCookie, splitToken } from './http/browser-session.ts'
+import { setCookie, splitToken } from './http/authenticate.ts'
 import { type ApiContext, type RouteHandler, SENT } from './http/call.ts'
 import { type FeedEvent, feedEvent, mayKnow } from './http/feed.ts'
 import { follow, PAGE, resumePoint } from './http/follow.ts'
@@ -159,7 +159,7 @@ async function readPage({ engine }: ApiContext, after: number): Promise<FeedEven
   return page
 }
 
-/** MCP over HTTP. mcp/endpoint.ts implements the protocol; the token and all unrelated headers stop here. */
+/** MCP over HTTP. mcp.ts implements the protocol; the token and all unrelated headers stop here. */
 export const answerMcp: RouteHandler<'mcp'> = async ({ mcp }, { incoming, outgoing, caller }) => {
   const key = idempotencyKey(incoming.headers['idempotency-key'])
   const body = parseJson(await readText(incoming, outgoing, COMMAND_BODY_LIMITS.json))

@@ -2,9 +2,9 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ShellShape } from '../protocol/registry.ts'
 
-export const SERVICE_FILE = 'service.json'
+const SERVICE_FILE = 'service.json'
 
-export interface ServiceAnnouncement {
+interface ServiceAnnouncement {
   url: string
   /** The service was started for runs only and stops after the last one. */
   for_runs?: true

@@ -1,14 +1,99 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { type Context, Hono } from 'hono'
+import {
+  explainRules,
+  interruptAgent,
+  listActions,
+  listAgents,
+  listTokens,
+  mintToken,
+  releaseTerminal,
+  revokeTokens,
+  showMatrix,
+  showPrompt,
+  showTerminal,
+  showTranscript,
+  streamTerminal,
+  takeHook,
+  takeTerminal,
+  typeKeys,
+} from '../agents/routes/agents.ts'
 import { createScreens, createTerminalHolders } from '../agents/routes/terminals.ts'
+import { checkAudit, readAudit } from '../audit/routes.ts'
+import { AppError } from '../base/errors.ts'
+import { listCommandTypes, takeCommands } from '../commands/routes/commands.ts'
 import type { Engine } from '../engine.ts'
-import { createListener } from './http/app.ts'
-import { createAuthenticator, createHosts } from './http/authenticate.ts'
-import { cookieName, createLogins } from './http/browser-session.ts'
-import type { ApiContext, McpEndpoint, ServiceInfo } from './http/call.ts'
+import {
+  closeModeration,
+  listModeration,
+  nextTeamMessages,
+  replayGithubEvent,
+  sayTeamMessage,
+  showGithub,
+  showGithubEvent,
+  showGithubSetup,
+  streamGithub,
+  streamModeration,
+  takeGithubWebhook,
+} from '../github/routes.ts'
+import { haltTeam, resumeTeam } from '../halt/routes.ts'
+import {
+  countDeliveries,
+  listMessages,
+  nextDeliveries,
+  showFigures,
+  showMailbox,
+  showMessage,
+} from '../messages/routes.ts'
+import { decideHumanRequest, listHumanRequests, showHumanRequest } from '../people/routes.ts'
+import { streamRun } from '../runs/routes/events.ts'
+import { showRunLog, showRunOutput, streamRunLog } from '../runs/routes/files.ts'
+import {
+  cancelRun,
+  listRuns,
+  proposePlan,
+  reportRun,
+  resumeRun,
+  sendToRun,
+  showRun,
+  startRun,
+} from '../runs/routes/runs.ts'
+import { takeAsk } from '../tasks/routes/asks.ts'
+import { streamTask, traceTask } from '../tasks/routes/events.ts'
+import { listTasks, showTask } from '../tasks/routes/tasks.ts'
+import { listWebhooks, testWebhook } from '../webhooks/routes.ts'
+import { ROUTES, type Route, type RouteName } from './contract.ts'
+import { refuse } from './http/answer.ts'
+import {
+  type ApiCaller,
+  type Authenticator,
+  cookieName,
+  createAuthenticator,
+  createHosts,
+  createLogins,
+} from './http/authenticate.ts'
+import type { ApiContext, McpEndpoint, RouteHandler, ServiceInfo } from './http/call.ts'
+import { dispatch } from './http/dispatch.ts'
 import { createFeed } from './http/feed.ts'
 import { type Listen, listenOn } from './http/listen.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createOpenCalls } from './http/open-calls.ts'
-import { openPages } from './http/pages.ts'
+import { openPages, type Pages } from './http/pages.ts'
+import {
+  answerMcp,
+  closeSession,
+  mintLogin,
+  openSession,
+  showHealth,
+  showMe,
+  showMetrics,
+  showOpenApi,
+  showState,
+  stopService,
+  streamEvents,
+} from './routes.ts'
 
 export interface ServiceOptions extends ServiceInfo {
   engine: Engine
@@ -90,9 +175,185 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 function mcpOnDemand({ engine, version }: ServiceOptions): McpEndpoint {
   let endpoint: Promise<McpEndpoint> | undefined
   return async (exchange) => {
-    endpoint ??= import('./mcp/endpoint.ts').then(({ createMcpEndpoint }) =>
-      createMcpEndpoint(engine, version),
-    )
+    endpoint ??= import('./mcp.ts').then(({ createMcpEndpoint }) => createMcpEndpoint(engine, version))
     return (await endpoint)(exchange)
   }
+}
+
+/** One handler for every route of the contract; a missing one does not compile. */
+const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
+  health: showHealth,
+  mintLogin,
+  openSession,
+  closeSession,
+  me: showMe,
+  command: takeCommands,
+  commandTypes: listCommandTypes,
+  agents: listAgents,
+  terminal: showTerminal,
+  terminalEvents: streamTerminal,
+  takeTerminal,
+  releaseTerminal,
+  typeKeys,
+  figures: showFigures,
+  rulesMatrix: showMatrix,
+  stop: stopService,
+  halt: haltTeam,
+  go: resumeTeam,
+  webhooks: listWebhooks,
+  testWebhook,
+  agentActions: listActions,
+  interrupt: interruptAgent,
+  transcript: showTranscript,
+  messages: listMessages,
+  message: showMessage,
+  mailbox: showMailbox,
+  deliveries: countDeliveries,
+  nextDeliveries,
+  tasks: listTasks,
+  task: showTask,
+  taskEvents: streamTask,
+  trace: traceTask,
+  ask: takeAsk,
+  startRun,
+  runs: listRuns,
+  run: showRun,
+  resumeRun,
+  cancelRun,
+  sendToRun,
+  runEvents: streamRun,
+  runLog: showRunLog,
+  runLogEvents: streamRunLog,
+  runOutput: showRunOutput,
+  runReport: reportRun,
+  proposePlan,
+  humanRequests: listHumanRequests,
+  humanRequest: showHumanRequest,
+  decide: decideHumanRequest,
+  audit: readAudit,
+  auditVerify: checkAudit,
+  state: showState,
+  events: streamEvents,
+  prompt: showPrompt,
+  explain: explainRules,
+  tokens: listTokens,
+  mintToken,
+  revokeTokens,
+  mcp: answerMcp,
+  moderation: listModeration,
+  moderationChanges: streamModeration,
+  closeModeration,
+  github: showGithub,
+  githubChanges: streamGithub,
+  githubWebhook: takeGithubWebhook,
+  nextTeamMessages,
+  sayTeamMessage,
+  githubSetup: showGithubSetup,
+  replayEvent: replayGithubEvent,
+  githubEvent: showGithubEvent,
+  hook: takeHook,
+  metrics: showMetrics,
+  openapi: showOpenApi,
+}
+
+interface NodeBindings {
+  incoming: IncomingMessage
+  outgoing: ServerResponse
+  caller: ApiCaller
+}
+type HonoEnv = { Bindings: NodeBindings }
+
+/**
+ * Authenticates each request, then routes it. Hono only finds the route: handlers read from and write to Node's own
+ * request and response.
+ */
+export function createListener(
+  context: ApiContext,
+  authenticate: Authenticator,
+  pages: Pages,
+): RequestListener {
+  const app = new Hono<HonoEnv>()
+  for (const name of Object.keys(ROUTES) as RouteName[]) addRoute(app, context, name)
+  app.notFound((c) => {
+    const methods = methodsOf(c.req.path)
+    return methods === ''
+      ? turnAway(c, noSuchRoute(c.req.path))
+      : turnAway(c, wrongMethod(c.req.method, methods), { allow: methods })
+  })
+
+  const callers = new WeakMap<IncomingMessage, ApiCaller>()
+  const listener = getRequestListener(
+    (request, env) => {
+      const { incoming, outgoing } = env as Omit<NodeBindings, 'caller'>
+      return app.fetch(request, { incoming, outgoing, caller: callers.get(incoming)! })
+    },
+    { overrideGlobalObjects: false, autoCleanupIncoming: false },
+  )
+  return (incoming, outgoing) => {
+    const caller = authenticate(incoming)
+    if (caller instanceof AppError) {
+      refuse(incoming, outgoing, caller)
+      return
+    }
+    // The hottest route skips the router.
+    if (incoming.url === ROUTES.command.path && incoming.method === 'POST') {
+      void dispatch(context, 'command', takeCommands, { incoming, outgoing, caller, params: NO_PARAMS })
+      return
+    }
+    const path = incoming.url!.split('?', 1)[0]!
+    if (pages.has(path) && incoming.method === 'GET') {
+      pages.serve(path, incoming, outgoing)
+      return
+    }
+    callers.set(incoming, caller)
+    void listener(incoming, outgoing)
+  }
+}
+
+function addRoute<Name extends RouteName>(app: Hono<HonoEnv>, context: ApiContext, name: Name) {
+  const route: Route = ROUTES[name]
+  const handler = HANDLERS[name] as RouteHandler<Name>
+  const hasParams = route.path.includes('{')
+  app.on(route.method.toUpperCase(), pattern(route.path), async (c) => {
+    const { incoming, outgoing, caller } = c.env
+    await dispatch(context, name, handler, {
+      incoming,
+      outgoing,
+      caller,
+      params: hasParams ? c.req.param() : NO_PARAMS,
+    })
+    return RESPONSE_ALREADY_SENT
+  })
+}
+
+const NO_PARAMS = {}
+
+/** Converts `/messages/{id}` to Hono's `/messages/:id`. */
+function pattern(path: string): string {
+  return path.replace(/\{(\w+)\}/g, ':$1')
+}
+
+/** The methods of a path, looked up only when no route matched: an extra handler per path would slow down every request. */
+function methodsOf(path: string): string {
+  return Object.values<Route>(ROUTES)
+    .filter((route) => new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path))
+    .map((route) => route.method.toUpperCase())
+    .join(', ')
+}
+
+function turnAway(c: Context<HonoEnv>, error: AppError, headers?: Record<string, string>): Response {
+  refuse(c.env.incoming, c.env.outgoing, error, headers)
+  return RESPONSE_ALREADY_SENT
+}
+
+function wrongMethod(method: string, allowed: string): AppError {
+  return new AppError('METHOD_NOT_ALLOWED', `This route does not accept ${method.slice(0, 20)}`, {
+    hint: `It accepts ${allowed}.`,
+  })
+}
+
+function noSuchRoute(path: string): AppError {
+  return new AppError('NOT_FOUND', `There is no route ${path.slice(0, 100)}`, {
+    hint: 'GET /openapi.json lists all routes.',
+  })
 }

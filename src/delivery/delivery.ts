@@ -31,9 +31,15 @@ import {
   type Interrupts,
   type UrgentInterrupts,
 } from './interrupts.ts'
-import type { CommandResponse, Listener } from './listener.ts'
-import { createPendingResponses, type PendingResponses } from './pending-responses.ts'
-import { createRecentOutput, type RecentOutput, type SaidText } from './recent-output.ts'
+import {
+  type CommandResponse,
+  createPendingResponses,
+  createRecentOutput,
+  type Listener,
+  type PendingResponses,
+  type RecentOutput,
+  type RecentText,
+} from './listener.ts'
 import { createTurns, type Turns } from './turns.ts'
 
 export interface AgentDelivery {
@@ -58,7 +64,7 @@ export interface AgentDelivery {
   /** Ends the turn for a person. Returns undefined if there was none. */
   interrupt(by: string): Promise<InterruptResult | undefined>
   /** The agent's recent output, oldest first. */
-  recentOutput(): readonly SaidText[]
+  recentOutput(): readonly RecentText[]
   /**
    * In the transaction that stores a message for the agent: reserves it for the next turn when nothing else is under
    * way, which saves a second commit. Returns whether it did.
@@ -67,7 +73,7 @@ export interface AgentDelivery {
   close(): void
 }
 
-export interface AgentDeliveryOptions {
+interface AgentDeliveryOptions {
   name: string
   store: Store
   mailboxes: Mailboxes

@@ -25,7 +25,7 @@ export function pendingInterrupt(session: Session | undefined): Promise<unknown>
   return session === undefined ? undefined : pending.get(session)
 }
 
-export interface InterruptsOptions {
+interface InterruptsOptions {
   name: string
   store: Store
   clock: Clock
@@ -119,7 +119,7 @@ export interface UrgentInterrupts {
   look(): Promise<void>
 }
 
-export interface UrgentInterruptsOptions {
+interface UrgentInterruptsOptions {
   name: string
   store: Store
   interrupts(): Interrupts

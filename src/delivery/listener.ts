@@ -6,7 +6,7 @@ import type { ScanProblem } from '../protocol/codec.ts'
 import { CLAIMS, type SaidCommand } from '../protocol/command.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
-import { renderResponse } from '../protocol/response.ts'
+import { renderRemark, renderResponse } from '../protocol/response.ts'
 import {
   createScanner,
   type KnownCommands,
@@ -37,7 +37,7 @@ export interface CommandResponse {
   isMistake: boolean
 }
 
-export interface ListenerOptions {
+interface ListenerOptions {
   registry: Registry
   /** Must be in every command that is read off a terminal, where anybody's text may stand. */
   nonce: string
@@ -50,29 +50,29 @@ export interface ListenerOptions {
   onUnmarked?(type: string): void
 }
 
-/** Places of commands whose responses reached the agent: a transcript that is read again wakes it for nothing (C25). */
-export interface AnsweredCommands {
-  has(place: string): Promise<boolean>
-  add(place: string): Promise<void>
+/** Positions of commands whose responses reached the agent: a transcript that is read again wakes it for nothing (C25). */
+interface AnsweredCommands {
+  has(position: string): Promise<boolean>
+  add(position: string): Promise<void>
 }
 
 /** Neither function rejects; at worst the agent gets a response twice. */
 export function createAnsweredCommands(store: Store, agent: string, log: Log): AnsweredCommands {
-  const keyOf = (place: string) => `answered ${place}`
+  const keyOf = (position: string) => `answered ${position}`
   return {
-    async has(place) {
+    async has(position) {
       try {
-        return (await findReceipt(store, agent, keyOf(place))) !== undefined
+        return (await findReceipt(store, agent, keyOf(position))) !== undefined
       } catch (error) {
         log.warn({ agent, err: error }, 'whether a response had arrived could not be read')
         return false
       }
     },
-    async add(place) {
+    async add(position) {
       try {
         await store.write(async (tx) => {
-          if ((await findReceipt(tx, agent, keyOf(place))) !== undefined) return
-          await keepReceipt(tx, agent, keyOf(place), { digest: '', receipt: '' })
+          if ((await findReceipt(tx, agent, keyOf(position))) !== undefined) return
+          await keepReceipt(tx, agent, keyOf(position), { digest: '', receipt: '' })
         })
       } catch (error) {
         log.warn({ agent, err: error }, 'that a response arrived could not be stored')
@@ -117,7 +117,7 @@ export function createListener(options: ListenerOptions): Listener {
   async function act(
     found: Scanned,
     { channel }: AgentText,
-    place: string | undefined,
+    position: string | undefined,
   ): Promise<{ response: CommandResponse; isSettled: boolean } | undefined> {
     if (!found.ok) {
       // Quoted commands are no mistakes: an agent may explain the protocol. A screen is full of other people's text.
@@ -134,7 +134,7 @@ export function createListener(options: ListenerOptions): Listener {
     let isSettled = true
     const receipt = await handle(said, {
       channel: 'text',
-      ...(place === undefined ? {} : { idempotencyKey: place }),
+      ...(position === undefined ? {} : { idempotencyKey: position }),
     }).catch((error: unknown) => {
       // The agent must learn of a full disk, too. Read again later, the command is tried again.
       isSettled = false
@@ -154,15 +154,15 @@ export function createListener(options: ListenerOptions): Listener {
     const responses = last.then(async () => {
       const arriving: Promise<void>[] = []
       for (const one of found) {
-        // The place in the transcript is the idempotency key: however often it is read, the command acts once (C25).
+        // The position in the transcript is the idempotency key: however often it is read, the command acts once (C25).
         const { key } = utterance
-        const place = key === undefined ? undefined : `${key}@${one.span.offset}`
-        const done = await act(one, utterance, place)
+        const position = key === undefined ? undefined : `${key}@${one.span.offset}`
+        const done = await act(one, utterance, position)
         if (done === undefined) continue
         const { response, isSettled } = done
-        if (!response.wakes || !isSettled || place === undefined) arriving.push(respond(response))
-        else if (!(await answered?.has(place)))
-          arriving.push(respond(response).then(() => answered?.add(place)))
+        if (!response.wakes || !isSettled || position === undefined) arriving.push(respond(response))
+        else if (!(await answered?.has(position)))
+          arriving.push(respond(response).then(() => answered?.add(position)))
       }
       return arriving
     })
@@ -209,4 +209,161 @@ export function handedOutBy(type: string, receipt: Receipt): string[] {
   if (type !== 'mailbox_check' || receipt.status !== 'ok') return []
   const messages = (receipt.details?.messages ?? []) as { id: string }[]
   return messages.map((message) => message.id)
+}
+
+type Response = Pick<CommandResponse, 'block' | 'wakes'>
+
+/** Responses to an agent's commands that wait for its next turn. */
+export interface PendingResponses {
+  /** Resolves when the response reached the agent; at once for one that the agent need not be woken for. */
+  add(response: Response): Promise<void>
+  /** Whether the agent waits for one of them. */
+  areAwaited(): boolean
+  /** Takes the oldest ones, as many as fit into one turn. */
+  take(): ResponsesOfTurn
+}
+
+/** Responses handed over in one turn. Exactly one of the three methods is called, once. */
+export interface ResponsesOfTurn {
+  readonly blocks: readonly string[]
+  arrived(): void
+  /** They surely didn't arrive. */
+  putBack(): void
+  /** Without evidence: they are handed over again, at most TRIES times. */
+  unknown(): void
+}
+
+interface PendingResponse extends Response {
+  arrived(): void
+  /** How often it was handed over without evidence that it arrived. */
+  tries: number
+  /** How many commands it answers. */
+  commands: number
+}
+
+const TRIES = 3
+const TURN_BYTES = 50_000
+/** An agent may send many commands before its next turn; beyond these limits it only learns how many there were. */
+const LIMITS = { confirmations: 20, awaited: 100 }
+
+export function createPendingResponses(): PendingResponses {
+  let pending: PendingResponse[] = []
+  /** Commands whose confirmations were dropped for newer ones. */
+  let dropped = 0
+  /** Callbacks of awaited responses that there was no room for. */
+  let overflow: (() => void)[] = []
+
+  const count = (wakes: boolean) => pending.filter((response) => response.wakes === wakes).length
+
+  function addConfirmation(response: Response) {
+    pending.push({ ...response, arrived() {}, tries: 0, commands: 1 })
+    while (count(false) > LIMITS.confirmations) {
+      const oldest = pending.findIndex(({ wakes }) => !wakes)
+      dropped += pending.splice(oldest, 1)[0]!.commands
+    }
+  }
+
+  function summarizeDropped(): PendingResponse[] {
+    if (dropped === 0) return []
+    const block = renderRemark(`Answered as well, before these: ${counted(dropped)}`)
+    const summary = { block, wakes: false, arrived() {}, tries: 0, commands: dropped }
+    dropped = 0
+    return [summary]
+  }
+
+  function summarizeOverflow(): PendingResponse[] {
+    if (overflow.length === 0 || pending.length > 0) return []
+    const callbacks = overflow
+    overflow = []
+    const much = `${counted(callbacks.length)}, too many at once to be shown`
+    const block = renderRemark(`Answered as well: ${much}. Where you need an answer, ask again.`)
+    const arrived = () => {
+      for (const callback of callbacks) callback()
+    }
+    return [{ block, wakes: true, arrived, tries: 0, commands: callbacks.length }]
+  }
+
+  function takeOldest(): PendingResponse[] {
+    let bytes = 0
+    const end = pending.findIndex(({ block }, index) => {
+      bytes += Buffer.byteLength(block)
+      return index > 0 && bytes > TURN_BYTES
+    })
+    return pending.splice(0, end < 0 ? pending.length : end)
+  }
+
+  return {
+    areAwaited: () => overflow.length > 0 || pending.some(({ wakes }) => wakes),
+    add(response) {
+      if (!response.wakes) {
+        addConfirmation(response)
+        return Promise.resolve()
+      }
+      return new Promise((resolve) => {
+        if (count(true) >= LIMITS.awaited) overflow.push(resolve)
+        else pending.push({ ...response, arrived: resolve, tries: 0, commands: 1 })
+      })
+    },
+    take() {
+      const taken = [...summarizeDropped(), ...takeOldest(), ...summarizeOverflow()]
+      return {
+        blocks: taken.map(({ block }) => block),
+        arrived() {
+          for (const response of taken) response.arrived()
+        },
+        putBack() {
+          pending = [...taken, ...pending]
+        },
+        unknown() {
+          for (const response of taken) response.tries += 1
+          // Resolve those given up, too: the listener would otherwise wait for them for ever.
+          for (const response of taken.filter(({ tries }) => tries >= TRIES)) response.arrived()
+          pending = [...taken.filter(({ tries }) => tries < TRIES), ...pending]
+        },
+      }
+    },
+  }
+}
+
+function counted(commands: number): string {
+  return commands === 1 ? '1 more command' : `${commands} more commands`
+}
+
+export interface RecentText {
+  readonly at: number
+  readonly text: string
+}
+
+/** The recent text of an agent, for people who watch it. In memory only: its program has the whole conversation. */
+export interface RecentOutput {
+  add(utterance: AgentText, now: number): void
+  /** The next piece of text begins a new entry. */
+  endTurn(): void
+  /** Oldest first. */
+  all(): readonly RecentText[]
+}
+
+const MAX_ENTRIES = 40
+/** Over all entries, so that a large team doesn't take much memory. */
+const MAX_CHARACTERS = 24_000
+
+export function createRecentOutput(): RecentOutput {
+  let entries: RecentText[] = []
+  let isOpen = false
+  return {
+    add({ text, key }, now) {
+      const last = entries.at(-1)
+      if (key === undefined && isOpen && last !== undefined) {
+        entries[entries.length - 1] = { at: last.at, text: (last.text + text).slice(-MAX_CHARACTERS) }
+      } else if (text.trim() !== '') entries.push({ at: now, text: text.slice(-MAX_CHARACTERS) })
+      isOpen = key === undefined
+      entries = entries.slice(-MAX_ENTRIES)
+      let length = entries.reduce((sum, one) => sum + one.text.length, 0)
+      while (length > MAX_CHARACTERS && entries.length > 1) length -= entries.shift()!.text.length
+    },
+    endTurn() {
+      isOpen = false
+    },
+    all: () => entries,
+  }
 }

@@ -28,7 +28,7 @@ import { renderEnvelope } from '../protocol/response.ts'
 import type { DeliveryResult, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { pendingInterrupt } from './interrupts.ts'
-import type { PendingResponses, ResponsesOfTurn } from './pending-responses.ts'
+import type { PendingResponses, ResponsesOfTurn } from './listener.ts'
 
 export interface Turns {
   /** The session is up. Messages that an earlier session left uncertain are checked before anything newer goes out. */
@@ -57,7 +57,7 @@ export interface Turns {
   close(): void
 }
 
-export interface TurnsOptions {
+interface TurnsOptions {
   name: string
   store: Store
   mailboxes: Mailboxes

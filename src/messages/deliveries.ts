@@ -244,7 +244,7 @@ export async function countQueued(reader: Reader, agent: string, most: number): 
   return row?.count ?? 0
 }
 
-export interface UrgentMail {
+interface UrgentMail {
   message: number
   sender: string
 }

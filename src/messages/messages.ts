@@ -185,7 +185,7 @@ export async function findMail(reader: Reader, key: number): Promise<Mail | unde
   return row === undefined ? undefined : toMail(row)
 }
 
-export interface LogQuery {
+interface LogQuery {
   since?: number
   agent?: string
   /** Only messages between `agent` and this one. */
@@ -291,7 +291,7 @@ export async function firstOfTask(reader: Reader, task: number): Promise<number 
 }
 
 /** A message as agents and clients see it, with the field names of the seeds and ours (C10). */
-export interface WireMail {
+interface WireMail {
   id: string
   from: string
   to: string

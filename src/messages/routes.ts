@@ -1,8 +1,8 @@
 import type { AnswerOf, MailAnswer } from '../api/contract.ts'
 import { arrayFrame, streamJson, unauthenticated } from '../api/http/answer.ts'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
-import { abortStream, formatEvent, startEventStream } from '../api/http/event-stream.ts'
 import { parseTime } from '../api/http/input.ts'
+import { abortStream, formatEvent, startEventStream } from '../api/http/open-calls.ts'
 import { namedAgent, namedParty, readableParties, subjectOf } from '../api/http/permission.ts'
 import { streamAudit } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
@@ -11,9 +11,9 @@ import { decideAction } from '../rules/decide.ts'
 import type { Store } from '../store/store.ts'
 import { countOpen, lastMoved } from './deliveries.ts'
 import { findMail, type Mail, type MailRow, mailboxQuery, readLog, toMail, wireMail } from './messages.ts'
-import { costByStep, countByStep, readingTimes, type Span } from './store/figures.ts'
+import { costByStep, countByStep, readingTimes, type Span } from './store.ts'
 
-export function mailAnswer(mail: Mail): MailAnswer {
+function mailAnswer(mail: Mail): MailAnswer {
   return wireMail(mail) as MailAnswer
 }
 

@@ -8,7 +8,7 @@ const src = join(import.meta.dirname, '../../src')
 /** The routes of every room, by the name of the table they stand in. */
 async function tables(): Promise<[string, Record<string, Route>][]> {
   const found: [string, Record<string, Route>][] = []
-  for (const file of globSync(['*/api.ts', '*/api/*.ts', 'api/*-api.ts'], { cwd: src })) {
+  for (const file of globSync(['*/api.ts', '*/api/*.ts', 'api/contract.ts'], { cwd: src })) {
     for (const [name, value] of Object.entries(await import(join(src, file)))) {
       if (name.endsWith('_ROUTES')) found.push([name, value as Record<string, Route>])
     }
@@ -24,7 +24,7 @@ describe('the table of routes', () => {
   })
 
   it('has one route for a method and a path', () => {
-    const places = Object.values<Route>(ROUTES).map(({ method, path }) => `${method} ${path}`)
-    expect(places.toSorted()).toEqual([...new Set(places)].toSorted())
+    const routes = Object.values<Route>(ROUTES).map(({ method, path }) => `${method} ${path}`)
+    expect(routes.toSorted()).toEqual([...new Set(routes)].toSorted())
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createPendingResponses } from '../../src/delivery/pending-responses.ts'
+import { createPendingResponses } from '../../src/delivery/listener.ts'
 
 const confirmation = (block: string) => ({ block, wakes: false })
 const awaited = (block: string) => ({ block, wakes: true })

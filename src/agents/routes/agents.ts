@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { AnswerOf } from '../../api/contract.ts'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
-import { formatEvent, startEventStream } from '../../api/http/event-stream.ts'
+import { formatEvent, startEventStream } from '../../api/http/open-calls.ts'
 import { isInTeam, namedAgent, operatorOr, refuseBrowser, visibleAgent } from '../../api/http/permission.ts'
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'

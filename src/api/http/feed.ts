@@ -4,7 +4,7 @@ import type { Principal } from '../../base/agent.ts'
 import type { Log } from '../../base/log.ts'
 import type { Store } from '../../store/store.ts'
 import type { AuditEntryAnswer } from '../contract.ts'
-import { formatEvent } from './event-stream.ts'
+import { formatEvent } from './open-calls.ts'
 
 /** Pushes new audit entries to any number of readers and serializes each entry once. */
 export interface Feed {

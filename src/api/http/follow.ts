@@ -2,8 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import { readHead } from '../../store/group-commit.ts'
 import type { ApiCall, ApiContext } from './call.ts'
-import { abortStream, formatEvent, startEventStream } from './event-stream.ts'
 import type { FeedEvent } from './feed.ts'
+import { abortStream, formatEvent, startEventStream } from './open-calls.ts'
 import { isInTeam } from './permission.ts'
 
 /** Entries per read for a reader that catches up from the store. */

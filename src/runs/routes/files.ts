@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
-import { formatEvent, startEventStream } from '../../api/http/event-stream.ts'
+import { formatEvent, startEventStream } from '../../api/http/open-calls.ts'
 import { isInTeam } from '../../api/http/permission.ts'
 import { AppError } from '../../base/errors.ts'
 import { readOutput } from '../../workspaces/outbox.ts'

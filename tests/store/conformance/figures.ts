@@ -10,7 +10,7 @@ import {
   workOfDeliveries,
 } from '../../../src/github/store.ts'
 import { moveDeliveries } from '../../../src/messages/deliveries.ts'
-import { costByStep, countByStep, readingTimes } from '../../../src/messages/store/figures.ts'
+import { costByStep, countByStep, readingTimes } from '../../../src/messages/store.ts'
 import { type Here, START, send } from '../place.ts'
 
 const span = { from: START, stepMs: 1000, steps: 5 }
