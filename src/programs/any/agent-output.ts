@@ -4,10 +4,9 @@
  */
 import { closeSync } from 'node:fs'
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import { releaseBefore } from './log-reader.ts'
+import { MAX_SAYING, openPositionFile, releaseBefore, writeLogPosition } from './log-reader.ts'
 import type { Patterns } from './patterns.ts'
 import { createPlainText, type PlainText } from './plain-text.ts'
-import { MAX_SAYING, openPositionFile, writeLogPosition } from './saved-position.ts'
 
 export interface ScreenOutput {
   push(bytes: Buffer): void

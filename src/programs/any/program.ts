@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { findExecutable } from '../executable.ts'
 import type { AgentProgram, ProgramLaunchOptions } from '../program.ts'
-import { positionFile } from './saved-position.ts'
+import { positionFile } from './log-reader.ts'
+import { AnySettings, checkAny } from './patterns.ts'
 import { followAny, PROMPT_FILE } from './session.ts'
-import { AnySettings, checkAny } from './settings.ts'
 
 /** Identifies one launch. Every launch is a new conversation. */
 const AnyKept = z.object({ run: z.string() })

@@ -4,15 +4,20 @@ import type { SessionState } from '../../base/agent.ts'
 import { reasonOf } from '../../base/errors.ts'
 import { withoutMentions } from '../../protocol/mentions.ts'
 import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
-import { locationsOf, lookInPane } from '../locate.ts'
+import { locationsOf, lookInPane } from '../message-evidence.ts'
 import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
 import { createSpeech, type ScreenOutput } from './agent-output.ts'
-import { createFrameFilter, type EvidenceWatch, FRAME_END, watchEvidence } from './evidence.ts'
-import { type LogReader, openLogReader } from './log-reader.ts'
-import { compilePatterns, type Patterns } from './patterns.ts'
+import { type LogReader, openLogReader, readLogPosition } from './log-reader.ts'
+import {
+  type AnySettings,
+  compilePatterns,
+  createFrameFilter,
+  type EvidenceWatch,
+  FRAME_END,
+  type Patterns,
+  watchEvidence,
+} from './patterns.ts'
 import { createPlainText, type PlainText } from './plain-text.ts'
-import { readLogPosition } from './saved-position.ts'
-import type { AnySettings } from './settings.ts'
 
 /** Written at the launch, pasted as the first turn, then deleted. */
 export const PROMPT_FILE = 'first-prompt.txt'

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Turn } from '../../runtimes/runtime.ts'
+import { holdsTurn, messageIdsIn } from '../message-evidence.ts'
 import type { Pane } from '../program.ts'
 import type { ClaudeActivity } from './activity.ts'
 import { inputBoxText, readInputBox } from './input-box.ts'
-import type { Withdrawals } from './withdrawals.ts'
+import type { ClaudeTranscript, Prompt } from './transcript.ts'
 
 interface InterruptOptions {
   readonly pane: Pane
@@ -86,4 +88,174 @@ async function clearBox(pane: Pane, ours?: string) {
     await pane.press(Array.from({ length: lines * 2 }, () => 'C-u'))
     await sleep(LOOK_EVERY_MS * 4)
   }
+}
+
+/**
+ * Escape before the model's first word withdraws a prompt: Claude Code puts it back into the input box and
+ * treats it as never sent, though a hook and the transcript have shown it. It is delivered again, so that
+ * nothing is lost.
+ */
+export interface Withdrawals {
+  readonly turns: readonly Withdrawn[]
+  readonly ids: ReadonlySet<string>
+  /** Our prompt of this turn, until the transcript shows it. */
+  readonly unrecorded: string | undefined
+  /** A hook shows a prompt; the transcript follows later. */
+  submitted(prompt: string): void
+  /** The transcript shows a prompt. */
+  recorded(prompt: string): void
+  /** The end of the turn is known: its prompt was not withdrawn. */
+  turnEnded(): void
+  /**
+   * The turn ended, as far as known without an answer to its prompt: records it as withdrawn if it is in the
+   * input box again. Checks until that is certain, as long as `isStill` holds.
+   */
+  look(transcript: ClaudeTranscript, pane: Pane, isStill: () => boolean): Promise<void>
+  /** A prompt that is no longer part of the conversation. */
+  add(prompt: Submitted): void
+  /**
+   * Whether this record belongs to a withdrawn turn, and so not to the conversation: one read again after a
+   * restart of the service, or a late one, which then identifies it.
+   */
+  claims(prompt: Prompt): boolean
+  /** The program shows a prompt: a person may have sent the withdrawn one again. */
+  prompted(prompt: string): void
+  /** The text to deliver: the turn, followed by the withdrawn ones. */
+  joinedWith(turn: Turn | undefined): Turn | undefined
+  /** Delivers it again once nothing else was delivered for a while, and nothing forbids it. */
+  schedule(again: Again): void
+  close(): void
+}
+
+interface Withdrawn extends Turn {
+  /** Id of the transcript record that showed it to the model. */
+  readonly record?: string | undefined
+}
+
+type Submitted = Pick<Prompt, 'text'> & { readonly uuid?: string }
+
+interface Again {
+  isIdle(): boolean
+  isHeld(): boolean
+  give(): Promise<unknown>
+}
+
+/** A short pane shows only its end. */
+const OUR_TEXT = /\[(?:END )?ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
+/** How the box shows long texts. */
+const FOLDED = /\[Pasted text #\d+/
+const GIVE_AGAIN_MS = 2000
+const SAID_WITHIN_MS = 250
+/** The screen and the transcript are written shortly after the program reports idle, later under load. */
+const KNOWN_WITHIN_MS = 4000
+const CHECK_EVERY_MS = 50
+
+export function createWithdrawals(
+  savedState: readonly Withdrawn[],
+  changed: () => void,
+  keptUnrecorded?: string,
+): Withdrawals {
+  let turns: Withdrawn[] = [...savedState]
+  let timer: NodeJS.Timeout | undefined
+  let unrecorded = keptUnrecorded
+
+  function expectRecordOf(prompt: string | undefined) {
+    if (prompt === unrecorded) return
+    unrecorded = prompt
+    changed()
+  }
+
+  /** Turns whose fate is unknown. */
+  function openPrompt(transcript: ClaudeTranscript): Submitted | undefined {
+    if (unrecorded !== undefined) return { text: unrecorded }
+    const prompt = transcript.openPrompt
+    return prompt?.canBeTakenBack && OUR_TEXT.test(prompt.text) ? prompt : undefined
+  }
+
+  function add({ text, uuid }: Submitted) {
+    // A prompt that a person typed and withdrew is theirs.
+    if (!OUR_TEXT.test(text) || turns.some((turn) => holdsTurn(text, turn))) return
+    turns = [...turns, { text, ids: messageIdsIn(text), record: uuid }]
+    changed()
+  }
+
+  return {
+    get turns() {
+      return turns
+    },
+    get ids() {
+      return new Set(turns.flatMap((turn) => turn.ids))
+    },
+    get unrecorded() {
+      return unrecorded
+    },
+    submitted: (prompt) => expectRecordOf(OUR_TEXT.test(prompt) ? prompt : undefined),
+    recorded(prompt) {
+      if (unrecorded === undefined) return
+      if (holdsTurn(prompt, { text: unrecorded, ids: messageIdsIn(unrecorded) })) expectRecordOf(undefined)
+    },
+    turnEnded: () => expectRecordOf(undefined),
+    async look(transcript, pane, isStill) {
+      const deadline = performance.now() + KNOWN_WITHIN_MS
+      for (let isLate = false; !isLate; await sleep(CHECK_EVERY_MS)) {
+        isLate = performance.now() >= deadline
+        const open = openPrompt(transcript)
+        if (open === undefined || !isStill()) return
+        // A fold may be a person's: it counts once the transcript shows the prompt, or would have.
+        if (!(await isPutBack(pane, open.uuid !== undefined || isLate))) continue
+        // The transcript soon reports a prompt that was only interrupted.
+        await sleep(SAID_WITHIN_MS)
+        await transcript.settled()
+        if (!isStill()) return
+        if (openPrompt(transcript)?.uuid !== open.uuid) {
+          isLate = false
+          continue
+        }
+        transcript.takeBack(open)
+        add(open)
+        return expectRecordOf(undefined)
+      }
+      if (isStill()) expectRecordOf(undefined)
+    },
+    add,
+    claims({ uuid, text, canBeTakenBack }) {
+      if (turns.some(({ record }) => record === uuid)) return true
+      // The record comes later than we waited; a prompt sent again is shown by the hook first.
+      const late = turns.find((turn) => turn.record === undefined && holdsTurn(text, turn))
+      if (late === undefined || !canBeTakenBack) return false
+      turns = turns.map((turn) => (turn === late ? { ...turn, record: uuid } : turn))
+      changed()
+      return true
+    },
+    prompted(prompt) {
+      const left = turns.filter((turn) => !holdsTurn(prompt, turn))
+      if (left.length === turns.length) return
+      turns = left
+      changed()
+    },
+    joinedWith(turn) {
+      const given = new Set(turn?.ids)
+      const others = turns.filter(({ ids }) => ids.length === 0 || !ids.every((id) => given.has(id)))
+      const all = [...(turn === undefined ? [] : [turn]), ...others]
+      if (all.length === 0) return undefined
+      return { text: all.map(({ text }) => text).join('\n\n'), ids: all.flatMap(({ ids }) => ids) }
+    },
+    schedule(again) {
+      clearTimeout(timer)
+      if (turns.length === 0) return
+      timer = setTimeout(() => {
+        if (!again.isIdle() || turns.length === 0) return
+        const tryAgain = () => this.schedule(again)
+        if (again.isHeld()) tryAgain()
+        else void again.give().then(tryAgain, tryAgain)
+      }, GIVE_AGAIN_MS)
+    },
+    close: () => clearTimeout(timer),
+  }
+}
+
+async function isPutBack(pane: Pane, isFoldOurs: boolean): Promise<boolean> {
+  const screen = await pane.screen().catch(() => undefined)
+  const box = screen && inputBoxText(screen)
+  return box !== undefined && (OUR_TEXT.test(box) || (isFoldOurs && FOLDED.test(box)))
 }

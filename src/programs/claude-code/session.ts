@@ -1,24 +1,51 @@
 import { join } from 'node:path'
+import { z } from 'zod'
 import type { MessageLocation, SessionPort } from '../../runtimes/runtime.ts'
-import { createPromptAwaiter } from '../await-prompt.ts'
+import { createStateSaver } from '../agent-output.ts'
 import { createHookNotices } from '../hook-notices.ts'
-import type { FollowerLog } from '../line-follower.ts'
-import { locateIn, lookInPane } from '../locate.ts'
-import { messageIdsIn } from '../message-ids.ts'
+import { FilePosition, type FollowerLog } from '../line-follower.ts'
+import { createPromptAwaiter, locateIn, lookInPane, messageIdsIn, searchFiles } from '../message-evidence.ts'
 import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
-import { createStateSaver } from '../save-state.ts'
-import { followActivity } from './activity.ts'
-import { EVIDENCE_MS, openDelivery } from './deliver.ts'
-import { createDialogs } from './dialogs.ts'
-import { ClaudeHookEvent, type ClaudeHookEventOf } from './hook-event.ts'
+import { findStatusFile, followActivity, followStatus, type StatusFile } from './activity.ts'
+import { EVIDENCE_MS, holdTurnEnd, type OpenTurnEnd, openDelivery } from './deliver.ts'
+import { ClaudeHookEvent, type ClaudeHookEventOf, createDialogs } from './hooks.ts'
 import { readInputBox } from './input-box.ts'
-import { createInterrupt } from './interrupt.ts'
+import { createInterrupt, createWithdrawals } from './interrupt.ts'
 import type { ClaudeRecord } from './record.ts'
-import { ClaudeSavedState } from './saved-state.ts'
-import { findStatusFile, followStatus, type StatusFile } from './status-file.ts'
 import { type ClaudeTranscript, followTranscript, searchTranscript } from './transcript.ts'
-import { holdTurnEnd, type OpenTurnEnd } from './turn-end.ts'
-import { createWithdrawals } from './withdrawals.ts'
+
+/**
+ * Saved state: needed to follow the program after a restart of the service, and to resume its conversation.
+ */
+export const ClaudeSavedState = z.object({
+  sessionId: z.string(),
+  /** Folder of `sessions/` and `projects/`: the user's own, only read. */
+  configFolder: z.string(),
+  /**
+   * The session that this agent began, so all text in its transcript is its own. Its times are not compared:
+   * after the clock is set back, everything would seem older than the agent.
+   */
+  begun: z.string().optional(),
+  /** Milliseconds. In transcripts of other sessions, older records precede this agent. */
+  since: z.number(),
+  /** Known from the first hook on. */
+  transcript: z.string().optional(),
+  /** Conversations that a person cleared in the pane: a message may be in one of them. */
+  earlier: z.array(z.string()).default([]),
+  /** Position up to which the transcript was processed. */
+  position: FilePosition.optional(),
+  /** The pid under which `sessions/` lists it: the program's own, or that of a wrapper's child. */
+  statusFile: z.string().optional(),
+  /** As the program named it at its start; `[1m]` means a larger window. */
+  model: z.string().optional(),
+  /** Turns withdrawn before the model saw them, to be delivered again. */
+  withdrawn: z
+    .array(z.object({ text: z.string(), ids: z.array(z.string()), record: z.string().optional() }))
+    .default([]),
+  /** A turn that its hook has shown but its transcript has not: it may still be withdrawn. */
+  unrecorded: z.string().optional(),
+})
+export type ClaudeSavedState = z.output<typeof ClaudeSavedState>
 
 /** How long the end of a turn is held for messages; the person sees the turn last that much longer. */
 const HOLD_MS = 250
@@ -234,16 +261,10 @@ export async function followSession(
   }
 
   async function search(ids: readonly string[], withdrawn: ReadonlySet<string>) {
-    const missing = new Set(ids.filter((id) => !withdrawn.has(id)))
-    const found = new Map<string, string>()
-    for (const file of [...savedState.earlier, savedState.transcript]) {
-      if (file === undefined || missing.size === 0) continue
-      for (const [id, record] of await searchTranscript(file, missing)) {
-        missing.delete(id)
-        found.set(id, `record ${record} of the transcript contains it`)
-      }
-    }
-    return found
+    const files = [...savedState.earlier, savedState.transcript].filter((file) => file !== undefined)
+    const wanted = ids.filter((id) => !withdrawn.has(id))
+    const records = await searchFiles(files, wanted, searchTranscript)
+    return new Map([...records].map(([id, record]) => [id, `record ${record} of the transcript contains it`]))
   }
 
   async function lookElsewhere(): Promise<MessageLocation> {

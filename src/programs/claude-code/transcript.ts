@@ -3,13 +3,14 @@
  * prompt with the same parent replaces it (withdrawn). `unread` holds the messages of open prompts and `heldPosition` the
  * place before the first of them, so that a restart reads a prompt together with its response.
  */
+
+import { z } from 'zod'
 import type { SessionPort } from '../../runtimes/runtime.ts'
+import { createAgentOutput } from '../agent-output.ts'
 import { beginningOf, type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
 import { linesOf } from '../line-splitter.ts'
-import { mayHoldMessages, messageIdsIn } from '../message-ids.ts'
-import { createOpenUtterances } from '../open-utterances.ts'
+import { mayHoldMessages, messageIdsIn } from '../message-evidence.ts'
 import { type ClaudeRecord, readRecord } from './record.ts'
-import { orderFirstAnswer } from './reorder-first-answer.ts'
 
 export interface ClaudeTranscript {
   readonly file: string
@@ -116,7 +117,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
     if (record.at < options.since) return
     for (const [index, text] of record.texts.entries()) {
       const key = index === 0 ? record.uuid : `${record.uuid}#${index}`
-      utterances.say({ text, channel: 'transcript', key })
+      output.say({ text, channel: 'transcript', key }, positionNow())
     }
     tellUsage(record)
   }
@@ -156,21 +157,15 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
       firstWords.restart()
     },
   })
-  const utterances = createOpenUtterances({
-    said: port.onText,
-    log: options.log,
-    // Held records are read again from the start.
-    place: () => (firstWords.isOpen ? beginningOf(follower.position()) : follower.position()),
-    onAnswered: options.onProgress,
+  const output = createAgentOutput<FilePosition | undefined>({
+    ...{ onText: port.onText, onProcessed: options.onProgress, log: options.log },
   })
+  /** Held records are read again from the start, so after a restart reading begins there again. */
+  const positionNow = () => (firstWords.isOpen ? beginningOf(follower.position()) : follower.position())
 
   return {
     file,
-    position() {
-      // Held records were read at the start: after a restart reading begins there again.
-      if (firstWords.isOpen) return beginningOf(follower.position())
-      return utterances.position() ?? heldPosition ?? follower.position()
-    },
+    position: () => (firstWords.isOpen ? undefined : (output.oldestOpen ?? heldPosition)) ?? positionNow(),
     settled: follower.settled,
     release: firstWords.release,
     async reaches(wanted, limitMs) {
@@ -196,7 +191,10 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
       return openPrompt
     },
     takeBack,
-    close: follower.close,
+    close() {
+      output.close()
+      return follower.close()
+    },
   }
 }
 
@@ -225,4 +223,111 @@ const LARGE_MODELS = /^claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable|mythos)-
 export function contextWindowOf(model: string, seen: number): number {
   const isLarge = model.endsWith('[1m]') || LARGE_MODELS.test(model) || seen > USUAL
   return isLarge ? LARGE : USUAL
+}
+
+/**
+ * When Claude Code first writes a transcript, the model's answer may precede its prompt (seen in 2.1.197),
+ * because text that waited for the file is written after the text that created it. So an answer at the start
+ * of a file is held until the record it follows has been read.
+ */
+interface FirstAnswerOrder {
+  /** True until the conversation's first record is read, and while it is held. */
+  readonly isOpen: boolean
+  take(line: string): void
+  /** Releases the held answer although its prompt has not appeared. When it does, it is already answered. */
+  release(): void
+  /** The file is read from its start. */
+  restart(): void
+}
+
+const Link = z.looseObject({
+  type: z.string(),
+  uuid: z.string(),
+  parentUuid: z.string().nullish(),
+  isSidechain: z.boolean().optional(),
+})
+
+interface FirstAnswerOrderOptions {
+  readonly isAtBeginning: boolean
+  hear(line: string): void
+  /** The record heard last is the one the first answer follows, which was heard before it. */
+  onAnsweredBefore(): void
+}
+
+function orderFirstAnswer({
+  isAtBeginning,
+  hear,
+  onAnsweredBefore,
+}: FirstAnswerOrderOptions): FirstAnswerOrder {
+  let isBeginning = isAtBeginning
+  let held: string[] = []
+  const heldIds = new Set<string>()
+  let follows: string | undefined
+  /** The answer was read, but not the record it follows. */
+  let isFollowedLate = false
+
+  function hold(line: string, uuid: string) {
+    held.push(line)
+    heldIds.add(uuid)
+  }
+
+  function release() {
+    for (const line of held) hear(line)
+    held = []
+  }
+
+  function hearLate(line: string) {
+    const link = readLink(line)
+    const goesOn = link?.parentUuid && heldIds.has(link.parentUuid)
+    if (goesOn) heldIds.add(link.uuid)
+    // The next turn has begun: nothing in it is answered yet.
+    if (link?.type === 'assistant' || (goesOn && link.type === 'user')) isFollowedLate = false
+    hear(line)
+    if (link?.uuid !== follows || !isFollowedLate) return
+    isFollowedLate = false
+    onAnsweredBefore()
+  }
+
+  function begin(line: string, link: z.output<typeof Link>) {
+    isBeginning = false
+    if (link.type !== 'assistant' || !link.parentUuid) return hear(line)
+    follows = link.parentUuid
+    hold(line, link.uuid)
+  }
+
+  return {
+    get isOpen() {
+      return isBeginning || held.length > 0
+    },
+    take(line) {
+      if (!isBeginning && held.length === 0) return isFollowedLate ? hearLate(line) : hear(line)
+      const link = readLink(line)
+      if (link === undefined) return hear(line)
+      if (isBeginning) return begin(line, link)
+      if (link.parentUuid && heldIds.has(link.parentUuid)) return hold(line, link.uuid)
+      // Another answer: the record the first one follows is in no file of ours.
+      if (link.type === 'assistant') release()
+      hear(line)
+      if (link.uuid === follows) release()
+    },
+    release() {
+      if (held.length > 0) isFollowedLate = true
+      release()
+    },
+    restart() {
+      isBeginning = true
+      isFollowedLate = false
+      held = []
+      heldIds.clear()
+    },
+  }
+}
+
+function readLink(line: string): z.output<typeof Link> | undefined {
+  try {
+    const link = Link.safeParse(JSON.parse(line)).data
+    return link?.isSidechain === true ? undefined : link
+  } catch {
+    return undefined
+  }
 }

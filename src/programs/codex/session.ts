@@ -9,17 +9,14 @@ import {
   type MessageLocation,
   type SessionPort,
 } from '../../runtimes/runtime.ts'
-import { locationsOf } from '../locate.ts'
+import { createAgentOutput } from '../agent-output.ts'
+import { locationsOf } from '../message-evidence.ts'
 import type { Pane, ProgramSession } from '../program.ts'
-import { createSpeech } from './agent-output.ts'
 import { type AppServer, AppServerRefused, openAppServer } from './app-server.ts'
 import { createApprovals } from './approvals.ts'
-import { createArrivals } from './arrivals.ts'
 import { type CodexNotifications, NOTICES, TurnStarted } from './records.ts'
-import type { CodexSavedState } from './saved-state.ts'
-import { followThreads } from './thread-follower.ts'
-import { findMessages } from './thread-history.ts'
-import { createTurns } from './turns.ts'
+import { type CodexSavedState, followThreads } from './thread-follower.ts'
+import { createArrivals, createTurns, findMessages } from './turns.ts'
 
 /** For a broken connection to a running server, and for one that is just starting. */
 const CONNECT_AGAIN_MS = 100
@@ -53,10 +50,10 @@ export function openSession({ savedState: found, port, pane, now, warn }: CodexS
 
   const turns = createTurns()
   const arrivals = createArrivals(port.onEvidence)
-  const speech = createSpeech({
-    said: port.onText,
-    keepUpTo: (saidUpTo) => keep({ ...saved, saidUpTo }),
-    warn,
+  const output = createAgentOutput<string>({
+    onText: port.onText,
+    onProcessed: (saidUpTo) => keep({ ...saved, saidUpTo }),
+    log: { warn },
   })
   const approvals = createApprovals({
     ask: port.askPermission,
@@ -77,7 +74,7 @@ export function openSession({ savedState: found, port, pane, now, warn }: CodexS
     become,
     turns,
     arrivals,
-    speech,
+    say: output.say,
     used: port.onUsage,
     now,
     warn,
@@ -238,6 +235,7 @@ export function openSession({ savedState: found, port, pane, now, warn }: CodexS
   async function close(how: 'leave' | 'end') {
     isOver = true
     server?.close()
+    output.close()
     if (how === 'leave') return
     approvals.dropAll()
     const target = await realpath(saved.socket).catch(() => undefined)

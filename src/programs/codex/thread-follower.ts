@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../base/agent.ts'
-import type { SessionPort } from '../../runtimes/runtime.ts'
-import type { CodexOutput } from './agent-output.ts'
+import type { AgentText, SessionPort, Usage } from '../../runtimes/runtime.ts'
 import { type AppServer, AppServerRefused, AppServerUnanswered } from './app-server.ts'
-import type { Arrivals } from './arrivals.ts'
 import {
   AgentMessage,
   type CodexNotifications,
@@ -16,10 +14,31 @@ import {
   type ThreadStatus,
   TurnPage,
 } from './records.ts'
-import type { CodexSavedState, CodexSavedThread } from './saved-state.ts'
-import { placeOf, readSince } from './thread-history.ts'
-import type { CodexTurns } from './turns.ts'
-import { usageOf } from './usage.ts'
+import { type Arrivals, type CodexTurns, placeOf, readSince } from './turns.ts'
+
+/** Saved state: needed to find the program and its conversation again. */
+export const CodexSavedState = z.object({
+  /** Unix socket of its app-server. */
+  socket: z.string(),
+  launchedAt: z.number(),
+  /**
+   * Threads this agent had in its pane and that had a turn, the current one last: a message may be in an
+   * earlier one.
+   */
+  threads: z.array(
+    z.object({
+      id: z.string(),
+      /** Milliseconds. Earlier text is not this agent's: a fork copies, and a person may open any thread. */
+      since: z.number(),
+      /** Codex's file of the thread. */
+      rollout: z.string().optional(),
+    }),
+  ),
+  /** The item of the current thread up to which everything was processed. */
+  saidUpTo: z.string().optional(),
+})
+export type CodexSavedState = z.output<typeof CodexSavedState>
+export type CodexSavedThread = CodexSavedState['threads'][number]
 
 const LOOK_MS = 250
 const LOADING_LOOKS = 40
@@ -44,7 +63,8 @@ interface ThreadFollowerOptions {
   become(state: SessionState, evidence: string): void
   readonly turns: CodexTurns
   readonly arrivals: Arrivals
-  readonly speech: CodexOutput
+  /** Passes on the agent's own text; `item` is its position in the thread. */
+  say(agentText: AgentText & { readonly key: string }, item: string): void
   readonly used: SessionPort['onUsage']
   now(): number
   warn(fields: Record<string, unknown>, text: string): void
@@ -59,7 +79,7 @@ interface ThreadFollowerOptions {
  * is on disk shortly after its first turn began.
  */
 export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
-  const { turns, arrivals, speech } = options
+  const { turns, arrivals } = options
   const { promise: found, resolve: isFound } = Promise.withResolvers<void>()
   let server: AppServer | undefined
   let current: CodexSavedThread | undefined
@@ -165,7 +185,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     arrivals.saw(entry.turnId, entry.item)
     if (entry.item.type !== 'agentMessage') return
     const { text } = AgentMessage.parse(entry.item)
-    if (text !== '') speech.say(text, `codex:${threadId}:${place}`, place)
+    if (text !== '') options.say({ text, channel: 'api', key: `codex:${threadId}:${place}` }, place)
   }
 
   /** Use the result only if no newer notification arrived meanwhile: a response can be overtaken. */
@@ -328,4 +348,27 @@ async function chooseThread(server: AppServer, savedState: CodexSavedState): Pro
       .sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
       .at(-1)
   )
+}
+
+/**
+ * C26: tokens of the last answer relative to the model's window. Codex counts cached tokens as input, too.
+ */
+export function usageOf(
+  { threadId, tokenUsage }: CodexNotifications['thread/tokenUsage/updated'],
+  model: string | undefined,
+): Usage {
+  const { total, last, modelContextWindow } = tokenUsage
+  return {
+    ...(model === undefined ? {} : { model }),
+    contextTokens: last.inputTokens,
+    ...(modelContextWindow ? { contextWindow: modelContextWindow } : {}),
+    spent: {
+      // A resume sends the same figures again; the sum grows only with an answer.
+      key: `codex:${threadId}:${total.totalTokens}`,
+      input: Math.max(0, last.inputTokens - last.cachedInputTokens - last.cacheWriteInputTokens),
+      output: last.outputTokens,
+      cacheRead: last.cachedInputTokens,
+      cacheWrite: last.cacheWriteInputTokens,
+    },
+  }
 }

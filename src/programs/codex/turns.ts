@@ -1,4 +1,14 @@
-import { CommandExecution, type Item, type TurnRecord } from './records.ts'
+import type { DeliveryResult, SessionPort } from '../../runtimes/runtime.ts'
+import { messageIdsIn } from '../message-evidence.ts'
+import type { AppServer } from './app-server.ts'
+import {
+  CommandExecution,
+  type Item,
+  type ItemEntry,
+  ItemPage,
+  type TurnRecord,
+  UserMessage,
+} from './records.ts'
 
 /** The running turn, its running commands, and how turns end. */
 export interface CodexTurns {
@@ -73,4 +83,128 @@ export function createTurns(): CodexTurns {
 function terminalOf(item: Item): string | undefined {
   if (item.type !== 'commandExecution') return undefined
   return CommandExecution.safeParse(item).data?.processId ?? undefined
+}
+
+/** Items that only the model produces. Compactions, hooks and a person's own commands are not answers. */
+const OF_THE_MODEL = new Set([
+  'agentMessage',
+  'reasoning',
+  'plan',
+  'commandExecution',
+  'fileChange',
+  'mcpToolCall',
+  'dynamicToolCall',
+  'collabAgentToolCall',
+  'webSearch',
+  'imageView',
+])
+
+/** Follows messages by id through a thread's records: accepted as user text, answered by the model. */
+export interface Arrivals {
+  /** Resolves when the message sent with that client id is in the thread. */
+  expect(clientId: string): { taken: Promise<DeliveryResult>; forget(): void }
+  /** An item started, or is in the thread's history. */
+  saw(turnId: string, item: Item): void
+  /** The turn has ended. */
+  ended(turn: TurnRecord): void
+}
+
+export function createArrivals(arrived: SessionPort['onEvidence']): Arrivals {
+  const expected = new Map<string, (result: DeliveryResult) => void>()
+  /** Messages the model is working on, by turn. */
+  const unanswered = new Map<string, string[]>()
+
+  function read(turnId: string, evidence: string) {
+    const ids = unanswered.get(turnId)
+    if (ids === undefined) return
+    unanswered.delete(turnId)
+    arrived(ids, 'read', evidence)
+  }
+
+  function taken(turnId: string, item: Item) {
+    const { clientId, content } = UserMessage.parse(item)
+    const ids = messageIdsIn(textOf(content))
+    const evidence = `Codex has it as user message ${item.id} of turn ${turnId}`
+    if (ids.length > 0) {
+      unanswered.set(turnId, [...(unanswered.get(turnId) ?? []), ...ids])
+      arrived(ids, 'submitted', evidence)
+    }
+    if (clientId) expected.get(clientId)?.({ state: 'submitted', evidence })
+  }
+
+  return {
+    expect(clientId) {
+      const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
+      expected.set(clientId, resolve)
+      return { taken: promise, forget: () => expected.delete(clientId) }
+    },
+    saw(turnId, item) {
+      if (item.type === 'userMessage') taken(turnId, item)
+      else if (isOfTheModel(item)) read(turnId, `Codex answered it with ${item.type} ${item.id}`)
+    },
+    ended({ id, status }) {
+      if (status === 'completed') read(id, `Codex completed turn ${id}`)
+      // If a turn failed or was stopped before the model's first word, its messages stay unread.
+      unanswered.delete(id)
+    },
+  }
+}
+
+function isOfTheModel(item: Item): boolean {
+  if (item.type !== 'commandExecution') return OF_THE_MODEL.has(item.type)
+  return CommandExecution.safeParse(item).data?.source !== 'userShell'
+}
+
+function textOf(content: readonly { text?: string | undefined }[]): string {
+  return content.map(({ text }) => text ?? '').join('\n')
+}
+
+const PAGE = 100
+
+/** Newest first, page by page, as far as the caller reads. */
+async function* backwards(server: AppServer, threadId: string): AsyncGenerator<ItemEntry> {
+  let cursor: string | null | undefined
+  do {
+    const params = { threadId, sortDirection: 'desc', limit: PAGE, ...(cursor ? { cursor } : {}) }
+    const page = await server.request('thread/items/list', params, ItemPage)
+    yield* page.data
+    cursor = page.nextCursor
+  } while (cursor)
+}
+
+export function placeOf({ turnId, item }: ItemEntry): string {
+  return `${turnId}/${item.id}`
+}
+
+interface Since {
+  /** The last known item. */
+  readonly place: string | undefined
+  readonly time: number
+}
+
+/** Items of the thread since then, oldest first. */
+export async function readSince(server: AppServer, threadId: string, since: Since): Promise<ItemEntry[]> {
+  const entries: ItemEntry[] = []
+  for await (const entry of backwards(server, threadId)) {
+    const time = entry.item.completedAtMs ?? Number.POSITIVE_INFINITY
+    if (placeOf(entry) === since.place || time < since.time) break
+    entries.push(entry)
+  }
+  return entries.reverse()
+}
+
+/** The user messages that contain these messages of ours, by id. */
+export async function findMessages(
+  server: AppServer,
+  threadId: string,
+  ids: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>()
+  for await (const { item } of backwards(server, threadId)) {
+    if (item.type !== 'userMessage') continue
+    const met = messageIdsIn(textOf(UserMessage.parse(item).content)).filter((id) => ids.has(id))
+    for (const id of met) found.set(id, item.id)
+    if (found.size === ids.size) break
+  }
+  return found
 }

@@ -1,10 +1,30 @@
+import { z } from 'zod'
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import type { FollowerLog } from '../line-follower.ts'
-import { createStateSaver } from '../save-state.ts'
-import type { GeminiHookEvent } from './hook-event.ts'
-import type { GeminiRecord } from './record.ts'
-import type { GeminiSavedState } from './saved-state.ts'
-import { followTranscript, type GeminiTranscript, searchTranscripts } from './transcript.ts'
+import { createStateSaver } from '../agent-output.ts'
+import { FilePosition, type FollowerLog } from '../line-follower.ts'
+import { searchFiles } from '../message-evidence.ts'
+import type { GeminiHookEvent } from './hooks.ts'
+import { followTranscript, type GeminiRecord, type GeminiTranscript, searchTranscript } from './transcript.ts'
+
+/**
+ * Saved state: needed to follow the program after a restart of the service, and to resume its conversation.
+ */
+export const GeminiSavedState = z.object({
+  sessionId: z.string(),
+  /** Milliseconds. Older records of a transcript precede this agent; 0 in one that it began. */
+  since: z.number(),
+  /** Known from the first hook on. */
+  transcript: z.string().optional(),
+  /** Position up to which the transcript was processed. */
+  position: FilePosition.optional(),
+  /** Transcripts of earlier conversations: a message may be there. */
+  earlier: z.array(z.string()).default([]),
+  /** Messages in the transcript without an answer yet. */
+  unread: z.array(z.string()).default([]),
+  /** True after its first prompt; before that there is no conversation to resume. */
+  isPrompted: z.boolean().default(false),
+})
+export type GeminiSavedState = z.output<typeof GeminiSavedState>
 
 const REMEMBERED = 8
 
@@ -77,7 +97,7 @@ export function followConversation(options: ConversationOptions) {
     async search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
       await transcript?.settled()
       const files = [...savedState.earlier, savedState.transcript].filter((file) => file !== undefined)
-      return await searchTranscripts(files, ids)
+      return await searchFiles(files, ids, searchTranscript)
     },
     async close() {
       await transcript?.close()

@@ -1,19 +1,15 @@
 import { withoutMentions } from '../../protocol/mentions.ts'
 import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
-import { createPromptAwaiter } from '../await-prompt.ts'
 import { createHookNotices } from '../hook-notices.ts'
 import type { FollowerLog } from '../line-follower.ts'
-import { locateIn, lookInPane } from '../locate.ts'
-import { messageIdsIn } from '../message-ids.ts'
+import { createPromptAwaiter, locateIn, lookInPane, messageIdsIn } from '../message-evidence.ts'
 import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
-import { followConversation } from './conversation.ts'
-import { createDialogs } from './dialogs.ts'
-import { GeminiHookEvent, type GeminiHookEventOf } from './hook-event.ts'
+import { createSessionState } from '../session-state.ts'
+import { followConversation, GeminiSavedState } from './conversation.ts'
+import { createDialogs, GeminiHookEvent, type GeminiHookEventOf } from './hooks.ts'
 import { readInputBox } from './input-box.ts'
-import type { GeminiRecord } from './record.ts'
-import { GeminiSavedState } from './saved-state.ts'
 import { watchBeginning } from './startup.ts'
-import { createState } from './state.ts'
+import type { GeminiRecord } from './transcript.ts'
 
 /** Gemini swallows an Enter within 40 ms after reading a paste, which takes longer the larger it is. */
 const enterAfterMs = (text: string) => 200 + text.length / 100
@@ -32,7 +28,7 @@ export function openSession(
   port: SessionPort,
   log: FollowerLog,
 ): ProgramSession {
-  const state = createState(options.isReattached ? 'unknown' : 'initializing', (next, evidence) =>
+  const state = createSessionState(options.isReattached ? 'unknown' : 'initializing', (next, evidence) =>
     port.onStateChange(next, evidence),
   )
   const savedState = GeminiSavedState.parse(options.savedState)

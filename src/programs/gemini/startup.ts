@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pane } from '../program.ts'
+import type { StateKeeper } from '../session-state.ts'
 import { isWorking, readInputBox } from './input-box.ts'
-import type { StateKeeper } from './state.ts'
 
 /** Timeout for its first hook. */
 const START_MS = 120_000

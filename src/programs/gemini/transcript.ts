@@ -1,9 +1,97 @@
+import { z } from 'zod'
 import type { SessionPort } from '../../runtimes/runtime.ts'
+import { createAgentOutput } from '../agent-output.ts'
 import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
 import { linesOf } from '../line-splitter.ts'
-import { mayHoldMessages, messageIdsIn } from '../message-ids.ts'
-import { createOpenUtterances } from '../open-utterances.ts'
-import { type GeminiRecord, readRecord } from './record.ts'
+import { mayHoldMessages, messageIdsIn } from '../message-evidence.ts'
+
+const TextPart = z.object({ text: z.string().optional(), functionResponse: z.unknown().optional() })
+
+const GeminiTokens = z.object({
+  /** Including cached tokens. */
+  input: z.number(),
+  output: z.number(),
+  cached: z.number().default(0),
+  thoughts: z.number().default(0),
+})
+type GeminiTokens = z.output<typeof GeminiTokens>
+
+const Line = z.object({
+  id: z.string(),
+  timestamp: z.iso.datetime(),
+  type: z.enum(['user', 'gemini', 'info', 'warning', 'error']),
+  content: z.union([z.string(), z.array(TextPart)]),
+  tokens: GeminiTokens.nullish(),
+  model: z.string().optional(),
+})
+
+export type GeminiRecord =
+  | { readonly kind: 'prompt'; readonly id: string; readonly text: string }
+  | {
+      readonly kind: 'answer'
+      readonly id: string
+      readonly at: number
+      readonly text: string
+      readonly tokens: GeminiTokens | undefined
+      readonly model: string
+    }
+  /** Gemini aborted an answer that repeats itself; if that recurs at once, a dialog opens. */
+  | { readonly kind: 'loop'; readonly id: string }
+  | { readonly kind: 'cancelled' | 'halted' | 'retried'; readonly id: string }
+  /** The conversation was loaded again. */
+  | { readonly kind: 'resumed' }
+
+const LOOP = /^System: Potential loop detected\./
+
+/** Messages that Gemini writes for events without a hook. */
+const REMARKS = [
+  /** A turn was interrupted, or its dialog was denied. */
+  ['cancelled', /^Request cancelled\.?$/],
+  /** The dialog about a loop was answered. */
+  ['halted', /^A potential loop was detected\..*halted\.$/],
+  ['retried', /^Loop detection has been disabled/],
+] as const
+
+/**
+ * Reads a line of a transcript; undefined if irrelevant. After an interruption the program writes the whole
+ * conversation again under new ids: those answers are lists of parts, and only the model's own are text.
+ */
+export function readRecord(line: string): GeminiRecord | undefined {
+  if (line.startsWith('{"$set":{"sessionId"')) return { kind: 'resumed' }
+  // Other patches of the whole; only lines that are messages themselves are news.
+  if (line.startsWith('{"$')) return undefined
+  const record = Line.safeParse(parse(line)).data
+  if (record === undefined) return undefined
+  const { id, type, content } = record
+  if (type === 'info') {
+    const remark = REMARKS.find(([, words]) => words.test(textOf(content)))
+    return remark && { kind: remark[0], id }
+  }
+  if (type === 'user') {
+    const isToolResult =
+      typeof content !== 'string' && content.some((part) => part.functionResponse !== undefined)
+    if (isToolResult) return undefined
+    const text = textOf(content)
+    return LOOP.test(text) ? { kind: 'loop', id } : { kind: 'prompt', id, text }
+  }
+  if (type !== 'gemini' || typeof content !== 'string') return undefined
+  return {
+    ...{ kind: 'answer', id, at: Date.parse(record.timestamp), text: content },
+    ...{ tokens: record.tokens ?? undefined, model: record.model ?? '' },
+  }
+}
+
+function textOf(content: string | z.output<typeof TextPart>[]): string {
+  return typeof content === 'string' ? content : content.map(({ text }) => text ?? '').join('')
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
 
 /** Window of every model that the program offers. */
 const CONTEXT_WINDOW = 1_048_576
@@ -76,7 +164,7 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
   }
 
   function searchForThem(): Promise<ReadonlyMap<string, string>> {
-    return searchTranscripts([file], unread).catch((error: unknown) => {
+    return searchTranscript(file, new Set(unread)).catch((error: unknown) => {
       log.warn({ file, err: error }, 'cannot search the transcript for messages that were delivered again')
       return new Map<string, string>()
     })
@@ -86,7 +174,7 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
     if (unread.length > 0) port.onEvidence(unread, 'read', `record ${id} of the transcript answers it`)
     unread = []
     if (at < options.since) return
-    if (text.trim() !== '') utterances.say({ text, channel: 'transcript', key: id })
+    if (text.trim() !== '') agentOutput.say({ text, channel: 'transcript', key: id }, follower.position())
     if (tokens === undefined) return
     const { input, output, cached, thoughts } = tokens
     port.onUsage({
@@ -111,9 +199,8 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
   void follower.settled().then(() => {
     isCaughtUp = true
   })
-  const utterances = createOpenUtterances({
-    ...{ said: port.onText, log, onAnswered: options.onProgress },
-    place: () => follower.position(),
+  const agentOutput = createAgentOutput<FilePosition | undefined>({
+    ...{ onText: port.onText, onProcessed: options.onProgress, log },
   })
 
   return {
@@ -121,33 +208,18 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
     get unread() {
       return unread
     },
-    position: () => utterances.position() ?? follower.position(),
+    position: () => agentOutput.oldestOpen ?? follower.position(),
     settled: follower.settled,
     close() {
       isClosed = true
+      agentOutput.close()
       return follower.close()
     },
   }
 }
 
-/** The records that showed messages to the model in these transcripts: one pass for all of them. */
-export async function searchTranscripts(
-  files: readonly string[],
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const missing = new Set(ids)
-  const found = new Map<string, string>()
-  for (const file of files) {
-    if (missing.size === 0) break
-    for (const [id, record] of await searchTranscript(file, missing)) {
-      missing.delete(id)
-      found.set(id, record)
-    }
-  }
-  return found
-}
-
-async function searchTranscript(file: string, ids: ReadonlySet<string>): Promise<Map<string, string>> {
+/** The records that showed messages to the model in a transcript: one pass for all of them. */
+export async function searchTranscript(file: string, ids: ReadonlySet<string>): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   /** If a turn is cancelled before its answer, the program forgets its prompt. */
   let unanswered: string[] = []

@@ -1,4 +1,5 @@
 import type { SessionState } from '../../base/agent.ts'
+import { createSessionState } from '../session-state.ts'
 
 export type OpenCodeActivity = ReturnType<typeof createActivity>
 
@@ -12,8 +13,8 @@ export function createActivity(options: {
   /** Conversations in a turn, including subagents'. */
   let busy: ReadonlySet<string> = new Set()
   let openDialogs = 0
-  let state = derive()
-  const watchers = new Set<() => void>()
+  const state = createSessionState(derive(), options.changed)
+  const settle = (evidence: string) => state.become(derive(), evidence)
 
   function derive(): SessionState {
     if (connection === 'ended') return 'exited'
@@ -23,30 +24,11 @@ export function createActivity(options: {
     return busy.size > 0 ? 'busy' : 'idle'
   }
 
-  function settle(evidence: string) {
-    const next = derive()
-    if (next === state) return
-    state = next
-    options.changed(next, evidence)
-    for (const watcher of [...watchers]) watcher()
-  }
-
   return {
     get state() {
-      return state
+      return state.now
     },
-    /** Whether it became idle in that time. */
-    async idleWithin(ms: number): Promise<boolean> {
-      if (state === 'idle') return true
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const watcher = () => state === 'idle' && resolve()
-      const timer = setTimeout(resolve, ms)
-      watchers.add(watcher)
-      await promise
-      watchers.delete(watcher)
-      clearTimeout(timer)
-      return derive() === 'idle'
-    },
+    idleWithin: state.idleWithin,
     /** The statuses just read, before the connection counts as up. */
     reread(conversations: Iterable<string>) {
       busy = new Set(conversations)

@@ -1,12 +1,18 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
-import type { AgentProgram, FollowOptions, Pane } from '../program.ts'
-import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
-import { OpenCodeSavedState } from './saved-state.ts'
+import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
+import type { AgentProgram, FollowOptions, Launch, Pane, ProgramLaunchOptions } from '../program.ts'
+import { executableOf, sharedSettings } from '../settings.ts'
+import { OpenCodeSavedState } from './conversations.ts'
 import { connectServer, type OpenCodeServer, ServerError } from './server.ts'
 import { openSession } from './session.ts'
-import { checkSettings } from './settings.ts'
 import { viewOf } from './terminal-view.ts'
 
 /** opencode compiles plugins and reads its database first, and several agents may start at once. */
@@ -86,4 +92,102 @@ async function untilReady(
     data: { port: savedState.port, alive: isRunning(pane.pid) },
     cause: last,
   })
+}
+
+const ROLE_FILE = 'opencode-role.md'
+/** Neither in the store nor in argv: its holder can answer the agent's permission dialogs. */
+const PASSWORD_FILE = 'opencode-password'
+const USERNAME = 'orchub'
+const INSTALLED = { program: 'opencode', install: 'npm install --global opencode-ai' }
+
+/** Writes the role and the server's password into the agent's folder; the user's own files stay unchanged. */
+async function prepareLaunch(options: ProgramLaunchOptions): Promise<Launch> {
+  const settings = OpencodeSettings.parse(options.settings ?? {})
+  const executable = await executableOf(settings, options, INSTALLED)
+  const resumed = OpenCodeSavedState.safeParse(options.resume).data
+  const conversation = resumed?.conversations.at(-1)?.id
+  const port = await findFreePort()
+  const password = randomBytes(24).toString('base64url')
+  const roleFile = join(options.folder, ROLE_FILE)
+  await mkdir(options.folder, { recursive: true, mode: 0o700 })
+  await writeFile(roleFile, options.prompt)
+  await writeFile(join(options.folder, PASSWORD_FILE), password, { mode: 0o600 })
+  return {
+    argv: [
+      executable,
+      ...['--hostname', '127.0.0.1', '--port', String(port)],
+      ...(conversation === undefined ? [] : ['--session', conversation]),
+      ...settings.args,
+    ],
+    env: {
+      ...settings.env,
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(configOf(settings, options.url, roleFile)),
+      OPENCODE_SERVER_USERNAME: USERNAME,
+      OPENCODE_SERVER_PASSWORD: password,
+    },
+    savedState: { ...(resumed ?? { conversations: [] }), port } satisfies OpenCodeSavedState,
+  }
+}
+
+/**
+ * Merged over the user's and the project's own configuration; lists of instructions are joined. Instructions
+ * are part of every request's system prompt, so that the role survives a compaction and a resume.
+ */
+function configOf({ model, agent }: OpencodeSettings, url: string, roleFile: string) {
+  return {
+    instructions: [roleFile],
+    mcp: {
+      orc: {
+        type: 'remote',
+        url: `${url}/mcp`,
+        headers: { Authorization: 'Bearer {env:ORC_TOKEN}' },
+        oauth: false,
+      },
+    },
+    ...(model === undefined ? {} : { model }),
+    ...(agent === undefined ? {} : { default_agent: agent }),
+  }
+}
+
+async function readPassword(folder: string): Promise<string> {
+  return (await readFile(join(folder, PASSWORD_FILE), 'utf8')).trim()
+}
+
+async function findFreePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
+
+/** Settings that Orchub sets itself, and a team must not override. */
+const OURS: Readonly<Record<string, string>> = {
+  OPENCODE_CONFIG_CONTENT: 'Put it in a file and set OPENCODE_CONFIG to that; opencode merges both.',
+  OPENCODE_SERVER_PASSWORD: 'Orchub chooses a new one for every start.',
+  OPENCODE_SERVER_USERNAME: 'Orchub creates a new login for every start.',
+}
+
+const OpencodeSettings = z.strictObject({
+  ...sharedSettings('opencode'),
+  model: z
+    .string()
+    .regex(/^[^/\s]+\/\S+$/, 'must be PROVIDER/MODEL, such as anthropic/claude-sonnet-5')
+    .optional()
+    .describe('PROVIDER/MODEL; overrides the model in its own settings.'),
+  agent: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Which of opencode's own agents (`opencode agent list`) to use."),
+})
+type OpencodeSettings = z.output<typeof OpencodeSettings>
+
+function checkSettings(settings: unknown): SettingsProblem[] {
+  const parsed = OpencodeSettings.safeParse(settings ?? {})
+  if (!parsed.success) return problemsIn(parsed.error, 'opencode accepts: command, args, env, model, agent.')
+  return Object.entries(OURS)
+    .filter(([name]) => name in parsed.data.env)
+    .map(([name, hint]) => ({ path: ['env', name], message: 'Orchub sets this', hint }))
 }

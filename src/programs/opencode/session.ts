@@ -1,18 +1,22 @@
 import { uptime } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionPort } from '../../runtimes/runtime.ts'
+import { createAgentOutput } from '../agent-output.ts'
 import type { ProgramSession } from '../program.ts'
 import { createActivity } from './activity.ts'
-import { createSpeech } from './agent-output.ts'
-import { createConversations } from './conversations.ts'
-import { createWayIn } from './deliver.ts'
+import { createConversations, type OpenCodeSavedState } from './conversations.ts'
+import { createPrompts, createWayIn } from './deliver.ts'
 import { createDialogs } from './dialogs.ts'
-import { followEvents } from './event-stream.ts'
-import { ownWords, userText } from './own-text.ts'
-import { createPrompts } from './prompts.ts'
-import type { MessageInfo, OpenCodeEvent, OpenCodeFailure, OpenCodeMessage, OpenCodePart } from './records.ts'
-import type { OpenCodeSavedState } from './saved-state.ts'
-import type { OpenCodeServer } from './server.ts'
+import {
+  type MessageInfo,
+  type OpenCodeEvent,
+  type OpenCodeFailure,
+  type OpenCodeMessage,
+  type OpenCodePart,
+  ownWords,
+  userText,
+} from './records.ts'
+import { followEvents, type OpenCodeServer } from './server.ts'
 import { showInPane, type TerminalView } from './terminal-view.ts'
 
 /** A message sent by an earlier service may still be on its way into the conversation. */
@@ -58,11 +62,14 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
   let clock = savedState.bootedAt ?? bootedAt()
   /** The answer that grew last while we listened. */
   let latest: string | undefined
-  const speech = createSpeech(port, async (messageId) => {
-    saidUpTo = messageId
-    // For messages only read again, it is unknown whether they are the last.
-    if (messageId === latest) clock = bootedAt()
-    await keep()
+  const output = createAgentOutput<string>({
+    ...{ onText: port.onText, log: { warn: options.warn } },
+    async onProcessed(messageId) {
+      saidUpTo = messageId
+      // For messages only read again, it is unknown whether they are the last.
+      if (messageId === latest) clock = bootedAt()
+      await keep()
+    },
   })
 
   const keep = () =>
@@ -201,15 +208,15 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
     prompts.met(info.id)
     if (parts.length > 0 && info.parentID !== undefined)
       prompts.answerBegan(info.id, info.sessionID, info.parentID)
-    for (const part of ownWords(message)) {
-      if ((part.time?.start ?? 0) >= conversation.since) speech.add(part)
+    for (const { id: key, text = '', messageID, time } of ownWords(message)) {
+      if ((time?.start ?? 0) >= conversation.since) output.say({ text, channel: 'api', key }, messageID)
     }
     return false
   }
 
   async function close(evidence: string) {
     isClosed = true
-    speech.close()
+    output.close()
     dialogs.close(evidence)
     await stream.close()
   }

@@ -3,15 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createSpeech } from '../../../src/programs/any/agent-output.ts'
-import { compilePatterns } from '../../../src/programs/any/patterns.ts'
 import {
   MAX_SAYING,
   openPositionFile,
   positionFile,
   readLogPosition,
   writeLogPosition,
-} from '../../../src/programs/any/saved-position.ts'
-import { AnySettings } from '../../../src/programs/any/settings.ts'
+} from '../../../src/programs/any/log-reader.ts'
+import { AnySettings, compilePatterns } from '../../../src/programs/any/patterns.ts'
 
 const { patterns } = AnySettings.parse({ command: 'x', patterns: { idle: '> $' } })
 

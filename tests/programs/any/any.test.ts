@@ -2,18 +2,17 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { watchEvidence } from '../../../src/programs/any/evidence.ts'
-import { openLogReader, releaseBefore } from '../../../src/programs/any/log-reader.ts'
-import { compilePatterns } from '../../../src/programs/any/patterns.ts'
-import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import {
   type LogPosition,
+  openLogReader,
   openPositionFile,
   readLogPosition,
+  releaseBefore,
   writeLogPosition,
-} from '../../../src/programs/any/saved-position.ts'
+} from '../../../src/programs/any/log-reader.ts'
+import { AnySettings, compilePatterns, watchEvidence } from '../../../src/programs/any/patterns.ts'
+import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
-import { AnySettings } from '../../../src/programs/any/settings.ts'
 import type { Pane, ProgramLaunchOptions } from '../../../src/programs/program.ts'
 import { createRecorder } from '../../runtimes/recorder.ts'
 

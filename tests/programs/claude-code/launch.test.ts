@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { enterDelayOf } from '../../../src/programs/claude-code/deliver.ts'
 import { createClaudeCode } from '../../../src/programs/claude-code/program.ts'
-import type { ClaudeSavedState } from '../../../src/programs/claude-code/saved-state.ts'
+import type { ClaudeSavedState } from '../../../src/programs/claude-code/session.ts'
 import { contextWindowOf } from '../../../src/programs/claude-code/transcript.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'claude-launch-'))

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type ClaudeRecord, readRecord } from '../../../src/programs/claude-code/record.ts'
-import { messageIdsIn } from '../../../src/programs/message-ids.ts'
+import { messageIdsIn } from '../../../src/programs/message-evidence.ts'
 
 function recordsOf(version: string): ClaudeRecord[] {
   const file = join(import.meta.dirname, 'fixtures', `transcript-${version}.jsonl`)

@@ -1,7 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { LONGEST_ANSWER } from '../../../src/programs/claude-code/turn-end.ts'
+import { LONGEST_ANSWER } from '../../../src/programs/claude-code/deliver.ts'
 import { boxWith, openRig, type Rig } from './rig.ts'
 
 const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findStatusFile } from '../../../src/programs/claude-code/status-file.ts'
+import { findStatusFile } from '../../../src/programs/claude-code/activity.ts'
 
 describe('the file that a Claude Code says its state in', () => {
   let folder: string

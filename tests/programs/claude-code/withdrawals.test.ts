@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createWithdrawals } from '../../../src/programs/claude-code/withdrawals.ts'
+import { createWithdrawals } from '../../../src/programs/claude-code/interrupt.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

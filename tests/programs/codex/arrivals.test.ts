@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createArrivals } from '../../../src/programs/codex/arrivals.ts'
+import { createArrivals } from '../../../src/programs/codex/turns.ts'
 import { agentMessage, commandExecution, TURN, turn, userMessage } from './recorded.ts'
 
 const envelopes = (...ids: string[]) =>

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type LaunchSurroundings, prepareLaunch } from '../../../src/programs/codex/launch.ts'
+import { type LaunchSurroundings, prepareLaunch } from '../../../src/programs/codex/program.ts'
 import type { ProgramLaunchOptions } from '../../../src/programs/program.ts'
 
 /** Writes down its arguments; as a server it listens and, like Codex, finishes its turn at the first signal. */

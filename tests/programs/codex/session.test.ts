@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { CodexSavedState } from '../../../src/programs/codex/saved-state.ts'
 import { openSession } from '../../../src/programs/codex/session.ts'
+import type { CodexSavedState } from '../../../src/programs/codex/thread-follower.ts'
 import { createRecordingPort } from '../../real-agents/harness/recording-port.ts'
 import { type Answer, type Call, type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
 import { agentMessage, commandApproval, THREAD, TURN, thread, turn, userMessage } from './recorded.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkSettings } from '../../../src/programs/codex/settings.ts'
+import { checkSettings } from '../../../src/programs/codex/program.ts'
 
 describe('settings of codex', () => {
   it('needs none', () => {

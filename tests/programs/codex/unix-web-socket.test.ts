@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openUnixWebSocket, type UnixWebSocket } from '../../../src/programs/codex/unix-web-socket.ts'
+import { openUnixWebSocket, type UnixWebSocket } from '../../../src/programs/codex/app-server.ts'
 import { type FakeAppServer, frameOf, startFakeAppServer } from './fake-app-server.ts'
 
 describe('a WebSocket over a unix socket', () => {

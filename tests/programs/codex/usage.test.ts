@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { NOTICES } from '../../../src/programs/codex/records.ts'
-import { usageOf } from '../../../src/programs/codex/usage.ts'
+import { usageOf } from '../../../src/programs/codex/thread-follower.ts'
 import { THREAD, tokenUsage } from './recorded.ts'
 
 it('tells what went into the last answer, and counts each answer once (C26)', () => {

@@ -2,12 +2,13 @@ import { appendFile, copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readRecord } from '../../../src/programs/gemini/record.ts'
 import {
   followTranscript,
   type GeminiTranscript,
-  searchTranscripts,
+  readRecord,
+  searchTranscript,
 } from '../../../src/programs/gemini/transcript.ts'
+import { searchFiles } from '../../../src/programs/message-evidence.ts'
 import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'
 
 /** Written by Gemini CLI 0.61.0. */
@@ -88,7 +89,7 @@ describe('the transcript of Gemini', () => {
     await follow(file)
     expect(forgotten).toEqual(['msg_1'])
     expect(port.arrived.filter(({ state }) => state === 'read')).toMatchObject([{ ids: ['msg_2'] }])
-    expect(await searchTranscripts([file], ['msg_1', 'msg_2'])).toEqual(new Map([['msg_2', 'c']]))
+    expect(await searchTranscript(file, new Set(['msg_1', 'msg_2']))).toEqual(new Map([['msg_2', 'c']]))
   })
 
   it('read again, does not take a message back that was given again since its turn was cancelled (C25)', async () => {
@@ -179,7 +180,7 @@ describe('the transcript of Gemini', () => {
     const file = join(folder, 'earlier.jsonl')
     await copyFile(fixture('refused'), file)
     const files = [join(folder, 'gone.jsonl'), file, fixture('turn')]
-    const found = await searchTranscripts(files, ['msg_1', 'msg_2'])
+    const found = await searchFiles(files, ['msg_1', 'msg_2'], searchTranscript)
     expect([...found]).toEqual([['msg_1', 'c1ab20fe-e5e5-4764-af3f-9f5f933e997b']])
   })
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { OpenCodeSavedState } from '../../../src/programs/opencode/saved-state.ts'
+import type { OpenCodeSavedState } from '../../../src/programs/opencode/conversations.ts'
 import { openSession } from '../../../src/programs/opencode/session.ts'
 import type { ProgramSession } from '../../../src/programs/program.ts'
 import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'

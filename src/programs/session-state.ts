@@ -1,9 +1,12 @@
-import type { SessionState } from '../../base/agent.ts'
+import type { SessionState } from '../base/agent.ts'
 
-export type StateKeeper = ReturnType<typeof createState>
+export type StateKeeper = ReturnType<typeof createSessionState>
 
 /** The session's state, reported on each change. `exited` is final. */
-export function createState(first: SessionState, changed: (state: SessionState, evidence: string) => void) {
+export function createSessionState(
+  first: SessionState,
+  changed: (state: SessionState, evidence: string) => void,
+) {
   let now = first
   const watchers = new Set<() => void>()
 

@@ -1,8 +1,56 @@
-import { createHash } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import type { ClaudeHookEventOf } from './hook-event.ts'
 import type { ClaudeToolUse } from './record.ts'
+
+const common = {
+  session_id: z.string(),
+  transcript_path: z.string().optional(),
+  /** Set only within a subagent. */
+  agent_id: z.string().optional(),
+}
+const tool = {
+  tool_name: z.string(),
+  tool_input: z.record(z.string(), z.unknown()).catch({}),
+}
+
+/** The hooks we use, with the fields we read; other fields are ignored. */
+export const ClaudeHookEvent = z.discriminatedUnion('hook_event_name', [
+  z.looseObject({
+    hook_event_name: z.literal('SessionStart'),
+    ...common,
+    source: z.string().catch('unknown'),
+    model: z.string().optional(),
+  }),
+  z.looseObject({ hook_event_name: z.literal('UserPromptSubmit'), ...common, prompt: z.string() }),
+  z.looseObject({ hook_event_name: z.literal('PermissionRequest'), ...common, ...tool }),
+  z.looseObject({ hook_event_name: z.literal('PostToolUse'), ...common, ...tool, tool_use_id: z.string() }),
+  z.looseObject({
+    hook_event_name: z.literal('PostToolUseFailure'),
+    ...common,
+    ...tool,
+    tool_use_id: z.string(),
+  }),
+  z.looseObject({
+    hook_event_name: z.literal('Stop'),
+    ...common,
+    stop_hook_active: z.boolean().catch(false),
+    last_assistant_message: z.string().optional(),
+  }),
+  z.looseObject({
+    hook_event_name: z.literal('StopFailure'),
+    ...common,
+    error: z.string().catch('unknown'),
+    last_assistant_message: z.string().optional(),
+  }),
+  z.looseObject({ hook_event_name: z.literal('SessionEnd'), ...common, reason: z.string().catch('unknown') }),
+])
+export type ClaudeHookEvent = z.output<typeof ClaudeHookEvent>
+export type ClaudeHookEventOf<T extends ClaudeHookEvent['hook_event_name']> = Extract<
+  ClaudeHookEvent,
+  { hook_event_name: T }
+>
 
 type ClaudePermissionRequest = ClaudeHookEventOf<'PermissionRequest'>
 
@@ -31,7 +79,6 @@ export function createDialogs(port: SessionPort): Dialogs {
   const open = new Set<OpenDialog>()
   /** Calls without a result yet. */
   const uses = new Map<string, ClaudeToolUse>()
-  let asked = 0
 
   /** The transcript may show the call before or after its dialog. */
   function bind(dialog: OpenDialog) {
@@ -40,12 +87,6 @@ export function createDialogs(port: SessionPort): Dialogs {
     dialog.toolUseId ??= [...uses.values()].find(
       ({ id, name, input }) => !taken.has(id) && name === tool_name && isDeepStrictEqual(input, tool_input),
     )?.id
-  }
-
-  function keyOf({ session_id, tool_name, tool_input }: ClaudePermissionRequest): string {
-    asked += 1
-    const what = JSON.stringify([session_id, tool_name, tool_input, Date.now(), asked])
-    return `dialog-${createHash('sha256').update(what).digest('base64url').slice(0, 16)}`
   }
 
   return {
@@ -60,7 +101,7 @@ export function createDialogs(port: SessionPort): Dialogs {
         const signal = AbortSignal.any([caller, dialog.closing.signal])
         const { tool_name: tool, tool_input: input } = request
         const verdict = await port.askPermission(
-          { key: dialog.toolUseId ?? keyOf(request), tool, input },
+          { key: dialog.toolUseId ?? `dialog-${randomUUID()}`, tool, input },
           signal,
         )
         if (verdict === undefined || signal.aborted) return undefined

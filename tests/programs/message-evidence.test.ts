@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compilePatterns } from '../../src/programs/any/patterns.ts'
 import { searchTranscript } from '../../src/programs/claude-code/transcript.ts'
-import { searchTranscripts } from '../../src/programs/gemini/transcript.ts'
+import { searchTranscript as searchGemini } from '../../src/programs/gemini/transcript.ts'
 import { linesOf } from '../../src/programs/line-splitter.ts'
-import { leadingPart, messageIdsIn } from '../../src/programs/message-ids.ts'
+import { leadingPart, messageIdsIn } from '../../src/programs/message-evidence.ts'
 
 const framed = (id: string, content = 'hello') =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
@@ -62,7 +62,7 @@ describe('a message with separators that some take for line ends', () => {
   it('is found in a transcript of Gemini (C25)', async () => {
     const record = { id: 'x', timestamp: '2026-01-01T00:00:00Z', type: 'user', content: [{ text }] }
     writeFileSync(file, `${JSON.stringify(record)}\n`)
-    expect([...(await searchTranscripts([file], ['msg_7']))]).toEqual([['msg_7', 'x']])
+    expect([...(await searchGemini(file, new Set(['msg_7'])))]).toEqual([['msg_7', 'x']])
   })
 
   it('stays in its line, and a last line without an end is a line', async () => {

@@ -1,8 +1,42 @@
-import { createHash } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
 import type { PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
 import type { Pane, PaneScreen } from '../program.ts'
-import type { GeminiHookEventOf } from './hook-event.ts'
+
+/** The fields of the program's hooks that we use. */
+const common = {
+  session_id: z.string(),
+  transcript_path: z.string(),
+}
+
+const toolUse = { tool_name: z.string(), tool_input: z.record(z.string(), z.unknown()) }
+
+export const GeminiHookEvent = z.discriminatedUnion('hook_event_name', [
+  z.object({
+    ...common,
+    hook_event_name: z.literal('SessionStart'),
+    /** For `resume`, the named transcript is never used. */
+    source: z.enum(['startup', 'resume', 'clear']),
+  }),
+  z.object({ ...common, hook_event_name: z.literal('SessionEnd'), reason: z.string() }),
+  z.object({ ...common, hook_event_name: z.literal('BeforeAgent'), prompt: z.string() }),
+  z.object({ ...common, hook_event_name: z.literal('AfterAgent') }),
+  z.object({ ...common, ...toolUse, hook_event_name: z.literal('BeforeTool') }),
+  z.object({ ...common, ...toolUse, hook_event_name: z.literal('AfterTool') }),
+  z.object({
+    ...common,
+    hook_event_name: z.literal('Notification'),
+    notification_type: z.string(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).default({}),
+  }),
+])
+export type GeminiHookEvent = z.output<typeof GeminiHookEvent>
+export type GeminiHookEventOf<Name extends GeminiHookEvent['hook_event_name']> = Extract<
+  GeminiHookEvent,
+  { hook_event_name: Name }
+>
 
 type GeminiPermissionRequest = GeminiHookEventOf<'Notification'>
 type GeminiToolUse = Pick<GeminiHookEventOf<'BeforeTool'>, 'tool_name' | 'tool_input'>
@@ -32,7 +66,6 @@ interface GeminiDialogOptions {
  */
 export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions) {
   let open: readonly GeminiDialog[] = []
-  let asked = 0
 
   function settle(ended: (dialog: GeminiDialog) => boolean) {
     const closed = open.filter(ended)
@@ -42,11 +75,9 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
 
   /** Asked again if a verdict could not be given, so that no person believes it was. */
   async function ask(dialog: GeminiDialog, why = '') {
-    asked += 1
     const { request, closing } = dialog
-    const what = JSON.stringify([request.session_id, request.details, Date.now(), asked])
     const question = {
-      key: `dialog-${createHash('sha256').update(what).digest('base64url').slice(0, 16)}`,
+      key: `dialog-${randomUUID()}`,
       tool: toolOf(request),
       input: inputOf(request),
       reason: `${why}${request.message}. Denying it ends the agent's turn.`,

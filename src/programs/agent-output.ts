@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AgentText, SessionPort } from '../runtimes/runtime.ts'
+import type { FollowerLog } from './line-follower.ts'
+
+interface AgentOutput<Position> {
+  /** The same key is passed on once. */
+  say(agentText: AgentText & { readonly key: string }, position: Position): void
+  /** Position of the oldest text that is not processed yet; undefined if all is processed. */
+  readonly oldestOpen: Position | undefined
+  close(): void
+}
+
+interface AgentOutputOptions<Position> {
+  readonly onText: SessionPort['onText']
+  /** Everything up to this position was processed. */
+  onProcessed(position: Position): void | Promise<void>
+  readonly log: FollowerLog
+}
+
+const RETRY_MS = 1000
+/** A text appears again when its message changes, and when messages are read again after a lost connection. */
+const REMEMBERED_TEXTS = 1000
+
+/**
+ * Passes the agent's text to the engine, at once and in order. A text can be open for long: its response may
+ * wait for the end of the turn, which is read from the same source, so the next text must not wait for it. But
+ * the saved position must not pass it either, or a crash would lose it.
+ */
+export function createAgentOutput<Position>({
+  onText,
+  onProcessed,
+  log,
+}: AgentOutputOptions<Position>): AgentOutput<Position> {
+  const known = new Set<string>()
+  const open: { readonly position: Position; isDone: boolean }[] = []
+  const closing = new AbortController()
+
+  /** The store may be unavailable for a while. A repeated text acts once, by its key (C25). */
+  async function insist(act: () => void | Promise<void>) {
+    for (let tries = 0; !closing.signal.aborted; tries++) {
+      try {
+        return await act()
+      } catch (error) {
+        if (tries === 0) log.warn({ err: error }, "the agent's text could not be processed; trying again")
+        await sleep(RETRY_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {})
+      }
+    }
+  }
+
+  async function process(agentText: AgentText, position: Position) {
+    const entry = { position, isDone: false }
+    open.push(entry)
+    await insist(() => onText(agentText))
+    if (closing.signal.aborted) return
+    entry.isDone = true
+    const isStillOpen = open.findIndex(({ isDone }) => !isDone)
+    const done = open.splice(0, isStillOpen < 0 ? open.length : isStillOpen)
+    if (done.length > 0) await insist(() => onProcessed(done.at(-1)!.position))
+  }
+
+  return {
+    say(agentText, position) {
+      if (known.has(agentText.key)) return
+      known.add(agentText.key)
+      if (known.size > REMEMBERED_TEXTS) known.delete(known.values().next().value!)
+      void process(agentText, position)
+    },
+    get oldestOpen() {
+      return open[0]?.position
+    },
+    close: () => closing.abort(),
+  }
+}
+
+interface StateSaver {
+  /** Saves soon, once for many changes; a line's position counts after the line was processed. */
+  soon(): void
+  /** Saves now; resolves with whether that succeeded. */
+  now(): Promise<boolean>
+  /** Saves now, for the last time. */
+  close(): Promise<void>
+}
+
+/** Saves the session's state for a restart, as it is at the time of writing. */
+export function createStateSaver(
+  port: Pick<SessionPort, 'saveState'>,
+  log: FollowerLog,
+  current: () => unknown,
+): StateSaver {
+  let isDue = false
+  let closed = false
+
+  const keep = () =>
+    port.saveState(current()).then(
+      () => true,
+      (error: unknown) => {
+        log.warn({ err: error }, 'a position could not be saved')
+        return false
+      },
+    )
+
+  return {
+    soon() {
+      if (isDue || closed) return
+      isDue = true
+      setImmediate(() => {
+        isDue = false
+        if (!closed) void keep()
+      })
+    },
+    now: keep,
+    async close() {
+      if (closed) return
+      await keep()
+      closed = true
+    },
+  }
+}

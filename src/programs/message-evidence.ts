@@ -1,0 +1,151 @@
+import type { DeliveryResult, MessageLocation, Turn } from '../runtimes/runtime.ts'
+import type { Pane, PasteOptions } from './program.ts'
+
+/**
+ * Only envelopes contain it (src/protocol/response.ts): in a message's own content the bracket is replaced (C17).
+ */
+const MARKER = /\[(END )?ORCHUB MESSAGE (\S+?)\]/g
+const BEGINNING = '[ORCHUB MESSAGE '
+
+/**
+ * Ids of the messages whose complete envelopes are in the text: an opening line alone may be a quotation, or
+ * cut off.
+ */
+export function messageIdsIn(text: string): string[] {
+  const begun = new Set<string>()
+  const whole = new Set<string>()
+  for (const [, end, id] of text.matchAll(MARKER)) {
+    if (end === undefined) begun.add(id!)
+    else if (begun.has(id!)) whole.add(id!)
+  }
+  return [...whole]
+}
+
+/** False for most lines of a transcript, which then need not be parsed. */
+export function mayHoldMessages(line: string): boolean {
+  return line.includes(BEGINNING)
+}
+
+/**
+ * The turn, or as many of its leading messages as fit, including the text before them. Undefined if not even
+ * one fits. Text after the last message belongs to it: no turn is cut there.
+ */
+export function leadingPart(turn: Turn, maxBytes: number): Turn | undefined {
+  if (Buffer.byteLength(turn.text) <= maxBytes) return turn
+  for (let count = turn.ids.length - 1; count > 0; count--) {
+    const ids = turn.ids.slice(0, count)
+    const last = `[END ORCHUB MESSAGE ${ids.at(-1)}]`
+    const text = turn.text.slice(0, turn.text.indexOf(last) + last.length)
+    if (Buffer.byteLength(text) <= maxBytes && messageIdsIn(text).length === count) return { text, ids }
+  }
+  return undefined
+}
+
+/** Searches files in turn until every message is found; `search` returns the record of each that it finds. */
+export async function searchFiles(
+  files: readonly string[],
+  ids: readonly string[],
+  search: (file: string, missing: ReadonlySet<string>) => Promise<ReadonlyMap<string, string>>,
+): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  const missing = new Set(ids)
+  for (const file of files) {
+    if (missing.size === 0) break
+    for (const [id, record] of await search(file, missing)) {
+      missing.delete(id)
+      found.set(id, record)
+    }
+  }
+  return found
+}
+
+/** Whether a prompt is the turn: compares message ids, or the text if it has none. */
+export function holdsTurn(prompt: string, turn: Turn): boolean {
+  if (turn.ids.length === 0) return plain(prompt).includes(plain(turn.text))
+  const found = new Set(messageIdsIn(prompt))
+  return turn.ids.every((id) => found.has(id))
+}
+
+/** Input boxes turn tabs into spaces, and trim. */
+function plain(text: string): string {
+  return text
+    .replace(/[\u0000-\u001F\u007F-\u009F]/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+}
+
+export interface PromptAwaiter {
+  /** Resolves when the program shows the turn as a prompt. Never rejects. */
+  expect(turn: Turn): { readonly result: Promise<DeliveryResult>; cancel(): void }
+  /** The program shows a prompt. */
+  prompted(prompt: string, evidence: string): void
+}
+
+/** Turns given to a program, until it shows them. */
+export function createPromptAwaiter(): PromptAwaiter {
+  const waiting = new Map<Turn, (result: DeliveryResult) => void>()
+  return {
+    expect(turn) {
+      const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
+      waiting.set(turn, resolve)
+      return { result: promise, cancel: () => void waiting.delete(turn) }
+    },
+    prompted(prompt, evidence) {
+      for (const [turn, resolve] of waiting) {
+        if (!holdsTurn(prompt, turn)) continue
+        waiting.delete(turn)
+        resolve({ state: 'submitted', evidence })
+      }
+    },
+  }
+}
+
+/**
+ * Locates messages by id: in the record, then in the pane. A message that has left the pane by then is found
+ * when the record is read again; a recorded message is not submitted again.
+ */
+export async function locateIn(
+  ids: readonly string[],
+  pane: Pick<Pane, 'markAccepted'>,
+  search: (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>,
+  lookElsewhere: () => Promise<MessageLocation>,
+): Promise<MessageLocation[]> {
+  const found = new Map(await search(ids))
+  pane.markAccepted([...found.keys()])
+  const missing = ids.filter((id) => !found.has(id))
+  if (missing.length === 0 && ids.length > 0) return locationsOf(ids, found, NOWHERE)
+  const elsewhere = await lookElsewhere()
+  for (const [id, evidence] of await search(missing)) found.set(id, evidence)
+  return locationsOf(ids, found, elsewhere)
+}
+
+const NOWHERE: MessageLocation = { at: 'unknown', evidence: 'it was not searched for' }
+
+/** Each message's location: found by id, or the common location of the others. */
+export function locationsOf(
+  ids: readonly string[],
+  found: ReadonlyMap<string, string>,
+  elsewhere: MessageLocation,
+): MessageLocation[] {
+  return ids.map((id) => {
+    const evidence = found.get(id)
+    return evidence === undefined ? elsewhere : { at: 'submitted', evidence }
+  })
+}
+
+/**
+ * For messages not in the record of an idle program: they may be on their way through the terminal, or in the
+ * input box. Submits our pending text.
+ */
+export async function lookInPane(
+  pane: Pick<Pane, 'hasReadInput' | 'submitPending' | 'screen'>,
+  options: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>,
+): Promise<MessageLocation> {
+  if (!(await pane.hasReadInput()))
+    return { at: 'unknown', evidence: 'it has not read all of its terminal input yet' }
+  if (await pane.submitPending(options))
+    return { at: 'unknown', evidence: 'its input box held our pending text, which was submitted' }
+  if (options.inputBox(await pane.screen()) !== 'empty')
+    return { at: 'unknown', evidence: 'its input box is not empty' }
+  return { at: 'absent', evidence: 'it is idle, and neither its record nor its input box contains it' }
+}
