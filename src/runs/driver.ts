@@ -20,6 +20,7 @@ import type { Log } from '../base/log.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, moveTimer, type Timers } from '../store/timers.ts'
 import {
+  createRunTimers,
   type Effect,
   isOwed,
   type Keyed,
@@ -32,7 +33,6 @@ import type { Run } from './core/run-state.ts'
 import { commit } from './core/transition.ts'
 import type { RunRequests } from './requests.ts'
 import type { RunHead } from './run.ts'
-import { createRunTimers } from './run-timers.ts'
 import {
   auditEntriesOf,
   type NodeRecord,

@@ -132,6 +132,14 @@ export interface PlanTeam {
   checkProgram?(runner: Extract<Runner, { kind: 'program' }>): readonly SettingsProblem[]
 }
 
+/** All outputs, without the remains of a failure (S4.11). */
+export const ALL_OUTPUTS = 'outbox/**'
+
+/** Outputs that an agent may make without declaring them (S4.7, S4.8). */
+export const UNDECLARED: ReadonlySet<string> = new Set(
+  ['summary.md', 'changelog.md', 'issues.md', 'metadata.json'].map((file) => `outbox/${file}`),
+)
+
 /** `to` waits for `from`. */
 interface Edge {
   readonly from: string

@@ -1,12 +1,33 @@
 import { stringify } from 'yaml'
 import { z } from 'zod'
+import { DEFAULT_RETRIES } from '../../base/backoff.ts'
+import { parseDuration } from '../../base/durations.ts'
+import { parseGlob } from '../../base/glob.ts'
 import type { Result } from '../../base/result.ts'
-import { type Problem, reportInto, sortProblems } from '../../yaml/problem.ts'
+import { type Path, type Problem, type Report, reportInto, sortProblems } from '../../yaml/problem.ts'
 import { checkShape, describeBy } from '../../yaml/shape.ts'
 import { readYaml } from '../../yaml/yaml.ts'
-import { EDGE_POLICIES, type Plan, type PlanAgent, type PlanTeam } from '../plan.ts'
-import { resolvePlan } from './resolve.ts'
-import { type PlanAgentInput, type PlanInput, PlanSchema, planJsonSchema, SMALLEST } from './schema.ts'
+import {
+  ALL_OUTPUTS,
+  type Dependency,
+  EDGE_POLICIES,
+  type InputFile,
+  type Plan,
+  type PlanAgent,
+  type PlanCheck,
+  type PlanInstructions,
+  type PlanTeam,
+  type Runner,
+} from '../plan.ts'
+import {
+  DEFAULTS,
+  type PlanAgentInput,
+  type PlanInput,
+  PlanSchema,
+  planJsonSchema,
+  type RunnerInput,
+  SMALLEST,
+} from './schema.ts'
 import { validatePlan } from './validate.ts'
 
 /** Enough for tens of thousands of agents. */
@@ -64,6 +85,212 @@ function wellMeant(key: string, parent: readonly (string | number)[]): string | 
   return here !== undefined && words.knownKeys(parent).includes(here)
     ? `Here it is called "${here}".`
     : undefined
+}
+
+/** Fills in the defaults, and reports mistakes that concern a single entry. */
+function resolvePlan(input: PlanInput, name: string, report: Report): Plan {
+  const fixers = Object.entries(input.fixers ?? {})
+  return {
+    name: input.name ?? name,
+    goal: input.goal ?? '',
+    concurrency: input.concurrency ?? DEFAULTS.concurrency,
+    timeoutMs: input.timeout === undefined ? null : parseDuration(input.timeout),
+    askMs: durationOr(input.ask_timeout, DEFAULTS.askMs),
+    messages: input.messages ?? false,
+    agents: Object.entries(input.agents).map(([agent, written]) => resolveAgent(agent, written, report)),
+    fixers: fixers.map(([fixer, written]) => ({
+      name: fixer,
+      runner: resolveRunner(written, ['fixers', fixer], report),
+      instructions: instructionsOf(written.instructions, undefined),
+      timeoutMs: written.timeout === undefined ? DEFAULTS.timeoutMs : parseDuration(written.timeout),
+    })),
+  }
+}
+
+function resolveAgent(name: string, input: PlanAgentInput, report: Report): PlanAgent {
+  const path = ['agents', name]
+  const runner = resolveRunner(input, path, report)
+  return {
+    name,
+    runner,
+    template: input.template ?? 'generic',
+    instructions: instructionsOf(input.instructions, input.success_criteria),
+    inputs: inputsOf(input.inputs ?? [], [...path, 'inputs'], report),
+    outputs: outputsOf(input.outputs ?? [], [...path, 'outputs'], report),
+    checks: (input.checks ?? []).map(checkOf),
+    judge: input.judge === undefined ? 'default' : isOff(input.judge) ? 'off' : { name: input.judge },
+    retries: input.retries ?? DEFAULT_RETRIES,
+    timeoutMs: input.timeout === undefined ? DEFAULTS.timeoutMs : parseDuration(input.timeout),
+    stallMs: durationOr(input.stall_timeout, runner.kind === 'command' ? null : DEFAULTS.stallMs),
+    worktree: input.worktree ?? false,
+    onError: input.on_error ?? 'retry',
+    fixer: input.fixer ?? null,
+    maxFixes: input.max_fixes ?? DEFAULTS.maxFixes,
+    dependsOn: (input.depends_on ?? []).map((written, index) =>
+      dependencyOf(written, [...path, 'depends_on', index], report),
+    ),
+  }
+}
+
+function isOff(written: unknown): written is 'off' | false {
+  return written === 'off' || written === false
+}
+
+function durationOr(written: string | false | undefined, otherwise: number | null): number | null {
+  if (written === undefined) return otherwise
+  return isOff(written) ? null : parseDuration(written)
+}
+
+function linesOf(written: string | string[] | null | undefined): string[] {
+  return typeof written === 'string' ? [written] : (written ?? [])
+}
+
+function instructionsOf(
+  written: PlanAgentInput['instructions'],
+  criteria: PlanAgentInput['success_criteria'],
+): PlanInstructions {
+  const sections = typeof written === 'string' ? { objective: written } : (written ?? { objective: '' })
+  return {
+    objective: sections.objective,
+    context: sections.context ?? '',
+    inputsProvided: linesOf(sections.inputs_provided),
+    requirements: linesOf(sections.requirements),
+    successCriteria: [...new Set([...linesOf(sections.success_criteria), ...linesOf(criteria)])],
+    constraints: linesOf(sections.constraints),
+    outputExpectations: linesOf(sections.output_expectations),
+  }
+}
+
+function checkOf(written: NonNullable<PlanAgentInput['checks']>[number]): PlanCheck {
+  const check = typeof written === 'string' ? { command: written } : written
+  return {
+    name: check.name ?? check.command.split('\n')[0]!.slice(0, 64),
+    command: check.command,
+    timeoutMs: check.timeout === undefined ? DEFAULTS.checkMs : parseDuration(check.timeout),
+  }
+}
+
+function inputsOf(written: NonNullable<PlanAgentInput['inputs']>, path: Path, report: Report): InputFile[] {
+  const taken = new Map<string, number>()
+  return written.map((entry, index) => {
+    const input = typeof entry === 'string' ? { path: entry } : entry
+    const own = input.path.replace(/\/+$/, '').split('/').at(-1)!
+    const place = parseInboxPath(input.to ?? `inbox/${own}`)
+    const at = typeof entry === 'string' || input.to === undefined ? [...path, index] : [...path, index, 'to']
+    if (!place.ok) {
+      const hint = input.to === undefined ? 'Say where it goes with "to: inbox/NAME".' : place.error.hint
+      report(at, `${input.to ?? `inbox/${own}`} ${place.error.why}`, hint)
+      return { path: input.path, to: 'inbox', description: input.description ?? '' }
+    }
+    const first = taken.get(place.value)
+    if (first !== undefined) {
+      report(
+        at,
+        `${place.value} is taken by entry ${first + 1} already`,
+        'Say "to" with another name for one of them.',
+      )
+    }
+    taken.set(place.value, index)
+    return { path: input.path, to: place.value, description: input.description ?? '' }
+  })
+}
+
+function outputsOf(written: readonly string[], path: Path, report: Report): string[] {
+  return written.map((text, index) => {
+    const parsed = parseOutput(text)
+    if (parsed.ok) return parsed.value
+    report([...path, index], `${text} ${parsed.error.why}`, parsed.error.hint)
+    return ALL_OUTPUTS
+  })
+}
+
+type DependencyInput = NonNullable<PlanAgentInput['depends_on']>[number]
+
+function dependencyOf(written: DependencyInput, path: Path, report: Report): Dependency {
+  const entry = typeof written === 'string' ? { agent: written } : written
+  const place = parseInboxPath(entry.copy_to ?? `inbox/${entry.agent}`)
+  if (!place.ok) report([...path, 'copy_to'], `${entry.copy_to} ${place.error.why}`, place.error.hint)
+  return {
+    agent: entry.agent,
+    outputs: entry.outputs ? outputsOf(entry.outputs, [...path, 'outputs'], report) : [ALL_OUTPUTS],
+    copyTo: place.ok ? place.value : 'inbox',
+    onFailure: entry.on_failure ?? 'fail',
+  }
+}
+
+const WAYS = ['command', 'agent', 'program', 'model'] as const
+
+function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
+  const named = WAYS.filter((way) => input[way] !== undefined)
+  const [way, second] = named
+  if (second !== undefined) {
+    const message = `"${way}" and "${second}" cannot both do the work`
+    report([...path, second], message, `Keep one of ${named.join(', ')}.`, 'key')
+  }
+  if (input.runtime !== undefined && input.program === undefined) {
+    report(
+      [...path, 'runtime'],
+      '"runtime" is for a program',
+      'Add "program: claude-code", or remove it.',
+      'key',
+    )
+  }
+  if (input.with && way !== 'program' && way !== 'model') {
+    report([...path, 'with'], '"with" is for a program or a model', 'Remove it.', 'key')
+  }
+  const settings = input.with ?? {}
+  switch (way) {
+    case 'command':
+      return { kind: 'command', command: input.command! }
+    case 'agent':
+      return { kind: 'agent', agent: input.agent! }
+    case 'program':
+      return { kind: 'program', program: input.program!, runtime: input.runtime ?? 'tmux', with: settings }
+    case 'model':
+      return { kind: 'model', model: input.model!, with: settings }
+    default:
+      return { kind: 'files' }
+  }
+}
+
+/** The path, or what is wrong with it: `why` goes on from the path. */
+type ParsedPath = Result<string, { why: string; hint: string }>
+
+/** Orchub's own files in an inbox (S4.5, S4.13, C21). */
+const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+
+const INBOX_HINT = 'It must be inside the inbox, such as inbox/source_data/.'
+
+/** Parses the path of a file or folder in the inbox, without `..` and wildcards. */
+function parseInboxPath(text: string): ParsedPath {
+  const path = text.replace(/^\.\//, '').replace(/\/$/, '')
+  const parsed = parseGlob(path)
+  if (!parsed.ok) return { ok: false, error: { why: parsed.error, hint: INBOX_HINT } }
+  if (!parsed.value.isLiteral)
+    return { ok: false, error: { why: 'must not have wildcards', hint: INBOX_HINT } }
+  const [root, ...inside] = path.split('/')
+  if (root !== 'inbox') return { ok: false, error: { why: 'is outside the inbox', hint: INBOX_HINT } }
+  if (inside.length === 1 && RESERVED.has(inside[0]!)) {
+    return { ok: false, error: { why: 'is a file of the orchestrator', hint: 'Take another name.' } }
+  }
+  return { ok: true, value: path }
+}
+
+const OUTPUT_HINT = 'Globs of files in the outbox: outbox/report.md, outbox/data/*.csv, outbox/**.'
+
+/** Parses a glob of files in the outbox; `outbox/` may be left out. */
+function parseOutput(text: string): ParsedPath {
+  const written = text.replace(/^\.\//, '')
+  const root = written.split('/')[0]!
+  if (root === 'inbox' || root === 'workspace') {
+    return { ok: false, error: { why: `is in ${root}/, which is not handed on`, hint: OUTPUT_HINT } }
+  }
+  const path = root !== 'outbox' ? `outbox/${written}` : written === 'outbox' ? 'outbox/' : written
+  const whole = path.endsWith('/') ? `${path}**` : path
+  const parsed = parseGlob(whole)
+  return parsed.ok
+    ? { ok: true, value: whole }
+    : { ok: false, error: { why: parsed.error, hint: OUTPUT_HINT } }
 }
 
 // inbox/dependencies.json (S4.13): written from a plan, and read back into a plan.

@@ -3,6 +3,7 @@ import { type Glob, globsMeet, matchesGlob, parseGlob } from '../../base/glob.ts
 import { didYouMean } from '../../base/suggestion.ts'
 import type { Report } from '../../yaml/problem.ts'
 import {
+  ALL_OUTPUTS,
   type Dependency,
   findCycles,
   graphOf,
@@ -11,8 +12,8 @@ import {
   type PlanAgent,
   type PlanTeam,
   type Runner,
+  UNDECLARED,
 } from '../plan.ts'
-import { ALL_OUTPUTS, UNDECLARED } from './resolve.ts'
 
 /** Most suggestions for unknown names: each one compares all names. */
 const SUGGESTIONS = 10

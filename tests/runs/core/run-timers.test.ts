@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createRunTimers } from '../../src/runs/run-timers.ts'
+import { createRunTimers } from '../../../src/runs/core/events-and-effects.ts'
 
 const stall = (node: string, at: number) =>
   ({ type: 'set_timer', key: `${node}/${at}`, node, kind: 'stall', at }) as const
