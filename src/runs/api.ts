@@ -6,7 +6,7 @@ import { NODE_STATES, RUN_OUTCOMES } from './run.ts'
 const RUN_STATES = ['running', ...RUN_OUTCOMES] as const
 
 const ProblemSchema = z.object({
-  line: z.number().describe('From 1; 0 where there is no file'),
+  line: z.number().describe('From 1; 0: there is no file'),
   column: z.number(),
   path: z.string(),
   message: z.string(),
@@ -19,7 +19,7 @@ const SpentSchema = z.object({
   cost: z
     .number()
     .optional()
-    .describe('In the currency of the prices in orc.yaml; absent: no price is known'),
+    .describe('In the currency of the prices in orc.yaml; absent: the price is unknown'),
 })
 
 /** A run at a glance. */
@@ -31,48 +31,48 @@ const RunSchema = z.object({
   gathering: z
     .boolean()
     .optional()
-    .describe('True: all its agents have ended; its outputs are gathered and its report is written'),
-  folder: z.string().describe('What the paths of the plan are relative to'),
+    .describe('True: all agents have ended, and the outputs and the report are being written'),
+  folder: z.string().describe('The paths in the plan are relative to this folder'),
   place: z.string().describe('The folder with the workspaces, the outputs and the reports of the run'),
-  round: z.number().describe('From 1; it grows when the run is resumed'),
-  by: z.string().describe('Who started it'),
+  round: z.number().describe('From 1; resuming the run starts the next round'),
+  by: z.string().describe('The person or agent who started the run'),
   created_at: z.string(),
-  begun_at: z.string().optional().describe('Of this round'),
+  begun_at: z.string().optional().describe('Start of this round'),
   ended_at: z.string().optional(),
-  elapsed_ms: z.number().describe('Of this round'),
+  elapsed_ms: z.number().describe('Duration of this round'),
   agents: z.number(),
-  counts: z.partialRecord(z.enum(NODE_STATES), z.number()).describe('How many agents are in which state'),
+  counts: z.partialRecord(z.enum(NODE_STATES), z.number()).describe('Number of agents in each state'),
   concurrency: z.number(),
-  cancelled: z.string().optional().describe('By whom, and why'),
+  cancelled: z.string().optional().describe('Who cancelled the run, and why'),
   trouble: z
     .string()
     .optional()
     .describe(
-      "What keeps it from going on that is no agent's doing: a full disk. What is told of it is as it was stored",
+      'Why the run is blocked by something other than an agent, such as a full disk. The other fields then show the stored state',
     ),
-  report_fault: z.string().optional().describe('Why it has no report, although it has ended'),
+  report_fault: z.string().optional().describe('Why a run that has ended has no report'),
 })
 
 const RunNodeSchema = z.object({
   name: z.string(),
   state: z.enum(NODE_STATES),
-  reason: z.string().optional().describe('Why it is as it is'),
+  reason: z.string().optional().describe('Explains the state'),
   depends_on: z.array(z.string()),
-  waits_for: z.array(z.string()).describe('For what, and on whom; nothing for one that has ended'),
-  step: z.string().optional().describe('What status.json says it does'),
-  progress: z.object({ done: z.number(), total: z.number().describe('0 where it is not known') }).optional(),
-  attempt: z.number().describe('The last one, from 1, in all rounds; 0: none yet'),
+  waits_for: z.array(z.string()).describe('What the agent waits for; empty once it has ended'),
+  step: z.string().optional().describe('Current step, from status.json'),
+  progress: z.object({ done: z.number(), total: z.number().describe('0: unknown') }).optional(),
+  attempt: z.number().describe('Number of the last attempt, counted over all rounds; 0: none yet'),
   tries: z.number().describe('Attempts since its last fresh start'),
   max_tries: z.number(),
   cached: z
     .boolean()
-    .describe('Completed without being run: an earlier round had done it from the same inputs'),
-  started_at: z.string().optional().describe('Of the first attempt of this round'),
+    .describe('True: completed without running, because an earlier round completed it from the same inputs'),
+  started_at: z.string().optional().describe('Start of the first attempt of this round'),
   ended_at: z.string().optional(),
   elapsed_ms: z.number().optional().describe('From the first attempt of this round to the end'),
   workspace: z.string(),
-  request_id: z.string().optional().describe('What a person is asked about it'),
-  task_id: z.string().optional().describe('The task of the member of the team that does it'),
+  request_id: z.string().optional().describe('The request that asks a person about it'),
+  task_id: z.string().optional().describe('The task of the team member that does the work'),
   summary: z.string().optional(),
   outputs: z.array(z.object({ path: z.string(), bytes: z.number(), sha256: z.string() })),
   spent: SpentSchema.optional(),
@@ -86,27 +86,27 @@ const RunNodeSchema = z.object({
         ended_at: z.string().optional(),
       }),
     )
-    .describe('Of this round'),
+    .describe('Attempts of this round'),
 })
 
 const RunFileSchema = z.object({
   text: z.string(),
-  bytes: z.number().describe('Of the whole file'),
-  cut: z.boolean().describe('This is not all of it'),
+  bytes: z.number().describe('Size of the whole file'),
+  cut: z.boolean().describe('True: the text is only a part of the file'),
 })
 
 const about = {
-  seq: z.number().describe("The audit's number of it: Last-Event-ID"),
+  seq: z.number().describe('Sequence number in the audit log, for Last-Event-ID'),
   at: z.string(),
   run_id: z.string(),
-  text: z.string().describe('The same in words'),
+  text: z.string().describe('The event in words'),
 }
 
 /** An event of a run. */
 const RunEventSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('begun'), ...about, round: z.number(), agents: z.number() }),
   z.object({
-    type: z.literal('node').describe('An agent came to another state, or to another attempt'),
+    type: z.literal('node').describe('The state or the attempt of an agent changed'),
     ...about,
     node: z.string(),
     state: z.enum(NODE_STATES),
@@ -115,7 +115,7 @@ const RunEventSchema = z.discriminatedUnion('type', [
     reason: z.string().optional(),
   }),
   z.object({
-    type: z.literal('progress').describe('What status.json says; at most twice a second for each agent'),
+    type: z.literal('progress').describe('Progress from status.json, at most twice a second for each agent'),
     ...about,
     node: z.string(),
     attempt: z.number(),
@@ -124,15 +124,15 @@ const RunEventSchema = z.discriminatedUnion('type', [
     total: z.number(),
   }),
   z.object({
-    type: z.literal('asked').describe('A person is asked'),
+    type: z.literal('asked').describe('A request to a person'),
     ...about,
     node: z.string(),
     request_id: z.string(),
-    awaits: z.boolean().describe('False: it is only told to people, nothing waits for a verdict'),
+    awaits: z.boolean().describe('False: a notice that needs no answer'),
   }),
   z.object({ type: z.literal('note'), ...about, node: z.string().optional() }),
   z.object({
-    type: z.literal('end').describe('The run has ended; nothing comes after it'),
+    type: z.literal('end').describe('The run has ended. The last event'),
     ...about,
     outcome: z.enum(RUN_OUTCOMES),
     round: z.number(),
@@ -147,19 +147,17 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs',
     who: 'operator',
     summary:
-      'Carry out a plan; nothing starts while there is a mistake in it. The same Idempotency-Key starts once',
+      'Start a run. A plan with mistakes starts nothing. Requests with the same Idempotency-Key start one run',
     body: z.object({
       plan: z.string().describe('The text of plan.yaml'),
       folder: z
         .string()
-        .describe('Absolute: what the paths of the plan are relative to; the workspaces go to runs/ID in it'),
-      file: z
-        .string()
-        .max(4096)
-        .optional()
-        .describe('What its file is called, for what is said of mistakes in it'),
-      name: z.string().max(200).optional().describe('What it is called, unless the plan says so'),
-      concurrency: z.int().min(1).max(10_000).optional().describe('Instead of the one of the plan'),
+        .describe(
+          'Absolute path. The paths in the plan are relative to it, and the workspaces are in runs/ID below it',
+        ),
+      file: z.string().max(4096).optional().describe('Name of the plan file, for messages about mistakes'),
+      name: z.string().max(200).optional().describe('Name of a plan that has no name itself'),
+      concurrency: z.int().min(1).max(10_000).optional().describe('Replaces the concurrency of the plan'),
     }),
     limit: 9 * 1024 * 1024,
     answer: z.object({ run_id: z.string() }),
@@ -168,7 +166,7 @@ export const RUN_ROUTES = {
     method: 'get',
     path: '/api/v1/runs',
     who: 'operator',
-    summary: 'The runs, oldest first',
+    summary: 'List the runs, oldest first',
     query: z.object({ state: z.enum(['open', 'all']).default('all'), limit: count(1000).default(50) }),
     answer: z.object({ runs: z.array(RunSchema) }),
   },
@@ -176,9 +174,9 @@ export const RUN_ROUTES = {
     method: 'get',
     path: '/api/v1/runs/{id}',
     who: 'operator',
-    summary: 'One run with each of its agents',
+    summary: 'Show one run with all its agents',
     answer: RunSchema.extend({
-      report: z.string().optional().describe('Where the report of the last round lies'),
+      report: z.string().optional().describe('Path of the report of the last round'),
       nodes: z.array(RunNodeSchema).describe('In the order of the plan'),
     }),
   },
@@ -187,69 +185,65 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}/resume',
     who: 'operator',
     summary:
-      'Take up a run that has ended; who completed from the same inputs is not run again. One that goes on is left alone, and what would change it is refused',
+      'Resume a run that has ended. Agents that completed from the same inputs do not run again. A run that has not ended continues unchanged; a request that would change it is refused',
     body: z.object({
-      plan: z.string().optional().describe('As it is now; else as it was'),
-      folder: z.string().optional().describe('What its paths are relative to now; the workspaces stay'),
-      file: z
-        .string()
-        .max(4096)
-        .optional()
-        .describe('What its file is called, for what is said of mistakes in it'),
+      plan: z.string().optional().describe('The current text of the plan. Default: the stored plan'),
+      folder: z.string().optional().describe('New base of the paths in the plan; the workspaces stay'),
+      file: z.string().max(4096).optional().describe('Name of the plan file, for messages about mistakes'),
       concurrency: z.int().min(1).max(10_000).optional(),
-      fresh: z.boolean().optional().describe('Whoever completed is run again all the same'),
+      fresh: z.boolean().optional().describe('True: completed agents run again, too'),
       round: z
         .int()
         .min(1)
         .optional()
         .describe(
-          'The round that is meant: the one that was seen open, or the one after that which was seen ended. No later one is begun, whatever happened meanwhile',
+          'The requested round: the open one, or the one after the last that ended. No later round is started, whatever happened meanwhile',
         ),
     }),
     limit: 9 * 1024 * 1024,
     answer: z.object({
       run_id: z.string(),
       round: z.number(),
-      resumed: z
-        .boolean()
-        .describe(
-          'False: it had not ended and goes on by itself, or the round that was meant was there already',
-        ),
+      resumed: z.boolean().describe('False: the run had not ended, or the requested round already existed'),
     }),
   },
   cancelRun: {
     method: 'post',
     path: '/api/v1/runs/{id}/cancel',
     who: 'operator',
-    summary: 'Cancel a run: what of it lives is stopped',
+    summary: 'Cancel a run and stop its active agents',
     body: z.object({ reason: z.string().trim().min(1).max(500).optional() }),
     answer: z.object({
       run_id: z.string(),
-      cancelled: z.boolean().describe('False: it had ended or was cancelled before'),
+      cancelled: z.boolean().describe('False: the run had already ended or been cancelled'),
     }),
   },
   sendToRun: {
     method: 'post',
     path: '/api/v1/runs/{id}/messages',
     who: 'operator',
-    summary: 'Say something to an agent of a run whose plan has messages: it becomes a file in messages/',
+    summary:
+      'Send a message to an agent of a run whose plan has "messages: true": it becomes a file in messages/',
     // The message itself has a lower limit; its JSON may be several times as long.
     limit: 1024 * 1024,
     body: z.object({
       to: z.string().min(1).max(64),
       type: z.enum(MESSAGE_TYPES).default('update'),
-      content: z.unknown().refine((content) => content !== undefined, 'there is no content'),
+      content: z.unknown().refine((content) => content !== undefined, 'content is missing'),
     }),
-    answer: z.object({ run_id: z.string(), file: z.string().describe('Its name in messages/') }),
+    answer: z.object({ run_id: z.string(), file: z.string().describe('Name of the file in messages/') }),
   },
   runEvents: {
     method: 'get',
     path: '/api/v1/runs/{id}/events',
     who: 'operator',
-    summary: 'What happens in a run, from its beginning to its end; Last-Event-ID resumes without a gap',
+    summary: 'Stream the events of a run until it ends; Last-Event-ID resumes without a gap',
     query: z.object({
       after: sequence.optional(),
-      round: z.enum(['last', 'all']).default('last').describe('Where to begin, without after'),
+      round: z
+        .enum(['last', 'all'])
+        .default('last')
+        .describe('Where the stream begins unless "after" is given'),
     }),
     answer: RunEventSchema,
     type: 'text/event-stream',
@@ -258,14 +252,14 @@ export const RUN_ROUTES = {
     method: 'get',
     path: '/api/v1/runs/{id}/agents/{agent}/log',
     who: 'operator',
-    summary: 'What an attempt of an agent of a run printed, the end of it',
+    summary: 'Show the end of what an attempt of an agent printed',
     query: z.object({
       attempt: z.coerce
         .number<number | string>()
         .int()
         .min(1)
         .optional()
-        .describe('The last one, unless said'),
+        .describe('Default: the last attempt'),
     }),
     answer: RunFileSchema,
   },
@@ -273,14 +267,14 @@ export const RUN_ROUTES = {
     method: 'get',
     path: '/api/v1/runs/{id}/agents/{agent}/log/events',
     who: 'operator',
-    summary: 'How much an attempt has printed, as it prints; read it with the log',
+    summary: 'Stream the size of the log of an attempt as it grows; read the text with the log route',
     query: z.object({
       attempt: z.coerce
         .number<number | string>()
         .int()
         .min(1)
         .optional()
-        .describe('The last one, unless said'),
+        .describe('Default: the last attempt'),
     }),
     answer: z.object({ bytes: z.number() }),
     type: 'text/event-stream',
@@ -289,7 +283,7 @@ export const RUN_ROUTES = {
     method: 'get',
     path: '/api/v1/runs/{id}/agents/{agent}/output',
     who: 'operator',
-    summary: 'One of the outputs of an agent of a run as text, the beginning of it',
+    summary: 'Show the beginning of an output file of an agent as text',
     query: z.object({ path: z.string().max(1000) }),
     answer: RunFileSchema,
   },
@@ -297,24 +291,27 @@ export const RUN_ROUTES = {
     method: 'get',
     path: '/api/v1/runs/{id}/report',
     who: 'operator',
-    summary: 'What a run came to, so far or in the end: Markdown, or one HTML page',
+    summary: 'Show the report of a run, finished or so far, as Markdown or as one HTML page',
     query: z.object({ format: z.enum(['markdown', 'html']).default('markdown') }),
     answer: z.string(),
     type: 'text/markdown',
-    also: { 'text/html': 'With format=html: one page that needs no network and no scripts' },
+    also: { 'text/html': 'With format=html: one page without network access or scripts' },
   },
   proposePlan: {
     method: 'post',
     path: '/api/v1/plans',
     who: 'operator',
-    summary: 'A model proposes a plan for a goal; nothing is started',
+    summary: 'Let a model propose a plan for a goal. Starts nothing',
     body: z.object({
       goal: z.string().trim().min(1).max(20_000),
-      model: z.string().optional().describe('A name from "models" of orc.yaml; else "runs.planner" of it'),
+      model: z
+        .string()
+        .optional()
+        .describe('A name from "models" in orc.yaml. Default: "runs.planner" there'),
     }),
     answer: z.object({
-      plan: z.string().describe('The text of plan.yaml, to be looked through and changed'),
-      problems: z.array(ProblemSchema).describe('What would keep it from being run'),
+      plan: z.string().describe('The text of plan.yaml, for review'),
+      problems: z.array(ProblemSchema).describe('Mistakes that keep the plan from running'),
       model: z.string(),
     }),
   },

@@ -37,75 +37,69 @@ const lines = (description: string) =>
 const InstructionsSchema = z.union([
   text.min(1),
   z.strictObject({
-    objective: text.min(1).describe('What is to be accomplished, in a clear statement.'),
+    objective: text.min(1).describe('The goal of the agent, in a clear statement.'),
     context: text.optional().describe('Background that the agent needs.'),
-    inputs_provided: lines('What the inbox holds. Default: a line for each input and each dependency.'),
-    requirements: lines('What the work must fulfil, one by one.'),
-    success_criteria: lines('Outcomes that can be measured. A judge goes by them.'),
-    constraints: lines('Limits of time, means and quality.'),
-    output_expectations: lines('What to put into the outbox. Default: a line for each declared output.'),
+    inputs_provided: lines('Content of the inbox. Default: a line for each input and each dependency.'),
+    requirements: lines('Requirements for the work, one in each line.'),
+    success_criteria: lines('Measurable outcomes. A judge decides by them.'),
+    constraints: lines('Limits of time, resources and quality.'),
+    output_expectations: lines('Files to put into the outbox. Default: a line for each declared output.'),
   }),
 ])
 
 const InputSchema = z.union([
   oneLine(1000),
   z.strictObject({
-    path: oneLine(1000).describe('A file or folder. Relative to the plan.'),
-    to: oneLine(500).optional().describe('Where it goes: inbox/NAME. Default: its own name in inbox/.'),
-    description: oneLine(1000).optional().describe('What it holds, in one line for the instructions.'),
+    path: oneLine(1000).describe('A file or folder, relative to the plan.'),
+    to: oneLine(500).optional().describe('Target in the inbox: inbox/NAME. Default: its own name.'),
+    description: oneLine(1000).optional().describe('Its content, in one line for the instructions.'),
   }),
 ])
 
 const CheckSchema = z.union([
   command,
   z.strictObject({
-    name: oneLine(64).optional().describe('What the check is called. Default: its command.'),
-    command: command.describe('A command for the shell, run in the workspace. It passes if it exits with 0.'),
-    timeout: duration.optional().describe('After which it has failed. Default: 5m.'),
+    name: oneLine(64).optional().describe('Name of the check. Default: its command.'),
+    command: command.describe('A shell command that runs in the workspace. It passes if it exits with 0.'),
+    timeout: duration.optional().describe('The check fails after this time. Default: 5m.'),
   }),
 ])
 
 const DependencySchema = z.union([
   name,
   z.strictObject({
-    agent: name.describe('The agent that must have ended before this one begins.'),
+    agent: name.describe('This agent starts after the named one has ended.'),
     outputs: z
       .array(oneLine(500))
       .max(200)
       .nullish()
       .describe(
-        'Which of its outputs are copied, as globs: [outbox/data.json, "outbox/charts/*.svg"]. An empty list: it is only waited for. Default: all of them.',
+        'Outputs to copy, as globs: [outbox/data.json, "outbox/charts/*.svg"]. An empty list: wait for the agent and copy nothing. Default: all outputs.',
       ),
-    copy_to: oneLine(500)
-      .optional()
-      .describe('The folder they are copied into: inbox/source_data/. Default: inbox/AGENT/.'),
+    copy_to: oneLine(500).optional().describe('Target folder: inbox/source_data/. Default: inbox/AGENT/.'),
     on_failure: z
       .enum(EDGE_POLICIES)
       .optional()
       .describe(
-        'If that agent failed or was skipped: fail (the default) fails this one, skip skips it, proceed runs it without these outputs.',
+        'If that agent fails or is skipped: fail (the default) fails this agent, skip skips it, proceed runs it without these outputs.',
       ),
   }),
 ])
 
 const runner = {
-  command: command
-    .optional()
-    .describe('A command for the shell, run in the workspace: a plain command is an agent.'),
-  agent: name.optional().describe('A member of the team in orc.yaml who does it.'),
+  command: command.optional().describe('A shell command that runs in the workspace.'),
+  agent: name.optional().describe('A member of the team in orc.yaml.'),
   program: z
     .enum(PROGRAMS)
     .optional()
     .describe(
-      'An agent program that is started for it: claude-code, codex, gemini, opencode, or any command line.',
+      'An agent program that is started for this work: claude-code, codex, gemini, opencode, or any command line.',
     ),
   runtime: z
     .enum(['tmux', 'acp'])
     .optional()
-    .describe('Where the program runs. tmux (the default): in a terminal. acp: without one.'),
-  model: name
-    .optional()
-    .describe('A name from "models" in orc.yaml: a model with a prompt, and nothing else.'),
+    .describe('How the program runs. tmux (the default): in a terminal. acp: without one.'),
+  model: name.optional().describe('A name from "models" in orc.yaml: a model without tools.'),
   with: z
     .record(z.string(), z.unknown())
     .nullish()
@@ -115,27 +109,24 @@ const runner = {
 const PlanAgentSchema = z
   .strictObject({
     ...runner,
-    template: z
-      .enum(WORKSPACE_TEMPLATES)
-      .optional()
-      .describe('What its SKILL.md is made from. Default: generic.'),
+    template: z.enum(WORKSPACE_TEMPLATES).optional().describe('Template of its SKILL.md. Default: generic.'),
     instructions: InstructionsSchema.nullish().describe(
-      'What it is told in inbox/instructions.md: the objective as text, or all its sections.',
+      'Content of inbox/instructions.md: the objective as text, or all its sections.',
     ),
-    success_criteria: lines('The same as in the instructions, for those given as text.'),
+    success_criteria: lines('Success criteria for instructions that are given as text.'),
     inputs: z
       .array(InputSchema)
       .max(1000)
       .nullish()
       .describe(
-        'Files and folders copied into its inbox: [brief.md, { path: data.csv, to: inbox/raw.csv }].',
+        'Files and folders to copy into its inbox: [brief.md, { path: data.csv, to: inbox/raw.csv }].',
       ),
     outputs: z
       .array(oneLine(500))
       .max(200)
       .nullish()
       .describe(
-        'Deliverables it must make, as globs: [outbox/report.md, "outbox/data/*.csv"]. Default: any one. summary.md must be there in any case.',
+        'Required deliverables, as globs: [outbox/report.md, "outbox/data/*.csv"]. Default: any one file. summary.md is always required.',
       ),
     checks: z
       .array(CheckSchema)
@@ -146,90 +137,93 @@ const PlanAgentSchema = z
       .union([off, name])
       .optional()
       .describe(
-        'A name from "models" or "agents" in orc.yaml: that model, or that agent as a reviewer, judges by the success criteria; off. Default: as in orc.yaml.',
+        'A name from "models" or "agents" in orc.yaml: that model, or that agent as a reviewer, judges the work by the success criteria. off: no judge. Default: the judge set in orc.yaml.',
       ),
     retries: z
       .int()
       .min(0)
       .max(20)
       .optional()
-      .describe('How often it is tried again, after 1, 2, 4, 8, 16 s. Default: 3.'),
-    timeout: duration.optional().describe('How long one attempt may take. Default: 30m.'),
+      .describe('Number of retries, after 1, 2, 4, 8, 16 s. Default: 3.'),
+    timeout: duration.optional().describe('Timeout of one attempt. Default: 30m.'),
     stall_timeout: z
       .union([off, duration])
       .optional()
       .describe(
-        'How long it may go without a sign of life (status.json, hooks). Default: 10m; off for a plain command, whose end is seen.',
+        'Longest time without a sign of life (status.json, hooks, output). Default: 10m; off for a command.',
       ),
     worktree: z
       .boolean()
       .optional()
-      .describe('true: it works in a git worktree on a branch of its own. Default: false.'),
+      .describe('true: the agent works in a git worktree on its own branch. Default: false.'),
     on_error: z
       .enum(RECOVERIES)
       .optional()
       .describe(
-        'When its retries are used up: retry (the default) means that it has failed; fix: its inputs are changed by the fixer or a person, and it is tried again; skip: the others go on; escalate: a person decides.',
+        'Reaction when its retries are used up. retry (the default): it fails. fix: a fixer or a person corrects its inputs, and it is tried again. skip: the others continue without it. escalate: a person decides.',
       ),
     fixer: name
       .optional()
-      .describe(
-        'Who changes the inputs, with "on_error: fix": a name from "fixers", or of a member of the team.',
-      ),
-    max_fixes: z.int().min(1).max(20).optional().describe('How often, before a person is asked. Default: 1.'),
+      .describe('Corrects the inputs, with "on_error: fix": a name from "fixers", or a member of the team.'),
+    max_fixes: z
+      .int()
+      .min(1)
+      .max(20)
+      .optional()
+      .describe('Number of fixes before a person is asked. Default: 1.'),
     depends_on: z
       .array(DependencySchema)
       .max(10_000)
       .nullish()
       .describe(
-        'Whom it waits for, and what it gets: [collector, { agent: schema, outputs: [outbox/schema.json] }].',
+        'Agents to wait for, with the outputs to copy from them: [collector, { agent: schema, outputs: [outbox/schema.json] }].',
       ),
   })
   .describe(
-    'One agent. Without command, agent, program or model, someone outside does the work in its workspace.',
+    'An agent. Without command, agent, program or model, somebody outside Orchub does the work in its workspace.',
   )
 
 const FixerSchema = z
   .strictObject({
     ...runner,
-    instructions: InstructionsSchema.nullish().describe('What it is told besides the error report.'),
-    timeout: duration.optional().describe('How long one fix may take. Default: 30m.'),
+    instructions: InstructionsSchema.nullish().describe('Instructions in addition to the error report.'),
+    timeout: duration.optional().describe('Timeout of one fix. Default: 30m.'),
   })
-  .describe('One fixer: it gets the error report and the inputs, and puts corrected inputs into its outbox.')
+  .describe('A fixer. It gets the error report and the inputs, and puts corrected inputs into its outbox.')
 
 /** The keys of plan.yaml. `validate.ts` checks what depends on several keys, such as cycles. */
 export const PlanSchema = z
   .strictObject({
-    name: oneLine(200).optional().describe('What the plan is called. Default: the name of its file.'),
-    goal: text.optional().describe('What all of it is for.'),
+    name: oneLine(200).optional().describe('Name of the plan. Default: the name of its file.'),
+    goal: text.optional().describe('Goal of the whole plan.'),
     concurrency: z
       .int()
       .min(1)
       .max(10_000)
       .optional()
-      .describe(`How many agents run at once. Default: ${DEFAULTS.concurrency}.`),
-    timeout: duration.optional().describe('How long the whole run may take. Default: as long as it needs.'),
+      .describe(`Number of agents that run in parallel. Default: ${DEFAULTS.concurrency}.`),
+    timeout: duration.optional().describe('Timeout of the whole run. Default: none.'),
     ask_timeout: z
       .union([off, duration])
       .optional()
       .describe(
-        'How long a person has to decide on an agent that failed; then it has. Default: 24h, or off.',
+        'How long a person has to decide on an agent that failed, before it fails for good; or off. Default: 24h.',
       ),
     messages: z
       .boolean()
       .optional()
       .describe(
-        'true: the agents may leave messages for each other in messages/ beside their workspaces. Default: false; handing on files is better.',
+        'true: the agents may leave messages for each other in messages/ beside their workspaces. Default: false; prefer handing files on.',
       ),
     agents: z
       .record(name, PlanAgentSchema)
       .describe(
-        'The agents by name. A name starts with a letter, then letters, digits, _ and -, at most 64.',
+        'The agents by name. A name starts with a letter and has at most 64 letters, digits, _ and -.',
       ),
     fixers: z
       .record(name, FixerSchema)
       .nullish()
-      .describe('Agents that change the inputs of others that failed. They run only then.'),
+      .describe('Agents that correct the inputs of agents that failed. They run only when needed.'),
   })
   .meta({ title: 'plan.yaml', description: 'A graph of agents that hand files to each other.' })
 
@@ -238,7 +232,7 @@ export type PlanInput = z.input<typeof PlanSchema>
 export type PlanAgentInput = PlanInput['agents'][string]
 export type RunnerInput = Pick<PlanAgentInput, 'command' | 'agent' | 'program' | 'runtime' | 'model' | 'with'>
 
-/** For editors. Their YAML plugins support draft 7 best. */
+/** Returns the schema for editors, whose YAML plugins support draft 7 best. */
 export function planJsonSchema(): Record<string, unknown> {
   return z.toJSONSchema(PlanSchema, { target: 'draft-7', io: 'input' })
 }
