@@ -69,7 +69,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       }
       const kept = await keepAttempt(order.workspace, before.attempt, before.why)
       if (!kept.ok) {
-        refuse(`what attempt ${before.attempt} left cannot be put aside: ${kept.error[0]!.message}`)
+        refuse(`the results of attempt ${before.attempt} cannot be moved aside: ${kept.error[0]!.message}`)
         return
       }
     }
@@ -91,7 +91,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     if (live.has(keyOf(driver, node, attempt))) return
     const said = driver.run.nodes.get(node)!.said
     if (await findAgain(driver, orderOf(driver, node, attempt), node, attempt, said)) return
-    lose(driver, node, attempt, 'it is gone, with the service or the machine')
+    lose(driver, node, attempt, 'it was lost with the service or the machine')
   }
 
   async function findAgain(

@@ -8,7 +8,7 @@
  *   back to writing if there is more.
  * - blocked: the last write failed. It is retried every `AGAIN_MS`: a second is short for a person who frees disk space,
  *   and long enough not to keep a full disk busy. `trouble` holds the reason; `settled` returns instead of waiting.
- * - held: an effect outside of the store is blocked, such as a report on a full disk. Independent of the others.
+ * - held: a full disk blocks an effect outside of the store, such as the report. Independent of the others.
  * - closed: `close` has written the rest, and nothing is accepted any more.
  */
 import type { AuditDraft } from '../audit/entry.ts'
@@ -58,7 +58,9 @@ export interface Driver extends RunFacts {
   ring(): void
   /** Why the run is blocked by something other than an agent, for people: a full disk. */
   readonly trouble: string | undefined
-  /** Reports that an effect is blocked, with the reason; undefined: no longer. */
+  /** True if `trouble` is a full disk. */
+  readonly isDiskFull: boolean
+  /** Reports that a full disk blocks an effect, with the reason; undefined: no longer. */
   hold(why: string | undefined): void
   readonly isHeld: boolean
   /** Resolves when all events so far are stored, or with the reason why that fails for now. */
@@ -323,6 +325,9 @@ export function createDriver(
     get trouble() {
       return trouble()
     },
+    get isDiskFull() {
+      return fault === undefined ? held !== undefined : fault.code === 'STORE_FULL'
+    },
     get isHeld() {
       return held !== undefined
     },
@@ -374,8 +379,8 @@ export function createDriver(
 }
 
 function troubleIn(fault: AppError): string {
-  if (fault.code === 'STORE_FULL') return `${DISK_FULL}: it waits for room`
-  return `it cannot be stored, and is tried again: ${fault.message}`
+  if (fault.code === 'STORE_FULL') return `${DISK_FULL}: the run waits for free space`
+  return `the run cannot be stored; Orchub retries: ${fault.message}`
 }
 
 function isNothing({ nodes, records, entries, effects, outside }: Unstored): boolean {

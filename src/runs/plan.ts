@@ -6,7 +6,7 @@ import type { SettingsProblem } from '../base/settings-problem.ts'
 export const EDGE_POLICIES = ['fail', 'skip', 'proceed'] as const
 export type EdgePolicy = (typeof EDGE_POLICIES)[number]
 
-/** Reaction if the retries of an agent are used up, or trying again would not help (S4.12). */
+/** Reaction if the retries of an agent are used up, or a retry would not help (S4.12). */
 export const RECOVERIES = ['retry', 'fix', 'skip', 'escalate'] as const
 type Recovery = (typeof RECOVERIES)[number]
 

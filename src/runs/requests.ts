@@ -22,7 +22,7 @@ export interface AskedByRun {
   ask: number
 }
 
-/** Notices for each run; the report lists all failures. */
+/** Limits the notices of each run; the report lists all failures. */
 const NOTICES = 10
 
 type AskEffect = Extract<StoreEffect, { type: 'ask_person' }>
@@ -51,7 +51,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
         purpose: awaits ? 'run' : 'notice',
         asker: ORCHESTRATOR,
         question: `${run}: ${text}`,
-        reason: awaits ? howTo(place, node) : `${run} goes on without it where its plan allows that`,
+        reason: awaits ? howTo(place, node) : `${run} continues without it if its plan allows that`,
         context: contextOf({ run, node, ask }),
         expiresAt,
         form,
@@ -79,12 +79,12 @@ export function findAsked(reader: Reader, asked: AskedByRun): Promise<HumanReque
 export type RunRequests = ReturnType<typeof createRunRequests>
 
 const HOW =
-  'retry: try it again. fixed: its inputs were put right; try again with them. skip: go on without it. fail: it has failed'
+  'retry: try again. fixed: try again with the inputs that you corrected. skip: continue without it. fail: let it fail'
 
-/** The reader may see only this text, so it explains the choices and names the folders. */
+/** The person may see only this text, so it explains the choices and names the folders. */
 function howTo(place: string, node: string): string {
-  const where = `Inputs are put right where the plan has them from, or in ${correctionsIn(place, node)}`
-  return `${HOW}. ${where}, by their places in the inbox. Its workspace: ${workspaceOf(place, node)}`
+  const where = `Correct the inputs where the plan takes them from, or in ${correctionsIn(place, node)}`
+  return `${HOW}. ${where}, under their paths in the inbox. Its workspace: ${workspaceOf(place, node)}`
 }
 
 export function askedByRun({ context }: Pick<HumanRequestRow, 'context'>): AskedByRun {

@@ -235,7 +235,7 @@ function orderOf(driver: Driver, fixer: Fixer, node: string, number: number): Wo
 }
 
 function objectiveOf({ instructions }: Fixer, node: string): string {
-  return instructions.objective || `Put the inputs of ${node} right, so that it can do its work.`
+  return instructions.objective || `Correct the inputs of ${node}, so that it can do its work.`
 }
 
 async function prepare(
@@ -273,7 +273,7 @@ async function prepare(
         .join('\n\n'),
       requirements: [
         ...requirements,
-        'inbox/inputs/ holds what it had in its inbox. Put each file that has to be otherwise into outbox/inputs/, at the same place.',
+        'inbox/inputs/ holds the content of its inbox. Put a corrected copy of each wrong file into outbox/inputs/, under the same path.',
       ],
       outputExpectations:
         outputExpectations.length > 0

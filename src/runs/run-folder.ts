@@ -6,7 +6,7 @@ import { MESSAGES } from './plan.ts'
 /** The layout of a run's folder. Names of agents never begin with `_` or contain a dot, so they cannot collide with Orchub's files. */
 
 /** Names tried before giving up. */
-const MOST_PLACES = 10_000
+const MOST_NAMES = 10_000
 
 /**
  * Makes the folder of a new run beside its plan: `runs/run_1`, or `runs/run_1.2` if another service, or one whose state is
@@ -14,7 +14,7 @@ const MOST_PLACES = 10_000
  */
 export function claimRunFolder(folder: string, id: string): string {
   makeRuns(join(folder, 'runs'))
-  for (let number = 1; number <= MOST_PLACES; number++) {
+  for (let number = 1; number <= MOST_NAMES; number++) {
     const place = join(folder, 'runs', number === 1 ? id : `${id}.${number}`)
     try {
       mkdirSync(place)
@@ -23,7 +23,7 @@ export function claimRunFolder(folder: string, id: string): string {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }
-  throw new Error(`${join(folder, 'runs')} has no place left for ${id}`)
+  throw new Error(`All folder names for ${id} in ${join(folder, 'runs')} are taken`)
 }
 
 /** Removes the folder of a run that was not stored. */

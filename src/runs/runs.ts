@@ -17,7 +17,7 @@ import { deliverReport } from '../workspaces/outbox.ts'
 import { createAttempts, orderOf } from './attempts.ts'
 import { pendingEffects } from './core/events-and-effects.ts'
 import type { Run } from './core/run-state.ts'
-import { createDriver, DISK_FULL, type Driver, type DriverOptions } from './driver.ts'
+import { createDriver, type Driver, type DriverOptions } from './driver.ts'
 import { createRunEffects } from './effects.ts'
 import { withheldFrom } from './prepare-inbox.ts'
 import { createRunMarks, endEarlier, endUnwanted, sweepRun } from './processes.ts'
@@ -65,7 +65,7 @@ export interface Runs {
   onTrouble(listener: (run: string, text: string | undefined) => void): () => void
   /** Why a running agent is blocked, if that is visible: its program does not start, or it asks a question. */
   heldUp(run: SeenRun, node: string): string | undefined
-  /** A person's word on a request of a run. Throws what cannot be done. */
+  /** Applies a person's answer to a request of a run, and returns a confirmation. Throws if the run no longer waits for it. */
   decided(tx: Tx, row: HumanRequestRow, answer: string, by: string): string
   halt(): void
   goOn(haltedMs: number): void
@@ -250,7 +250,7 @@ export function createRuns(options: RunsOptions): Runs {
       const isCancelled = isNew || cancelled !== null
       const what = isCancelled ? 'is cancelled' : 'has ended'
       throw new AppError(fault.code, `${id} ${what}, but this cannot be stored yet: ${fault.message}`, {
-        hint: `It is tried again every second${isCancelled ? '; its agents end once it is' : ''}.`,
+        hint: `Orchub retries every second${isCancelled ? '; the agents end once it is stored' : ''}.`,
         cause: fault,
       })
     },
@@ -274,8 +274,8 @@ export function createRuns(options: RunsOptions): Runs {
       return { run_id: id, file: await mail.send(driver, letter, by) }
     },
     troubles: () =>
-      [...drivers.values()].flatMap(({ id, trouble }) =>
-        trouble === undefined ? [] : [{ run: id, text: trouble, isFull: trouble.startsWith(DISK_FULL) }],
+      [...drivers.values()].flatMap(({ id, trouble, isDiskFull }) =>
+        trouble === undefined ? [] : [{ run: id, text: trouble, isFull: isDiskFull }],
       ),
     onTrouble(listener) {
       troubleListeners.add(listener)
@@ -288,7 +288,7 @@ export function createRuns(options: RunsOptions): Runs {
       const session = agent === undefined ? undefined : options.sessions().session(agent)
       if (session?.state === 'initializing') return `its program to start (orc attach ${agent})`
       if (session?.state === 'waiting_input')
-        return `an answer to what it asks (orc inbox, orc attach ${agent})`
+        return `an answer to its question (orc inbox, orc attach ${agent})`
       return undefined
     },
 
@@ -303,7 +303,7 @@ export function createRuns(options: RunsOptions): Runs {
       }
       decisionIn(answer)
       tx.afterCommit(() => tellDecision(driver, row, answer, by))
-      return `${run} goes on: ${node}, ${answer}`
+      return `${run} continues: ${node}, ${answer}`
     },
 
     halt() {

@@ -20,7 +20,7 @@ export interface RunFacts {
   readonly by: string
 }
 
-/** Facts about an agent's workspace, stored where the agent cannot change them. As JSON. */
+/** Facts about an agent's workspace as JSON, stored where the agent cannot change them. */
 export interface NodeRecord {
   readonly inbox?: string
   readonly worktree?: string
@@ -287,7 +287,7 @@ export function auditEntriesOf(
     entries.push(entry(id, 'begun', text, { name, round, agents: agents.length }))
   }
   if (event.type === 'restarted')
-    entries.push(entry(id, 'noted', `${id}: the service is back; it goes on`, {}))
+    entries.push(entry(id, 'noted', `${id}: the service is back, and the run continues`, {}))
   if (event.type === 'cancelled' || event.type === 'run_timed_out') {
     const { by, reason } = head.cancelled!
     entries.push(entry(id, 'cancelling', `${id} is cancelled by ${by}: ${cut(reason)}`, { by }, by))

@@ -85,12 +85,12 @@ export function createOutputValidator(options: OutputValidatorOptions) {
     }
     found('outputs', 'passed', `${first.value.outputs.length} files`)
     for (const { message } of first.value.leftOut.slice(0, PROBLEMS_SHOWN))
-      driver.note(node, `does not count: ${message}`)
+      driver.note(node, `not counted as an output: ${message}`)
 
     const checks = await runChecks(driver, agent, workspace, signal)
     const broken = checks.find(({ passed }) => !passed)
     const checksText = findingsText({ checks })
-    if (checks.length === 0) found('checks', 'skipped', 'there are none')
+    if (checks.length === 0) found('checks', 'skipped', 'the plan has none')
     else if (
       !found(
         'checks',
@@ -180,7 +180,7 @@ export type OutputValidator = ReturnType<typeof createOutputValidator>
 
 type ClaimedWork = Pick<ReviewOrder, 'key' | 'workspace' | 'report' | 'evidence'>
 
-/** Undefined: no judge. */
+/** Returns undefined if no judge is wanted. */
 function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined {
   if (judge === 'off') return undefined
   return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
@@ -300,17 +300,17 @@ async function reviewByMember(
 
 function reviewText({ workspace, instructions, report, evidence }: Omit<ReviewOrder, 'key'>): string {
   return [
-    'Judge whether this work is done as it was asked for. Look at the files themselves; change none of them.',
-    `They are in ${workspace}: what was given in inbox/, what was made in outbox/.`,
+    'Judge whether this work follows its instructions. Look at the files themselves, and change none of them.',
+    `They are in ${workspace}: the inputs in inbox/, the results in outbox/.`,
     '',
-    'Report this task as completed, and begin the result with ACCEPTED or with REJECTED, then say why in one to three sentences,',
-    'for the one who did the work.',
+    'Report this task as completed. Begin the result with ACCEPTED or REJECTED, then explain why in one to three sentences',
+    'to the agent that did the work.',
     '',
-    'What was asked for:',
+    'The instructions:',
     instructions,
-    'What is reported:',
+    'The report of the agent:',
     report,
-    ...(evidence === '' ? [] : ['', 'What was found out beside it:', evidence]),
+    ...(evidence === '' ? [] : ['', 'Other evidence:', evidence]),
   ].join('\n')
 }
 

@@ -56,7 +56,7 @@ function play({ agent = '', side, schema, userText, toolResults }: ModelRequest)
   if (agent === 'poet' && schema !== undefined) return { text: JSON.stringify(POEM) }
   const part = parts.get(agent)
   if (side || part === undefined) return undefined
-  const isTask = part.next === 0 && userText.includes('Your folder for this is')
+  const isTask = part.next === 0 && userText.includes('Your folder for this task is')
   if (!isTask && toolResults.length === 0) return undefined
   return part.steps[part.next++] ?? { text: 'That is all.' }
 }

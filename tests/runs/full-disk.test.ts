@@ -38,7 +38,7 @@ afterEach(async () => {
 const PLAN = `agents: { a: { command: "${MADE} whole > outbox/x", retries: 0 } }`
 /** Filled under a hidden name. */
 const IN_OUTPUTS = /\/_outputs\/\.a\.[^/]+\/x$/
-const FULL = 'the disk is full: its outputs and its report wait for room'
+const FULL = 'the disk is full: its outputs and its report wait for free space'
 
 async function startFull(refuses: RegExp): Promise<string> {
   disk.refuses = refuses
@@ -161,7 +161,7 @@ describe('while the store is full', () => {
     team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
     team.write('enough', '')
     await team.until(async () => team.runs.troubles().length > 0)
-    const trouble = 'the disk is full: it waits for room'
+    const trouble = 'the disk is full: the run waits for free space'
     expect(team.runs.troubles()).toEqual([{ run: id, text: trouble, isFull: true }])
     // Unstored state is not shown.
     expect((await team.see(id)).run.nodes.get('a')!.state).toBe('running')
@@ -201,7 +201,7 @@ agents:
     const refusal = {
       code: 'STORE_FULL',
       message: expect.stringContaining('cannot be stored yet'),
-      hint: expect.stringContaining('its agents end once it is'),
+      hint: expect.stringContaining('the agents end once it is stored'),
     }
     await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject(refusal)
     await expect(team.runs.cancel(id, 'somebody', 'again')).rejects.toMatchObject(refusal)

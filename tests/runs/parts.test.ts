@@ -100,7 +100,7 @@ it('notes where what is collected is not what was validated', async () => {
   const run = createRun({ id: 'run_1', plan: definePlan({ agents: { one: { command: 'true' } } }), now: 0 })
   const result = { attempt: 1, inputsHash: '', outputsHash: 'validated', outputs, summary: '' }
   run.nodes.set('one', { ...run.nodes.get('one')!, state: 'completed', result })
-  const text = 'what is in _outputs/one is not what was validated: changed.txt, gone.txt, new.txt'
+  const text = '_outputs/one differs from the validated outputs: changed.txt, gone.txt, new.txt'
   const written = createReportWriter(clock)(driver(run), 0, new AbortController().signal)
   expect(await written).toEqual({ one: text })
   expect(notes).toEqual([text])

@@ -24,6 +24,6 @@ it('asks a question of a run once, however often its commit is tried again', asy
     'SELECT context, reason FROM human_requests ORDER BY id',
   )
   expect(rows.map(({ context }) => JSON.parse(context).ask)).toEqual([1, 2])
-  expect(rows[0]!.reason).toContain('in /runs/run-1/_fixed/one, by their places in the inbox')
+  expect(rows[0]!.reason).toContain('in /runs/run-1/_fixed/one, under their paths in the inbox')
   expect(team.types().filter((type) => type === 'human.asked')).toHaveLength(2)
 })

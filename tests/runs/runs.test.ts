@@ -347,7 +347,7 @@ agents: { slow: { command: "sh -c 'sleep 300' & sleep 300", timeout: 10s, retrie
     await team.until(async () => (await team.node(id, 'slow')).started)
     await team.clock.advance(10_000)
     const seen = await team.ended(id)
-    expect(seen.run.nodes.get('slow')!.reason).toContain('not done within 10 s')
+    expect(seen.run.nodes.get('slow')!.reason).toContain('timed out after 10 s')
     expect(seen.run.head.alive).toBe(0)
   })
 

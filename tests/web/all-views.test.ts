@@ -125,7 +125,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await page.getByText('0 of 1').first().waitFor()
     const { store } = team.orchub.engine
     const { write } = store
-    const trouble = page.getByText('the disk is full: it waits for room')
+    const trouble = page.getByText('the disk is full: the run waits for free space')
     try {
       store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
       writeFileSync(join(plans, 'enough'), '')

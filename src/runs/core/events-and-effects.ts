@@ -67,7 +67,7 @@ export type RunEvent =
       outputs: readonly OutputFile[]
       outputsHash: string
       summary: string
-      /** False: trying again would not help. */
+      /** False: a retry would not help. */
       recoverable: boolean
     } & OfAttempt)
   // Recovery (S4.12)

@@ -36,7 +36,7 @@ export function fail(
   giveUp(
     transition,
     node,
-    recoverable ? `${why}; ${count(node.tries)} failed` : `${why}; trying again would not help`,
+    recoverable ? `${why}; ${count(node.tries)} failed` : `${why}; a retry would not help`,
   )
 }
 

@@ -182,13 +182,13 @@ const HANDLERS: RunHandlers = {
   },
 
   report_written(transition, { round, unconsolidated }) {
-    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is owed')
+    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is pending')
     transition.writeHead({ reportOwed: false, ...(unconsolidated === undefined ? {} : { unconsolidated }) })
     return undefined
   },
 
   report_failed(transition, { round, why }) {
-    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is owed')
+    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is pending')
     transition.writeHead({ reportOwed: false, reportFault: why })
     return undefined
   },
@@ -280,8 +280,8 @@ const HANDLERS: RunHandlers = {
     // The exit code counts for a plain command that never used status.json. An agent that used it must also end with it.
     else if (node.said === 'pending') claim(transition, begun(transition, node))
     else {
-      const unsaid = 'it ended without saying that it was done'
-      fail(transition, node, { why: why === '' ? unsaid : `${unsaid}: ${why}`, recoverable: true })
+      const unreported = 'it exited without reporting completion'
+      fail(transition, node, { why: why === '' ? unreported : `${unreported}: ${why}`, recoverable: true })
     }
     return undefined
   },
@@ -300,7 +300,7 @@ const HANDLERS: RunHandlers = {
     if (node.state !== 'running' || node.due === null || node.due.at > transition.now)
       return stale(name, 'that')
     const seconds = Math.round(transition.agent(name).timeoutMs / 1000)
-    fail(transition, node, { why: `it was not done within ${seconds} s`, recoverable: true })
+    fail(transition, node, { why: `it timed out after ${seconds} s`, recoverable: true })
     return undefined
   },
 

@@ -42,7 +42,7 @@ export function createPlanner({ models, meter, team }: PlannerOptions): Planner 
       let before: { plan: string; problems: string[] } | undefined
       for (;;) {
         const call = meter.ownCall('plan')
-        if (call === undefined) throw noMoney()
+        if (call === undefined) throw spendingLimitReached()
         const answer = await askForPlan(
           models,
           model,
@@ -75,7 +75,7 @@ function availableIn({ config }: Team): string[] {
     ),
     ...Object.keys(config.models).map((who) => JSON.stringify({ by: 'model', who })),
     ...PROGRAMS.filter((program) => program !== 'any').map((who) => JSON.stringify({ by: 'program', who })),
-    JSON.stringify({ by: 'command', who: 'a command for /bin/sh, run in the folder of the agent' }),
+    JSON.stringify({ by: 'command', who: 'a command for /bin/sh that runs in the folder of the agent' }),
   ]
 }
 
@@ -134,7 +134,7 @@ function unknownModel(model: string, known: readonly string[]): AppError {
   })
 }
 
-function noMoney(): AppError {
+function spendingLimitReached(): AppError {
   return new AppError('CONFLICT', 'The spending limit of the service is reached', {
     hint: 'See "limits.spend" in orc.yaml.',
   })
@@ -145,40 +145,37 @@ const lines = z.array(text).max(20)
 
 /** A proposed plan. Uses lists instead of records, because every provider can enforce those. */
 const Proposal = z.object({
-  name: z.string().min(1).max(100).describe('What the plan is called, in a few words.'),
+  name: z.string().min(1).max(100).describe('Name of the plan, in a few words.'),
   agents: z
     .array(
       z.object({
         name: z
           .string()
           .max(64)
-          .describe('Letters, digits, _ and -; begins with a letter. Such as collector.'),
+          .describe('Letters, digits, _ and -, beginning with a letter, such as collector.'),
         by: z
           .enum(['agent', 'model', 'program', 'command', 'someone'])
           .describe(
-            'Who does it: a member of the team, a model, an agent program, a shell command, or someone outside.',
+            'Kind of worker: a member of the team, a model, an agent program, a shell command, or somebody outside.',
           ),
-        who: z
-          .string()
-          .max(2000)
-          .describe('The name of the member, model or program; the command; or empty.'),
+        who: z.string().max(2000).describe('Name of the member, model or program; the command; or empty.'),
         template: z.enum(WORKSPACE_TEMPLATES),
-        objective: text.min(1).describe('What is to be accomplished, in a clear statement.'),
+        objective: text.min(1).describe('The goal of the agent, in a clear statement.'),
         context: text.describe('Background that the agent needs; may be empty.'),
         requirements: lines,
-        success_criteria: lines.describe('Outcomes that can be measured.'),
+        success_criteria: lines.describe('Measurable outcomes.'),
         constraints: lines,
         outputs: z
           .array(z.string().max(200))
           .max(20)
           .describe(
-            'Files it must make, such as outbox/report.md. summary.md is always made, and is not named.',
+            'Required files, such as outbox/report.md. Do not name summary.md, which is always required.',
           ),
         depends_on: z
           .array(
             z.object({
               agent: z.string().max(64),
-              outputs: z.array(z.string().max(200)).max(20).describe('Which of its outputs; empty: all.'),
+              outputs: z.array(z.string().max(200)).max(20).describe('Outputs to copy; empty: all.'),
             }),
           )
           .max(50),
@@ -191,7 +188,7 @@ type Proposal = z.output<typeof Proposal>
 
 interface PlannerQuestion {
   readonly goal: string
-  /** Available agents, models and programs, one a line. */
+  /** Available agents, models and programs, one in each line. */
   readonly available: readonly string[]
   /** The earlier proposal and its mistakes. */
   readonly before?: { readonly plan: string; readonly problems: readonly string[] }
@@ -200,9 +197,9 @@ interface PlannerQuestion {
 const MOST = { goal: 20_000, available: 20_000, plan: 60_000 }
 
 const SYSTEM = [
-  'You break a goal down into a plan: a few agents, each with one clear piece of work, who hand files to each other.',
-  'Use as few as the goal needs. What can be done at once is not made to wait. Each agent knows only its instructions and',
-  'the files it is given. No circles. Whoever depends on another names only files that the other declares.',
+  'You break a goal down into a plan: a few agents that hand files to each other, each with one clear piece of work.',
+  'Use as few agents as the goal needs, and let independent work run in parallel. An agent knows only its instructions',
+  'and its input files. Dependencies have no cycles, and name only files that the other agent declares as outputs.',
   FENCE_RULE,
 ].join('\n')
 
@@ -210,14 +207,14 @@ function plannerPrompt({ goal, available, before }: PlannerQuestion): Pick<Objec
   const prompt = [
     'The goal:',
     fence('goal', excerpt(goal, MOST.goal)),
-    'Who is available, one a line:',
+    'Available workers, one in each line:',
     fence('available', excerpt(available.join('\n'), MOST.available)),
     ...(before === undefined
       ? []
       : [
-          'Your proposal before this one:',
+          'Your previous proposal:',
           fence('plan', excerpt(before.plan, MOST.plan)),
-          `It cannot be carried out: ${before.problems.join('; ')}. Propose it again, put right.`,
+          `It has mistakes: ${before.problems.join('; ')}. Propose a corrected plan.`,
         ]),
     'Propose the plan.',
   ].join('\n\n')

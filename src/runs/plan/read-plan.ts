@@ -30,7 +30,7 @@ import {
 } from './schema.ts'
 import { validatePlan } from './validate.ts'
 
-/** Enough for tens of thousands of agents. */
+/** Both limits are enough for tens of thousands of agents. */
 const MAX_BYTES = 8 * 1024 * 1024
 const MAX_VALUES = 1_000_000
 
@@ -178,17 +178,13 @@ function inputsOf(written: NonNullable<PlanAgentInput['inputs']>, path: Path, re
     const place = parseInboxPath(input.to ?? `inbox/${own}`)
     const at = typeof entry === 'string' || input.to === undefined ? [...path, index] : [...path, index, 'to']
     if (!place.ok) {
-      const hint = input.to === undefined ? 'Say where it goes with "to: inbox/NAME".' : place.error.hint
+      const hint = input.to === undefined ? 'Name its target with "to: inbox/NAME".' : place.error.hint
       report(at, `${input.to ?? `inbox/${own}`} ${place.error.why}`, hint)
       return { path: input.path, to: 'inbox', description: input.description ?? '' }
     }
     const first = taken.get(place.value)
     if (first !== undefined) {
-      report(
-        at,
-        `${place.value} is taken by entry ${first + 1} already`,
-        'Say "to" with another name for one of them.',
-      )
+      report(at, `entry ${first + 1} already uses ${place.value}`, 'Give one of them another name with "to".')
     }
     taken.set(place.value, index)
     return { path: input.path, to: place.value, description: input.description ?? '' }
@@ -231,12 +227,12 @@ function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
     report(
       [...path, 'runtime'],
       '"runtime" is for a program',
-      'Add "program: claude-code", or remove it.',
+      'Add "program: claude-code", or remove "runtime".',
       'key',
     )
   }
   if (input.with && way !== 'program' && way !== 'model') {
-    report([...path, 'with'], '"with" is for a program or a model', 'Remove it.', 'key')
+    report([...path, 'with'], '"with" is for a program or a model', 'Remove "with".', 'key')
   }
   const settings = input.with ?? {}
   switch (way) {
@@ -253,13 +249,13 @@ function resolveRunner(input: RunnerInput, path: Path, report: Report): Runner {
   }
 }
 
-/** The path, or what is wrong with it: `why` goes on from the path. */
+/** `why` continues a message that begins with the path. */
 type ParsedPath = Result<string, { why: string; hint: string }>
 
 /** Orchub's own files in an inbox (S4.5, S4.13, C21). */
 const RESERVED: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
 
-const INBOX_HINT = 'It must be inside the inbox, such as inbox/source_data/.'
+const INBOX_HINT = 'Use a path inside the inbox, such as inbox/source_data/.'
 
 /** Parses the path of a file or folder in the inbox, without `..` and wildcards. */
 function parseInboxPath(text: string): ParsedPath {
@@ -271,19 +267,19 @@ function parseInboxPath(text: string): ParsedPath {
   const [root, ...inside] = path.split('/')
   if (root !== 'inbox') return { ok: false, error: { why: 'is outside the inbox', hint: INBOX_HINT } }
   if (inside.length === 1 && RESERVED.has(inside[0]!)) {
-    return { ok: false, error: { why: 'is a file of the orchestrator', hint: 'Take another name.' } }
+    return { ok: false, error: { why: 'is a file that Orchub writes', hint: 'Choose another name.' } }
   }
   return { ok: true, value: path }
 }
 
-const OUTPUT_HINT = 'Globs of files in the outbox: outbox/report.md, outbox/data/*.csv, outbox/**.'
+const OUTPUT_HINT = 'Use globs of files in the outbox: outbox/report.md, outbox/data/*.csv, outbox/**.'
 
 /** Parses a glob of files in the outbox; `outbox/` may be left out. */
 function parseOutput(text: string): ParsedPath {
   const written = text.replace(/^\.\//, '')
   const root = written.split('/')[0]!
   if (root === 'inbox' || root === 'workspace') {
-    return { ok: false, error: { why: `is in ${root}/, which is not handed on`, hint: OUTPUT_HINT } }
+    return { ok: false, error: { why: `is in ${root}/, whose files are not outputs`, hint: OUTPUT_HINT } }
   }
   const path = root !== 'outbox' ? `outbox/${written}` : written === 'outbox' ? 'outbox/' : written
   const whole = path.endsWith('/') ? `${path}**` : path
@@ -351,7 +347,7 @@ export function planFromManifests(
       const dependsOn = dependenciesOf(read.value)
       agents.push([name, { ...definition, ...(dependsOn.length > 0 && { depends_on: dependsOn }) }])
     } else {
-      const hint = 'It should be { "depends_on": [{ "agent", "outputs", "copy_to" }], "wait_for": [] }.'
+      const hint = 'Write { "depends_on": [{ "agent", "outputs", "copy_to" }], "wait_for": [] }.'
       problems.push({
         line: 0,
         column: 0,

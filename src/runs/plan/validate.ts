@@ -15,7 +15,7 @@ import {
   UNDECLARED,
 } from '../plan.ts'
 
-/** Most suggestions for unknown names: each one compares all names. */
+/** Limits the suggestions for unknown names, because each one compares all names. */
 const SUGGESTIONS = 10
 
 /** Reports mistakes that concern several entries. */
@@ -48,18 +48,18 @@ function checkNames({ agents, fixers, messages }: Plan, report: Report): void {
     const folded = foldName(name)
     const other = taken.get(folded)
     if (RESERVED_NAMES.has(folded)) {
-      report([list, name], `"${name}" is a reserved name`, 'Take another name.', 'key')
+      report([list, name], `"${name}" is a reserved name`, 'Choose another name.', 'key')
     } else if (other !== undefined) {
       report(
         [list, name],
         `"${name}" is already taken by "${other}"`,
-        'Names differ by more than case.',
+        'Names must differ by more than upper and lower case.',
         'key',
       )
     }
     taken.set(folded, name)
     if (messages && list === 'agents' && folded === MESSAGES) {
-      report([list, name], `"${name}" is the folder of the messages`, 'Take another name.', 'key')
+      report([list, name], `"${name}" is the name of the folder for messages`, 'Choose another name.', 'key')
     }
   }
   if (agents.length === 0) report(['agents'], 'The plan has no agents', 'Name at least one agent.')
@@ -73,7 +73,7 @@ function checkDependencies({ agents }: Plan, report: Report): void {
     for (const [index, { agent, copyTo }] of dependsOn.entries()) {
       const path = ['agents', name, 'depends_on', index]
       if (agent === name) {
-        report(path, `${name} waits for itself`, 'Remove it.')
+        report(path, `${name} waits for itself`, 'Remove this dependency.')
       } else if (!names.has(agent)) {
         const hint = 'Name one of the agents of this plan.'
         report(
@@ -104,7 +104,8 @@ function checkFixers(plan: Plan, { agents: members }: PlanTeam, report: Report):
   for (const { name, fixer, onError } of plan.agents) {
     if (fixer === null) continue
     const path = ['agents', name, 'fixer']
-    if (onError !== 'fix') report(path, '"fixer" goes with "on_error: fix"', 'Add that, or remove it.', 'key')
+    if (onError !== 'fix')
+      report(path, '"fixer" needs "on_error: fix"', 'Add "on_error: fix", or remove "fixer".', 'key')
     if (fixers.has(fixer) || members?.includes(fixer)) continue
     const hint = 'Name one of "fixers".'
     // Without orc.yaml, it may be a member of the team.

@@ -9,12 +9,12 @@ const SUMMARY_CHARACTERS = 8000
 const OUTPUTS_SHOWN = 50
 const AGENTS_DRAWN = 100
 
-/** The consolidated report of a run as Markdown. What agents wrote stays inside its fence or its cell. */
+/** Writes the report as Markdown. Text of agents stays inside its fence or cell. */
 export function markdownReport(report: RunReport): string {
   const { outcome, agents, criticalPath } = report
   const facts = [
     ['Run', `${inline(report.id)}${report.round > 1 ? `, round ${report.round}` : ''}`],
-    ['Outcome', outcome === null ? 'it goes on' : `**${outcome}**. ${OUTCOME_TEXT[outcome]}`],
+    ['Outcome', outcome === null ? 'still running' : `**${outcome}**. ${OUTCOME_TEXT[outcome]}`],
     ['Cancelled', report.cancelled === null ? '' : inline(report.cancelled)],
     ['Began', new Date(report.begunAt).toISOString()],
     ['Took', `${formatDuration(report.elapsedMs)}, ${formatDuration(report.workedMs)} of work`],
@@ -36,7 +36,7 @@ export function markdownReport(report: RunReport): string {
   ].join('\n')
 }
 
-/** For those who render Mermaid. What they cannot draw, or nobody could read, is left to the page. */
+/** Draws the graph for viewers that render Mermaid. Only the HTML page shows graphs that are too large for that. */
 function drawing({ agents, graph }: RunReport): string[] {
   const edges = agents.reduce((sum, { dependsOn }) => sum + dependsOn.length, 0)
   if (agents.length > AGENTS_DRAWN || edges > MAX_EDGES) return []
@@ -90,7 +90,7 @@ function inline(text: string): string {
   return line.replace(/[\\`*_{}[\]<>#|~&!]/g, '\\$&')
 }
 
-/** A fence longer than any run of backticks inside. */
+/** Uses a fence longer than any run of backticks in the text. */
 function fenced(text: string): string[] {
   const plain = visible(text).trimEnd()
   const longest = Math.max(2, ...[...plain.matchAll(/`+/g)].map(([run]) => run.length))
@@ -100,7 +100,7 @@ function fenced(text: string): string[] {
 
 const OUTPUTS_ON_PAGE = 200
 
-/** The report as one page that needs nothing else: no scripts, no fonts, no network, and it says so to the browser. */
+/** Writes the report as one page without scripts, fonts or network access, which its policy also forbids. */
 export function htmlReport(report: RunReport): string {
   const { outcome, agents, graph } = report
   const states = new Map(agents.map(({ name, state }) => [name, state]))
@@ -118,7 +118,7 @@ export function htmlReport(report: RunReport): string {
 <body>
 <header>
 <h1>${title}</h1>
-<p class="outcome ${outcome ?? 'running'}">${outcome === null ? 'It goes on.' : `<strong>${outcome}</strong> ${OUTCOME_TEXT[outcome]}`}</p>
+<p class="outcome ${outcome ?? 'running'}">${outcome === null ? 'Still running.' : `<strong>${outcome}</strong> ${OUTCOME_TEXT[outcome]}`}</p>
 ${report.goal === '' ? '' : `<p class="goal">${escapeHtml(report.goal)}</p>`}
 ${facts(report)}
 </header>
@@ -197,7 +197,7 @@ function article(agent: AgentReport): string {
   ].join('')
 }
 
-/** Light and dark as the reader has it; colours never say anything that words don't. */
+/** Follows the colour scheme of the reader. Colours only repeat what the text says. */
 const STYLE = `
 :root{color-scheme:light dark;--ink:#1c1f23;--paper:#fff;--soft:#667;--line:#d5d8de;--good:#2e7d43;--bad:#b3261e;--dull:#757575;--busy:#1e5fb3}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--paper:#16181c;--soft:#9aa;--line:#3a3f47;--good:#7bd08f;--bad:#ff8a80;--dull:#a0a0a0;--busy:#8ab8f5}}
@@ -224,7 +224,7 @@ svg .edge{fill:none;stroke:var(--soft);stroke-width:1;opacity:.6}svg .edge.skip{
 
 const BOX = { width: 168, height: 40, gapAcross: 20, gapAlong: 48, margin: 12 }
 
-/** More steps than this are drawn from top to bottom: pages scroll that way. */
+/** Graphs with more steps are drawn from top to bottom, because pages scroll that way. */
 const STEPS_ACROSS = 8
 
 interface BoxPosition {
@@ -232,7 +232,7 @@ interface BoxPosition {
   y: number
 }
 
-/** The graph as a picture: one column, or row, for each step. Its colours are classes of the page around it. */
+/** Draws the graph as SVG, one column or row for each step. Its classes get their colours from the page. */
 export function graphSvg(graph: Graph, state: (name: string) => NodeState): string {
   const steps = arranged(graph)
   const isWide = steps.length <= STEPS_ACROSS
@@ -263,7 +263,7 @@ function farthest(places: readonly BoxPosition[], axis: 'x' | 'y'): number {
   return places.reduce((most, place) => Math.max(most, place[axis]), 0)
 }
 
-/** In each step, agents stand near what they wait for: by the mean place of it. */
+/** Sorts the agents of each step by the mean position of their dependencies, so that edges stay short. */
 function arranged(graph: Graph): string[][] {
   const place = new Map<string, number>()
   return stepsOf(graph).map((names) => {

@@ -9,10 +9,10 @@ export interface AgentReport {
   readonly reason: string
   readonly objective: string
   readonly dependsOn: readonly string[]
-  /** The first began, the last ended; null where there was none. In milliseconds after the run began. */
+  /** Start of the first attempt and end of the last, in milliseconds after the run began. Null: no attempt. */
   readonly from: number | null
   readonly to: number | null
-  /** In attempts of this round, validation included. */
+  /** Duration of the attempts of this round with their validation. */
   readonly workedMs: number
   /** In this round. */
   readonly attempts: readonly NodeAttempt[]
@@ -21,7 +21,7 @@ export interface AgentReport {
   readonly spent: Spent
   readonly summary: string
   readonly outputs: readonly OutputFile[]
-  /** Why they are not in `_outputs` as they were validated; empty where they are. */
+  /** Why `_outputs` differs from the validated outputs; empty if it does not. */
   readonly unconsolidated: string
 }
 
@@ -31,7 +31,7 @@ export interface RunReport {
   readonly name: string
   readonly goal: string
   readonly round: number
-  /** Null: it goes on. */
+  /** Null: still running. */
   readonly outcome: RunOutcome | null
   readonly cancelled: string | null
   readonly begunAt: number
@@ -39,7 +39,7 @@ export interface RunReport {
   readonly workedMs: number
   readonly spent: Spent
   readonly agents: readonly AgentReport[]
-  /** The chain that took longest, pauses between attempts included. */
+  /** The chain that took longest, with the pauses between attempts. */
   readonly criticalPath: readonly string[]
   readonly graph: Graph
 }

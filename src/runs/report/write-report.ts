@@ -9,7 +9,7 @@ import { htmlReport, markdownReport } from './render.ts'
 import { reportOf as reportOfRun } from './report.ts'
 
 interface ReportFault {
-  /** The disk is full: worth another try. */
+  /** True: the disk is full, so a retry may help. */
   readonly isFull: boolean
   readonly text: string
 }
@@ -19,7 +19,7 @@ type Unconsolidated = Readonly<Record<string, string>>
 
 /** Retry interval while the disk is full. */
 const AGAIN_MS = 1000
-const FULL = `${DISK_FULL}: its outputs and its report wait for room`
+const FULL = `${DISK_FULL}: its outputs and its report wait for free space`
 
 /** Copies the outputs of all completed agents to `_outputs`, and writes the report as Markdown and HTML. Idempotent. */
 export function createReportWriter(clock: Clock) {
@@ -37,7 +37,7 @@ export function createReportWriter(clock: Clock) {
     if (copied.ok && other.length === 0) return undefined
     if (copied.ok) {
       const shown = other.sort().slice(0, 10).join(', ')
-      return told(driver, name, `what is in _outputs/${name} is not what was validated: ${shown}`)
+      return told(driver, name, `_outputs/${name} differs from the validated outputs: ${shown}`)
     }
     const { code, message } = copied.error[0]!
     if (code !== 'disk_full') return told(driver, name, `its outputs are not in _outputs: ${message}`)

@@ -37,7 +37,7 @@ export const streamRun: RouteHandler<'runEvents'> = async (context, call) => {
       const now = runs.troubles().find(({ run }) => run === id)
       if (now !== undefined) tell(now.text)
       return runs.onTrouble((run, text) => {
-        if (run === id) tell(text ?? 'it goes on')
+        if (run === id) tell(text ?? 'the run continues')
       })
     },
     ending: {

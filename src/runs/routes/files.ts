@@ -75,7 +75,7 @@ export const showRunOutput: RouteHandler<'runOutput'> = async (context, call) =>
   return shown(
     context,
     readOutput(workspaceOf(place, node.name), path, MOST_BYTES),
-    `${path} is not there any more`,
+    `${path} no longer exists`,
   )
 }
 

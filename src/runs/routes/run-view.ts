@@ -9,7 +9,7 @@ type WireNode = AnswerOf<'run'>['nodes'][number]
 const iso = (at: number) => new Date(at).toISOString()
 const SUMMARY = 2000
 
-/** A run at a glance. */
+/** Converts a run without its agents. */
 export function wireRun({ id, folder, place, by, run, trouble }: SeenRun, now: number): WireRun {
   const { head, graph, nodes } = run
   const { outcome, begunAt, endedAt, cancelled, reportOwed, reportFault } = head
@@ -51,7 +51,7 @@ interface NodeContext {
   heldUp?: string
 }
 
-/** A run with all its agents. */
+/** Converts a run with all its agents. */
 export async function wireWholeRun(
   seen: SeenRun,
   now: number,
@@ -122,11 +122,11 @@ function waitsFor(
       return open.map(({ from }) => from)
     }
     case 'ready':
-      return ['a free place']
+      return ['a free slot']
     case 'retrying':
-      return due === null ? ['the end of the attempt before'] : [`the next attempt, at ${iso(due.at)}`]
+      return due === null ? ['the end of the previous attempt'] : [`the next attempt, at ${iso(due.at)}`]
     case 'fixing':
-      return [`${run.graph.agents.get(name)!.fixer ?? 'someone'} to put its inputs right`]
+      return [`${run.graph.agents.get(name)!.fixer ?? 'somebody'} to correct its inputs`]
     case 'asking':
       return [`a person to decide${requestId === undefined ? '' : ` (${requestId})`}`]
     case 'running':

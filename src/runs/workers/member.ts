@@ -7,7 +7,6 @@
  * - ended: reported once, for programs after their session has stopped.
  * - closed: the service stops. Nothing is reported; the next service finds the task by its key.
  */
-import { join } from 'node:path'
 import type { Sessions } from '../../agents/sessions.ts'
 import { spentOnTask } from '../../agents/usage.ts'
 import type { AuditEntry } from '../../audit/entry.ts'
@@ -102,7 +101,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string | undefined>()
-    const called = () => resolve('it was stopped before its program started')
+    const stopped = () => resolve('it was stopped before its program started')
     const cancel = clock.after(SLOW_MS, () => {
       const session = sessions().session(agent)
       void Promise.resolve(session?.screen?.(SCREEN_LINES))
@@ -121,9 +120,9 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       last = evidence
       if (isStarted) never()
     })
-    signal.addEventListener('abort', called, { once: true })
+    signal.addEventListener('abort', stopped, { once: true })
     try {
-      if (signal.aborted) called()
+      if (signal.aborted) stopped()
       await sessions().wake(agent)
       isStarted = true
       const state = sessions().session(agent)?.state
@@ -134,7 +133,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     } finally {
       cancel()
       starting.delete(agent)
-      signal.removeEventListener('abort', called)
+      signal.removeEventListener('abort', stopped)
     }
   }
 
@@ -237,8 +236,8 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       stop(finished) {
         if (isOver || stopWith !== undefined) return
         stopWith = finished
-          ? { type: 'settled', by: OPERATOR, as: 'completed', reason: 'its status.json says that it is done' }
-          : { type: 'cancelled', by: OPERATOR, reason: `${order.run} does not need it any more` }
+          ? { type: 'settled', by: OPERATOR, as: 'completed', reason: 'its status.json reports completion' }
+          : { type: 'cancelled', by: OPERATOR, reason: `${order.run} no longer needs it` }
         if (task !== undefined) guard(endTask(stopWith))
         else stopping.abort()
       },
@@ -277,10 +276,10 @@ function taskText({ workspace, objective, node, run }: WorkOrder): string {
   return [
     objective || `Do the work of ${node} in ${run}.`,
     '',
-    `Your folder for this is ${workspace}. SKILL.md in it says how to work there, and ${join('inbox', 'instructions.md')} what is to be`,
-    'done. Put your results into its outbox/, and a summary.md with them.',
-    'When all is in place, set "state" in its status.json to "completed", or report this task as completed; either will do.',
-    'If you cannot go on, set it to "failed" with the reason, or report that you need help.',
+    `Your folder for this task is ${workspace}. Its SKILL.md explains how to work there, and inbox/instructions.md describes the work.`,
+    'Put your results and a summary.md into its outbox/.',
+    'When you are done, set "state" in its status.json to "completed", or report this task as completed; either is enough.',
+    'If you cannot continue, set it to "failed" with the reason, or report that you need help.',
   ].join('\n')
 }
 

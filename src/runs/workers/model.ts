@@ -23,7 +23,7 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
     const { runner, workspace } = order
     if (runner.kind !== 'model') throw new Error(`not a model: ${runner.kind}`)
     if (models === undefined || !Object.hasOwn(team().config.models, runner.model)) {
-      return `orc.yaml has no model "${runner.model}" any more`
+      return `orc.yaml no longer has the model "${runner.model}"`
     }
     const call = meter.ownCall('run')
     if (call === undefined) return 'the spending limit of the service is reached (limits.spend)'
@@ -123,7 +123,7 @@ function sumOf(all: readonly Spending[], priceOf: (one: Spending) => number | un
 
 /** The answer of a model without tools: Orchub writes it into the outbox (S4.7). */
 const FileWork = z.object({
-  summary: z.string().trim().min(1).max(20_000).describe('What was done, in a few sentences: summary.md.'),
+  summary: z.string().trim().min(1).max(20_000).describe('The work in a few sentences; becomes summary.md.'),
   files: z
     .array(
       z.object({
@@ -131,7 +131,7 @@ const FileWork = z.object({
           .string()
           .min(1)
           .max(200)
-          .describe('Such as report.md or data/numbers.csv; relative, no "..".'),
+          .describe('Relative path without "..", such as report.md or data/numbers.csv.'),
         content: z.string().max(400_000).describe('The whole content of the file.'),
       }),
     )
@@ -149,8 +149,8 @@ interface GivenFile {
 const MOST = { instructions: 40_000, file: 40_000, files: 200_000 }
 
 const SYSTEM = [
-  'You do a piece of work that was planned for you. You have no tools: what you are given is all there is, and your',
-  'answer is your whole work. Give every deliverable as a file with its full content, and a summary of what you did.',
+  'You do one step of a plan. You have no tools: you get only the text below, and you deliver only your answer.',
+  'Return every deliverable as a file with its full content, and a summary of what you did.',
   FENCE_RULE,
 ].join('\n')
 

@@ -67,14 +67,14 @@ describe('a run', () => {
     bench.exit('a', 0)
     expect(bench.node('a')).toMatchObject({
       state: 'failed',
-      reason: 'it ended without saying that it was done; its only attempt failed',
+      reason: 'it exited without reporting completion; its only attempt failed',
     })
     const other = openBench({ a: { retries: 0 } })
     other.start('a')
     other.status('a', 'running')
     const why = 'status.json is not complete JSON'
     other.tell({ type: 'exited', node: 'a', attempt: 1, code: 0, signal: null, lost: false, why })
-    expect(other.node('a').reason).toContain('it ended without saying that it was done: status.json is not')
+    expect(other.node('a').reason).toContain('it exited without reporting completion: status.json is not')
   })
 
   it('does not end before the last process has ended', () => {

@@ -46,7 +46,7 @@ describe('retry', () => {
     bench.status('a', 'failed', false)
     expect(bench.node('a')).toMatchObject({
       state: 'failed',
-      reason: 'Input file format invalid; trying again would not help',
+      reason: 'Input file format invalid; a retry would not help',
     })
   })
 
@@ -111,7 +111,7 @@ describe('a timer', () => {
     bench.tell({ type: 'timed_out', node: 'a' })
     expect(bench.node('a')).toMatchObject({
       state: 'retrying',
-      reason: 'it was not done within 60 s',
+      reason: 'it timed out after 60 s',
       alive: true,
     })
   })

@@ -128,7 +128,7 @@ describe('a mistake in a plan', () => {
         column: 66,
         path: 'agents.writer.depends_on[1].copy_to',
         message: '../elsewhere must not contain ".."',
-        hint: 'It must be inside the inbox, such as inbox/source_data/.',
+        hint: 'Use a path inside the inbox, such as inbox/source_data/.',
       },
     ])
   })
@@ -163,18 +163,14 @@ describe('a mistake in a plan', () => {
     [
       'an output from the private area (S4.10)',
       'agents: { a: { outputs: [workspace/x] } }',
-      'workspace/x is in workspace/, which is not handed on',
+      'workspace/x is in workspace/, whose files are not outputs',
     ],
     [
       'an input on our files',
       'agents: { a: { inputs: [instructions.md] } }',
-      'inbox/instructions.md is a file of the orchestrator',
+      'inbox/instructions.md is a file that Orchub writes',
     ],
-    [
-      'inputs in one place',
-      'agents: { a: { inputs: [x/a.md, y/a.md] } }',
-      'inbox/a.md is taken by entry 1 already',
-    ],
+    ['inputs in one place', 'agents: { a: { inputs: [x/a.md, y/a.md] } }', 'entry 1 already uses inbox/a.md'],
     [
       'outputs in one place',
       'agents: { a: {}, b: {}, c: { depends_on: [{ agent: a, copy_to: inbox/x }, { agent: b, copy_to: inbox/x }] } }',
@@ -193,7 +189,7 @@ describe('a mistake in a plan', () => {
     [
       'a fixer without its use',
       'agents: { a: { fixer: m } }\nfixers: { m: { command: x } }',
-      '"fixer" goes with "on_error: fix"',
+      '"fixer" needs "on_error: fix"',
     ],
     ['a fixer that nobody is', 'agents: { a: {} }\nfixers: { m: {} }', 'No runner for "m"'],
     ['an unknown key', 'agents: { a: { needs: [b] } }', 'Unknown key "needs"'],

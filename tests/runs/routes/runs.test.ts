@@ -191,7 +191,7 @@ describe('while the disk is full', () => {
     const { write } = desk.store
     desk.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
     writeFileSync(join(folder(), 'enough'), '')
-    const text = 'the disk is full: it waits for room'
+    const text = 'the disk is full: the run waits for free space'
     await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: 'note', text: `${run_id}: ${text}` }))
     expect(await client().run(run_id)).toMatchObject({ state: 'running', trouble: text })
     expect((await client().runs({ state: 'all' })).runs).toMatchObject([{ id: run_id, trouble: text }])
@@ -212,7 +212,7 @@ describe('while the disk is full', () => {
       expect(events.at(-1)).toMatchObject({ type: 'end', outcome: 'completed' })
     }, 10_000)
     await Promise.all([following, followingLater])
-    expect(events.map((event) => event.text)).toContain(`${run_id}: it goes on`)
+    expect(events.map((event) => event.text)).toContain(`${run_id}: the run continues`)
     expect(await client().health()).toEqual({ status: 'ok' })
   })
 })

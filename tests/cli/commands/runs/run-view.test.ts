@@ -80,7 +80,7 @@ describe('the view of a run', () => {
   })
 
   it('says what blocks the run, and why there is no report', () => {
-    const trouble = 'the disk is full: it waits for room'
+    const trouble = 'the disk is full: the run waits for free space'
     const stuck = run([node('a', working), node('b')], { trouble })
     const lines = runView(stuck, { ...wide, height: 5 }).split('\n')
     expect(lines).toHaveLength(4)
