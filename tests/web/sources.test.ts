@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -17,6 +17,11 @@ describe('the sources of the control room', () => {
         expect(['src/client/client.ts', 'src/api/contract.ts'], file).toContain(path)
       expect(read(file), file).not.toMatch(/^import \{(?![^}]*type )[^}]*\} from '[./]*src\/api/m)
     }
+  })
+
+  it('keep the views of a feature in a folder named as its room in src', () => {
+    const rooms = readdirSync(join(web, '../src'))
+    for (const folder of readdirSync(join(web, 'src/views'))) expect(rooms).toContain(folder)
   })
 
   it('read the service only by the table of queries, which has one loader for each key', () => {

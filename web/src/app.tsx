@@ -1,13 +1,10 @@
 import { Suspense, useEffect, useState } from 'react'
-import { ComposeDialog } from './components/compose-dialog.tsx'
 import { ErrorBoundary } from './components/error-boundary.tsx'
 import { showRequestCount } from './components/favicon-count.ts'
 import { pluralize } from './components/format.ts'
-import { HaltBanner, StopButton } from './components/halt-controls.tsx'
 import { Icon, type IconName } from './components/icon.tsx'
 import { ShortcutsDialog, useShortcuts } from './components/keyboard-shortcuts.tsx'
 import { lazyComponent } from './components/lazy-component.ts'
-import { NewRequestDialog } from './components/new-request-dialog.tsx'
 import { useAction } from './components/notifications.tsx'
 import { Loading } from './components/view-layout.tsx'
 import { storeSessionHalf } from './data/api-client.ts'
@@ -16,6 +13,9 @@ import { useConnection, useServiceQuery, useTeam } from './data/queries.ts'
 import { type Me, useService } from './data/service.ts'
 import { linkTo, navigate, useRoute } from './route.ts'
 import { switchTheme } from './theme.ts'
+import { HaltBanner, StopButton } from './views/halt/halt-controls.tsx'
+import { ComposeDialog } from './views/messages/compose-dialog.tsx'
+import { NewRequestDialog } from './views/people/new-request-dialog.tsx'
 
 /** Each view is loaded when it is first opened. */
 const VIEWS = {
@@ -23,7 +23,7 @@ const VIEWS = {
     title: 'Team',
     icon: 'team',
     key: 't',
-    part: lazyComponent(async () => (await import('./views/team/team-view.tsx')).TeamView),
+    part: lazyComponent(async () => (await import('./views/agents/team-view.tsx')).TeamView),
   },
   inbox: {
     title: 'Inbox',
@@ -73,7 +73,7 @@ const VIEWS = {
     title: 'Metrics',
     icon: 'metrics',
     key: 'm',
-    part: lazyComponent(async () => (await import('./views/metrics/metrics-view.tsx')).MetricsView),
+    part: lazyComponent(async () => (await import('./views/messages/metrics-view.tsx')).MetricsView),
   },
   moderation: {
     title: 'Moderation',

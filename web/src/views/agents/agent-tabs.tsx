@@ -1,5 +1,4 @@
 import { useEffect, useMemo } from 'react'
-import { DeliverySteps } from '../../components/delivery-steps.tsx'
 import { formatTime } from '../../components/format.ts'
 import { Chip } from '../../components/state-label.tsx'
 import { EmptyState, QueryResult } from '../../components/view-layout.tsx'
@@ -9,6 +8,7 @@ import type { QueryData } from '../../data/query-table.ts'
 import { useService } from '../../data/service.ts'
 import { whileVisible } from '../../data/while-visible.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { DeliverySteps } from '../messages/delivery-steps.tsx'
 
 export function MailTab({ agent }: { agent: string }) {
   const { query } = useRoute()

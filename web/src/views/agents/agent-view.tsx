@@ -4,12 +4,12 @@ import { formatCost } from '../../components/format.ts'
 import { lazyComponent } from '../../components/lazy-component.ts'
 import { Modal } from '../../components/modal.tsx'
 import { requireSuccess, useAction } from '../../components/notifications.tsx'
-import { RequestCard } from '../../components/request-card.tsx'
 import { Chip, ContextUsage, StateLabel } from '../../components/state-label.tsx'
 import { EmptyState, ErrorMessage, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { type Agent, type HumanRequest, useServiceQuery, useTeam } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { RequestCard } from '../people/request-card.tsx'
 import { MailTab, PromptTab, TasksTab, TranscriptTab } from './agent-tabs.tsx'
 
 const Terminal = lazyComponent(async () => (await import('./terminal.tsx')).TerminalPane)

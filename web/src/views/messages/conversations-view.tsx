@@ -1,6 +1,5 @@
 import { useMemo } from 'react'
 import { AgentPicker } from '../../components/agent-picker.tsx'
-import { DeliverySteps } from '../../components/delivery-steps.tsx'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { isPhone } from '../../components/screen-size.ts'
@@ -9,6 +8,7 @@ import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layou
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { type Mail, useServiceQuery } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { DeliverySteps } from './delivery-steps.tsx'
 
 const SHOWN = 500
 /** These write messages too. */

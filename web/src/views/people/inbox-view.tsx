@@ -2,12 +2,12 @@ import { useEffect, useRef, useState } from 'react'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useShortcuts } from '../../components/keyboard-shortcuts.tsx'
-import { RequestCard } from '../../components/request-card.tsx'
 import { Chip } from '../../components/state-label.tsx'
 import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useServiceQuery } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { RequestCard } from './request-card.tsx'
 
 /** More cards at once slow the page down. */
 const MAX_CARDS = 30

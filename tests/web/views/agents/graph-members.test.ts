@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { byNeed, graphMembers } from '../../../../web/src/views/team/graph-members.ts'
+import { byNeed, graphMembers } from '../../../../web/src/views/agents/graph-members.ts'
 
 describe('the members that the team graph draws', () => {
   it('are the top of a large team and everyone who needs a person, with the number of hidden descendants', () => {

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
-import { useServiceQuery } from '../data/queries.ts'
-import { linkTo, navigate } from '../route.ts'
-import { Modal } from './modal.tsx'
+import { Modal } from '../../components/modal.tsx'
+import { useServiceQuery } from '../../data/queries.ts'
+import { linkTo, navigate } from '../../route.ts'
 import { questionId, RequestCard } from './request-card.tsx'
 
 /** How often to check whether the person has closed a dialog or stopped typing. */

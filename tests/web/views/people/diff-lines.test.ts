@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { diffLines } from '../../../web/src/components/diff-lines.ts'
+import { diffLines } from '../../../../web/src/views/people/diff-lines.ts'
 
 describe('a diff of two texts', () => {
   it('keeps equal lines and marks removed and added ones', () => {

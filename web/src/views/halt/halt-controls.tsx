@@ -1,11 +1,11 @@
 import { useState } from 'react'
-import { useTeam } from '../data/queries.ts'
-import { useService } from '../data/service.ts'
-import { useNow } from '../data/service-clock.ts'
-import { formatAge } from './format.ts'
-import { Icon } from './icon.tsx'
-import { Modal } from './modal.tsx'
-import { useAction } from './notifications.tsx'
+import { formatAge } from '../../components/format.ts'
+import { Icon } from '../../components/icon.tsx'
+import { Modal } from '../../components/modal.tsx'
+import { useAction } from '../../components/notifications.tsx'
+import { useTeam } from '../../data/queries.ts'
+import { useService } from '../../data/service.ts'
+import { useNow } from '../../data/service-clock.ts'
 
 /** Available in every view. It asks once, for an optional reason; Enter is enough. */
 export function StopButton() {

@@ -1,7 +1,7 @@
-import { useServiceQuery } from '../data/queries.ts'
-import { formatTime } from './format.ts'
-import { Chip } from './state-label.tsx'
-import { QueryResult } from './view-layout.tsx'
+import { formatTime } from '../../components/format.ts'
+import { Chip } from '../../components/state-label.tsx'
+import { QueryResult } from '../../components/view-layout.tsx'
+import { useServiceQuery } from '../../data/queries.ts'
 
 /** Every step of a delivery with its evidence (C27). */
 export function DeliverySteps({ id }: { id: string }) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changesOf, editable, unreadableFields } from '../../../web/src/components/edited-fields.ts'
+import { changesOf, editable, unreadableFields } from '../../../../web/src/views/people/edited-fields.ts'
 
 describe('an edited action', () => {
   it('sends changed fields only, and rejects invalid JSON where a field was not text', () => {

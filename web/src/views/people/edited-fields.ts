@@ -1,4 +1,4 @@
-import { textOf } from './exact-text.ts'
+import { textOf } from '../../components/exact-text.ts'
 
 interface WithAction {
   readonly action?: { readonly fields: Readonly<Record<string, unknown>> } | undefined

@@ -1,8 +1,8 @@
 import { useState } from 'react'
-import { useService } from '../data/service.ts'
-import { AgentPicker } from './agent-picker.tsx'
-import { Modal } from './modal.tsx'
-import { requireSuccess, useAction } from './notifications.tsx'
+import { AgentPicker } from '../../components/agent-picker.tsx'
+import { Modal } from '../../components/modal.tsx'
+import { requireSuccess, useAction } from '../../components/notifications.tsx'
+import { useService } from '../../data/service.ts'
 
 const EVERYONE = ['*']
 const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const

@@ -1,6 +1,6 @@
-import type { HumanRequest } from '../data/queries.ts'
+import { showInvisible, textOf } from '../../components/exact-text.ts'
+import type { HumanRequest } from '../../data/queries.ts'
 import { diffLines } from './diff-lines.ts'
-import { showInvisible, textOf } from './exact-text.ts'
 
 type Action = NonNullable<HumanRequest['action']>
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { layOutTree } from '../../../../web/src/views/team/tree-layout.ts'
+import { layOutTree } from '../../../../web/src/views/agents/tree-layout.ts'
 
 describe('the layout of the team graph', () => {
   const size = { width: 100, height: 50, gapX: 10, gapY: 10 }
