@@ -167,7 +167,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await enter(window, await link())
     await window.page.route('**/api/v1/me', (route) => route.abort())
     await window.page.reload()
-    await window.page.getByText('The service does not answer').waitFor()
+    await window.page.getByText('The service is not responding').waitFor()
     await window.page.unroute('**/api/v1/me')
     await window.page.getByRole('navigation', { name: 'Views' }).waitFor()
     await until(async () => (await window.page.getByText('live', { exact: true }).count()) === 1)

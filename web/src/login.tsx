@@ -1,9 +1,8 @@
 import { QueryClientProvider } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { ClientError } from '../../src/client/client.ts'
-import { App, fetchView } from './app.tsx'
+import { App, fetchView, showRequestCount } from './app.tsx'
 import { ErrorBoundary } from './components/error-boundary.tsx'
-import { showRequestCount } from './components/favicon-count.ts'
 import { NotificationArea } from './components/notifications.tsx'
 import { Loading } from './components/view-layout.tsx'
 import { openClient, sessionHalf, storeSessionHalf } from './data/api-client.ts'
@@ -24,8 +23,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Shows the control room to a browser with a session, or with a link that opens one. */
 export function Login() {
-  const place = useRoute()
-  const { view, id } = place
+  const route = useRoute()
+  const { view, id } = route
   const code = view === 'login' ? id : undefined
   const [state, setState] = useState<LoginState>({ step: 'checking' })
   const [attempt, setAttempt] = useState(0)
@@ -85,14 +84,14 @@ export function Login() {
     if (!isSignedOut) return
     document.title = 'Orchub'
     showRequestCount(0)
-    if (place.view !== 'login') sessionStorage.setItem(RETURN_KEY, location.hash)
-  }, [isSignedOut, place])
+    if (view !== 'login') sessionStorage.setItem(RETURN_KEY, location.hash)
+  }, [isSignedOut, route])
   // Signing in in another window signs in this one too.
   useEffect(() => {
     if (!isSignedOut) return
-    const comeIn = () => sessionHalf() === null || setAttempt((now) => now + 1)
-    addEventListener('storage', comeIn)
-    return () => removeEventListener('storage', comeIn)
+    const signIn = () => sessionHalf() === null || setAttempt((now) => now + 1)
+    addEventListener('storage', signIn)
+    return () => removeEventListener('storage', signIn)
   }, [isSignedOut])
 
   if (state.step === 'signed-in') {
@@ -113,12 +112,12 @@ export function Login() {
       <img src="/favicon.svg" alt="" />
       <h1>Orchub</h1>
       {state.step === 'checking' ? <Loading /> : null}
-      {state.step === 'unreachable' ? <p role="alert">The service does not answer. Retrying …</p> : null}
+      {state.step === 'unreachable' ? <p role="alert">The service is not responding. Retrying …</p> : null}
       {state.step === 'signed-out' ? (
         <>
           {state.why === undefined ? null : <p role="alert">{state.why}</p>}
           <p>
-            Run <code>orc open</code> on the machine of the service to open this page signed in.{' '}
+            Run <code>orc open</code> on the machine that runs the service to open this page signed in.{' '}
             <code>orc open --print</code> prints a link for another browser or a phone.
           </p>
         </>
@@ -127,7 +126,7 @@ export function Login() {
   )
 }
 
-/** A link that was used already still works for a browser that is signed in: most likely it was the one who used it. */
+/** A used link still works in a browser that is signed in: most likely that browser used it. */
 async function openWith(code: string): Promise<{ half: string }> {
   const known = sessionHalf()
   try {

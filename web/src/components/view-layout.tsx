@@ -1,6 +1,11 @@
 import type { ReactNode } from 'react'
 import type { Loaded } from '../data/queries.ts'
 
+/** Same breakpoint as in styles/phone.css. */
+export function isPhone(): boolean {
+  return matchMedia('(max-width: 860px)').matches
+}
+
 export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="empty">

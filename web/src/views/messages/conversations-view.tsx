@@ -2,9 +2,8 @@ import { useMemo } from 'react'
 import { AgentPicker } from '../../components/agent-picker.tsx'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
-import { isPhone } from '../../components/screen-size.ts'
 import { Chip } from '../../components/state-label.tsx'
-import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { EmptyState, isPhone, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { type Mail, useServiceQuery } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
@@ -222,6 +221,7 @@ function lanesOf(mail: readonly Mail[]): string[] {
 
 function Threads({ mail }: { mail: readonly Mail[] }) {
   const link = useMessageLink()
+  const { id: chosen } = useRoute()
   const lines = useMemo(() => {
     const threads = new Map<string, Mail[]>()
     for (const one of mail) threads.set(one.correlation_id, [...(threads.get(one.correlation_id) ?? []), one])
@@ -230,9 +230,14 @@ function Threads({ mail }: { mail: readonly Mail[] }) {
       .flatMap((thread) => thread.map((one, index) => ({ one, isFirst: index === 0 })))
   }, [mail])
   return (
-    <VirtualList items={lines} size={40} label="Threads" keyOf={({ one }) => one.id}>
+    <VirtualList items={lines} size={40} label="Threads" keyOf={({ one }) => one.id} chosen={chosen}>
       {({ one, isFirst }) => (
-        <a className="line thread" data-first={isFirst} href={link(one.id)}>
+        <a
+          className="line thread"
+          data-first={isFirst}
+          href={link(one.id)}
+          aria-current={one.id === chosen ? 'true' : undefined}
+        >
           <Chip word={one.delivery} />
           <span className="line-main">
             <b>

@@ -13,7 +13,7 @@ import {
 import { useMemo } from 'react'
 import { useFitView } from '../../components/graph-fit.ts'
 import { Chip } from '../../components/state-label.tsx'
-import { type RunNode, runTone } from './run-state.ts'
+import { type RunNode, runTone } from './run-node.tsx'
 
 const SIZE = { width: 190, height: 84, gapX: 70, gapY: 26 }
 const FIT = { maxZoom: 1, padding: 0.12 }

@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect } from 'react'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'
@@ -8,7 +9,20 @@ import type { QueryData } from '../../data/query-table.ts'
 import { useService } from '../../data/service.ts'
 import { whileVisible } from '../../data/while-visible.ts'
 import { linkTo, useRoute } from '../../route.ts'
-import { type RunNode, runTone } from './run-state.ts'
+
+export type RunNode = AnswerOf<'run'>['nodes'][number]
+
+const TONES: Record<string, string> = {
+  waiting: 'off',
+  ready: 'held',
+  asking: 'asks',
+  completed: 'done',
+  partial: 'asks',
+  failed: 'bad',
+  skipped: 'off',
+  cancelled: 'off',
+}
+export const runTone = (state: string) => TONES[state] ?? 'busy'
 
 /** A node of a run: its state, its log and its outputs. */
 export function NodeAside({ run, node }: { run: string; node: RunNode }) {

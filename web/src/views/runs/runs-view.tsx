@@ -10,8 +10,7 @@ import { useServiceQuery } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
 import { whileVisible } from '../../data/while-visible.ts'
 import { linkTo, useRoute } from '../../route.ts'
-import { NodeAside } from './run-node.tsx'
-import { runTone } from './run-state.ts'
+import { NodeAside, runTone } from './run-node.tsx'
 
 const Graph = lazyComponent(async () => (await import('./run-graph.tsx')).RunGraph)
 
