@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 
-/** Files with hashed names in dist/assets, and an entry that takes a nonce; nothing from elsewhere, nothing inline. */
+/** Builds hashed files in dist/assets and an entry that takes a nonce. The CSP allows no inline code and no other origin. */
 export default defineConfig({
   root: import.meta.dirname,
   base: '/',
@@ -10,12 +10,12 @@ export default defineConfig({
   build: {
     outDir: 'dist',
     emptyOutDir: true,
-    // An inlined file would be a data: address, which the CSP refuses.
+    // An inlined file would be a data: URL, which the CSP rejects.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: 'es2023',
     sourcemap: false,
-    // How long a plugin took is no news to whoever starts it for the first time.
+    // Hide the timings of plugins from people who only want to start the service.
     rolldownOptions: { checks: { bundlerTimings: false } },
   },
 })

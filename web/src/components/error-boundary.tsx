@@ -44,7 +44,7 @@ export class ErrorBoundary extends Component<Props, State> {
         </p>
         <p>
           <button type="button" className="button" onClick={() => this.retry()}>
-            Load again
+            Try again
           </button>
         </p>
       </div>

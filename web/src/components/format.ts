@@ -23,7 +23,8 @@ export function formatDuration(ms: number): string {
 }
 
 export function formatAge(at: string, now: number): string {
-  return formatDuration(Math.max(0, now - Date.parse(at)))
+  const age = now - Date.parse(at)
+  return age < 1000 ? 'just now' : `${formatDuration(age)} ago`
 }
 
 export function formatCost(amount: number): string {

@@ -16,7 +16,11 @@ const TONES: Record<string, string> = {
 }
 
 const WORDS: Record<string, string> = {
+  waiting_approval: 'needs approval',
+  waiting_child: 'waiting for subtasks',
   waiting_input: 'needs a person',
+  waiting_parent: 'waiting for delegator',
+  waiting_user: 'needs an answer',
   initializing: 'starting',
   unknown: 'not running',
 }
@@ -50,18 +54,15 @@ const TASK_TONES: Record<string, string> = {
   cancelled: 'off',
   skipped: 'off',
   blocked: 'asks',
-  awaiting_human: 'asks',
   waiting_approval: 'asks',
-  waiting_input: 'asks',
-  needs_help: 'asks',
-  needs_clarification: 'asks',
+  waiting_user: 'asks',
   validating: 'busy',
 }
 
 export function Chip({ word, tone }: { word: string; tone?: string | undefined }) {
   return (
     <span className="chip" data-tone={tone ?? DELIVERY_TONES[word] ?? TASK_TONES[word] ?? 'busy'}>
-      {word.replaceAll('_', ' ')}
+      {WORDS[word] ?? word.replaceAll('_', ' ')}
     </span>
   )
 }

@@ -4,18 +4,19 @@ import { formatCost } from '../../components/format.ts'
 import { lazyComponent } from '../../components/lazy-component.ts'
 import { Modal } from '../../components/modal.tsx'
 import { requireSuccess, useAction } from '../../components/notifications.tsx'
-import { Chip, ContextUsage, StateLabel } from '../../components/state-label.tsx'
+import { ContextUsage, StateLabel } from '../../components/state-label.tsx'
 import { EmptyState, ErrorMessage, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { type Agent, type HumanRequest, useServiceQuery, useTeam } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
-import { RequestCard } from '../people/request-card.tsx'
+import { RequestCard, RequestKind } from '../people/request-card.tsx'
 import { MailTab, PromptTab, TasksTab, TranscriptTab } from './agent-tabs.tsx'
 
 const Terminal = lazyComponent(async () => (await import('./terminal.tsx')).TerminalPane)
 const TABS = ['terminal', 'transcript', 'mail', 'tasks', 'prompt'] as const
 
 export function AgentView() {
+  const service = useService()
   const { id = '', query } = useRoute()
   const answer = useTeam()
   const requests = (useServiceQuery('openRequests', []).data ?? []).filter(({ asker }) => asker === id)
@@ -24,11 +25,16 @@ export function AgentView() {
     <QueryResult answer={answer}>
       {({ agents }) => {
         const agent = agents.find(({ name }) => name.toLowerCase() === id.toLowerCase())
-        if (agent === undefined) return <EmptyState title={`There is no agent named ${id}`} />
+        if (agent === undefined)
+          return (
+            <EmptyState title={`There is no agent named ${id}`}>
+              <a href={linkTo('team')}>Show the team</a>
+            </EmptyState>
+          )
         return (
           <>
             <ViewHeader title={agent.name} note={agent.role}>
-              <Controls agent={agent} />
+              {service.mayAct() ? <Controls agent={agent} /> : null}
             </ViewHeader>
             <Facts agent={agent} />
             {requests.map((request) => (
@@ -91,12 +97,13 @@ function stepTabs(event: KeyboardEvent, step: (by: number) => void) {
 /** A single line, so that the terminal stays visible. */
 function OpenRequest({ request }: { request: HumanRequest }) {
   const [isOpen, setOpen] = useState(false)
+  const isQuestion = request.decisions.includes('answer')
   return (
     <div className="asking">
-      <Chip word={request.kind} tone="asks" />
+      <RequestKind kind={request.kind} />
       <span className="asking-text">{request.question}</span>
       <button type="button" className="button" onClick={() => setOpen(true)}>
-        Decide
+        {request.decisions.length === 0 ? 'Show' : isQuestion ? 'Answer' : 'Decide'}
       </button>
       {isOpen ? (
         <Modal title={`${request.asker} asks`} onClose={() => setOpen(false)}>
@@ -114,7 +121,7 @@ function Facts({ agent }: { agent: Agent }) {
       {agent.status === agent.session ? null : <span>status: {agent.status}</span>}
       {agent.current_task === undefined ? null : <span>{agent.current_task}</span>}
       {agent.waits_for === undefined ? null : <span>messages are waiting: {agent.waits_for}</span>}
-      <span className="label">{agent.program ?? agent.runtime}</span>
+      <span className="label">program: {agent.program ?? agent.runtime}</span>
       {agent.parent === undefined ? null : (
         <span className="label">
           reports to <a href={linkTo('agents', agent.parent)}>{agent.parent}</a>
@@ -130,11 +137,6 @@ type Action = AnswerOf<'agentActions'>['actions'][number]['action']
 
 /** Actions that are not possible right now stay visible and say why. */
 function Controls({ agent }: { agent: Agent }) {
-  const service = useService()
-  return service.mayAct() ? <Buttons agent={agent} /> : null
-}
-
-function Buttons({ agent }: { agent: Agent }) {
   const service = useService()
   const [act, isBusy] = useAction()
   const { data: known, error } = useServiceQuery('agentActions', [agent.name])

@@ -52,7 +52,7 @@ export function AuditView() {
         />
         <input
           aria-label="Type"
-          placeholder="Type, for example message"
+          placeholder="Type, e.g. message"
           defaultValue={filter.type}
           onChange={debounced(set('type'))}
         />
@@ -149,7 +149,7 @@ function EntryAside({ entry, onClose }: { entry: AuditEntry; onClose: string }) 
       <dl className="pairs">
         <dt>Time</dt>
         <dd>{entry.at}</dd>
-        <dt>Who</dt>
+        <dt>Actor</dt>
         <dd>
           {entry.actor}
           {subjectOf(entry)}

@@ -93,7 +93,7 @@ const isEmpty = ({ events, actions }: Log) => events.length === 0 && actions.len
 function noteOf({ repositories, dry_run, actions }: Log): string {
   const asked = actions.filter(({ state }) => state === 'asked').length
   return [
-    repositories.length === 0 ? 'every repository that knows the secret' : repositories.join(', '),
+    repositories.length === 0 ? 'any repository with the webhook secret' : repositories.join(', '),
     ...(dry_run ? ['dry run: nothing is written to GitHub'] : []),
     ...(asked === 0 ? [] : [`${pluralize(asked, 'approval')} pending`]),
   ].join(' · ')
@@ -187,7 +187,7 @@ function ActionAside({ action }: { action: Action }) {
         {action.confidence === undefined ? null : (
           <>
             <dt>Confidence</dt>
-            <dd>{Math.round(action.confidence * 100)} %</dd>
+            <dd>{Math.round(action.confidence * 100)}%</dd>
           </>
         )}
         {action.rationale === undefined ? null : (
@@ -201,7 +201,7 @@ function ActionAside({ action }: { action: Action }) {
         .filter(([name]) => name !== 'number')
         .map(([name, value]) => (
           <div key={name}>
-            <p className="section">{name}</p>
+            <p className="section">{name.replaceAll('_', ' ')}</p>
             <pre className="block">{showInvisible(textOf(value))}</pre>
           </div>
         ))}

@@ -104,7 +104,8 @@ export function HaltBanner() {
     <div className="halted">
       <strong role="alert">Everything is halted</strong>
       <span>
-        by {halt.by}, {formatAge(halt.at, now)} ago{halt.reason === undefined ? '' : `: ${halt.reason}`}
+        by {halt.by}, {formatAge(halt.at, now)}
+        {halt.reason === undefined ? '' : `: ${halt.reason}`}
       </span>
     </div>
   )

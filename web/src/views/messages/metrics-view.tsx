@@ -69,6 +69,7 @@ function Plots({ figures }: { figures: Figures }) {
       <Plot
         title="Time until read"
         unit="ms"
+        isWhole
         figures={figures}
         series={[
           { label: 'median', colour: 'accent', values: figures.read_ms.p50, isDotted: true },
@@ -111,14 +112,14 @@ function timeOf(seconds: number, stepMs: number): string {
 }
 
 const WHOLE = [1, 2, 5]
-  .flatMap((one) => [1, 10, 100, 1e3, 1e4, 1e5, 1e6].map((ten) => one * ten))
+  .flatMap((one) => [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].map((ten) => one * ten))
   .toSorted((one, other) => one - other)
 
 interface PlotOptions {
   title: string
   total?: number | string
   unit?: string
-  /** Counts have no fractions on their axis. */
+  /** Counts and milliseconds have no fractions on their axis. */
   isWhole?: boolean
   figures: Figures
   series: readonly Series[]

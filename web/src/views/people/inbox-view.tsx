@@ -47,7 +47,7 @@ export function InboxView() {
     <>
       <ViewHeader
         title="Inbox"
-        note={open.length === 0 ? undefined : `${pluralize(open.length, 'open request')}`}
+        note={isPast || open.length === 0 ? undefined : pluralize(open.length, 'open request')}
       >
         <NotifyButton />
         <div className="segments">
@@ -75,7 +75,7 @@ export function InboxView() {
         </QueryResult>
       )}
       {isPast ? (
-        <Past />
+        <Past chosen={id} />
       ) : (
         <QueryResult answer={answer}>
           {() =>
@@ -111,7 +111,7 @@ export function InboxView() {
   )
 }
 
-function Past() {
+function Past({ chosen }: { chosen: string | undefined }) {
   const answer = useServiceQuery('decidedRequests', [])
   return (
     <QueryResult answer={answer}>
@@ -120,7 +120,11 @@ function Past() {
         return (
           <VirtualList items={past} size={37} label="Decided, newest first" keyOf={({ id }) => id}>
             {(request) => (
-              <a className="line" href={linkTo('inbox', request.id, { show: 'past' })}>
+              <a
+                className="line"
+                href={linkTo('inbox', request.id, { show: 'past' })}
+                aria-current={request.id === chosen ? 'true' : undefined}
+              >
                 <Chip
                   word={request.state}
                   tone={request.state === 'rejected' ? 'bad' : request.state === 'expired' ? 'off' : 'done'}

@@ -25,7 +25,10 @@ interface CardOptions {
 }
 
 const ARM_MS = 600
-const KINDS: Partial<Record<HumanRequest['kind'], string>> = { input: 'question' }
+
+export function RequestKind({ kind }: { kind: HumanRequest['kind'] }) {
+  return <Chip word={kind === 'input' ? 'question' : kind} tone="asks" />
+}
 
 /** A human request: who asks, why, the exact action, and the possible verdicts. */
 export function RequestCard({
@@ -45,22 +48,28 @@ export function RequestCard({
   const isArmed = useArmed(isSudden)
   const may = (decision: Decision) => request.decisions.includes(decision) && !isBusy && isArmed
   const choices = request.choices ?? []
+  const isQuestion = request.decisions.includes('answer')
+  // A question with fixed choices accepts no other text.
+  const isFixedChoice = choices.length > 0 && request.allow_other !== true
+  const hasTextField = !isFixedChoice || request.decisions.some((one) => one !== 'answer')
+  const typedAnswer = choice ?? comment.trim()
+  const isUnanswered = typedAnswer === '' && request.default === undefined
   const place = useRef<HTMLElement>(null)
   useEffect(() => {
     if (isChosen) place.current?.scrollIntoView({ block: 'nearest' })
   }, [isChosen])
 
   async function decide(decision: Decision, more: Partial<Parameters<typeof service.client.decide>[1]> = {}) {
-    const said = comment.trim()
+    const text = comment.trim()
     const isDone = await act(async () => {
       const answer = await service.client.decide(request.id, {
         decision,
-        ...(said === '' ? {} : { comment: said }),
+        ...(text === '' ? {} : { comment: text }),
         ...(request.action === undefined ? {} : { hash: request.action.hash }),
         ...more,
       })
       service.refreshTopics('human')
-      return outcome(answer, request)
+      return noticeOf(answer, request)
     })
     if (isDone) {
       setChanged(undefined)
@@ -74,9 +83,8 @@ export function RequestCard({
     if (changed === undefined) void decide('approve')
     else if (unreadable.length === 0) void decide('modify', { fields: changesOf(request, changed) })
   }
-  const answer = (text = choice ?? comment.trim()) => {
-    if (!may('answer') || (text === '' && request.default === undefined)) return
-    void decide('answer', { comment: text })
+  const answer = (text: string) => {
+    if (may('answer')) void decide('answer', { comment: text })
   }
   const modify = () => setChanged(editable(request))
 
@@ -98,8 +106,8 @@ export function RequestCard({
 
   const submit = (event: SyntheticEvent) => {
     event.preventDefault()
-    if (may('answer')) answer()
-    else approve()
+    if (!isQuestion) approve()
+    else if (!isUnanswered) answer(typedAnswer)
   }
 
   return (
@@ -113,9 +121,9 @@ export function RequestCard({
         <a href={linkTo('agents', request.asker)} className="request-who">
           {request.asker}
         </a>
-        <Chip word={KINDS[request.kind] ?? request.kind} tone="asks" />
+        <RequestKind kind={request.kind} />
         <span className="label">
-          {request.id} · {formatAge(request.created_at, now)} ago
+          {request.id} · {formatAge(request.created_at, now)}
           {request.state === 'open' ? ` · ${untilText(request.expires_at, now)}` : ''}
         </span>
         {request.task_id === undefined ? null : (
@@ -138,7 +146,7 @@ export function RequestCard({
       ) : null}
       <form onSubmit={submit} className="request-form">
         {choices.length === 0 ? null : (
-          <fieldset className="choices" disabled={!request.decisions.includes('answer')}>
+          <fieldset className="choices" disabled={!isQuestion}>
             <legend className="sr">Answers</legend>
             {choices.map((one, index) => (
               <label key={one} data-chosen={choice === one}>
@@ -146,10 +154,14 @@ export function RequestCard({
                   type="radio"
                   name={request.id}
                   checked={choice === one}
+                  required={isFixedChoice && request.default === undefined}
                   onChange={() => setChoice(one)}
                 />
-                <span>{one}</span>
-                {index < 9 ? <Key>{index + 1}</Key> : null}
+                <span>
+                  {one}
+                  {one === request.default ? <span className="label"> (default)</span> : null}
+                </span>
+                {isQuestion && index < 9 ? <Key>{index + 1}</Key> : null}
               </label>
             ))}
           </fieldset>
@@ -161,33 +173,39 @@ export function RequestCard({
           <p>
             <Chip word={request.state} tone={request.state === 'rejected' ? 'bad' : 'done'} />{' '}
             {request.decided_by === undefined ? '' : `by ${request.decided_by}`}
-            {request.decided_at === undefined ? '' : `, ${formatAge(request.decided_at, now)} ago`}
+            {request.decided_at === undefined ? '' : `, ${formatAge(request.decided_at, now)}`}
             {request.comment === undefined ? '' : `: “${request.comment}”`}
           </p>
         ) : request.decisions.length === 0 ? (
           <p className="label">You can view this request, but not decide it.</p>
         ) : (
           <>
-            <label className="field">
-              <span>
-                {request.decisions.includes('answer')
-                  ? choices.length > 0 && request.allow_other !== true
-                    ? 'Comment'
-                    : 'Your answer'
-                  : `Comment for ${request.asker} (optional)`}
-              </span>
-              <textarea
-                rows={2}
-                value={comment}
-                onChange={(event) => setComment(event.target.value)}
-                placeholder={request.default === undefined ? '' : `Default: ${request.default}`}
-                onKeyDown={(event) => {
-                  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event)
-                }}
-              />
-            </label>
+            {hasTextField ? (
+              <label className="field">
+                <span>
+                  {!isQuestion
+                    ? `Comment for ${request.asker} (optional)`
+                    : choices.length === 0
+                      ? 'Your answer'
+                      : 'Another answer'}
+                </span>
+                <textarea
+                  rows={2}
+                  value={comment}
+                  required={isQuestion && choices.length === 0 && request.default === undefined}
+                  onChange={(event) => {
+                    setComment(event.target.value)
+                    setChoice(undefined)
+                  }}
+                  placeholder={request.default === undefined ? '' : `Default: ${request.default}`}
+                  onKeyDown={(event) => {
+                    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event)
+                  }}
+                />
+              </label>
+            ) : null}
             <div className="verdicts">
-              {request.decisions.includes('answer') ? (
+              {isQuestion ? (
                 <button type="submit" className="button" data-kind="main" disabled={isBusy || !isArmed}>
                   Answer
                 </button>
@@ -291,7 +309,7 @@ function Edit({
   )
 }
 
-function outcome({ request, receipt }: AnswerOf<'decide'>, before: HumanRequest): string {
+function noticeOf({ request, receipt }: AnswerOf<'decide'>, before: HumanRequest): string {
   if (request.state === 'open')
     return `${before.id} approved; ${request.quorum - request.approvals.length} more approvals needed.`
   const failed =

@@ -167,11 +167,11 @@ function RuleTester({ from, recipient, action, names, onTry }: TesterOptions) {
           ))}
         </datalist>
         <label className="field">
-          <span>Who</span>
+          <span>From</span>
           <input list="parties" value={draft.from} onChange={set('from')} required />
         </label>
         <label className="field">
-          <span>To whom</span>
+          <span>To</span>
           <input list="parties" value={draft.to} onChange={set('to')} required />
         </label>
         <label className="field">
