@@ -180,7 +180,7 @@ function mcpOnDemand({ engine, version }: ServiceOptions): McpEndpoint {
   }
 }
 
-/** One handler for every route of the contract; a missing one does not compile. */
+/** A handler for every route of the contract; a missing one does not compile. */
 const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   health: showHealth,
   mintLogin,

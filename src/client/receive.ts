@@ -2,7 +2,7 @@ import type { AnswerOf, MailAnswer, QueryOf, ReceiptAnswer } from '../api/contra
 import { backoff, persist, wait } from './backoff.ts'
 
 export interface ReceiveOptions {
-  /** Whose mail, for the operator; an agent gets its own. */
+  /** The agent whose mail the operator reads; an agent gets its own. */
   agent?: string
   signal?: AbortSignal
   /** Called when a handler fails; its message is not acknowledged and comes again. Without it, receiving ends. */

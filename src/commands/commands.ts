@@ -66,7 +66,7 @@ export interface Handler<Fields = Record<string, unknown>> {
   ): Promise<Receipt | AppError> | Receipt | AppError
 }
 
-/** One handler per built-in command: the compiler finds a missing one. */
+/** A handler for each built-in command: the compiler finds a missing one. */
 export type BuiltInHandlers = { [T in CommandType]: Handler<FieldsOf<T>> }
 
 export type HandlersOf<T extends CommandType> = Pick<BuiltInHandlers, T>

@@ -78,7 +78,7 @@ interface TurnsOptions {
   onChanged(): void
 }
 
-/** One paste into a terminal takes this much; the rest is the next turn. */
+/** Longest text of one paste into a terminal; the rest goes into the next turn. */
 const TURN_LIMITS = { messages: 50, bytes: 150_000 }
 /** The store failed: a full disk or a lost database rarely recovers faster. */
 const RETRY_AFTER_FAILURE_MS = 2000
@@ -287,7 +287,7 @@ function retryAfter(tries: number): number {
 
 // ── Handing over one turn ────────────────────────────────────────────────────────────────────────
 
-/** One turn: the responses to the agent's own commands first, then the messages that wait. */
+/** Builds a turn: the responses to the agent's own commands first, then the waiting messages. */
 async function handOverTurn(own: HandOver) {
   const { messages, remaining } =
     own.reserved.length > 0 ? nextReserved(own) : await own.store.write((tx) => takeFromQueue(own, tx))

@@ -9,7 +9,7 @@ export interface Models {
   generateObject<Schema extends z.ZodType>(
     call: ObjectCall<Schema>,
   ): Promise<Generated<z.output<Schema>> | ModelFailure>
-  /** One step of a conversation: streams text, then returns the tool calls. */
+  /** Runs one step of a conversation: streams text, then returns the tool calls. */
   stream(call: StreamCall): Promise<Streamed | ModelFailure>
 }
 

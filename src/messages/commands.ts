@@ -239,7 +239,7 @@ function summary(count: number, remaining: number): string {
   return `${count === 1 ? '1 new message' : `${count} new messages`}${more}`
 }
 
-/** One page is enough for a look; `after`, and the HTTP route, go further. */
+/** Returns one page; `after` and the HTTP route read further ones. */
 const PAGE = { messages: 1000, readAtOnce: 100 }
 
 /** Reads as many as fit into an answer, a few at a time because each may be large. */

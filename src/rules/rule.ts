@@ -2,7 +2,7 @@
 export const VERDICTS = ['allow', 'deny', 'ask'] as const
 export type Verdict = (typeof VERDICTS)[number]
 
-/** Who may write to whom when no rule applies (C24). */
+/** Default rules for messages that no other rule decides (C24). */
 export const PRESETS = ['mesh', 'tree', 'hub', 'isolated'] as const
 export type Preset = (typeof PRESETS)[number]
 
@@ -30,7 +30,7 @@ export const ACTIONS = {
 export type Action = keyof typeof ACTIONS
 export type Permissions = Readonly<Partial<Record<Action, Verdict>>>
 
-/** Who decides on a held command, and how many of them must agree (C9). */
+/** The people who decide on a held command, and how many of them must agree (C9). */
 export interface Approval {
   /** Names of people. Absent: everyone who may decide. */
   readonly approvers?: readonly string[]

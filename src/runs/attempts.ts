@@ -101,7 +101,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     attempt: number,
     from: WorkspaceState,
   ) {
-    // Its status must be followed before its reports count.
+    // Buffers the agent's reports until its status is followed.
     const { port, connect } = bufferReports()
     const found = await workers[order.runner.kind].find(order, port)
     if (found === undefined || closed) return closed

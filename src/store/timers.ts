@@ -68,7 +68,7 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
     }
   }
 
-  /** One transaction per timer: a failing timer is postponed and doesn't affect the others. */
+  /** Each timer has its own transaction: a failing timer is postponed and doesn't affect the others. */
   async function fireNext(): Promise<boolean> {
     let taken: TimerRow | undefined
     try {

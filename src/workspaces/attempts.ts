@@ -1,5 +1,5 @@
 import { renameSync } from 'node:fs'
-import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
+import { tidy } from './instructions.ts'
 import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
 import { attempt, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import {
@@ -22,8 +22,8 @@ const ATTEMPTS = 'attempts'
 const WHY = 'why.md'
 
 /**
- * Makes way for the next attempt (S4.12): the outbox, with error_report.md and partial/, and status.json go to
- * attempts/N/ by renaming, so that nothing in them is read or lost. workspace/ stays. Done twice, it is done once.
+ * Prepares the next attempt (S4.12): renames the outbox, with error_report.md and partial/, and status.json into
+ * attempts/N/, so that nothing in them is read or lost. workspace/ stays. Idempotent.
  */
 export function keepAttempt(workspace: string, number: number, why = ''): Promise<WorkspaceResult<void>> {
   return attempt(`${ATTEMPTS}/${number}`, () => {
@@ -46,7 +46,7 @@ export function keepAttempt(workspace: string, number: number, why = ''): Promis
   })
 }
 
-/** Makes way for an attempt that is begun anew: what an earlier begin of it left is no work of anybody's. */
+/** Prepares an attempt that starts over: leftovers of its earlier start are not work. */
 export function clearAttempt(workspace: string): Promise<WorkspaceResult<void>> {
   return attempt('outbox', async () => {
     const root = openWritable(workspace)
@@ -60,7 +60,7 @@ export function clearAttempt(workspace: string): Promise<WorkspaceResult<void>> 
   })
 }
 
-/** An agent may have made its own folders read-only, or closed to all. */
+/** An agent may have removed the permissions of its own folders. */
 function openWritable(workspace: string): Directory {
   allowOwner(workspace)
   return openDirectory(workspace, { shown: '' })
@@ -79,7 +79,7 @@ function folderFor(root: Directory, number: number): Directory {
 
 function move(from: Directory, to: Directory, name: string): void {
   if (lookAt(to, name) === undefined && lookAt(from, name) !== undefined) {
-    // To be moved, a folder must be writable itself: its `..` changes.
+    // A folder must be writable itself to be moved: its `..` changes.
     allowOwner(from.at(name))
     renameSync(from.at(name), to.at(name))
   }
@@ -87,16 +87,16 @@ function move(from: Directory, to: Directory, name: string): void {
 
 export interface EarlierAttempt {
   readonly number: number
-  /** From status.json. If that does not say how or why the attempt ended, the run's own reason is added. */
+  /** From status.json, with the run's own reason if the file does not say how or why the attempt ended. */
   readonly status: WorkspaceStatus | undefined
   readonly errorReport: ErrorReport | undefined
-  /** Why there is none, where its file is there. */
+  /** Why the file exists but cannot be read. */
   readonly errorReportProblem?: WorkspaceProblem
 }
 
 const MOST_ATTEMPTS = 1000
 
-/** The attempts that were kept, the first one first. */
+/** The kept attempts, oldest first. */
 export function readAttempts(workspace: string): Promise<WorkspaceResult<readonly EarlierAttempt[]>> {
   return attempt(ATTEMPTS, () => {
     const root = openDirectory(workspace, { shown: '' })
@@ -140,9 +140,54 @@ function readAttempt(attempts: Directory, number: number): EarlierAttempt {
   }
 }
 
-/** A plain command never touches its status.json, and a killed one no more: why it was put aside is how it ended. */
+/** A plain command never writes status.json, and a killed one no longer does: why.md then says how it ended. */
 function withWhy(status: WorkspaceStatus | undefined, why: Opened<Buffer>): WorkspaceStatus | undefined {
   if (!why.ok) return status
   const state = status !== undefined && isFinal(status.state) ? status.state : 'failed'
   return { ...status, state, error: status?.error ?? { message: why.value.toString().trim() } }
+}
+
+export const ERROR_REPORT = 'error_report.md'
+
+/** The content of error_report.md (S4.11). A missing part is empty. */
+export interface ErrorReport {
+  readonly type: string
+  readonly description: string
+  readonly attemptedRecovery: string
+  readonly suggestedResolution: string
+  readonly partialWork: string
+}
+
+const PARTS = {
+  'error type': 'type',
+  description: 'description',
+  'attempted recovery': 'attemptedRecovery',
+  'suggested resolution': 'suggestedResolution',
+  'partial work': 'partialWork',
+} as const satisfies Record<string, keyof ErrorReport>
+
+/** A failing agent may not keep to the form: text under no known heading counts as the description. */
+export function parseErrorReport(content: string): ErrorReport {
+  const parts: Record<keyof ErrorReport, string[]> = {
+    type: [],
+    description: [],
+    attemptedRecovery: [],
+    suggestedResolution: [],
+    partialWork: [],
+  }
+  let current: keyof ErrorReport = 'description'
+  for (const line of tidy(content).split('\n')) {
+    const heading = /^#{1,6}[ \t]+(.*?)[ \t:]*$/.exec(line)?.[1]?.toLowerCase()
+    const part = Object.entries(PARTS).find(([name]) => name === heading)?.[1]
+    if (part !== undefined) current = part
+    else if (heading !== 'error report') parts[current].push(line)
+  }
+  const textOf = (part: keyof ErrorReport) => tidy(parts[part].join('\n'))
+  return {
+    type: textOf('type'),
+    description: textOf('description'),
+    attemptedRecovery: textOf('attemptedRecovery'),
+    suggestedResolution: textOf('suggestedResolution'),
+    partialWork: textOf('partialWork'),
+  }
 }

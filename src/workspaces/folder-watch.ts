@@ -4,9 +4,9 @@ import { errnoOf } from './problem.ts'
 import { type Directory, openDirectory } from './safe-fs/directory.ts'
 
 interface FolderWatch {
-  /** The folder that is watched, open as long as it is. */
+  /** The watched folder, open until `close`. */
   readonly directory: Directory
-  /** True if its path still leads to it. */
+  /** Whether its path still leads to it. */
   isStillThere(): boolean
   close(): void
 }
@@ -15,12 +15,12 @@ interface FolderWatchOptions {
   readonly folder: string
   /** Name for messages. */
   readonly shown: string
-  /** The name of what has changed, the folder's own among them; null where the system does not say. */
+  /** The name of the changed entry or of the folder itself; null if the system does not say. */
   heard(name: string | null): void
   lost(why: string): void
 }
 
-/** File events of one folder: one watch, whatever is replaced in it. */
+/** Watches one folder, so that replaced files are noticed too. */
 export function watchFolder({ folder, shown, heard, lost }: FolderWatchOptions): FolderWatch {
   const directory = openDirectory(folder, { shown })
   let watcher: FSWatcher

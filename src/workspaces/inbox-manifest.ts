@@ -13,7 +13,7 @@ import {
 } from './safe-fs/directory.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
 import { readContent } from './safe-fs/read-file.ts'
-import { walkTree } from './safe-fs/walk-tree.ts'
+import { walkTree } from './safe-fs/select-files.ts'
 
 /** An input as the agent finds it. */
 export interface InboxFile {
@@ -40,7 +40,7 @@ export function manifestOf(inputs: readonly InboxFile[]): InboxManifest {
   return { inputs: sorted, hash: hashInputs(sorted) }
 }
 
-/** references.json says where files are, which is not content; what it stands for is. */
+/** Skips references.json, which only says where files are; the referenced files themselves count. */
 function hashInputs(inputs: readonly InboxFile[]): string {
   const lines = inputs
     .filter(({ path }) => path !== REFERENCES)

@@ -3,7 +3,6 @@ import { basename, dirname, relative, sep } from 'node:path'
 import { type Copier, openCopier } from './inbox-copier.ts'
 import type { InboxFile, InboxManifest } from './inbox-manifest.ts'
 import { DEFAULT_LIMITS, type FileLimits, TEXT_BYTES } from './limits.ts'
-import { parseOutputs } from './output-patterns.ts'
 import {
   attempt,
   ProblemError,
@@ -16,8 +15,13 @@ import { type Directory, openDirectory, openFolder, openFolders, openPart } from
 import { showName, splitPath } from './safe-fs/entry-name.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
 import { readSmall } from './safe-fs/read-file.ts'
-import { selectFiles } from './safe-fs/select-files.ts'
-import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts'
+import {
+  lookForWithheld,
+  parseOutputs,
+  selectFiles,
+  type Withheld,
+  type WithheldSeen,
+} from './safe-fs/select-files.ts'
 
 interface AddedInputs {
   readonly inputs: readonly InboxFile[]
@@ -39,15 +43,15 @@ export interface OutputsWanted {
 }
 
 export interface InputWanted {
-  /** A file or a folder of the user's. */
+  /** A file or folder that belongs to the user. */
   readonly path: string
   /** `inbox/data.csv`; with a slash at the end, a folder in which it keeps its name. */
   readonly to: string
-  /** A folder above it, from which on agents can write: no link below is followed, and it is a folder itself. */
+  /** A parent folder that agents can write to: links below it are not followed. */
   readonly within?: string
 }
 
-/** An inbox in the making. It takes the place of the one before at once, or not at all. */
+/** An inbox that is being filled. It replaces the previous one completely or not at all. */
 export interface InboxDraft {
   /** A file of the protocol itself: instructions.md, dependencies.json. */
   write(path: string, text: string): Promise<WorkspaceResult<InboxFile>>
@@ -88,7 +92,7 @@ function draftBy(
       attempt(showName(path), async () => {
         if (within !== undefined)
           return await takeFolder(openWithin(within, path), path, splitPlace(to), 'inside')
-        // The user may well name a link; what it leads to is then the input.
+        // The user may name a link: its target is then the input.
         const real = realpathSync(path)
         const withheld = lookForWithheld(withheldHere())
         withheld.refuseWithin(real, showName(path))
@@ -202,7 +206,7 @@ interface InboxText {
 const FILE_BYTES = 256 * 1024
 const MOST_FILES = 200
 
-/** The inbox as text, for someone who cannot open files. */
+/** The inbox as text, for models that cannot open files. */
 export function readInbox(workspace: string): Promise<WorkspaceResult<InboxText>> {
   return attempt('inbox', async () => {
     const inbox = openPart(workspace, 'inbox')
@@ -234,7 +238,7 @@ export function readInbox(workspace: string): Promise<WorkspaceResult<InboxText>
   })
 }
 
-/** Reads the files of the protocol in an inbox, wherever they came from. Null: there is no such file. */
+/** Reads the protocol's files in an inbox. Null: the file does not exist. */
 export function readInboxTexts(
   name: string,
   workspace: string,

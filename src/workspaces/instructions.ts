@@ -1,7 +1,7 @@
 import type { PlanInstructions } from '../runs/plan.ts'
 import { failed, problem, type WorkspaceResult } from './problem.ts'
 
-/** The sections of the seed, in its order and with its words (S4.5). */
+/** The required sections, in order (S4.5). */
 export const SECTIONS = [
   'Objective',
   'Context',
@@ -13,16 +13,16 @@ export const SECTIONS = [
 ] as const
 type Section = (typeof SECTIONS)[number]
 
-/** Stands where there is nothing to say, so that every section is there. */
+/** Fills empty sections, so that every section exists. */
 const NOTHING = 'None.'
 
-/** A line of someone's text that would be read as a heading of ours, or as "nothing", gets a backslash. */
+/** Lines of user text that look like one of our headings or like `None.` get a backslash. */
 const SPECIAL = new RegExp(
   `^\\\\*(?:# Task:|## (?:${SECTIONS.join('|')})[ \\t]*$|${NOTHING.replace('.', '\\.')}$)`,
   'i',
 )
 
-/** inbox/instructions.md: exactly the sections of the seed. */
+/** Formats inbox/instructions.md with exactly these sections. */
 export function formatInstructions(task: string, instructions: PlanInstructions): string {
   const content: Record<Section, string> = {
     Objective: escapeText(tidy(instructions.objective)),
@@ -40,7 +40,7 @@ export function formatInstructions(task: string, instructions: PlanInstructions)
 interface InboxContents {
   readonly inputs: readonly { readonly to: string; readonly description?: string }[]
   readonly dependencies: readonly { readonly agent: string; readonly copyTo: string }[]
-  /** Deliverables that are asked for. */
+  /** Requested deliverables. */
   readonly outputs: readonly string[]
 }
 
@@ -50,7 +50,7 @@ const SUMMARY_TOO = 'Include summary in `outbox/summary.md`'
 /** Expected of every agent, and added wherever it is missing. */
 export const isExpectedAnyway = (line: string) => line === ANY_DELIVERABLE || line === SUMMARY_TOO
 
-/** Says for the author what follows from the plan, where the author did not; the summary in any case (S4.7). */
+/** Adds what follows from the plan where the author wrote nothing; the summary is always required (S4.7). */
 export function fillIn(
   instructions: PlanInstructions,
   { inputs, dependencies, outputs }: InboxContents,
@@ -110,7 +110,7 @@ function unescapeText(text: string): string {
     .join('\n')
 }
 
-/** Line ends of any kind, no spaces at the ends of lines, none around the whole. */
+/** Normalizes line ends and trims the lines and the text. */
 export function tidy(text: string): string {
   return text
     .replace(/\r\n?|[\u2028\u2029]/g, '\n')
@@ -120,7 +120,7 @@ export function tidy(text: string): string {
 
 const HEADING = new RegExp(`^## (${SECTIONS.join('|')})[ \\t]*$`, 'i')
 const TITLE = /^# Task:[ \t]*(.*)$/i
-/** Marks that people use as well as ours. */
+/** List markers, including those that only people use. */
 const MARK = /^(?:[-*+]|\d+[.)])[ \t]+/
 const BOXED_MARK = /^(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?/
 
@@ -129,7 +129,7 @@ export interface ReadInstructions {
   readonly instructions: PlanInstructions
 }
 
-/** Reads instructions.md back, ours or a person's: any order, any list marks; a section that is missing is empty. */
+/** Parses instructions.md written by Orchub or a person: any order, any list markers; missing sections are empty. */
 export function parseInstructions(content: string): WorkspaceResult<ReadInstructions> {
   let task: string | undefined
   const sections = new Map<string, string[]>()
@@ -162,7 +162,7 @@ export function parseInstructions(content: string): WorkspaceResult<ReadInstruct
   return { ok: true, value: { task: task ?? '', instructions } }
 }
 
-/** Items begin at the margin; what is indented below belongs to the one above. */
+/** Items begin at the margin; indented lines belong to the item above. */
 function splitItems(text: string, marks: RegExp): string[] {
   const items: { indent: number; lines: string[] }[] = []
   for (const line of text === '' ? [] : text.split('\n')) {

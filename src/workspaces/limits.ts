@@ -1,18 +1,18 @@
 const MIB = 1024 * 1024
 
-/** How much of what agents made is taken in. Over a limit is a clear error; nothing is cut. */
+/** Limits on files that agents made. Exceeding one is an error; nothing is cut. */
 export interface FileLimits {
-  /** Files and folders looked at in one tree. */
+  /** Files and folders in one tree. */
   readonly files: number
-  /** Folders inside folders. */
+  /** Depth of nested folders. */
   readonly depth: number
   /** Length of a path below the tree's root. */
   readonly pathBytes: number
   /** All copies of one step together. */
   readonly copiedBytes: number
-  /** A larger file is handed over by reference (C21). */
+  /** Larger files are passed by reference (C21). */
   readonly inlineBytes: number
-  /** All references of one step together: their content is read once, to hash it. */
+  /** All references of one step together: each file is read once, to hash it. */
   readonly referencedBytes: number
 }
 
@@ -25,7 +25,7 @@ export const DEFAULT_LIMITS: FileLimits = {
   referencedBytes: 64 * 1024 * MIB,
 }
 
-/** A larger status.json is refused unread. */
+/** A larger status.json is refused without reading it. */
 export const STATUS_BYTES = 10 * MIB
 
 /** Limit for texts that are read whole: summary.md, error_report.md, instructions.md. */

@@ -1,9 +1,8 @@
 import { closeSync, mkdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { formatBytes } from '../base/bytes.ts'
-import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
+import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './attempts.ts'
 import { DEFAULT_LIMITS, type FileLimits, TEXT_BYTES } from './limits.ts'
-import { parseOutputs } from './output-patterns.ts'
 import {
   attempt,
   errnoOf,
@@ -26,14 +25,14 @@ import { showName, splitPath } from './safe-fs/entry-name.ts'
 import { type Pace, startPace } from './safe-fs/pace.ts'
 import { type FileContent, type FilePart, readContent, readPartIn, readSmall } from './safe-fs/read-file.ts'
 import { removeFolder, removeTree } from './safe-fs/remove-tree.ts'
-import { checkSize, type FoundFile, openFound, selectFiles } from './safe-fs/select-files.ts'
+import { checkSize, type FoundFile, openFound, parseOutputs, selectFiles } from './safe-fs/select-files.ts'
 import { createFile, makeFolders, makeWithParents, replaceFile, temporaryName } from './safe-fs/write-file.ts'
 
 export interface OutboxFile {
   /** Below outbox/. */
   readonly path: string
   readonly size: number
-  /** Set if the content was asked for. */
+  /** Set if the caller asked for content. */
   readonly sha256?: string
 }
 
@@ -43,14 +42,14 @@ export interface Outbox {
   /** The work itself, without the summary, the reports and the partial work. */
   readonly deliverables: readonly OutboxFile[]
   readonly summary: string | undefined
-  /** Why there is none, where its file is there: it is too large, or has another name. */
+  /** Why the file exists but cannot be read: too large, or a hard link. */
   readonly summaryProblem?: WorkspaceProblem
   readonly errorReport: ErrorReport | undefined
-  /** The same of it. */
+  /** The same for the error report. */
   readonly errorReportProblem?: WorkspaceProblem
   /** Below outbox/partial/ (S4.11). */
   readonly partial: readonly OutboxFile[]
-  /** Links, devices, names that are none: each with why it does not count. */
+  /** Links, devices and invalid names, each with the reason why it does not count. */
   readonly leftOut: readonly WorkspaceProblem[]
 }
 
@@ -64,7 +63,7 @@ interface CollectOptions {
   readonly limits?: FileLimits
   /** Hash each output. */
   readonly content?: boolean
-  /** More than could be read is refused, also where nothing is read yet. */
+  /** Refuses an outbox over the size limit, even if nothing is read. */
   readonly sizeCounts?: boolean
   readonly signal?: AbortSignal
 }
@@ -135,9 +134,9 @@ async function readFound(root: Directory, found: FoundFile, most: number, pace: 
 }
 
 interface Requirements {
-  /** Patterns of the plan that must each mean at least one file. */
+  /** Patterns of the plan; each must match at least one file. */
   readonly outputs?: readonly string[]
-  /** More than so many characters; 0: any that are not blank. */
+  /** The summary must be longer than this many characters; 0: not blank. */
   readonly summaryOver?: number
 }
 
@@ -181,7 +180,7 @@ export function findShortcomings(
   return found
 }
 
-/** Names entries that do not count: one of them may be the missing file. */
+/** Lists omitted entries, because one of them may be the missing file. */
 export function namesOf(leftOut: readonly WorkspaceProblem[]): string {
   const more = leftOut.length - MOST_NAMED
   const named = leftOut.slice(0, MOST_NAMED).map(({ message }) => `; ${message}`)

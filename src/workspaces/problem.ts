@@ -58,7 +58,7 @@ export function refuse(code: ProblemCode, path: string, what: string): never {
   throw new ProblemError(problem(code, path, what))
 }
 
-/** Turns what the disk refused into a problem, and rethrows everything else. */
+/** Turns file system errors into problems and rethrows everything else. */
 export function problemOf(error: unknown, path: string): WorkspaceProblem {
   if (error instanceof ProblemError) return error.problem
   switch (errnoOf(error)) {
@@ -92,7 +92,7 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
 }
 
-/** Runs `work` and returns as a value what it or the disk refuses. */
+/** Runs `work` and returns problems and file system errors as values. */
 export async function attempt<T>(path: string, work: () => Promise<T> | T): Promise<WorkspaceResult<T>> {
   try {
     return { ok: true, value: await work() }

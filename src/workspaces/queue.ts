@@ -28,7 +28,7 @@ import { temporaryName, writeNew } from './safe-fs/write-file.ts'
 
 /** C20: the same in every codec. */
 const MESSAGE_BYTES = 102_400
-/** Looked at in one queue. */
+/** Limit per queue. */
 const MOST_MESSAGES = 10_000
 
 /** The process that created this file reserves the number. */
@@ -36,14 +36,14 @@ const RESERVED = '.number.'
 const reservationOf = (number: number) => `${RESERVED}${number}`
 const TRIES = 1000
 
-/** Gives a number above the one that it is told: the highest in the folder, or one that others are about to give. */
+/** Returns a number above the given one: the highest in the folder, or one that another process has reserved. */
 type NumberSource = (highest: number) => number | Promise<number>
 
 /**
- * Puts a message into the folder of a queue under the next free number (C23). Who may give that away has made a file that
- * only one can make; the message is written under another name and appears whole. Nobody waits for anybody: what is in the
- * place of that file, of one that is at it, one that died or an agent that means no good, takes no more than this number.
- * Read messages may be removed: who must not give a number twice remembers it, and says which is next.
+ * Puts a message into the folder of a queue under the next free number (C23). The process that creates the file `.number.N`
+ * exclusively owns the number; it writes the message under another name and renames it, so that it appears whole. If the
+ * file exists already, because of a running process, a dead one or a hostile agent, the next number is tried; nobody waits.
+ * Messages that were read may be deleted: a caller that must not reuse numbers passes `nextNumber`.
  */
 export async function postMessage(
   folder: string,
@@ -110,12 +110,12 @@ function tryToMake(make: () => void): boolean {
   }
 }
 
-/** Whatever an agent has put in its place since: the message is there, or why it is not is said already. */
+/** A failure does not matter: the message was posted, or the caller reports why not. */
 function removeQuietly(directory: Directory, name: string): void {
   try {
     unlinkSync(directory.at(name))
   } catch {
-    // A file that stays does no harm.
+    // A leftover file is harmless.
   }
 }
 
@@ -152,7 +152,7 @@ function listQueue(directory: Directory): string[] {
 
 function readMessage(directory: Directory, file: string): ParsedMessage {
   const read = readSmall(directory, file, MESSAGE_BYTES)
-  // Between its link and the removal of its first name a message of ours has two names: as torn as half a file.
+  // While Orchub posts a message, its file has two names for a moment: treat it like a half-written one.
   if (!read.ok && read.error.code === 'hard_link')
     return { ok: false, error: { ...read.error, code: 'torn' } }
   return read.ok ? parseMessage(file, read.value.toString()) : read
@@ -183,15 +183,15 @@ const QueueMessage = z.object({
 type QueueMessage = z.output<typeof QueueMessage>
 
 export interface ReceivedMessage extends QueueMessage {
-  /** The name of its file: the same message has it always, so that it acts once (C25). */
+  /** The file name identifies the message, so that it acts once (C25). */
   readonly file: string
   readonly number: number
-  /** Hash of its text: once a message is removed, another one may reuse its name. */
+  /** Hash of the text: after a message is deleted, another one may reuse its name. */
   readonly sha256: string
 }
 
 const NAME = /^(.+)_to_(.+)_(\d{3,9})\.json$/
-/** The largest number with nine digits, which is what a name has room for. */
+/** File names have room for nine digits. */
 const HIGHEST_NUMBER = 999_999_999
 
 /** The number in the name of a message's file. */
@@ -211,7 +211,7 @@ function parseMessage(file: string, content: string): ParsedMessage {
     ok: false,
     error: problem(code, `messages/${file}`, why),
   })
-  // A line end that comes a moment later makes no other message.
+  // A line end that is appended later does not make a new message.
   const text = content.replace(/^\ufeff/, '').trim()
   let raw: unknown
   try {
@@ -225,7 +225,7 @@ function parseMessage(file: string, content: string): ParsedMessage {
     return refused('invalid', `is not a message: ${path.join('.') || 'it'}: ${message}`)
   }
   const number = numberOf(file)
-  // An agent's name may hold `_to_` itself, so the name of the file is made again and compared.
+  // An agent's name may contain `_to_`, so compare with the expected file name instead of splitting.
   const digits = NAME.exec(file)?.[3]
   if (number === undefined || file !== `${parsed.data.from}_to_${parsed.data.to}_${digits}.json`) {
     return refused('invalid', 'names another sender or recipient than its file name')
@@ -237,9 +237,9 @@ interface QueueWatchOptions {
   readonly folder: string
   /** Called once for each message that this watch has seen; a caller that restarts dedupes by name and `sha256`. */
   received(message: ReceivedMessage): void
-  /** A file that is no message even after it was read again; or, without a file, the queue itself. */
+  /** A file that is still not a message after all retries, or a problem with the folder itself. */
   refused(problem: WorkspaceProblem): void
-  /** How long after a look that failed the next ones follow, in ms. */
+  /** Delays before retries, in ms. */
   readonly again?: readonly number[]
 }
 
@@ -250,15 +250,15 @@ export interface QueueWatch {
 
 interface SeenFile {
   readonly version: string | undefined
-  /** The hash of the message, or why it is none. */
+  /** The hash of the message, or why the file is not a message. */
   readonly what: string
 }
 
 const AGAIN = [20, 50, 100, 200, 400, 800]
 
-/** Follows the folder of a queue by file events. Messages come in the order of their numbers, as far as they are there. */
+/** Follows the folder of a queue by file events. Messages that are present arrive in the order of their numbers. */
 export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWatchOptions): QueueWatch {
-  /** The last content under each name: once a message is removed, another one may reuse its name. */
+  /** The last content under each name: after a message is deleted, another one may reuse its name. */
   const done = new Map<string, SeenFile>()
   const tries = new Map<string, number>()
   const timers = new Set<NodeJS.Timeout>()
@@ -314,7 +314,7 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
   }
 
   function take(file: string) {
-    // Looked at before it is read: what is written meanwhile is another version, and is read again.
+    // Taken before reading: a write in between then counts as another version, which is read again.
     const version = versionOf(directory, file)
     const read = readMessage(directory, file)
     if (read.ok) {
@@ -322,7 +322,7 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
       if (isOther(file, version, read.value.sha256)) received(read.value)
       return
     }
-    // Taken away again, by whoever put it there.
+    // Deleted in the meantime.
     if (read.error.code === 'missing') {
       tries.delete(file)
       done.delete(file)
@@ -343,7 +343,7 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
     timers.add(timer)
   }
 
-  /** A file that was only touched, or written again as it was, is nothing new. */
+  /** A file that was touched or rewritten with the same content is not new. */
   function isOther(file: string, version: string | undefined, what: string): boolean {
     const before = done.get(file)?.what
     done.set(file, { version, what })
@@ -362,13 +362,13 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
   }
 }
 
-/** Undefined: it is not there. */
+/** Undefined: the file does not exist. */
 function versionOf(directory: Directory, file: string): string | undefined {
   try {
     const found = lookAt(directory, file)
     return found === undefined ? undefined : `${found.ino}:${found.ctimeNs}`
   } catch {
-    // The folder is closed to us: to read the file says why.
+    // No access to the folder: reading the file reports the reason.
     return ''
   }
 }

@@ -6,11 +6,11 @@ interface Skill {
   /** Purpose of the agent; the task itself is in the instructions. */
   readonly objective: string
   readonly hasWorktree?: boolean
-  /** The folder of the message queue as the agent reaches it, where there is one (S4.16). */
+  /** Path to the message queue for the agent, if there is one (S4.16). */
   readonly messages?: string
 }
 
-/** SKILL.md: who the agent is, and how it and its orchestrator understand each other. Any agent that can use files can keep to it. */
+/** SKILL.md: the agent's role and the file protocol, which any agent that can use files can follow. */
 export function formatSkill(skill: Skill): string {
   const { name, template, objective } = skill
   const { role, approach, deliverable } = TEMPLATE[template]

@@ -23,7 +23,7 @@ import { replaceFile, writeNew } from './safe-fs/write-file.ts'
 export const WORKSPACE_STATES = ['pending', 'running', 'completed', 'failed'] as const
 export type WorkspaceState = (typeof WORKSPACE_STATES)[number]
 
-/** S4.3: nothing else. A retry is a new attempt, with a status.json of its own (C6). */
+/** All allowed transitions (S4.3). A retry is a new attempt with a fresh status.json (C6). */
 const NEXT: Record<WorkspaceState, readonly WorkspaceState[]> = {
   pending: ['running'],
   running: ['completed', 'failed'],
@@ -71,7 +71,7 @@ type RawStatus = Readonly<Record<string, unknown>>
 
 const FILE = 'status.json'
 
-/** A byte order mark and any line ends are fine. Torn: it may be in the middle of being written. */
+/** Accepts a byte order mark and any line ends. `torn`: the file may still be being written. */
 export function parseStatus(content: string): ParsedStatus {
   let raw: unknown
   try {
@@ -97,7 +97,7 @@ interface StatusPatch {
   metrics?: { files_processed?: number; outputs_generated?: number }
 }
 
-/** Fields that nobody here knows stay as they are (C23). */
+/** Keeps unknown fields (C23). */
 export function mergeStatus(raw: RawStatus, patch: StatusPatch): RawStatus {
   const { progress, metrics, ...flat } = patch
   return {
@@ -122,8 +122,8 @@ export function mayFollow(from: WorkspaceState, to: WorkspaceState): boolean {
 }
 
 /**
- * The states passed on the way from what was seen last to what is seen now, or undefined where no way leads there. A
- * file is a place and not a log: between two looks an agent may have been in a state that nobody saw.
+ * The states passed from the last known state to the new one, or undefined if the transition is impossible. The file is
+ * not a log: between two reads an agent may have passed through a state that nobody saw.
  */
 export function statesBetween(
   from: WorkspaceState,
@@ -150,7 +150,7 @@ function detailsText(value: unknown): string | undefined {
   try {
     return clip(typeof value === 'string' ? value : JSON.stringify(value))
   } catch {
-    // Nested too deeply to be written out.
+    // Nested too deeply to be serialized.
     return undefined
   }
 }
@@ -188,7 +188,7 @@ function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> 
   const read = readSmall(root, STATUS_FILE, STATUS_BYTES)
   if (!read.ok) return read
   if (read.value.equals(FRESH_BYTES)) return FRESH_READING
-  // Most torn files can be told by their end, without reading megabytes of them as JSON.
+  // The end of the file reveals most torn files without parsing megabytes of JSON.
   if (isHalfAnObject(read.value)) {
     return { ok: false, error: problem('torn', STATUS_FILE, 'is not complete JSON') }
   }
@@ -196,7 +196,7 @@ function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> 
 }
 
 function readText(text: string): Result<StatusReading, WorkspaceProblem> {
-  // A line end that comes a moment later is nothing new.
+  // A line end that is appended later is not news.
   const content = text.trim()
   const parsed = parseStatus(content)
   return parsed.ok ? { ok: true, value: { ...parsed.value, sha256: hash('sha256', content) } } : parsed
@@ -218,7 +218,7 @@ export function resetStatus(root: Directory): void {
   write(root, pendingStatus)
 }
 
-/** In a folder that nobody knows yet. */
+/** For a new folder that no agent knows yet. */
 export function firstStatus(root: Directory): void {
   writeNew(root, STATUS_FILE, FRESH, 0o644)
 }
@@ -226,8 +226,8 @@ export function firstStatus(root: Directory): void {
 const TRIES = 5
 
 /**
- * Changes some fields for an agent that speaks by commands, and keeps the others. What the agent itself wrote in the
- * meantime is read again and not lost.
+ * Changes some fields for an agent that uses commands, and keeps the others. Reads the file again first, so that changes
+ * of the agent are not lost.
  */
 export function updateStatus(workspace: string, patch: StatusPatch): WorkspaceResult<WorkspaceStatus> {
   const root = openDirectory(workspace, { shown: '' })
@@ -277,16 +277,16 @@ const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.value.sha256 : ''
 export type StatusNews =
   /** The agent is at work: `passed` holds the states it went through since the last news, in order. */
   | { kind: 'status'; status: WorkspaceStatus; passed: readonly WorkspaceState[] }
-  /** The file says what cannot follow; the state stays what it was (S4.3). */
+  /** An impossible transition; the state stays as it was (S4.3). */
   | { kind: 'refused'; from: WorkspaceState; to: WorkspaceState; message: string }
-  /** Still not to be read after it was read again. */
+  /** Still unreadable after all retries. */
   | { kind: 'unreadable'; problem: WorkspaceProblem }
   /** No more news will come. */
   | { kind: 'lost'; problem: WorkspaceProblem }
 
 export interface StatusWatch {
   state(): WorkspaceState
-  /** Reads now, for when something else has happened: a process has ended, or been silent for long. */
+  /** Reads now, for example because a process ended or was silent for long. */
   look(): void
   close(): void
 }
@@ -298,20 +298,20 @@ interface StatusWatchOptions {
   /** The file is new and nothing has written to it, so there is nothing to read before the first event. */
   readonly isNew?: boolean
   news(news: StatusNews): void
-  /** How long after a look that failed the next ones follow, in ms. An agent may write in pieces, or in two steps. */
+  /** Delays before retries, in ms. An agent may write in pieces, or in two steps. */
   readonly again?: readonly number[]
 }
 
 const AGAIN = [20, 50, 100, 200, 400, 800]
 
-/** A look that took long is not followed by the next one at once: a large file is written in many pieces. */
+/** After a slow read, wait this many times as long: a large file is written in many pieces. */
 const REST_FACTOR = 10
 const SHORT_LOOK_MS = 2
 
 /**
- * Follows status.json by file events. The folder is watched and not the file, which may be replaced; every event leads
- * to one look at the file as it then is, and a look that finds nothing new says nothing. So it does not matter how many
- * events there are, and a file that cannot be read is looked at again a few times, and then reported once.
+ * Follows status.json by file events. It watches the folder, because the file may be replaced. Events only trigger a read
+ * of the current file, so their number does not matter, and a read without changes reports nothing. An unreadable file is
+ * retried a few times and then reported once.
  */
 export function watchStatus({
   workspace,
@@ -321,30 +321,30 @@ export function watchStatus({
   again = AGAIN,
 }: StatusWatchOptions): StatusWatch {
   let state = from
-  /** The initial content is no news. */
+  /** The initial content is not news. */
   let lastSeen = isNew ? FRESH_SHA256 : ''
   let lookSoon: NodeJS.Immediate | undefined
   let lookAfterRest: NodeJS.Timeout | undefined
   let notBefore = 0
   let closed = false
-  /** While the file cannot be read: how often it was read again, and what has been said of it. */
+  /** While the file is unreadable: the number of retries, and the problem that was reported. */
   let tries = 0
   let nextTry: NodeJS.Timeout | undefined
   let reported: WorkspaceProblem['code'] | undefined
 
-  // Watched first and read then, so that nothing falls between.
+  // Watch before the first read, so that no change is missed.
   const folder = watchFolder({
     folder: workspace,
     shown: '',
     heard(name) {
-      // Events of the folder itself come under its own name.
+      // Events of the folder itself have its own name.
       if (name === null || name === STATUS_FILE || name === basename(workspace)) schedule()
     },
     lost: lose,
   })
   if (!isNew) schedule()
 
-  /** Events come in heaps; one look serves all that have come by then. */
+  /** Reads once for all events that came in by then. */
   function schedule() {
     if (closed || lookSoon !== undefined) return
     const wait = notBefore - performance.now()
@@ -377,7 +377,7 @@ export function watchStatus({
     news({ kind: 'status', status: read.value.status, passed })
   }
 
-  /** Tries go by the clock alone: an agent that writes a byte at a time uses none up, and one that never ends is told of. */
+  /** Only time uses up retries: an agent that writes byte by byte uses none, and one that never finishes is reported. */
   function cannotRead(found: WorkspaceProblem) {
     if (nextTry !== undefined || reported === found.code) return
     const wait = again[tries]

@@ -19,14 +19,13 @@ import { allowOwner, openDirectory } from './safe-fs/directory.ts'
 import { showName } from './safe-fs/entry-name.ts'
 import { readSmall } from './safe-fs/read-file.ts'
 import { removeFolder } from './safe-fs/remove-tree.ts'
+import type { Withheld } from './safe-fs/select-files.ts'
 import { makeFolder, makeWithParents, replaceFile, temporaryName, writeNew } from './safe-fs/write-file.ts'
 import { formatSkill } from './skill.ts'
 import { firstStatus } from './status.ts'
-import type { Withheld } from './withheld.ts'
 
-export { clearAttempt, keepAttempt } from './attempts.ts'
+export { clearAttempt, ERROR_REPORT, keepAttempt } from './attempts.ts'
 export { collectCorrections } from './corrections.ts'
-export { ERROR_REPORT } from './error-report.ts'
 export { type OutputsWanted, readInbox, readInboxTexts } from './inbox.ts'
 export { checkInbox, type InboxManifest } from './inbox-manifest.ts'
 export {
@@ -38,7 +37,7 @@ export {
 export type { ProblemCode, WorkspaceProblem, WorkspaceResult } from './problem.ts'
 export { type FilePart, readFilePart } from './safe-fs/read-file.ts'
 export { removeFolder } from './safe-fs/remove-tree.ts'
-export { isWithin, type Withheld } from './withheld.ts'
+export { isWithin, type Withheld } from './safe-fs/select-files.ts'
 
 export interface WorkspaceWanted {
   /** The folder to be made; its name need not be the agent's. */

@@ -50,7 +50,7 @@ async function take(fix: number, files: Record<string, string>, isCorrected = fi
 
 const fixed = (file: string) => readFileSync(join(place, '_fixed/b', file), 'utf8')
 
-it('the last one that put a file right counts, and what those before it put right stays', async () => {
+it('keeps the last correction of each file, and earlier corrections of other files', async () => {
   expect(await take(1, { 'inputs/one': '1', 'inputs/deep/two': '1', 'report.md': 'mine' })).toMatchObject({
     ok: true,
   })
@@ -65,13 +65,13 @@ it('the last one that put a file right counts, and what those before it put righ
   expect(readdirSync(join(place, '_fixed'))).toEqual(['b'])
 })
 
-it('what nobody said is right does not stay', async () => {
+it('drops leftover files that no fixer reported', async () => {
   put('_fixed/b/planted', 'x')
   await take(1, { 'inputs/one': '1' }, false)
   expect(readdirSync(join(place, '_fixed/b'))).toEqual(['one'])
 })
 
-it('what was there is removed only when the new is in its place', async () => {
+it('removes old corrections only when the new ones are in place', async () => {
   await take(1, { 'inputs/one': '1' })
   const seen: string[] = []
   disk.removes = () => void seen.push(fixed('one'))
@@ -79,7 +79,7 @@ it('what was there is removed only when the new is in its place', async () => {
   expect(seen).toEqual(['2'])
 })
 
-it('one that cannot be taken changes nothing, and leaves nothing', async () => {
+it('changes nothing and leaves nothing behind if a correction is refused', async () => {
   await take(1, { 'inputs/one': '1' })
   expect(await take(2, { 'summary.md': 'nothing' })).toMatchObject({
     ok: false,

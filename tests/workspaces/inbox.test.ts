@@ -97,7 +97,7 @@ describe('preparing an inbox', () => {
     expect(leftOut.map(({ code }) => code)).toEqual(['symbolic_link'])
   })
 
-  it('takes a file of the user’s with two names', async () => {
+  it('accepts a hard-linked file of the user', async () => {
     const to = await makeWorkspace()
     const place = makePlace()
     write(place, { a: 'a' })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PlanInstructions, WORKSPACE_TEMPLATES } from '../../src/runs/plan.ts'
-import { parseErrorReport } from '../../src/workspaces/error-report.ts'
+import { parseErrorReport } from '../../src/workspaces/attempts.ts'
 import {
   fillIn,
   formatInstructions,
@@ -61,7 +61,7 @@ const SEED = `# Task: {TASK_NAME}
 `
 
 describe('instructions.md', () => {
-  it('matches the seed exactly, and is read back (S4.5)', () => {
+  it('matches the specified text exactly, and is read back (S4.5)', () => {
     expect(formatInstructions('{TASK_NAME}', example)).toBe(SEED)
     expect(expectOk(parseInstructions(SEED))).toEqual({ task: '{TASK_NAME}', instructions: example })
   })
@@ -90,7 +90,7 @@ describe('instructions.md', () => {
     expect(codesOf(parseInstructions('hello\n# World'))).toEqual(['invalid'])
   })
 
-  it('lets no text pose as a section', () => {
+  it('does not let text pose as a section', () => {
     const piece = fc.constantFrom(
       '## Objective',
       '\\## Requirements',
@@ -198,7 +198,7 @@ describe('SKILL.md', () => {
 describe('a new workspace', () => {
   const wanted = { name: 'worker', template: 'generic', objective: 'x' } as const
 
-  it('has the layout of the seed (S4.1, S4.4)', async () => {
+  it('has the specified layout (S4.1, S4.4)', async () => {
     const path = join(makePlace(), 'runs/1/worker')
     expectOk(await createWorkspace({ ...wanted, path }))
     expect(JSON.parse(readFileSync(join(path, 'status.json'), 'utf8'))).toEqual({
@@ -224,7 +224,7 @@ describe('a new workspace', () => {
 })
 
 describe('error_report.md', () => {
-  it('is read as the seed shows it (S4.11)', () => {
+  it('is read in the specified format (S4.11)', () => {
     const text = `# Error Report
 
 ## Error Type

@@ -178,7 +178,7 @@ describe('collecting an outbox', () => {
     expect((await missing({ 'summary.md': 'x', a: '' }, { outputs }))[0]).toMatch('The pattern ../x')
   })
 
-  it('counts no trap as a deliverable or a summary', async () => {
+  it('does not count links, pipes and the like as deliverable or summary', async () => {
     const workspace = await filled({})
     const outside = makePlace()
     write(outside, { secret: 'SECRET' })
@@ -261,7 +261,7 @@ describe('keeping an attempt (S4.12)', () => {
     expect(readStatus(workspace).ok).toBe(true)
   })
 
-  it('writes through no link in the place of attempts/', async () => {
+  it('does not write through a link in place of attempts/', async () => {
     const workspace = await filled({ first: '' })
     const outside = makePlace()
     symlinkSync(outside, join(workspace, 'attempts'))

@@ -35,7 +35,7 @@ const message = {
 const postModule = join(import.meta.dirname, '../../src/workspaces/queue.ts')
 
 describe('the message queue', () => {
-  it('numbers messages across all pairs, as in the seed (S4.16)', async () => {
+  it('numbers messages across all pairs (S4.16)', async () => {
     const folder = makePlace()
     expectOk(await postMessage(folder, message))
     expectOk(await postMessage(folder, { ...message, from: 'agent-b', to: 'agent-a', type: 'answer' }))
@@ -105,7 +105,7 @@ describe('the message queue', () => {
     expect([expectOk(posted).number, asked]).toEqual([1501, 1])
   })
 
-  it('gives no number twice, even if a reservation takes long', async () => {
+  it('never reuses a number, even if a reservation takes long', async () => {
     const folder = makePlace()
     const others = Promise.withResolvers<void>()
     const slow = postMessage(folder, { ...message, from: 'slow' }, async (highest) => {

@@ -34,7 +34,7 @@ const codeOf = (text: string) => {
 }
 
 describe('status.json', () => {
-  it('is read in the format of the seed (S4.2, S4.11)', () => {
+  it('is read in the specified format (S4.2, S4.11)', () => {
     expect(statusOf(SEED)).toEqual({
       state: 'completed',
       started: '2024-01-15T10:30:00Z',

@@ -229,7 +229,7 @@ function readCookie(header: string | undefined, name: string): string | undefine
   return found.length === 1 ? found[0]!.slice(name.length + 1) : undefined
 }
 
-/** One-time codes that sign a browser in. They live in memory only and do not survive a restart. */
+/** Single-use codes that sign a browser in. They live in memory only and do not survive a restart. */
 export interface Logins {
   create(holder: Principal, token: string): { code: string; endsAt: number }
   /** Uses up the code and returns the person who may sign in with it. */

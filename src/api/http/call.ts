@@ -34,7 +34,7 @@ export interface ApiContext extends ServiceInfo {
   cookie(): string
 }
 
-/** One authenticated request with validated input. */
+/** An authenticated request with validated input. */
 export interface ApiCall<Name extends RouteName = RouteName> {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
@@ -63,7 +63,7 @@ export type RouteHandler<Name extends RouteName> = (
 /** Answers MCP clients with web-standard requests and responses. Stateless: every exchange stands alone. */
 export type McpEndpoint = (exchange: McpExchange) => Promise<Response>
 
-/** One authenticated POST from an MCP client. */
+/** An authenticated POST from an MCP client. */
 export interface McpExchange {
   principal: Principal
   /** Carries the protocol's headers only; `body` holds the parsed body. */

@@ -222,7 +222,7 @@ export function readSqliteStore(file: string): Snapshot | 'locked' | 'unreadable
   if (named(file, () => isStoreLocked(file))) return 'locked'
   const database = named(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
   try {
-    // One snapshot for all reads: a daemon may start meanwhile and migrate the file.
+    // All reads share a snapshot, because a daemon may start meanwhile and migrate the file.
     named(file, () => database.exec('BEGIN'))
     const reader = sqliteReader(database, file)
     if (hasThisVersion(reader)) return { reader, close: () => database.close() }

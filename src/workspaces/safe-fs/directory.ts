@@ -15,8 +15,8 @@ import { errnoOf, ProblemError, problem, problemOf, type WorkspaceProblem } from
 import { faultOf, isPlainName, showName } from './entry-name.ts'
 
 /**
- * A folder that is held open. What lies in it is reached through the open folder and not through its path, so that
- * nobody can put another folder, or a link to one, in its place between two looks.
+ * An open folder. Its entries are reached through the open folder and not through its path, so that nobody can replace it
+ * by another folder or a link between two calls.
  */
 export interface Directory {
   /** Path for messages, relative to what the reader knows. */
@@ -25,11 +25,11 @@ export interface Directory {
   readonly throughDescriptor: boolean
   readonly dev: bigint
   readonly ino: bigint
-  /** The path by which the file functions reach an entry of exactly this folder. */
+  /** A path that leads to an entry of exactly this folder. */
   at(name: string | Buffer): string | Buffer
   /** The path of the folder itself, for listing it. */
   readonly self: string | Buffer
-  /** False if something on the path to this folder was exchanged. */
+  /** False if something on the path to this folder was replaced. */
   isStill(): boolean
   close(): void
 }
@@ -37,7 +37,7 @@ export interface Directory {
 interface DirectoryOptions {
   /** Name for messages. */
   shown?: string
-  /** False: as on systems where an open folder cannot be a part of a path. */
+  /** False: behave as on systems where a path cannot contain an open folder. */
   throughDescriptor?: boolean
 }
 
@@ -46,10 +46,10 @@ const DESCRIPTORS = '/proc/self/fd'
 const HAS_DESCRIPTORS = process.platform === 'linux' && existsSync(DESCRIPTORS)
 
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
-/** NONBLOCK: a pipe put there after the look must not hold us up. */
+/** NONBLOCK: a pipe that replaced the file must not block. */
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 
-/** Opens a folder whose own path is ours, so that only its last part is looked at. Throws what the disk says. */
+/** Opens a folder whose parent folders are trusted: only the last part of the path is checked. Throws file system errors. */
 export function openDirectory(path: string, options: DirectoryOptions = {}): Directory {
   const fd = openSync(path, FOLDER)
   const { shown = path, throughDescriptor = HAS_DESCRIPTORS } = options
@@ -65,7 +65,7 @@ function directoryOf(
 ): Directory {
   const self = throughDescriptor ? `${DESCRIPTORS}/${fd}` : path
   let open = true
-  // Asked for seldom: through its descriptor a folder is always the same one.
+  // Rarely needed: through its descriptor a folder is always the same one.
   let known: Pick<BigIntStats, 'dev' | 'ino'> | undefined
   const identity = () => {
     known ??= fstatSync(fd, { bigint: true })
@@ -119,7 +119,7 @@ export function lookAt(directory: Directory, name: string | Buffer): BigIntStats
 
 export type Opened<T> = Result<T, WorkspaceProblem>
 
-/** A folder inside an open one; never what a link leads to. */
+/** Opens a folder inside an open one; never follows a link. */
 export function openFolder(
   parent: Directory,
   name: string,
@@ -157,7 +157,7 @@ function tryFolder(path: string | Buffer): number | undefined {
   }
 }
 
-/** A folder of the protocol in a workspace, such as outbox/. Throws what is wrong with it. */
+/** Opens a folder of the protocol in a workspace, such as outbox/. Throws its problem. */
 export function openPart(workspace: string, name: string, shown: string = name): Directory {
   const root = openDirectory(workspace, { shown: '' })
   try {
@@ -187,13 +187,13 @@ export interface OpenFile {
   readonly stat: BigIntStats
 }
 
-/** A regular file inside an open folder. What was seen, what was opened and what is still there must be the same. */
+/** Opens a regular file inside an open folder. The entry must be the same before, during and after opening. */
 export function openFile(directory: Directory, name: string): Opened<OpenFile> {
   const shown = showIn(directory, name)
   try {
     const seen = lookAt(directory, name)
     if (seen === undefined) return refused(problem('missing', shown, 'does not exist'))
-    // Not even opened: to open a device can have effects.
+    // Never opened: opening a device can have effects.
     if (!seen.isFile()) return refused(notAFile(shown, seen))
     return openSeen(directory, name, seen)
   } catch (error) {
@@ -201,7 +201,7 @@ export function openFile(directory: Directory, name: string): Opened<OpenFile> {
   }
 }
 
-/** A regular file that was seen a moment ago: the same one, or none. */
+/** Opens a regular file only if it is still the one that was seen. */
 export function openSeen(directory: Directory, name: string, seen: BigIntStats): Opened<OpenFile> {
   const shown = showIn(directory, name)
   try {
@@ -255,18 +255,18 @@ interface RawEntry {
   readonly name: Buffer
 }
 
-/** A folder of that size holds some thousands of names at the most; to read it whole takes a quarter of the time. */
+/** A folder of this size has a few thousand names at most; reading it whole takes a quarter of the time. */
 const SMALL_BYTES = 64 * 1024
 const PIECE = 1024
 
-/** The names in a folder as bytes, at most so many: a folder of a million is not read to its end. */
+/** At most `most` names in a folder, as bytes: a folder with a million entries is not read to its end. */
 export function listNames(directory: Directory, most: number): Buffer[] {
   const { size } = fstatSync(directory.fd)
   if (isSmall(size)) return readdirSync(directory.self, { encoding: 'buffer' }).slice(0, most)
   return [...readNames(directory, Math.min(most + 1, PIECE)).take(most)]
 }
 
-/** All names, without holding all of them in memory. */
+/** All names, without keeping all of them in memory. */
 export function namesIn(directory: Directory): Iterable<Buffer> {
   const { size } = fstatSync(directory.fd)
   return isSmall(size) ? readdirSync(directory.self, { encoding: 'buffer' }) : readNames(directory, PIECE)
@@ -290,12 +290,12 @@ function* readNames(directory: Directory, bufferSize: number): Generator<Buffer,
   }
 }
 
-/** Linux: an open file that is only a place, for which no permission on it is needed. Node has no name for it. */
+/** Linux: opens only the location, which needs no permission on the file. Node has no constant for it. */
 const O_PATH = 0o10000000
-/** To read it, to change it and to go through it. */
+/** Read, write and enter. */
 const OWNER = 0o700
 
-/** Changes the mode of a folder, never of what a link leads to, and gives the one before. */
+/** Changes the mode of a folder, never of a link's target, and returns the previous one. */
 export function changeMode(path: string | Buffer, change: (mode: number) => number): number {
   if (process.platform !== 'linux') {
     const before = lstatSync(path).mode & 0o7777
@@ -313,8 +313,8 @@ export function changeMode(path: string | Buffer, change: (mode: number) => numb
 }
 
 /**
- * Gives the owner of a folder their rights again, which an agent took away, or its `cp -a` of a read-only inbox: without them
- * nothing can be put into it, and it cannot be moved elsewhere. Whatever is no folder is left as it is.
+ * Restores the owner's permissions on a folder. An agent, or its `cp -a` of a read-only inbox, may have removed them; without
+ * them the folder cannot be filled or moved. Ignores anything but folders.
  */
 export function allowOwner(path: string | Buffer): void {
   const seen = lstatSync(path, { throwIfNoEntry: false })

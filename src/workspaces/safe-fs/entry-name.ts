@@ -1,17 +1,17 @@
 import type { Result } from '../../base/result.ts'
 
-/** Names of files that agents chose. Anything may be in them but a slash and a zero byte. */
+/** File names that agents chose. They may contain anything but a slash and a zero byte. */
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Control characters, line separators, and what changes the direction of the text around it. */
+/** Control characters, line separators and bidirectional controls. */
 const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u
 const EVERY_UNPRINTABLE = new RegExp(UNPRINTABLE.source, 'gu')
 
 const LONGEST_NAME = 255
 const LONGEST_SHOWN = 160
 
-/** Nearly all names: told at one look, for a walk asks of each file. */
+/** Fast path for nearly all names. */
 const PLAIN = /^[\w.-]{1,255}$/
 
 export function isPlainName(name: string): boolean {
@@ -20,7 +20,7 @@ export function isPlainName(name: string): boolean {
 
 type ReadName = { ok: true; name: string } | { ok: false; shown: string; why: string }
 
-/** The name as text, if it can be told to people and agents, and written down, without surprises. */
+/** The name as text, if it is safe to print and to store. */
 export function readName(bytes: Buffer): ReadName {
   let name = bytes.toString('latin1')
   if (isPlainName(name)) return { ok: true, name }

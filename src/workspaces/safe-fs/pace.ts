@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Work on many small files goes by synchronous calls, a tenth of the cost; this keeps it from holding up the rest. */
+/** Synchronous calls on many small files take a tenth of the time; a pace yields in between, so that they don't block the event loop. */
 export interface Pace {
-  /** To be awaited between two pieces of work where it is not undefined. Throws once the work is called off. */
+  /** Await it between two steps unless it is undefined. Throws after an abort. */
   rest(): Promise<void> | undefined
 }
 
-/** The longest that other work waits. */
+/** Longest time to block the event loop. */
 const SLICE_MS = 4
 
 export function startPace(signal?: AbortSignal): Pace {

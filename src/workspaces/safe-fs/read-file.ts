@@ -8,7 +8,7 @@ import { type Directory, type Opened, type OpenFile, openDirectory, openFile, sh
 import type { Pace } from './pace.ts'
 import { writeAll } from './write-file.ts'
 
-/** Up to here a file is read whole, by one synchronous call. */
+/** Files up to this size are read with one synchronous call. */
 const SMALL = 256 * 1024
 const PIECE = 1024 * 1024
 
@@ -21,8 +21,8 @@ export interface FileContent {
 }
 
 /**
- * Reads an open file once: hashes it and, if asked to, writes it elsewhere. It must be at the end what it was at the start.
- * A large one goes in pieces, so that its size is never memory.
+ * Reads an open file once: hashes it and, if requested, writes it elsewhere. The file must not change meanwhile. Large files
+ * are read in pieces, to limit memory.
  */
 export async function readContent(
   file: OpenFile,

@@ -1,14 +1,31 @@
-import { type BigIntStats, closeSync } from 'node:fs'
+import { type BigIntStats, closeSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { formatBytes } from '../../base/bytes.ts'
+import { type Glob, leadsThrough, matchesGlob, parseGlob } from '../../base/glob.ts'
 import type { FileLimits } from '../limits.ts'
-import type { OutputPattern } from '../output-patterns.ts'
-import { ProblemError, problem, refuse, type WorkspaceProblem } from '../problem.ts'
-import type { WithheldSeen } from '../withheld.ts'
-import { type Directory, lookAt, type OpenFile, openFolders, openSeen, trapOf } from './directory.ts'
+import {
+  failed,
+  ProblemError,
+  problem,
+  refuse,
+  type WorkspaceProblem,
+  type WorkspaceResult,
+} from '../problem.ts'
+import {
+  type Directory,
+  listNames,
+  lookAt,
+  type OpenFile,
+  openFolder,
+  openFolders,
+  openSeen,
+  showIn,
+  trapOf,
+} from './directory.ts'
+import { readName, showName } from './entry-name.ts'
 import type { Pace } from './pace.ts'
-import { walkTree } from './walk-tree.ts'
 
-/** A regular file that was seen; it is opened later, and must then be the same one. */
+/** A regular file that was found. It is opened later and must then be the same one. */
 export interface FoundFile {
   readonly path: string
   readonly segments: readonly string[]
@@ -23,7 +40,7 @@ interface Selection {
    * its way come first.
    */
   readonly leftOut: readonly WorkspaceProblem[]
-  /** Patterns that mean no file. */
+  /** Patterns that match no file. */
   readonly unmatched: readonly string[]
 }
 
@@ -33,8 +50,8 @@ interface SelectOptions {
   /** Undefined takes everything. */
   readonly patterns?: readonly OutputPattern[]
   /**
-   * A second name of a file may be outside of what the agent was given, and its content then is, too. `inside`: all its
-   * names must be in this tree. `any`: the tree is the user's own.
+   * A hard link may give an agent the content of a file outside its workspace. `inside`: all names of a file must be in this
+   * tree. `any`: the tree is the user's own.
    */
   readonly hardLinks: 'inside' | 'any'
   skips?(path: string): boolean
@@ -101,7 +118,7 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
   }
   const remaining = kept.length === files.length ? matched : matchedBy(kept, patterns ?? [])
   const unmatched = (patterns ?? []).filter((each) => !remaining.has(each))
-  // A trap on its way may be the reason why a pattern finds nothing.
+  // An omitted entry may be the reason why a pattern matches nothing.
   const onTheWay = unmatched.flatMap((pattern) => firstOnTheWay.get(pattern) ?? [])
   return {
     files: kept,
@@ -110,7 +127,7 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
   }
 }
 
-/** Checked before anything is read: a sparse file takes no room on the disk and hours to read. */
+/** Checked before reading: a sparse file takes no space on disk but hours to read. */
 export function checkSize(files: readonly FoundFile[], { referencedBytes }: FileLimits, shown: string): void {
   let size = 0
   let largest = files[0]
@@ -157,4 +174,182 @@ function hardLink(shown: string): WorkspaceProblem {
 
 function matchedBy(files: readonly FoundFile[], patterns: readonly OutputPattern[]): Set<OutputPattern> {
   return new Set(patterns.filter((pattern) => files.some(({ segments }) => pattern.takes(segments))))
+}
+
+interface TreeEntry {
+  /** Open while the entry is visited. */
+  readonly directory: Directory
+  readonly name: string
+  readonly segments: readonly string[]
+  readonly path: string
+  readonly shown: string
+  readonly stat: BigIntStats
+}
+
+interface TreeWalk {
+  readonly limits: Pick<FileLimits, 'files' | 'depth' | 'pathBytes'>
+  readonly pace: Pace
+  file(entry: TreeEntry): void | Promise<void>
+  /** Decides which folders are entered; all if not given. */
+  enters?(entry: TreeEntry): boolean
+  /** A link, a device or an invalid name, which is not entered. `segments` is set if the name is readable. */
+  trap(problem: WorkspaceProblem, segments: readonly string[] | undefined): void
+  /** Decides which paths are skipped. */
+  skips?(path: string): boolean
+}
+
+/** Visits every regular file below a folder in the order of names. Throws a ProblemError over a limit. */
+export async function walkTree(root: Directory, walk: TreeWalk): Promise<void> {
+  let seen = 0
+
+  async function visit(directory: Directory, above: readonly string[]): Promise<void> {
+    const left = walk.limits.files - seen
+    const names = listNames(directory, left + 1)
+    if (names.length > left) {
+      refuse('too_many_files', root.shown, `holds more than ${walk.limits.files} files, which is the limit`)
+    }
+    seen += names.length
+    for (const bytes of names.sort(Buffer.compare)) {
+      await walk.pace.rest()
+      const read = readName(bytes)
+      if (read.ok) await visitEntry(directory, above, read.name)
+      else walk.trap(problem('bad_name', `${directory.shown}/${read.shown}`, read.why), undefined)
+    }
+  }
+
+  async function visitEntry(directory: Directory, above: readonly string[], name: string): Promise<void> {
+    const segments = [...above, name]
+    const path = segments.join('/')
+    if (walk.skips?.(path)) return
+    const shown = showIn(directory, name)
+    const stat = lookAt(directory, name)
+    // Deleted since the folder was listed.
+    if (stat === undefined) return
+    const trap = trapOf(shown, stat) ?? tooLong(path, shown)
+    if (trap !== undefined) return walk.trap(trap, segments)
+    const entry = { directory, name, segments, path, shown, stat }
+    if (stat.isFile()) await walk.file(entry)
+    else await enter(entry)
+  }
+
+  async function enter(entry: TreeEntry): Promise<void> {
+    if (walk.enters?.(entry) === false) return
+    if (entry.segments.length > walk.limits.depth) {
+      refuse('too_deep', root.shown, `has folders more than ${walk.limits.depth} deep, which is the limit`)
+    }
+    const opened = openFolder(entry.directory, entry.name)
+    // The agent removed its permissions, so its content is unknown. Any other failure is a concurrent change.
+    if (!opened.ok && opened.error.code === 'unreadable') return walk.trap(opened.error, entry.segments)
+    if (!opened.ok) throw new ProblemError(opened.error)
+    try {
+      await visit(opened.value, entry.segments)
+    } finally {
+      opened.value.close()
+    }
+  }
+
+  function tooLong(path: string, shown: string): WorkspaceProblem | undefined {
+    const most = walk.limits.pathBytes
+    if (Buffer.byteLength(path) <= most) return undefined
+    return problem('bad_path', shown, `has a path of more than ${most} bytes, which is the limit`)
+  }
+
+  await visit(root, [])
+}
+
+/** A pattern of a plan for files below outbox/. */
+export interface OutputPattern {
+  readonly pattern: string
+  /** `segments` is a path below outbox/. */
+  takes(segments: readonly string[]): boolean
+  /** True if the path, or something below it, may match. */
+  leadsThrough(segments: readonly string[]): boolean
+}
+
+/** All outputs, without the remains of a failure (S4.11). */
+const ALL = 'outbox/**'
+const LEFT_BEHIND = new Set(['error_report.md', 'partial'])
+
+/** Accepts patterns with or without a leading `outbox/`. */
+export function parseOutputs(outputs: readonly string[]): WorkspaceResult<OutputPattern[]> {
+  const patterns: OutputPattern[] = []
+  const problems: WorkspaceProblem[] = []
+  for (const pattern of outputs) {
+    const parsed = pattern === '' ? parseGlob('') : parseGlob(fromOutbox(pattern))
+    if (parsed.ok) patterns.push(patternOf(pattern, parsed.value))
+    else problems.push(problem('bad_path', `The pattern ${showName(pattern)}`, parsed.error))
+  }
+  return problems.length > 0 ? failed(...problems) : { ok: true, value: patterns }
+}
+
+function fromOutbox(pattern: string): string {
+  const path = pattern.replace(/^\.\//, '')
+  return path.startsWith('outbox/') ? path : `outbox/${path}`
+}
+
+function patternOf(pattern: string, glob: Glob): OutputPattern {
+  const takes = takesBy(glob, fromOutbox(pattern))
+  return {
+    pattern,
+    takes,
+    leadsThrough: (segments) => takes(segments) || leadsThrough(glob, `outbox/${segments.join('/')}`),
+  }
+}
+
+function takesBy(glob: Glob, pattern: string): OutputPattern['takes'] {
+  if (pattern === ALL || pattern === 'outbox/') return (segments) => !LEFT_BEHIND.has(segments[0]!)
+  const takes = (segments: readonly string[]) => matchesGlob(glob, `outbox/${segments.join('/')}`)
+  // A folder stands for everything in it.
+  return glob.isLiteral ? (segments) => segments.some((_, end) => takes(segments.slice(0, end + 1))) : takes
+}
+
+/** A file or folder of Orchub's own that may lie inside one of the user's folders. */
+export interface Withheld {
+  readonly path: string
+  /** For messages: `is the store of the service`. */
+  readonly what: string
+  /** Never given to agents, even if a plan names it. */
+  readonly isSecret: boolean
+}
+
+export interface WithheldSeen {
+  /** Why it is omitted; undefined: it is not. */
+  whyNot(stat: BigIntStats, shown: string): WorkspaceProblem | undefined
+  /** Throws if the path leads into a secret. */
+  refuseWithin(path: string, shown: string): void
+}
+
+/** Compares by device and inode, because a folder may have several names. */
+export function lookForWithheld(withheld: readonly Withheld[]): WithheldSeen {
+  const known = new Map<string, Withheld>()
+  for (const one of withheld) {
+    const stat = statSync(one.path, { bigint: true, throwIfNoEntry: false })
+    if (stat !== undefined) known.set(identity(stat), one)
+  }
+  return {
+    whyNot(stat, shown) {
+      const what = known.get(identity(stat))?.what
+      return what === undefined ? undefined : problem('withheld', shown, what)
+    },
+    refuseWithin(path, shown) {
+      for (const id of known.size === 0 ? [] : identitiesAbove(path)) {
+        const one = known.get(id)
+        if (one?.isSecret) refuse('withheld', shown, `cannot be an input: ${one.path} ${one.what}`)
+      }
+    },
+  }
+}
+
+/** Whether a path without links is that folder or lies below it. */
+export function isWithin(path: string, folder: string): boolean {
+  const stat = statSync(folder, { bigint: true, throwIfNoEntry: false })
+  return stat !== undefined && identitiesAbove(path).includes(identity(stat))
+}
+
+/** The identities of the path itself and of all folders above it. */
+function identitiesAbove(path: string): string[] {
+  const above = dirname(path)
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
+  const own = stat === undefined ? [] : [identity(stat)]
+  return above === path ? own : [...own, ...identitiesAbove(above)]
 }

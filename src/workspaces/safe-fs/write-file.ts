@@ -17,11 +17,11 @@ import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
 
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
-/** A new file in an open folder; never one that is there already, and never where a link leads. */
+/** Creates a new file in an open folder; never opens an existing one and never follows a link. */
 export function createFile(directory: Directory, name: string, mode: number): number {
   const fd = openSync(directory.at(name), NEW_FILE, mode)
   try {
-    // Checked while it is still empty.
+    // Check while the file is still empty.
     if (!isAt(directory, name, fd)) refuse('changed', showIn(directory, name), 'is not where it was made')
     return fd
   } catch (error) {
@@ -30,7 +30,7 @@ export function createFile(directory: Directory, name: string, mode: number): nu
   }
 }
 
-/** Through the descriptor of its folder nothing else can have been meant. */
+/** With a path through the folder's descriptor, the file cannot be elsewhere. */
 function isAt(directory: Directory, name: string, fd: number): boolean {
   if (directory.throughDescriptor) return true
   if (!directory.isStill()) return false
@@ -56,7 +56,7 @@ export function writeNew(
   }
 }
 
-/** Whatever the umask is. What is set already is not set again, which would be written to the disk as well. */
+/** Sets the mode regardless of the umask. An equal mode is not set again, because that would cause a disk write. */
 export function setMode(fd: number, mode: number): void {
   if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
 }
@@ -68,13 +68,13 @@ export function replaceFile(directory: Directory, name: string, data: string | B
     writeNew(directory, draft, data, mode)
     renameSync(directory.at(draft), directory.at(name))
   } catch (error) {
-    // On a full disk a part of it may be there. What was there before is not ours.
+    // On a full disk a part may have been written. A file that existed before is not ours.
     if (errnoOf(error) !== 'EEXIST') removeQuietly(directory, draft)
     throw error
   }
 }
 
-/** Why it is removed says more than why it could not be. */
+/** The original error matters more than a failure to remove the draft. */
 function removeQuietly(directory: Directory, name: string): void {
   try {
     unlinkSync(directory.at(name))
@@ -96,7 +96,7 @@ export function writeAll(fd: number, data: Buffer): void {
   for (let done = 0; done < data.length; ) done += writeSync(fd, data, done)
 }
 
-/** The folders along a path, made where they are missing; the last one is returned open. */
+/** Creates the missing folders along a path and returns the last one, open. */
 export function makeFolders(root: Directory, segments: readonly string[]): Directory {
   let current = root
   for (const segment of segments) {

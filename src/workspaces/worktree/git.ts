@@ -1,15 +1,17 @@
 import { type ExecFileException, execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { formatBytes } from '../../base/bytes.ts'
 import { AppError } from '../../base/errors.ts'
-import { errnoOf } from '../problem.ts'
+import { attempt, errnoOf, ProblemError, refuse, type WorkspaceResult } from '../problem.ts'
+import { openPart } from '../safe-fs/directory.ts'
 
 export interface GitPlace {
-  /** The repository's own folder, or that of a worktree inside it. Undefined: git looks for it from the work tree on. */
+  /** The repository's own folder, or that of a worktree inside it. Undefined: git searches for it from the work tree upwards. */
   readonly gitDir?: string
-  /** Git starts in it; so it can be the path of an open folder, which has no meaning to git itself. */
+  /** Git starts in it, so it may be the path of an open folder. */
   readonly workTree?: string
-  /** Set besides, and passed on to all that git starts. */
+  /** Added to the environment of git and everything it starts. */
   readonly variables?: Readonly<Record<string, string>>
 }
 
@@ -18,9 +20,8 @@ type GitRun = { ok: true; out: string } | { ok: false; code: number | string; er
 const TIMEOUT_MS = 60_000
 
 /**
- * An agent may have changed the repository and its settings. Nothing that a setting could start runs: no hook, no
- * monitor, no pager, no outside diff, no filter for signatures. A filter of file contents still may: it finds nothing of
- * the service's own in its environment.
+ * An agent may have changed the repository's settings, so nothing that a setting could start runs: no hook, monitor, pager,
+ * external diff or signature program. Content filters may still run; their environment has none of the service's variables.
  */
 const SAFE = [
   '-c core.hooksPath=/dev/null',
@@ -36,10 +37,10 @@ const SAFE = [
 /** Variables that would redirect git, and the service's own, such as the operator's token. */
 const STRAY = /^(?:GIT|ORC)_/
 
-/** To look into a submodule, git would start itself there, by the settings that the agent put there. */
+/** To inspect a submodule, git would start itself there with settings that the agent controls. */
 export const IGNORE_DIRTY = '--ignore-submodules=dirty'
 
-/** Runs git with a limit on its output. What git itself refuses is a value, and so is that it cannot be started so. */
+/** Runs git with a limit on its output. A failure of git, or to start it, is a value. */
 export function runGit(
   place: GitPlace,
   args: readonly string[],
@@ -79,14 +80,14 @@ export function runGit(
       child.stdin?.on('error', () => {})
       child.stdin?.end(input)
     } catch (error) {
-      // Arguments that are too long for the system, say: this alone is thrown, and not told like all else.
+      // Arguments that are too long for the system are thrown instead of being reported by the callback.
       if (errnoOf(error) === undefined) throw error
       end(error as ExecFileException, '', '')
     }
   })
 }
 
-/** The reason if git printed nothing. An exit code of git itself needs none: silence can be its answer. */
+/** The reason if git printed nothing. A plain exit code needs none: silence can be git's answer. */
 function reasonOf({ killed }: ExecFileException, code: number | string, maxBytes: number): string {
   if (typeof code === 'number') return ''
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it is over ${formatBytes(maxBytes)}`
@@ -95,7 +96,7 @@ function reasonOf({ killed }: ExecFileException, code: number | string, maxBytes
 
 function environment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !STRAY.test(name))
-  // No transport: to fetch what is missing, git would start what a setting names.
+  // No transport: to fetch missing objects, git would start a program that a setting names.
   const closed = {
     GIT_TERMINAL_PROMPT: '0',
     GIT_OPTIONAL_LOCKS: '0',
@@ -103,4 +104,66 @@ function environment(): NodeJS.ProcessEnv {
     GIT_NO_LAZY_FETCH: '1',
   }
   return { ...Object.fromEntries(kept), ...closed, LC_ALL: 'C' }
+}
+
+export const WORKTREE = 'worktree'
+
+/** An agent's worktree. Orchub stores it, because the agent could change the worktree's own pointer to its repository. */
+export interface Worktree {
+  /** The repository's own folder, `.git`. */
+  readonly gitDir: string
+  /** The folder inside it where git keeps its record of this worktree. */
+  readonly ownDir: string
+  readonly path: string
+  readonly branch: string
+  /** The commit that it started from. */
+  readonly base: string
+}
+
+/** A worktree that was looked up later. Its branch is the current one; undefined if its HEAD is detached. */
+export interface FoundWorktree extends Pick<Worktree, 'gitDir' | 'ownDir' | 'path'> {
+  readonly branch: string | undefined
+}
+
+/** For queries about its HEAD. Git gets the repository's path, because an agent could have changed the pointer to it. */
+export function ownPlace({ gitDir, ownDir }: Pick<Worktree, 'gitDir' | 'ownDir'>): GitPlace {
+  return { gitDir: ownDir, variables: { GIT_COMMON_DIR: gitDir } }
+}
+
+/**
+ * For queries about the files in a worktree. Its folder stays open, and git starts in exactly that one, because an agent could
+ * have replaced it by a link.
+ */
+export function inWorktree<T>(
+  worktree: Pick<Worktree, 'gitDir' | 'ownDir' | 'path'>,
+  work: (place: GitPlace) => Promise<T>,
+): Promise<WorkspaceResult<T>> {
+  const { path } = worktree
+  return attempt(WORKTREE, async () => {
+    const folder = openWorktree(path)
+    try {
+      const done = await work({ ...ownPlace(worktree), workTree: folder.self.toString() })
+      // Git resolves the path of its folder and opens it once more.
+      const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+      if (now?.dev !== folder.dev || now.ino !== folder.ino) {
+        refuse('changed', WORKTREE, 'was replaced while git read it')
+      }
+      return done
+    } finally {
+      folder.close()
+    }
+  })
+}
+
+function openWorktree(path: string) {
+  try {
+    return openPart(dirname(path), WORKTREE)
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.problem.code !== 'missing') throw error
+    return refuse(
+      'missing',
+      WORKTREE,
+      'is gone: the agent deleted or moved it, with every file that was in no commit',
+    )
+  }
 }

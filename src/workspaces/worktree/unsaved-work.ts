@@ -3,15 +3,22 @@ import { join } from 'node:path'
 import { failed, problem, refuse, type WorkspaceProblem, type WorkspaceResult } from '../problem.ts'
 import { listNames, openDirectory, openFolders } from '../safe-fs/directory.ts'
 import { showName } from '../safe-fs/entry-name.ts'
-import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
-import { type FoundWorktree, inWorktree, ownPlace, WORKTREE } from './open-worktree.ts'
+import {
+  type FoundWorktree,
+  type GitPlace,
+  IGNORE_DIRTY,
+  inWorktree,
+  ownPlace,
+  runGit,
+  WORKTREE,
+} from './git.ts'
 
 export interface CommitName {
   readonly hash: string
   readonly subject: string
 }
 
-/** Work that only the worktree holds, or that is on no other branch yet. */
+/** Work that exists only in the worktree, or on no other branch yet. */
 export interface UnmergedWork {
   readonly worktree: typeof WORKTREE
   /** Undefined: its HEAD is detached. */
@@ -30,7 +37,7 @@ export interface UnmergedWork {
 
 const MIB = 1024 * 1024
 const LISTS = 16 * MIB
-/** All files of a large repository. */
+/** Room for the index of a large repository. */
 const INDEX = 256 * MIB
 const MOST_FILES_NAMED = 10
 const MOST_COMMITS_NAMED = 5

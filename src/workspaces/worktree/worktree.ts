@@ -15,8 +15,16 @@ import { startPace } from '../safe-fs/pace.ts'
 import { readSmall } from '../safe-fs/read-file.ts'
 import { removeFolder, removeTree } from '../safe-fs/remove-tree.ts'
 import { makeFolder, replaceFile } from '../safe-fs/write-file.ts'
-import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
-import { type FoundWorktree, inWorktree, ownPlace, WORKTREE, type Worktree } from './open-worktree.ts'
+import {
+  type FoundWorktree,
+  type GitPlace,
+  IGNORE_DIRTY,
+  inWorktree,
+  ownPlace,
+  runGit,
+  WORKTREE,
+  type Worktree,
+} from './git.ts'
 import { type CommitName, countUnmerged, listCommits, listFiles, nameCommits } from './unsaved-work.ts'
 
 export type { Worktree }
@@ -126,8 +134,8 @@ interface WorktreeLookup {
 }
 
 /**
- * Looks up the worktree of a workspace in the repository around it, which belongs to the user: an agent could change what the
- * worktree says of itself. Finds a deleted one as well, because its commits can still be there.
+ * Looks up the worktree of a workspace in the surrounding repository, which belongs to the user: an agent could change the
+ * worktree's own files. Finds a deleted one too, because its commits may still exist.
  */
 export async function findWorktree(workspace: string): Promise<WorktreeLookup> {
   const folder = realpathSync(workspace)
@@ -191,8 +199,8 @@ export function recordsBelow(gitDir: string, folder: string): WorkspaceResult<Wo
 }
 
 /**
- * Removes what the repository knows of a worktree, if that is still the one at this path. Git would look at the records of all
- * others for it, in which an agent can have put anything; and whoever put a link on the way leads nobody elsewhere.
+ * Removes the repository's record of a worktree if it still belongs to this path. `git worktree remove` would read the records
+ * of all worktrees, which agents can change. Links on the way are not followed.
  */
 async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeRecord): Promise<void> {
   const repository = openDirectory(gitDir)
@@ -213,7 +221,7 @@ async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeRecord):
   }
 }
 
-/** Git has made it and filled it. While it does, it holds a lock of its own on it, which a crash leaves behind. */
+/** Whether git has finished creating it. Git locks it meanwhile, and a crash leaves the lock behind. */
 function isWhole(record: string, path: string): boolean {
   return existsSync(join(path, '.git')) && textIn(join(record, 'locked')) !== 'initializing'
 }
@@ -226,7 +234,7 @@ function recordsIn(gitDir: string): string[] {
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name))
 }
 
-/** Newer versions of git can be told to write it relative to the record. */
+/** Newer versions of git can store a path relative to the record. */
 function pathIn(ownDir: string): string | undefined {
   const text = textIn(join(ownDir, POINTER))
   return text === undefined ? undefined : pathOf(ownDir, text)
@@ -239,7 +247,7 @@ function pathOf(ownDir: string, text: string): string | undefined {
 
 function textIn(file: string): string | undefined {
   const found = lstatSync(file, { throwIfNoEntry: false })
-  // A pipe would hold us up.
+  // Reading a pipe would block.
   return found?.isFile() && found.size < MOST_BYTES ? readFileSync(file, 'utf8').trim() : undefined
 }
 

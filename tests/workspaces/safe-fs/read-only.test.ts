@@ -22,7 +22,7 @@ async function asUser<T>(work: (place: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** Windows has no such modes; where a thread runs this, it cannot be another. */
+/** Windows has no such modes, and a worker thread cannot switch users. */
 describe.skipIf(process.getuid === undefined || (isRoot && process.seteuid === undefined))(
   'an attempt after one',
   () => {
@@ -33,7 +33,7 @@ describe.skipIf(process.getuid === undefined || (isRoot && process.seteuid === u
       ['whose workspace is closed', 0o000, '.'],
       ['that made attempts/ read-only', 0o555, 'attempts'],
       ['that closed attempts/', 0o000, 'attempts'],
-    ])('%s begins anew, and what that made is kept', async (_, mode, folder) => {
+    ])('%s starts fresh and keeps the earlier outputs', async (_, mode, folder) => {
       await asUser(async (place) => {
         const workspace = await makeWorkspace('worker', place)
         write(workspace, { 'outbox/first/x': '1' })
@@ -57,7 +57,7 @@ describe.skipIf(process.getuid === undefined || (isRoot && process.seteuid === u
       })
     })
 
-    it('that was never stored starts fresh, whatever it has closed', async () => {
+    it('that was never stored starts fresh despite missing permissions', async () => {
       await asUser(async (place) => {
         const workspace = await makeWorkspace('worker', place)
         write(workspace, { 'outbox/deep/x': '1' })
@@ -67,7 +67,7 @@ describe.skipIf(process.getuid === undefined || (isRoot && process.seteuid === u
       })
     })
 
-    it('that put links in their places changes no mode of what they lead to', async () => {
+    it('that left links does not change the mode of their targets', async () => {
       await asUser(async (place) => {
         const workspace = await makeWorkspace('worker', place)
         write(place, { 'away/x': '' })

@@ -13,8 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { runGit } from '../../../src/workspaces/worktree/git.ts'
-import { inWorktree } from '../../../src/workspaces/worktree/open-worktree.ts'
+import { inWorktree, runGit } from '../../../src/workspaces/worktree/git.ts'
 import { findUnmerged, listFiles } from '../../../src/workspaces/worktree/unsaved-work.ts'
 import {
   addWorktree,
