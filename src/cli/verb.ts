@@ -46,7 +46,7 @@ export interface Invocation {
   location: TeamLocation
   option(name: string): string | undefined
   flag(name: string): boolean
-  /** Those of these options that the user gave, as fields of a request. */
+  /** The given options, as fields of a request. */
   given<Name extends string>(...names: Name[]): { [name in Name]?: string }
   /** Prints JSON with --json, otherwise the text. Returns exit code 0. */
   show(value: unknown, text: () => string): number
