@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DURATION, parseDuration } from '../base/durations.ts'
 import { didYouMean } from '../base/suggestion.ts'
-import { type ModelSettings, PROVIDERS, type Provider } from '../llm/model-settings.ts'
+import { type ModelSettings, PROVIDERS, type Provider } from '../llm/llm.ts'
 import type { Report } from '../yaml/problem.ts'
 import { leadsToLoopback } from './loopback.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { ModelSettings } from '../../src/llm/model-settings.ts'
+import type { ModelSettings } from '../../src/llm/llm.ts'
 import type { ModelReply } from '../fakes/model-server/play.ts'
 import { createHasteClock, deadUrl, KEY, modelsAt, openRawServer, openServer } from './harness.ts'
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { ChatMessage, Spending } from '../../src/llm/llm.ts'
-import type { Provider } from '../../src/llm/model-settings.ts'
+import type { ChatMessage, Provider, Spending } from '../../src/llm/llm.ts'
 import { modelsAt, openServer, PROVIDERS } from './harness.ts'
 
 const Verdict = z.object({ completed: z.boolean(), reason: z.string().min(1).max(100) })

@@ -1,9 +1,7 @@
 import type { LanguageModel, LanguageModelUsage } from 'ai'
 import type { Clock } from '../../base/clock.ts'
-import type { ModelFailure, Spending } from '../llm.ts'
-import type { ModelSettings, Provider } from '../model-settings.ts'
-import { type Attempt, attempt } from './attempts.ts'
-import { classifyError } from './failure.ts'
+import type { ModelFailure, ModelSettings, Provider, Spending } from '../llm.ts'
+import { type Attempt, attempt, classifyError } from './failure.ts'
 
 // The library would print warnings to standard error, which is the service's log.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })

@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { ModelFailure, Models, ObjectCall, Spending, StreamCall } from '../llm.ts'
-import type { ModelSettings } from '../model-settings.ts'
+import type { ModelFailure, ModelSettings, Models, ObjectCall, Spending, StreamCall } from '../llm.ts'
 import type { ModelConnection } from './connection.ts'
 
 interface ModelsOptions {

@@ -1,3 +1,6 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type ClientConnection,
   type ClientContext,
@@ -8,13 +11,14 @@ import {
   type RequestPermissionResponse,
 } from '@agentclientprotocol/sdk'
 import { z } from 'zod'
-import type { AgentProcess } from './agent-process.ts'
+import { type Clock, sleep as clockSleep } from '../../base/clock.ts'
+import { endProcesses, type GroupLeader, processStartedAt } from '../processes.ts'
 import { openMessageStream } from './message-stream.ts'
 
 const GARBAGE_TOLD = 3
 const GARBAGE_SHOWN = 200
 
-interface ConnectionOrder {
+interface AcpConnectionOptions {
   readonly process: AgentProcess
   readonly lineBytes: number
   onUpdate(params: unknown): void
@@ -28,7 +32,7 @@ interface ConnectionOrder {
 }
 
 /** Our side of the protocol: we only answer permission requests. */
-export function connect(options: ConnectionOrder): ClientConnection {
+export function connect(options: AcpConnectionOptions): ClientConnection {
   let garbage = 0
   return client({ name: 'orchub' })
     .onRequest(methods.client.session.requestPermission, ({ params, requestId, signal }) =>
@@ -80,6 +84,27 @@ export async function steer(agent: ClientContext, sessionId: string, text: strin
   }
 }
 
+/** Rejects if the response does not arrive in time. */
+export async function answered<T>(clock: Clock, ms: number, answer: Promise<T>, what: string): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const cancel = clock.after(ms, () => late.reject(new Error(`no answer to ${what} within ${ms / 1000} s`)))
+  try {
+    return await Promise.race([answer, late.promise])
+  } finally {
+    cancel()
+    answer.catch(() => {})
+  }
+}
+
+const MINUTE = 60_000
+
+/** Resolves when the minute of that time has passed, plus a second for clock differences. */
+export async function minuteIsOver(clock: Clock, time: number): Promise<void> {
+  const left = (Math.floor(time / MINUTE) + 1) * MINUTE + 1000 - clock.now()
+  // A future time means that the clock was set back; don't wait for it.
+  if (left > 0 && left <= MINUTE + 1000) await clockSleep(clock, left)
+}
+
 /** ACP's code for a required login. */
 const AUTH_REQUIRED = -32000
 
@@ -104,4 +129,112 @@ export function wantsLogin(error: unknown): boolean {
 
 export function isRefusal(error: unknown): boolean {
   return error instanceof RequestError && REFUSALS.has(error.code)
+}
+
+const STDERR_KEPT = 4096
+const STDERR_SHOWN = 400
+/** Waits for output written right before the exit, but not for a child that holds the pipe open. */
+const LAST_WORDS_MS = 500
+
+interface AgentProcessOptions {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  readonly mark: string
+}
+
+export interface AgentProcess {
+  readonly stdin: Writable
+  readonly stdout: Readable
+  /** Resolves with how it ended, including its last error output. */
+  readonly ended: Promise<string>
+  /** The end of its standard error, for evidence: empty, or starting with a colon. */
+  complaint(): string
+  /** The last lines of its standard error. */
+  complaints(count: number): string[]
+  /** Ends it with everything it started. Rejects if a process stays. */
+  end(graceMs: number): Promise<void>
+}
+
+export function startProcess(options: AgentProcessOptions): AgentProcess {
+  const child = spawn(options.file, options.args, {
+    cwd: options.cwd,
+    env: { ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // Own process group: a Ctrl-C meant for the service must not reach it, and its children end with it.
+    detached: true,
+  })
+  const stderr = createOutputTail(STDERR_KEPT)
+  child.stderr.setEncoding('utf8').on('data', (text: string) => stderr.add(text))
+  // Errors of a pipe to an ended process; the exit tells more.
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {})
+
+  const complaint = () => {
+    const text = stderr.lines().join(' ').trim().slice(-STDERR_SHOWN)
+    return text === '' ? '' : `: ${text}`
+  }
+  let isCleared = false
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const ended = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(`could not be started: ${error.message}`))
+    child.once('exit', async (code, signal) => {
+      await Promise.race([closed, sleep(LAST_WORDS_MS)])
+      resolve(`${signal === null ? `exited with code ${code}` : `was ended by ${signal}`}${complaint()}`)
+    })
+  })
+
+  return {
+    stdin: child.stdin,
+    stdout: child.stdout,
+    ended,
+    complaint,
+    complaints: (count) => stderr.lines(count),
+    async end(graceMs) {
+      // Long after the exit, its pid may belong to another process.
+      if (isCleared) return
+      child.stdin.end()
+      await endProcesses({ mark: options.mark, leader: await leaderOf(child) }, graceMs)
+      isCleared = hasEnded(child)
+    },
+  }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}
+
+async function leaderOf(child: ChildProcess): Promise<GroupLeader | undefined> {
+  if (child.pid === undefined) return undefined
+  // Until the exit is reported, the pid is still its own.
+  const startedAt = hasEnded(child) ? undefined : await processStartedAt(child.pid)
+  return { pid: child.pid, startedAt: startedAt ?? 'gone', ownsGroupAfterExit: true }
+}
+
+/** The end of an unbounded text, without sequences that control a terminal. */
+interface OutputTail {
+  add(text: string): void
+  /** At most `count` lines. */
+  lines(count?: number): string[]
+}
+
+export function createOutputTail(limit: number): OutputTail {
+  let held = ''
+  return {
+    add(text) {
+      held = (held + printable(text.slice(-limit))).slice(-limit)
+    },
+    lines(count = Number.POSITIVE_INFINITY) {
+      const lines = held.split('\n')
+      if (lines.at(-1) === '') lines.pop()
+      return lines.slice(-count)
+    },
+  }
+}
+
+/** Escape sequences and control characters, except newlines and tabs. */
+const UNPRINTABLE = /\u001B(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001B]*(?:\u0007|\u001B\\)?|.)|[^\P{Cc}\n\t]/gu
+
+function printable(text: string): string {
+  return text.replace(/\r\n?/g, '\n').replace(UNPRINTABLE, '')
 }

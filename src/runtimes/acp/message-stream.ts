@@ -5,7 +5,7 @@ import type { AnyMessage, Stream } from '@agentclientprotocol/sdk'
 /** Maximum number of unanswered requests of the agent. */
 const OPEN_REQUESTS = 1000
 
-interface MessageStreamOrder {
+interface MessageStreamOptions {
   readonly stdin: Writable
   readonly stdout: Readable
   readonly lineBytes: number
@@ -24,7 +24,7 @@ interface MessageStreamOrder {
  * with errors, and passes updates out of step with responses. An agent may be broken or hostile: no state
  * here grows with its input, and only well-formed, expected messages pass.
  */
-export function openMessageStream(options: MessageStreamOrder): Stream {
+export function openMessageStream(options: MessageStreamOptions): Stream {
   const lines = readLines(options.stdout as AsyncIterable<Buffer>, options.lineBytes)
   const asked = new Set<unknown>()
   const open = new Set<unknown>()

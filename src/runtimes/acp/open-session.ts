@@ -1,13 +1,16 @@
-import { type ClientContext, type McpServer, methods, RequestError } from '@agentclientprotocol/sdk'
+import {
+  type ClientContext,
+  type McpServer,
+  methods,
+  PROTOCOL_VERSION,
+  RequestError,
+} from '@agentclientprotocol/sdk'
 import { z } from 'zod'
 import type { AgentCredentials, AgentStart } from '../runtime.ts'
-import { type Capabilities, greet } from './capabilities.ts'
 import { describeError, wantsLogin } from './connection.ts'
-import type { BuiltIn } from './programs.ts'
-import { type SessionOption, setSessionOption } from './session-options.ts'
-import type { AcpSettings } from './settings.ts'
+import type { AcpSettings, BuiltIn } from './settings.ts'
 
-interface OpeningOrder {
+interface OpenSessionOptions {
   readonly connection: ClientContext
   readonly agent: Pick<AgentStart, 'cwd' | 'prompt'>
   readonly settings: AcpSettings
@@ -22,7 +25,7 @@ interface OpeningOrder {
 
 /** From a fresh connection to a session that accepts turns. */
 export async function openSession(
-  options: OpeningOrder,
+  options: OpenSessionOptions,
 ): Promise<{ capabilities: Capabilities; conversation: AcpConversation }> {
   const { connection, agent, within } = options
   const capabilities = await within(greet(connection, options.version), 'initialize')
@@ -43,7 +46,7 @@ export async function openSession(
   return { capabilities, conversation }
 }
 
-function choicesOf({ settings, builtIn }: OpeningOrder): SessionOption[] {
+function choicesOf({ settings, builtIn }: OpenSessionOptions): SessionOption[] {
   const choices: SessionOption[] = []
   const mode = settings.mode ?? builtIn?.mode
   if (mode !== undefined)
@@ -52,7 +55,7 @@ function choicesOf({ settings, builtIn }: OpeningOrder): SessionOption[] {
   return choices
 }
 
-interface ConversationOrder {
+interface AcpConversationOptions {
   readonly agent: ClientContext
   readonly capabilities: Capabilities
   readonly cwd: string
@@ -83,7 +86,7 @@ const NewSession = z.looseObject({ sessionId: z.string().min(1) })
  * Resumes the saved conversation, or starts a new one. Loading comes first, since its replay is the only
  * evidence of what the agent received before. Failing to resume is not fatal, but reported.
  */
-async function openConversation(options: ConversationOrder): Promise<AcpConversation> {
+async function openConversation(options: AcpConversationOptions): Promise<AcpConversation> {
   const { agent, capabilities, sessionId, within } = options
   const common = {
     cwd: options.cwd,
@@ -133,7 +136,7 @@ function systemPrompt(text: string) {
   return { mode: 'append', content: [{ type: 'text', text }] }
 }
 
-interface ToolsOrder {
+interface ToolsOptions {
   readonly capabilities: Capabilities
   readonly credentials: AgentCredentials
   readonly builtIn: BuiltIn | undefined
@@ -148,7 +151,7 @@ interface Tools {
 }
 
 /** The token travels through the agent's own pipe, never through a file or a command line. */
-function toolsFor({ capabilities, credentials: { url, token }, builtIn, bin }: ToolsOrder): Tools {
+function toolsFor({ capabilities, credentials: { url, token }, builtIn, bin }: ToolsOptions): Tools {
   const http = { type: 'http' as const, url: `${url}/mcp` }
   if (builtIn?.takesClaudeOptions) {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Claude fills it in from its environment.
@@ -164,4 +167,144 @@ function toolsFor({ capabilities, credentials: { url, token }, builtIn, bin }: T
     { name: 'ORC_TOKEN', value: token },
   ]
   return { mcpServers: [{ name: 'orc', command: bin, args: ['mcp'], env }] }
+}
+
+const Greeting = z.object({
+  protocolVersion: z.number(),
+  agentInfo: z.object({ name: z.string(), version: z.string() }).nullish().catch(undefined),
+  agentCapabilities: z
+    .object({
+      loadSession: z.boolean().nullish(),
+      mcpCapabilities: z.object({ http: z.boolean().nullish() }).nullish(),
+      sessionCapabilities: z
+        .object({ resume: z.unknown().optional(), systemPrompt: z.unknown().optional() })
+        .nullish(),
+    })
+    .nullish(),
+  _meta: z
+    .object({ steering: z.object({ supported: z.boolean() }) })
+    .nullish()
+    .catch(undefined),
+})
+
+/** The mere presence of a capability counts; its value holds details. */
+const isOffered = (capability: unknown) => typeof capability === 'object' && capability !== null
+
+/** The agent's capabilities that we use. */
+interface Capabilities {
+  readonly title: string
+  /** Resumes a conversation and replays it. */
+  readonly loads: boolean
+  /** Resumes a conversation without replaying it. */
+  readonly resumes: boolean
+  readonly mcpOverHttp: boolean
+  /** Accepts a role as part of its system prompt. */
+  readonly systemPrompt: boolean
+  /** Accepts text during a running turn. */
+  readonly steering: boolean
+}
+
+async function greet(agent: ClientContext, version: string): Promise<Capabilities> {
+  const answer: unknown = await agent.request(methods.agent.initialize, {
+    protocolVersion: PROTOCOL_VERSION,
+    clientInfo: { name: 'orchub', version },
+    // No files and no terminals: the agent has its own. Compactions and notices are kept apart from the
+    // model's text (C4).
+    clientCapabilities: { session: { compaction: {}, notices: {} } },
+  })
+  const greeting = Greeting.parse(answer)
+  if (greeting.protocolVersion !== PROTOCOL_VERSION) {
+    throw new Error(`it speaks ACP version ${greeting.protocolVersion}; Orchub needs ${PROTOCOL_VERSION}`)
+  }
+  const { agentInfo, agentCapabilities: can, _meta } = greeting
+  return {
+    title: agentInfo == null ? 'an agent without a name' : `${agentInfo.name} ${agentInfo.version}`,
+    loads: can?.loadSession === true,
+    resumes: isOffered(can?.sessionCapabilities?.resume),
+    mcpOverHttp: can?.mcpCapabilities?.http === true,
+    systemPrompt: isOffered(can?.sessionCapabilities?.systemPrompt),
+    steering: _meta?.steering.supported === true,
+  }
+}
+
+const option = z.object({ value: z.string() })
+const Offer = z.object({
+  configOptions: z
+    .array(
+      z.object({
+        id: z.string(),
+        category: z.string().nullish(),
+        type: z.string().nullish(),
+        options: z.array(z.union([option, z.object({ options: z.array(option) })])).nullish(),
+      }),
+    )
+    .nullish()
+    .catch(undefined),
+  modes: z
+    .object({ availableModes: z.array(z.object({ id: z.string() })) })
+    .nullish()
+    .catch(undefined),
+  // From before models became options; Gemini still uses it.
+  models: z
+    .object({ availableModels: z.array(z.object({ modelId: z.string() })) })
+    .nullish()
+    .catch(undefined),
+})
+
+interface SessionOption {
+  readonly category: 'mode' | 'model'
+  readonly value: string
+  /** Named in the settings: fail if the agent does not offer it. */
+  readonly isWanted: boolean
+}
+
+/** Sets an option named in the settings, out of those the agent offered when the session was opened. */
+async function setSessionOption(
+  agent: ClientContext,
+  sessionId: string,
+  opened: unknown,
+  { category, value, isWanted }: SessionOption,
+): Promise<void> {
+  const ways = waysTo(category, Offer.safeParse(opened).data ?? {})
+  const way = ways.find(({ values }) => values.includes(value))
+  if (way !== undefined) return void (await way.set(agent, sessionId, value))
+  if (!isWanted) return
+  const offered = ways.flatMap(({ values }) => values)
+  throw new Error(
+    offered.length === 0
+      ? `it offers no choice of ${category}, but the settings have ${value}`
+      : `it has no ${category} ${value}; it offers ${offered.slice(0, 20).join(', ')}`,
+  )
+}
+
+interface OptionSetter {
+  readonly values: readonly string[]
+  set(agent: ClientContext, sessionId: string, value: string): Promise<unknown>
+}
+
+function waysTo(category: SessionOption['category'], offer: z.output<typeof Offer>): OptionSetter[] {
+  const ways: OptionSetter[] = []
+  for (const { id, category: itsCategory, options } of offer.configOptions ?? []) {
+    if (itsCategory !== category || options == null) continue
+    ways.push({
+      values: options.flatMap((entry) =>
+        'value' in entry ? [entry.value] : entry.options.map((each) => each.value),
+      ),
+      set: (agent, sessionId, value) =>
+        agent.request(methods.agent.session.setConfigOption, { sessionId, configId: id, value }),
+    })
+  }
+  if (category === 'mode' && offer.modes != null) {
+    ways.push({
+      values: offer.modes.availableModes.map((mode) => mode.id),
+      set: (agent, sessionId, modeId) => agent.request(methods.agent.session.setMode, { sessionId, modeId }),
+    })
+  }
+  if (category === 'model' && offer.models != null) {
+    ways.push({
+      values: offer.models.availableModels.map((model) => model.modelId),
+      set: (agent, sessionId, modelId) => agent.request('session/set_model', { sessionId, modelId }),
+    })
+  }
+  return ways
 }

@@ -8,9 +8,7 @@ import { findExecutable } from '../../programs/executable.ts'
 import { environmentOf } from '../environment.ts'
 import { endProcesses } from '../processes.ts'
 import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
-import { type AcpLimits, LIMITS } from './limits.ts'
-import { builtIn } from './programs.ts'
-import { AcpSettings, checkSettings } from './settings.ts'
+import { type AcpLimits, AcpSettings, builtIn, checkSettings, LIMITS } from './settings.ts'
 
 interface AcpOptions {
   readonly clock: Clock
@@ -73,7 +71,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   })
   const args = [...(program?.args ?? []), ...(settings.args ?? [])]
   // The protocol library is loaded with the first agent that needs it.
-  const { startProcess } = await import('./agent-process.ts')
+  const { startProcess } = await import('./connection.ts')
   const { startSession } = await import('./session.ts')
   agent.signal?.throwIfAborted()
   return startSession({

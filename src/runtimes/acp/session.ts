@@ -15,20 +15,26 @@ import {
   type Turn,
 } from '../runtime.ts'
 import { createAcpOutput } from './agent-output.ts'
-import type { AgentProcess } from './agent-process.ts'
-import { brokenBy, connect, describeError, isRefusal, steer, wantsLogin } from './connection.ts'
-import { createHistory, createReplay } from './history.ts'
-import { type AcpLimits, answered, FAILURE_MS_MAX, minuteIsOver } from './limits.ts'
+import {
+  type AgentProcess,
+  answered,
+  brokenBy,
+  connect,
+  createOutputTail,
+  describeError,
+  isRefusal,
+  minuteIsOver,
+  steer,
+  wantsLogin,
+} from './connection.ts'
+import { type AcpUpdate, createHistory, createReplay, readUpdate, spentBy } from './history.ts'
 import { openSession } from './open-session.ts'
-import { createOutputTail } from './output-tail.ts'
 import { createQuestions } from './permissions.ts'
-import type { BuiltIn } from './programs.ts'
-import { type AcpUpdate, readUpdate, spentBy } from './session-update.ts'
-import type { AcpSettings } from './settings.ts'
+import { type AcpLimits, type AcpSettings, type BuiltIn, FAILURE_MS_MAX } from './settings.ts'
 
 const SCREEN_KEPT = 16 * 1024
 
-interface AcpSessionOrder {
+interface AcpSessionOptions {
   readonly agent: AgentStart
   readonly port: SessionPort
   readonly process: AgentProcess
@@ -62,7 +68,7 @@ interface AcpSavedConversation {
  * connection, failed start); `exited` is final. `signMs` is long because models may think for minutes before
  * their first word.
  */
-export function startSession(options: AcpSessionOrder): Session {
+export function startSession(options: AcpSessionOptions): Session {
   const { agent, port, process, clock, limits, log, settings, builtIn } = options
   const mentions = settings.mentions ?? builtIn?.mentions
   const screen = createOutputTail(SCREEN_KEPT)

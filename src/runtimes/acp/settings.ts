@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
-import { MENTIONS } from '../../protocol/mentions.ts'
+import { MENTIONS, type Mentions } from '../../protocol/mentions.ts'
 import type { AgentSettings } from '../runtime.ts'
-import { isBuiltIn, PROGRAMS } from './programs.ts'
 
 export const AcpSettings = z.strictObject({
   command: z
@@ -55,3 +54,105 @@ export function checkSettings({ program, settings }: AgentSettings): SettingsPro
   }
   return []
 }
+
+/** Agent programs whose ACP command is known. */
+export interface BuiltIn {
+  readonly command: string
+  readonly args: readonly string[]
+  /** How to install it. */
+  readonly install: string
+  /** How to log in, if it requires that first. */
+  readonly login: string
+  /** Default mode, if the agent offers it. */
+  readonly mode?: string
+  /**
+   * Accepts a notice during a turn (`_session/steering`) without aborting its work. Claude's adapter offers
+   * it too, but aborts the current response: its text and actions would be repeated.
+   */
+  readonly steers?: true
+  /**
+   * Takes MCP servers in the Claude SDK's options, so that our tools are available at once and not behind a
+   * search. That SDK puts servers on a command line, so the token is only referenced, and Claude fills it in.
+   */
+  readonly takesClaudeOptions?: true
+  /**
+   * Names session files by minute and id, and opens a new one before it loads the old: resuming a
+   * conversation in the minute it began overwrites it (Gemini 0.61).
+   */
+  readonly losesItsFirstMinute?: true
+  readonly mentions?: Mentions
+}
+
+const PROGRAMS = {
+  gemini: {
+    command: 'gemini',
+    args: ['--acp'],
+    install: 'npm install -g @google/gemini-cli',
+    login: 'Run `gemini` once in a terminal and log in there.',
+    losesItsFirstMinute: true,
+  },
+  opencode: {
+    command: 'opencode',
+    args: ['acp'],
+    install: 'npm install -g opencode-ai',
+    login: 'Run `opencode auth login` once in a terminal.',
+  },
+  codex: {
+    command: 'codex-acp',
+    args: [],
+    install: 'npm install -g @agentclientprotocol/codex-acp',
+    login: 'Run `codex login` once in a terminal.',
+    // By default a guardian model decides what a person should be asked.
+    mode: 'workspace-write',
+    steers: true,
+  },
+  'claude-code': {
+    command: 'claude-agent-acp',
+    args: [],
+    install: 'npm install -g @agentclientprotocol/claude-agent-acp',
+    login: 'Run `claude` once in a terminal and log in there.',
+    takesClaudeOptions: true,
+    mentions: 'alone',
+  },
+} as const satisfies Record<string, BuiltIn>
+
+function isBuiltIn(name: string): name is keyof typeof PROGRAMS {
+  return Object.hasOwn(PROGRAMS, name)
+}
+
+/** Known facts about a program; undefined for `any`. */
+export function builtIn(name: string | undefined): BuiltIn | undefined {
+  return name !== undefined && isBuiltIn(name) ? PROGRAMS[name] : undefined
+}
+
+export interface AcpLimits {
+  /** Timeout of each request while a session is opened. */
+  readonly answerMs: number
+  /**
+   * Time until a turn without any sign of the agent counts as uncertain. Models may think long before their
+   * first word.
+   */
+  readonly signMs: number
+  /** Timeout for the end of a cancelled turn. */
+  readonly cancelMs: number
+  /** Time for processes to end by themselves before they are killed. */
+  readonly graceMs: number
+  /** A replay has ended after this much silence: some agents answer session/load before it ends. */
+  readonly quietMs: number
+  /** Pause after a failed turn, doubled with each failure in a row. */
+  readonly failureMs: number
+  readonly lineBytes: number
+}
+
+export const LIMITS: AcpLimits = {
+  answerMs: 60_000,
+  signMs: 120_000,
+  cancelMs: 10_000,
+  graceMs: 3_000,
+  quietMs: 300,
+  failureMs: 5_000,
+  lineBytes: 16 << 20,
+}
+
+/** Longest pause after failed turns. */
+export const FAILURE_MS_MAX = 300_000

@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../../llm/llm.ts'
-import type { LlmTurnEnd, LogRecord, RecordOf } from './record.ts'
+import type { LlmTurnEnd, LogRecord, RecordOf } from './journal.ts'
 
 /** A turn with its events so far. */
 interface LlmTurn {

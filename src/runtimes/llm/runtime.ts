@@ -9,7 +9,7 @@ import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
 import { createConversation } from './conversation.ts'
 import { openJournal } from './journal.ts'
 import { LIMITS, type LlmLimits, startSession } from './session.ts'
-import { checkSettings, historyBudget, LlmSettings } from './settings.ts'
+import { checkSettings, historyBudget, LlmSettings } from './turn-loop.ts'
 
 export interface LlmOptions {
   readonly models: Models

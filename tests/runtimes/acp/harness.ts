@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { SessionState } from '../../../src/base/agent.ts'
-import type { AcpLimits } from '../../../src/runtimes/acp/limits.ts'
 import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
+import type { AcpLimits } from '../../../src/runtimes/acp/settings.ts'
 import type {
   PermissionQuestion,
   PermissionVerdict,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { minuteIsOver } from '../../../src/runtimes/acp/limits.ts'
+import { minuteIsOver } from '../../../src/runtimes/acp/connection.ts'
 import { openPlace, start, startIdle, turn } from './harness.ts'
 
 /** A conversation of one message, whose process is gone. */

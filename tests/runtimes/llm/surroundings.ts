@@ -1,7 +1,6 @@
 /** Apart from the harness, so that it also loads outside of a test. */
 
-import type { ToolDefinition } from '../../../src/llm/llm.ts'
-import type { ModelSettings } from '../../../src/llm/model-settings.ts'
+import type { ModelSettings, ToolDefinition } from '../../../src/llm/llm.ts'
 
 export const clock = {
   now: () => Date.now(),
