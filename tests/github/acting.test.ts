@@ -1,4 +1,4 @@
-/** Each kind of action against each fault of GitHub: tried again or given up, and never done twice (issue 6, §4). */
+/** Each kind of action against each fault of GitHub: retried or given up, and never performed twice (issue 6, §4). */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { actionKey, numberOf, type RepositoryAction } from '../../src/github/core/action.ts'
 import { createOctokit } from '../../src/github/octokit/octokit.ts'
@@ -28,14 +28,14 @@ const ACTIONS: readonly RepositoryAction[] = [
   { kind: 'close', number: 1, duplicate_of: 2 },
 ]
 
-/** The call that changes something. */
+/** Calls that change something. */
 const isWrite = ({ method }: FakeCall) => method !== 'GET'
 
-/** Without it nothing is done: a close is explained in a comment first. */
+/** The call that performs the action; the comment before a close doesn't count. */
 const isDoing = (action: RepositoryAction) => (call: FakeCall) =>
   action.kind === 'close' ? call.method === 'PATCH' : isWrite(call)
 
-/** How often it was done on GitHub. */
+/** How often GitHub performed the action. */
 function timesDone({ repository }: FakeGitHub, action: RepositoryAction): number {
   const [issue, pull] = [repository.threads.get(1)!, repository.threads.get(2)!]
   switch (action.kind) {
@@ -55,8 +55,8 @@ function timesDone({ repository }: FakeGitHub, action: RepositoryAction): number
 }
 
 /**
- * A call is given up when the test says so, and not by the clock of a machine that has other things to do. Calls go out
- * one after the other, so that the last one is the one that waits.
+ * The test decides when a call times out, because a busy machine would make a real timeout flaky. Calls go out one at a
+ * time, so the last one is the one that waits.
  */
 function takeTimeouts() {
   let last = new AbortController()
@@ -109,7 +109,7 @@ async function open(action: RepositoryAction, aheadMs = 0) {
       },
     }),
   )
-  /** As after a start: nothing is known but what is stored. */
+  /** A new start: only the store is left. */
   const restart = () => createActionQueue(parts, createEscalation(parts))
   let acting = restart()
   onTestFinished(async () => {
@@ -118,14 +118,14 @@ async function open(action: RepositoryAction, aheadMs = 0) {
   })
   return {
     fake,
-    /** GitHub does not answer one call. */
+    /** Lets one call hang. */
     hang: ({ fits, ...fault }: Omit<Fault, 'times'>) =>
       fake.fail({
         ...fault,
         hangs: true,
         fits(call) {
           const isIt = fits(call)
-          // Once the fake has done, or not done, what it was asked.
+          // After the fake has handled the call.
           if (isIt) setImmediate(timeOut)
           return isIt
         },
@@ -136,7 +136,7 @@ async function open(action: RepositoryAction, aheadMs = 0) {
     restart: () => {
       acting = restart()
     },
-    /** As if people had been asked, and had just said yes. */
+    /** Simulates an approval that was just given. */
     async approvedNow() {
       await store.write(async (tx) => {
         const { key: request } = await askPeople(tx, {
@@ -146,13 +146,13 @@ async function open(action: RepositoryAction, aheadMs = 0) {
         await changeAction(tx, key, { state: 'ready', request })
       })
     },
-    /** Does what is due now, and says when there is more. */
+    /** Processes due actions. Returns the time until the next one. */
     async run(): Promise<number | undefined> {
       while (await acting.next()) {}
       const due = await acting.due()
       return due === undefined ? undefined : due - clock.now()
     },
-    /** Until nothing is left to do. */
+    /** Runs until no action is left. */
     async runAll(): Promise<number[]> {
       const waits: number[] = []
       for (let wait = await this.run(); wait !== undefined; wait = await this.run()) {
@@ -165,7 +165,7 @@ async function open(action: RepositoryAction, aheadMs = 0) {
 }
 
 describe.each(ACTIONS)('$kind', (action) => {
-  it('is tried again after 502, and done once (S3.20, C7)', async () => {
+  it('is retried after 502, and performed once (S3.20, C7)', async () => {
     const team = await open(action)
     team.fake.fail({ fits: isWrite, status: 502, times: 3 })
     expect(await team.runAll()).toEqual([1000, 2000, 4000])
@@ -173,7 +173,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     expect(timesDone(team.fake, action)).toBe(1)
   })
 
-  it('is given up after three more tries, and people are told (S3.12)', async () => {
+  it('is given up after three retries, and people are notified (S3.12)', async () => {
     const team = await open(action)
     const isIts = (call: FakeCall) => isWrite(call) && !isTold(call)
     team.fake.fail({ fits: isIts, status: 502, times: 100 })
@@ -184,7 +184,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     expectTold(team.fake)
   })
 
-  it('is tried again when GitHub does not answer', async () => {
+  it('is retried when GitHub does not answer', async () => {
     const team = await open(action)
     team.hang({ fits: isWrite })
     expect(await team.runAll()).toEqual([1000])
@@ -193,9 +193,9 @@ describe.each(ACTIONS)('$kind', (action) => {
   })
 
   it.each([
-    ['breaks the connection after it was done', false],
-    ['does it and does not answer', true],
-  ])('is done once where GitHub %s (C25)', async (_, hangs) => {
+    ['performs it and breaks the connection', false],
+    ['performs it and does not answer', true],
+  ])('is performed once if GitHub %s (C25)', async (_, hangs) => {
     const team = await open(action)
     const fault = { fits: isWrite, doesIt: true }
     if (hangs) team.hang(fault)
@@ -206,7 +206,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     expect(team.fake.calls.filter(isWrite).filter((call) => !isTold(call)).length).toBeLessThanOrEqual(2)
   })
 
-  it('is done once by a service that died before it knew (C25)', async () => {
+  it('is performed once by a service that crashed before the response (C25)', async () => {
     const team = await open(action)
     team.hang({ fits: isDoing(action), doesIt: true })
     await team.run()
@@ -221,7 +221,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     ['a secondary limit', 403, 'You have exceeded a secondary rate limit', { 'retry-after': '90' }, 90_000],
     ['429', 429, 'Too many requests', { 'retry-after': '30' }, 30_000],
   ] as const)(
-    'waits as long as GitHub says for %s, and asks nothing meanwhile',
+    'waits as long as GitHub says for %s, without calls in between',
     async (_, status, message, headers, wait) => {
       const team = await open(action)
       team.fake.fail({ fits: isWrite, status, message, headers })
@@ -237,7 +237,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     },
   )
 
-  it('waits until the primary limit is over', async () => {
+  it('waits until the primary rate limit resets', async () => {
     const team = await open(action)
     const reset = Math.ceil(team.clock.now() / 1000) + 1800
     const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(reset) }
@@ -250,10 +250,10 @@ describe.each(ACTIONS)('$kind', (action) => {
 
   it.each([
     [403, 'Resource not accessible by integration'],
-    // What GitHub says to a token that may read, and no more.
+    // GitHub answers this to a token with read access only.
     [404, 'Not Found'],
     [422, 'Validation Failed'],
-  ])('is not tried again after %i, and people are told (S3.12)', async (status, message) => {
+  ])('is not retried after %i, and people are notified (S3.12)', async (status, message) => {
     const team = await open(action)
     team.fake.fail({ fits: isWrite, status, message })
     await team.runAll()
@@ -262,7 +262,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     expectTold(team.fake)
   })
 
-  it('is left where what it is about is gone (404)', async () => {
+  it('is dropped if its thread or repository is gone (404)', async () => {
     const team = await open(action)
     const { threads } = team.fake.repository
     team.fake.fail({
@@ -278,7 +278,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     expect(team.fake.calls.filter(isWrite)).toHaveLength(1)
   })
 
-  it('is left where people paused the thread or the repository meanwhile', async () => {
+  it('is dropped if people paused the thread or the repository in the meantime', async () => {
     const onThread = await open(action)
     for (const thread of onThread.fake.repository.threads.values()) thread.labels = ['AI-PAUSE']
     await onThread.runAll()
@@ -291,7 +291,7 @@ describe.each(ACTIONS)('$kind', (action) => {
   })
 })
 
-/** The label and the comment by which people learn of a failure. */
+/** The label and the comment that report a failure. */
 function isTold({ path, body }: FakeCall): boolean {
   return (
     (path.endsWith('/labels') && JSON.stringify(body).includes('agent-error')) ||
@@ -308,7 +308,7 @@ function expectTold({ repository }: FakeGitHub) {
   ])
 }
 
-describe('what is closed', () => {
+describe('a close', () => {
   const closing: RepositoryAction = {
     kind: 'close',
     number: 1,
@@ -321,7 +321,7 @@ describe('what is closed', () => {
     ['', {}],
     [' where the answer to the comment was lost (C25)', { fits: isComment, doesIt: true }],
     [' where the answer to the closing was lost (C25)', { fits: isDoing(closing), doesIt: true }],
-  ])('says before, once, that an agent does it and why%s', async (_, fault) => {
+  ])('is explained once in a comment that names the agent and the reason%s', async (_, fault) => {
     const team = await open(closing)
     if ('fits' in fault) team.fake.fail(fault)
     await team.runAll()
@@ -336,7 +336,7 @@ describe('what is closed', () => {
     expect(writes.indexOf('POST')).toBeLessThan(writes.indexOf('PATCH'))
   })
 
-  it('says so once where the closing itself waits for a limit', async () => {
+  it('is explained once even if the close itself waits for a rate limit', async () => {
     const team = await open(closing)
     const headers = { 'retry-after': '30' }
     team.fake.fail({ fits: isDoing(closing), status: 429, message: 'Too many requests', headers, times: 2 })
@@ -350,7 +350,7 @@ describe('what is closed', () => {
 describe('an empty branch', () => {
   const branch: RepositoryAction = { kind: 'branch', branch: 'docs/more' }
 
-  it('that a service made before it died is known again, wherever its base has moved to (C25)', async () => {
+  it('that the service created before a crash is recognized even if its base has moved (C25)', async () => {
     const team = await open(branch)
     const { branches } = team.fake.repository
     team.hang({ fits: isWrite, doesIt: true })
@@ -363,14 +363,14 @@ describe('an empty branch', () => {
     expect(branches.get('docs/more')).toBe('a'.repeat(40))
   })
 
-  it('whose base GitHub does not show, or that there is not, is told of (S3.12)', async () => {
+  it('whose base is missing or not visible fails with a notice (S3.12)', async () => {
     const team = await open({ ...branch, base: 'nowhere' })
     await team.runAll()
     expect(await team.state()).toBe('failed')
     expectTold(team.fake)
   })
 
-  it("that is somebody else's, and begins elsewhere, is left alone", async () => {
+  it('of another author that starts elsewhere is left alone', async () => {
     const team = await open(branch)
     team.fake.repository.branches.set('docs/more', 'd'.repeat(40))
     await team.runAll()
@@ -382,7 +382,7 @@ describe('an empty branch', () => {
 describe('a comment', () => {
   const comment: RepositoryAction = { kind: 'comment', number: 1, body: 'Which version?' }
 
-  it("is found again where our clock is half an hour ahead of GitHub's (C25)", async () => {
+  it("is found again if our clock is half an hour ahead of GitHub's (C25)", async () => {
     const team = await open(comment, 1800_000)
     team.fake.fail({ fits: isWrite, doesIt: true })
     await team.runAll()
@@ -390,7 +390,7 @@ describe('a comment', () => {
     expect(timesDone(team.fake, comment)).toBe(1)
   })
 
-  it('is asked for again within the hour, however long a limit is said to be', async () => {
+  it('is retried within the hour, however long GitHub says the limit lasts', async () => {
     const team = await open(comment)
     const headers = { 'retry-after': '99999999' }
     team.fake.fail({ fits: isWrite, status: 429, message: 'Too many requests', headers })
@@ -400,7 +400,7 @@ describe('a comment', () => {
 })
 
 describe('a review', () => {
-  it('of what is no pull request is left, and nobody is called because of it', async () => {
+  it('of an issue is dropped without a notice', async () => {
     const team = await open({ kind: 'review', number: 1, body: 'Tests are missing.' })
     await team.runAll()
     expect(await team.state()).toBe('stale')
@@ -408,8 +408,8 @@ describe('a review', () => {
   })
 })
 
-describe('what people approved after days', () => {
-  it('waits for a limit as long as anything else', async () => {
+describe('an action that people approved after days', () => {
+  it('waits for a rate limit as long as any other action', async () => {
     const action: RepositoryAction = { kind: 'comment', number: 1, body: 'Which version?' }
     const team = await open(action)
     await team.clock.advance(60 * 3600_000)

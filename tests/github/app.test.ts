@@ -1,4 +1,4 @@
-/** The team as a GitHub App: its tokens, its name, and what it missed while it was away (issue 6, §1). */
+/** The team as a GitHub App: tokens, login, and webhooks missed while the service was down (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
 import { APP } from '../fakes/github/app.ts'
 import { bug, openGithubTeam } from './harness.ts'
@@ -9,7 +9,7 @@ const comment = {
 }
 
 describe('a team that is a GitHub App', () => {
-  it('acts under its own name, on Enterprise too, and is not set in motion by what it did', async () => {
+  it('acts under its own login, on Enterprise too, and ignores its own events', async () => {
     const options = { app: true, prefix: '/api/v3' }
     const team = await openGithubTeam({ Triage: comment, Community: comment }, {}, {}, options)
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
@@ -22,7 +22,7 @@ describe('a team that is a GitHub App', () => {
     expect(issue.comments).toHaveLength(1)
   })
 
-  it('gets what it missed while it was away, in order and once (C25)', async () => {
+  it('gets the webhooks that it missed while it was down, in order and once (C25)', async () => {
     const seen: string[] = []
     const team = await openGithubTeam(
       {
@@ -43,7 +43,7 @@ describe('a team that is a GitHub App', () => {
       })
     await app!.deliver('issues', bodyOf(1), 'taken')
     await team.settled()
-    // GitHub believes that it failed; it did not.
+    // GitHub believes that this delivery failed, but it arrived.
     app!.deliveries.at(-1)!.status = 'timed out'
     await team.restart(async () => {
       for (let number = 2; number <= 130; number++) {
@@ -65,7 +65,7 @@ describe('a team that is a GitHub App', () => {
     expect(app!.deliveries.filter(({ guid, redelivery }) => guid === 'taken' && redelivery)).toEqual([])
     expect(team.logged.join('\n')).toContain('requested missed webhooks again {"count":129}')
 
-    // There is nothing to ask for any more.
+    // Nothing is left to request.
     const before = app!.deliveries.length
     await team.restart()
     await team.until(() => expect(team.logged.join('\n')).toContain('webhooks again {"count":0}'))
@@ -74,7 +74,7 @@ describe('a team that is a GitHub App', () => {
 })
 
 describe('a team that never got a webhook', () => {
-  it('gets what it missed since it was there for the first time, and nothing from before', async () => {
+  it('gets the webhooks that it missed since its first start, and none from before', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99) }, {}, {}, { app: true })
     const { app, repository } = team.fake
     await team.until(() => expect(team.logged.join('\n')).toContain('webhooks again {"count":0}'))
@@ -95,7 +95,7 @@ describe('a team that never got a webhook', () => {
 })
 
 describe('a team with a token', () => {
-  it('says that it cannot ask for what it missed', async () => {
+  it('says that it cannot request missed webhooks', async () => {
     const team = await openGithubTeam({})
     await team.until(() => expect(team.logged.join('\n')).toMatch(/a token cannot request missed webhooks/))
   })

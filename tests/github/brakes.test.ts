@@ -1,4 +1,4 @@
-/** What stops the team and who may tell it what: AI-PAUSE, and commands by the author's association (issue 6, §1). */
+/** Stopping the team with AI-PAUSE, and who may use which slash command (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
 import { bug, NOTHING, openGithubTeam } from './harness.ts'
 
@@ -11,7 +11,7 @@ describe('AI-PAUSE', () => {
   it.each([
     ['an issue', { labels: ['AI-PAUSE'] }],
     ['a pull request', { labels: ['ai-pause'], isPull: true }],
-  ])('on %s stops the team there, and not elsewhere, until a person lifts it', async (_, thread) => {
+  ])('on %s stops the team in that thread only, until a person removes it', async (_, thread) => {
     const team = await openGithubTeam({ Triage: bug(0.99), Lifecycle: bug(0.99) })
     const paused = await team.opened({ ...thread, association: 'CONTRIBUTOR' })
     await team.settled()
@@ -26,7 +26,7 @@ describe('AI-PAUSE', () => {
     expect(paused.labels).toEqual(['bug'])
   })
 
-  it('as a topic of the repository stops the team in all of it until a person takes it away', async () => {
+  it('as a topic of the repository stops the team in the whole repository until a person removes it', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99), Lifecycle: bug(0.99) })
     team.fake.repository.topics.push('ai-pause')
     await team.opened({ association: 'CONTRIBUTOR' })
@@ -39,7 +39,7 @@ describe('AI-PAUSE', () => {
     expect(issue.labels).toEqual(['bug'])
   })
 
-  it('set while an agent works keeps what it proposes from being done', async () => {
+  it('set while an agent works stops its proposals', async () => {
     const team = await openGithubTeam({
       Triage: () => {
         team.fake.repository.threads.get(1)!.labels = ['AI-PAUSE']
@@ -51,7 +51,7 @@ describe('AI-PAUSE', () => {
     expect(issue.labels).toEqual(['AI-PAUSE'])
   })
 
-  it('leaves people their say: what they reject there is rejected', async () => {
+  it('does not stop verdicts of people', async () => {
     const team = await openGithubTeam({ Triage: bug(0.5) })
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -61,7 +61,7 @@ describe('AI-PAUSE', () => {
   })
 })
 
-describe('a command in a comment', () => {
+describe('a slash command', () => {
   const FOR = {
     'find-gfi': ['NONE', 'FIRST_TIMER', 'CONTRIBUTOR', 'COLLABORATOR', 'MEMBER', 'OWNER'],
     summarize: ['CONTRIBUTOR', 'COLLABORATOR', 'MEMBER', 'OWNER'],
@@ -69,13 +69,13 @@ describe('a command in a comment', () => {
     'draft-docs': ['COLLABORATOR', 'MEMBER', 'OWNER'],
   }
 
-  it.each(Object.entries(FOR))('/agent %s is for %s, and for nobody else', async (name, associations) => {
+  it.each(Object.entries(FOR))('/agent %s works for %s only', async (name, associations) => {
     const team = await openGithubTeam(
       {
         Triage: REPO_STATS,
         Concierge: REPO_STATS,
         Scribe: REPO_STATS,
-        // What it says to the comment itself is of no interest here.
+        // The reply to the comment doesn't matter here.
         Community: ({ userText }) =>
           userText.includes('how the repository is doing') ? REPO_STATS : NOTHING,
       },

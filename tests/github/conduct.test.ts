@@ -1,4 +1,4 @@
-/** Flags about people's conduct: one who must not know finds nothing, wherever they look (S3.14, S3.15, C12). */
+/** Flags about conduct: only moderators find any trace of them (S3.14, S3.15, C12). */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,7 +20,7 @@ const FLAG = {
   context: { excerpt: 'zzexcerptzz' },
   recommended_action: 'Review for a violation of the code of conduct',
 }
-/** What no output may hold; the flagged words themselves are public on GitHub, where they were written. */
+/** Words that no output may contain. The flagged comment itself is public on GitHub. */
 const TRACE =
   /harass|coc_viol|coc_concern|zzexcerptzz|zzrationalezz|zzreasonzz|violation of the code|moderat/i
 const PEOPLE = {
@@ -102,7 +102,7 @@ async function everythingOf(team: GithubTeam): Promise<Record<string, string>> {
       const answer = await fetch(new URL(path, team.hookUrl()), {
         headers: { authorization: `Bearer ${token}` },
       })
-      // Who may not look at the terminal is told so whether there is a flag or not.
+      // The refusal to show the terminal is the same with and without a flag.
       if (answer.status !== 403) found[`${path} for ${reader}`] = await answer.text()
     }
   }
@@ -114,7 +114,7 @@ async function everythingOf(team: GithubTeam): Promise<Record<string, string>> {
 }
 
 describe('a flag about conduct', () => {
-  it.each(SAYINGS)('leaves nothing in any output but that of moderators, said as %s', async (_, said) => {
+  it.each(SAYINGS)('appears in the output for moderators only, reported as %s', async (_, said) => {
     const team = await openGithubTeam(
       { Community: ({ userText }) => (userText.includes('nincompoop') ? (said as object) : NOTHING) },
       { maintainers: ['ada-gh'] },
@@ -133,7 +133,7 @@ describe('a flag about conduct', () => {
   })
 
   it.each([
-    ['no JSON', 'zzrationalezz: harassment'],
+    ['not JSON', 'zzrationalezz: harassment'],
     ['another message', { message_type: 'harassment zzreasonzz' }],
     [
       'a failure',
@@ -143,7 +143,7 @@ describe('a flag about conduct', () => {
         error: { error_type: 'other', error_message: 'zzreasonzz harassment' },
       },
     ],
-  ])('is not told by a report that comes to nothing: %s', async (_, said) => {
+  ])('is not revealed by a report that fails: %s', async (_, said) => {
     const team = await openGithubTeam({ Community: said }, { maintainers: ['ada-gh'] }, { people: PEOPLE })
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.settled()
@@ -159,7 +159,7 @@ describe('a flag about conduct', () => {
     }
   })
 
-  it('looks from outside exactly like a comment without one: as many entries, of the same kinds and words', async () => {
+  it('looks from outside like a comment without a flag: the same number, types and texts of audit entries', async () => {
     const team = await openGithubTeam(
       {
         Community: ({ userText }) =>
@@ -175,7 +175,7 @@ describe('a flag about conduct', () => {
       const before = team.entries.length
       await team.commented(issue, 'somebody', words, 'CONTRIBUTOR')
       await team.settled()
-      // What the models cost, and how long they took, is as it happens.
+      // Costs and durations vary.
       const entries = team.entries.slice(before).filter(({ type }) => /^(?:github|task|human)\./.test(type))
       seen.push(
         entries.map(
@@ -194,7 +194,7 @@ describe('a flag about conduct', () => {
     ).toEqual(new Set([EMPTY_REPORT]))
   })
 
-  it('calls moderators at their own address, with nothing of what it says, again until it is taken', async () => {
+  it('notifies moderators at their URL without its content, and retries until the call succeeds', async () => {
     const got: string[] = []
     const server = createServer(async (incoming, outgoing) => {
       let body = ''
@@ -218,7 +218,7 @@ describe('a flag about conduct', () => {
     await team.settled()
   })
 
-  it('is decided on by moderators, once, and by nobody else', async () => {
+  it('is closed once, by a moderator only', async () => {
     const team = await openGithubTeam({ Community: [FLAG, NOTHING] }, {}, { people: PEOPLE })
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.commented(issue, 'rude', RUDE)
@@ -239,7 +239,7 @@ describe('a flag about conduct', () => {
       await tokens.mint('Community'),
     ])
       expect(await decide(token.token)).toBeGreaterThanOrEqual(403)
-    // What its agents did is all on record.
+    // The audit contains everything that the agents did.
     await expect
       .poll(() => [...lastStates(team.entries).values()].every((state) => state === 'idle'))
       .toBe(true)
@@ -260,8 +260,8 @@ describe('a flag about conduct', () => {
   })
 })
 
-describe('what the agent that looks at behaviour proposes', () => {
-  it('is kept without a word of its own: these could be about a person (S3.15)', async () => {
+describe('a proposal of a confidential role', () => {
+  it('is stored without the words of the agent, which could be about a person (S3.15)', async () => {
     const action = { action_type: 'label_applied', details: { label: 'heated' }, confidence: 0.99 }
     const said = {
       ...NOTHING,
@@ -288,7 +288,7 @@ describe('what the agent that looks at behaviour proposes', () => {
 })
 
 describe('a report without a flag', () => {
-  it('is not taken for one', () => {
+  it('is not treated as a flag', () => {
     expect(separateConduct(NOTHING)).toBeUndefined()
     expect(
       separateConduct({ ...NOTHING, flags: { coc_concern: false, documentation_gap: 'FAQ' } }),
@@ -298,8 +298,8 @@ describe('a report without a flag', () => {
   })
 })
 
-describe('what the agent that looks at behaviour spends', () => {
-  it('on a comment is for moderators: much of it would tell of a flag (S3.15)', async () => {
+describe('the spending of a confidential role', () => {
+  it('is visible to moderators only: high spending would reveal a flag (S3.15)', async () => {
     const team = await openGithubTeam({ Community: NOTHING }, {}, { people: PEOPLE })
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.settled()
@@ -332,7 +332,7 @@ describe('what the agent that looks at behaviour spends', () => {
   })
 })
 
-/** Of each agent, as far as it is on record. */
+/** By agent, as far as it is recorded. */
 function lastStates(entries: GithubTeam['entries']): Map<unknown, unknown> {
   const changes = entries.filter(({ type }) => type === 'session.changed')
   return new Map(changes.map(({ data }) => [data?.agent, data?.session]))

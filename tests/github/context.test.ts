@@ -1,4 +1,4 @@
-/** What agents of the GitHub team are told, what they may write, and where that ends (S3.6, S3.7, S3.18, issue 6 §2–§4). */
+/** The context that agents get, the files that they may write, and the limits of both (S3.6, S3.7, S3.18, issue 6 §2–§4). */
 import { describe, expect, it } from 'vitest'
 import { filesOnBranch, gitOf } from '../fakes/github/git-routes.ts'
 import { bug, NOTHING, openGithubTeam } from './harness.ts'
@@ -11,7 +11,7 @@ const proposing = (action_type: string, details: object, confidence = 0.99) => (
 })
 
 describe('an agent of the team', () => {
-  it('is given excerpts of governance documents, workflows and related threads, never the whole (S3.7, S3.18)', async () => {
+  it('gets excerpts of governance documents, workflows and related threads, never whole files (S3.7, S3.18)', async () => {
     const team = await openGithubTeam({ Triage: NOTHING, Concierge: NOTHING })
     const { texts } = gitOf(team.fake.repository)
     texts.set('CONTRIBUTING.md', `Please sign your commits. ${'long '.repeat(2000)}THE END`)
@@ -32,7 +32,7 @@ describe('an agent of the team', () => {
     expect(told).toContain('"governance_docs":["README.md","CONTRIBUTING.md"]')
   })
 
-  it('is given a body of any size and alphabet as an excerpt, without its secrets (S3.17, S3.18, C20)', async () => {
+  it('gets a body of any size and alphabet as an excerpt without secrets (S3.17, S3.18, C20)', async () => {
     const secret = `ghp_${'a1B2'.repeat(9)}`
     const team = await openGithubTeam({ Triage: bug(0.99), Concierge: NOTHING })
     const issue = await team.opened({ title: 'Kaputt', body: `${secret} ${'漢字\u0001"\n'.repeat(12_000)}` })
@@ -47,10 +47,10 @@ describe('an agent of the team', () => {
     expect(JSON.stringify(await store.all('SELECT document FROM tasks'))).not.toContain(secret)
   })
 
-  it('is given no half of a secret where its text is cut (S3.17)', async () => {
+  it('gets no half of a secret where a text is cut (S3.17)', async () => {
     const secret = `ghp_${'a1B2'.repeat(9)}`
     const team = await openGithubTeam({ Triage: NOTHING })
-    // Where what is kept of a body ends, and where an excerpt of a document does.
+    // The lengths at which a body and an excerpt are cut.
     gitOf(team.fake.repository).texts.set('CONTRIBUTING.md', `${'y'.repeat(1480)} ${secret}`)
     await team.opened({ association: 'CONTRIBUTOR', body: `${'x'.repeat(39_980)} ${secret}` })
     await team.settled()
@@ -60,7 +60,7 @@ describe('an agent of the team', () => {
     expect(kept + team.prompts.map(({ userText }) => userText).join()).not.toContain(secret.slice(0, 8))
   })
 
-  it('asks people about what concerns another thread than its own, however sure it is', async () => {
+  it('needs approval for an action on another thread, whatever its confidence', async () => {
     const team = await openGithubTeam({ Triage: NOTHING, Concierge: NOTHING })
     const first = await team.opened({ author: 'ada-gh' })
     await team.settled()
@@ -82,7 +82,7 @@ describe('files', () => {
     { path: 'docs/faq.md', content: '# FAQ\n' },
   ]
 
-  it('come into a branch with one commit that says who wrote it', async () => {
+  it('go into a branch with one commit that names the agent', async () => {
     const team = await openGithubTeam({
       Triage: proposing('branch_created', { branch: 'docs/setup', message: 'Write the setup', files }),
       Concierge: NOTHING,
@@ -101,7 +101,7 @@ describe('files', () => {
     expect(commit.parents).toEqual(['a'.repeat(40)])
   })
 
-  it('come with a pull request once people approved it, with the branch made for it', async () => {
+  it('go into a new branch of a pull request after approval', async () => {
     const team = await openGithubTeam({
       Triage: proposing('pr_created', { head: 'docs/setup', title: 'Setup', body: 'Written down.', files }),
       Concierge: NOTHING,
@@ -122,7 +122,7 @@ describe('files', () => {
     await team.settled()
   })
 
-  it("do not take somebody else's branch, and after a lost answer are not written twice (C25)", async () => {
+  it('do not touch a branch of another author, and are not written twice after a lost response (C25)', async () => {
     const team = await openGithubTeam({
       Triage: ({ userText }) =>
         proposing('branch_created', {
@@ -148,10 +148,14 @@ describe('files', () => {
   it.each([
     ['a workflow', [{ path: '.github/workflows/x.yml', content: 'x' }], /is a workflow/],
     ['a path out of the repository', [{ path: '../x', content: 'x' }], /is not a valid path/],
-    ['too much', [{ path: 'x', content: 'x'.repeat(60_001) }], /at most 60000 bytes/],
-    ['too many', Array.from({ length: 21 }, (_, n) => ({ path: `f${n}`, content: '' })), /at most 20 files/],
+    ['too many bytes', [{ path: 'x', content: 'x'.repeat(60_001) }], /at most 60000 bytes/],
+    [
+      'too many files',
+      Array.from({ length: 21 }, (_, n) => ({ path: `f${n}`, content: '' })),
+      /at most 20 files/,
+    ],
     ['a secret', [{ path: 'x.env', content: `TOKEN=ghp_${'a1B2'.repeat(9)}` }], /looks like a secret/],
-  ])('are refused with a reason for %s', async (_, wrong, reason) => {
+  ])('are rejected with a reason: %s', async (_, wrong, reason) => {
     const team = await openGithubTeam({
       Triage: proposing('branch_created', { branch: 'docs/x', files: wrong }),
       Concierge: NOTHING,
@@ -176,7 +180,7 @@ describe('a report', () => {
       /over 1000 characters/,
     ],
   ])(
-    'with %s goes back with what is wrong, and nothing of it is done (S3.18, C20)',
+    'with %s goes back with the problem, and none of it is performed (S3.18, C20)',
     async (_, wrong, reason) => {
       const told: string[] = []
       const team = await openGithubTeam({
@@ -194,7 +198,7 @@ describe('a report', () => {
     },
   )
 
-  it('with a comment larger than GitHub takes, or one that holds a secret, is no way to post it', async () => {
+  it('cannot post a comment that is too long for GitHub or contains a secret', async () => {
     const secret = `ghp_${'a1B2'.repeat(9)}`
     const team = await openGithubTeam({
       Triage: {
@@ -215,7 +219,7 @@ describe('a report', () => {
 })
 
 describe('a trigger about stale threads', () => {
-  it('gives its agent the open ones that nobody touched, and what it proposes goes through the policy', async () => {
+  it('gives its agent the inactive open threads, and applies the policy to the proposals', async () => {
     const team = await openGithubTeam(
       {
         Lifecycle: {

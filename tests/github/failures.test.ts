@@ -1,4 +1,4 @@
-/** What goes wrong comes to people, and how agents are is known (S3.12, S3.16, S3.19–S3.21, C7, C9). */
+/** Failures reach people, and the health of agents is recorded (S3.12, S3.16, S3.19–S3.21, C7, C9). */
 import { describe, expect, it } from 'vitest'
 import { bug, type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
@@ -13,7 +13,7 @@ const failing = (is_recoverable: boolean) => ({
   },
 })
 
-/** A timer that is due in hours is due now. */
+/** Makes a timer due that would fire in hours. */
 async function ring(team: GithubTeam, kind: string) {
   const { store, timers, clock } = team.board()
   await store.write((tx) => tx.run('UPDATE timers SET due_at = ? WHERE kind = ?', [clock.now(), kind]))
@@ -21,7 +21,7 @@ async function ring(team: GithubTeam, kind: string) {
 }
 
 describe('a failure that an agent reports', () => {
-  it('and calls recoverable is tried again after 1, 2 and 4 s, and done when it works (S3.20, C7)', async () => {
+  it('as recoverable is retried after 1, 2 and 4 s until it succeeds (S3.20, C7)', async () => {
     let tries = 0
     const team = await openGithubTeam({
       Triage: () => (++tries < 3 ? failing(true) : bug(0.99)),
@@ -35,7 +35,7 @@ describe('a failure that an agent reports', () => {
     await team.settled()
   })
 
-  it('and calls final becomes the label agent-error, a comment to the maintainers and a notice, with the error object (S3.12)', async () => {
+  it('as final leads to the label agent-error, a comment to the maintainers and a notice, with the error object (S3.12)', async () => {
     let tries = 0
     const team = await openGithubTeam(
       {
@@ -62,7 +62,7 @@ describe('a failure that an agent reports', () => {
         error: { error_type: 'api_error', error_code: 'ERR_7', retry_count: 0, is_recoverable: false },
       },
     })
-    // Its own words may quote what is not public.
+    // The words of the agent may quote private text.
     expect(JSON.stringify(team.entries.filter((entry) => entry.class === 'public'))).not.toContain(
       'private reason',
     )
@@ -73,8 +73,8 @@ describe('a failure that an agent reports', () => {
   })
 })
 
-describe('a question that nobody answers in 72 hours', () => {
-  it('is not carried out, and those who should have answered hear of it (S3.13, C9)', async () => {
+describe('an approval request without a decision for 72 hours', () => {
+  it('expires without an action, and a comment mentions the approvers (S3.13, C9)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.5), Concierge: NOTHING })
     const issue = await team.opened({})
     await team.settled()
@@ -92,15 +92,15 @@ describe('a question that nobody answers in 72 hours', () => {
     const { store } = team.board()
     const open = await store.all(`SELECT question FROM human_requests WHERE state = 'open'`)
     expect(open).toMatchObject([{ question: expect.stringContaining('Nobody decided in time') }])
-    // Too late: it is not done by it.
+    // Too late: this approval has no effect.
     await team.commented(issue, 'ada-gh', '/agent approve req_1')
     await team.settled()
     expect(issue.labels).toEqual([])
   })
 })
 
-describe('a question that nobody with a login could have answered', () => {
-  it('is told to the maintainers when its time is over (S3.13, C9)', async () => {
+describe('an approval request without an approver who has a login', () => {
+  it('is reported to the maintainers when it expires (S3.13, C9)', async () => {
     const team = await openGithubTeam(
       { Triage: bug(0.5), Concierge: NOTHING },
       { maintainers: ['boss'] },
@@ -117,7 +117,7 @@ describe('a question that nobody with a login could have answered', () => {
 })
 
 describe('the health of the team', () => {
-  it('is written down every five minutes as the protocol has it, and is in the state and the metrics (S3.16)', async () => {
+  it('is recorded every five minutes in the format of the protocol, and shown in the state and the metrics (S3.16)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.97), Concierge: NOTHING })
     await team.opened({})
     await team.settled()
@@ -166,7 +166,7 @@ describe('the health of the team', () => {
     })
   })
 
-  it('is bad for one that was halted: in public, once, and again when it is well', async () => {
+  it('reports a halted agent in public once, and its recovery', async () => {
     const team = await openGithubTeam({ Triage: () => failing(false), Concierge: NOTHING })
     for (let n = 0; n < 6; n++) {
       await team.opened({ association: 'OWNER' })
@@ -182,7 +182,7 @@ describe('the health of the team', () => {
       expect(team.entries.filter(({ type }) => type === 'github.health')).toHaveLength(10),
     )
     expect(told()).toHaveLength(1)
-    // Nor after a start; what is over by then is said.
+    // A restart doesn't repeat it, but reports a recovery.
     await team.restart()
     await ring(team, 'github_health')
     await team.until(() =>
@@ -208,7 +208,7 @@ describe('a step after another', () => {
         [number],
       )
 
-  it('does not wait for one that was halted, nor for one that cannot be given its task', async () => {
+  it('does not wait for a halted agent, nor for one that cannot get its task', async () => {
     const team = await openGithubTeam({ Triage: () => failing(false) }, { routes: ROUTES })
     const { store } = team.board()
     await store.write((tx) =>

@@ -1,10 +1,10 @@
-/** The GitHub team in the whole service, against a scripted model and a GitHub of the tests' own (issue 6). */
+/** The GitHub team in the whole service, with a scripted model and a fake GitHub (issue 6). */
 import { describe, expect, it } from 'vitest'
 import { readHumanRequests } from '../../src/people/people.ts'
 import { bug, openGithubTeam } from './harness.ts'
 
-describe('an issue is opened', () => {
-  it('is labelled by a call of the service when triage is sure enough, and the public audit tells it (S3.5, S3.9, S3.22)', async () => {
+describe('a new issue', () => {
+  it('is labelled by the service if the confidence of triage suffices, with public audit entries (S3.5, S3.9, S3.22)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.97) })
     const issue = await team.opened({ title: 'It crashes', body: 'On start.', association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.labels).toEqual(['bug']))
@@ -23,7 +23,7 @@ describe('an issue is opened', () => {
     })
   })
 
-  it('is asked about where triage is not sure; an authorised person approves by a comment, and it is done once (S3.13, C9)', async () => {
+  it('needs approval if triage is not sure: a comment of an approver has the action performed once (S3.13, C9)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.6) })
     const issue = await team.opened({ title: 'It crashes', association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -34,7 +34,7 @@ describe('an issue is opened', () => {
     expect(question!.body).toContain('Written by the AI agent **orchestrator**')
     const id = /\/agent approve (req_\d+)/.exec(question!.body)![1]!
 
-    // A stranger, and somebody who may only look, are not heard; a request that is none of GitHub's isn't either.
+    // Verdicts of strangers and viewers don't count, and neither do verdicts on other requests.
     await team.commented(issue, 'mallory', `/agent approve ${id}`, 'OWNER')
     await team.commented(issue, 'vera-gh', `/agent approve ${id}`, 'MEMBER')
     await team.settled()
@@ -49,7 +49,7 @@ describe('an issue is opened', () => {
     expect(request).toMatchObject({ state: 'approved', decided_by: 'ada', comment: 'thanks' })
   })
 
-  it('is not touched when people reject, and the public audit says so (C9)', async () => {
+  it('stays unchanged if people reject the proposal, with a public audit entry (C9)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.6) })
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -58,7 +58,7 @@ describe('an issue is opened', () => {
     expect(issue.labels).toEqual([])
   })
 
-  it('is welcomed by the concierge where its author is new, and only there (S3.6)', async () => {
+  it('is welcomed by the concierge only if its author is new (S3.6)', async () => {
     const welcome = {
       status: 'success',
       confidence_score: 0.98,
@@ -77,7 +77,7 @@ describe('an issue is opened', () => {
     expect(second.comments).toEqual([])
   })
 
-  it('is left alone where the label AI-PAUSE is on it', async () => {
+  it('with the label AI-PAUSE is left alone', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99) })
     const issue = await team.opened({ labels: ['ai-pause'], association: 'CONTRIBUTOR' })
     await team.settled()
@@ -85,7 +85,7 @@ describe('an issue is opened', () => {
     expect(issue.labels).toEqual(['ai-pause'])
   })
 
-  it('is not acted on in a dry run, and the audit says what would have been done', async () => {
+  it('stays unchanged in a dry run, and the audit names the action', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99) }, { dry_run: true })
     await team.opened({ association: 'CONTRIBUTOR' })
     await team.until(() => expect(team.lines().join('\n')).toContain("Dry run: apply the label 'bug' to #1"))

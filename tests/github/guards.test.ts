@@ -1,4 +1,4 @@
-/** What nobody gets past: not by a replay, a change, an agent's words or a pause (issue 6, §3; S3.12–S3.15). */
+/** Approvals, quorums and pauses cannot be bypassed: not by replays, changes or agents (issue 6, §3; S3.12–S3.15). */
 import { describe, expect, it } from 'vitest'
 import { bug, type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
@@ -33,7 +33,7 @@ const requests = (team: GithubTeam) =>
     )
 
 describe('a replay', () => {
-  it('gives no verdict, whoever its payload says wrote it, and the audit names who replayed it (C9)', async () => {
+  it('gives no verdict, whatever author its payload names, and the audit names the caller (C9)', async () => {
     const team = await openGithubTeam({ Triage: close() })
     const issue = await team.opened(OLD)
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -56,14 +56,14 @@ describe('a replay', () => {
     expect(team.entries.filter(({ type }) => type === 'github.replayed')).toMatchObject([
       { class: 'internal', actor: 'operator', data: { delivery, event: 'issue_comment' } },
     ])
-    // The same comment with GitHub's signature is ada's.
+    // With GitHub's signature, the same comment counts as ada's.
     await team.commented(issue, 'ada-gh', '/agent approve req_1')
     await team.until(() => expect(issue.state).toBe('closed'))
   })
 })
 
 describe('a verdict in a comment', () => {
-  it('that contradicts what the same person said before is answered, and does not pass for said already', async () => {
+  it("that contradicts an earlier one of the same person gets a reply and doesn't count as repeated", async () => {
     const team = await openGithubTeam({ Triage: close() })
     const issue = await team.opened(OLD)
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -81,7 +81,7 @@ describe('a verdict in a comment', () => {
 })
 
 describe("an agent's failure", () => {
-  it('is told in public in words of the service, and in its own in the inbox only (S3.12)', async () => {
+  it('is public in the words of the service, and only the inbox shows those of the agent (S3.12)', async () => {
     const error = {
       error_type: 'visit evil.example now',
       error_message: 'the private reason',
@@ -103,31 +103,28 @@ describe("an agent's failure", () => {
   })
 })
 
-describe('a task that wants people to decide', () => {
+describe('a task that requires approval', () => {
   it.each([
     ['by its role', { requires_hitl: ['triage'] }],
     ['by its role in another case', { requires_hitl: ['TRIAGE'] }],
     ['by the agent that fills it', { team: { triage: 'Scribe' }, requires_hitl: ['Scribe'] }],
     ['by its step', { routes: { 'issues.opened': [{ to: 'triage', requires_hitl: true }] } }],
-  ])(
-    '%s has them asked, however sure the agent is, and says so in its delegation (S3.5)',
-    async (_, github) => {
-      const team = await openGithubTeam({ Triage: bug(1), Scribe: bug(1) }, github)
-      const issue = await team.opened(OLD)
-      await team.settled()
-      expect(issue.labels).toEqual([])
-      expect(await requests(team)).toMatchObject([
-        { reason: expect.stringContaining('the task requires approval') },
-      ])
-      expect(team.prompts[0]!.userText).toContain('"requires_hitl":true')
-      await team.commented(issue, 'ada-gh', '/agent approve req_1')
-      await team.until(() => expect(issue.labels).toEqual(['bug']))
-      await team.settled()
-    },
-  )
+  ])('%s asks people whatever the confidence, and its delegation says so (S3.5)', async (_, github) => {
+    const team = await openGithubTeam({ Triage: bug(1), Scribe: bug(1) }, github)
+    const issue = await team.opened(OLD)
+    await team.settled()
+    expect(issue.labels).toEqual([])
+    expect(await requests(team)).toMatchObject([
+      { reason: expect.stringContaining('the task requires approval') },
+    ])
+    expect(team.prompts[0]!.userText).toContain('"requires_hitl":true')
+    await team.commented(issue, 'ada-gh', '/agent approve req_1')
+    await team.until(() => expect(issue.labels).toEqual(['bug']))
+    await team.settled()
+  })
 })
 
-describe('a command in a comment', () => {
+describe('a slash command', () => {
   const delegated = async (team: GithubTeam, role: string) => {
     const rows = await team
       .board()
@@ -147,7 +144,7 @@ describe('a command in a comment', () => {
     ],
     ['of another event', { routes: { 'issues.opened': [{ to: 'concierge', requires_hitl: true }] } }],
     ['named by its agent', { routes: { 'issues.opened': [{ to: 'Concierge', requires_hitl: true }] } }],
-  ])('gets past nobody who decides on the steps of that role: a step %s (S3.5)', async (_, github) => {
+  ])('does not bypass the approval that the role needs: a step %s (S3.5)', async (_, github) => {
     const team = await openGithubTeam({ Concierge: comment('Look at #1.', 1) }, github)
     const issue = team.fake.repository.open(OLD)
     await team.commented(issue, 'stranger', '/agent find-gfi')
@@ -159,7 +156,7 @@ describe('a command in a comment', () => {
     expect(issue.comments.slice(1)).toMatchObject([{ body: expect.stringContaining('/agent approve req_1') }])
   })
 
-  it('keeps the comment from nobody: what was said in it is looked at as well (S3.4)', async () => {
+  it('does not replace the routed work on its comment (S3.4)', async () => {
     const team = await openGithubTeam({})
     const issue = team.fake.repository.open(OLD)
     await team.commented(issue, 'helper', 'zzrudezz\n/agent repo-stats', 'CONTRIBUTOR')
@@ -173,8 +170,8 @@ describe('a command in a comment', () => {
   })
 })
 
-describe('the question on GitHub', () => {
-  it('calls those who may decide, and nobody else: maintainers hear of failures (S3.13)', async () => {
+describe('the approval request on GitHub', () => {
+  it('mentions approvers only; maintainers are mentioned for failures (S3.13)', async () => {
     const team = await openGithubTeam(
       { Triage: { ...close(), rationale: 'Ask @boss, @vera-gh and @ben-gh.' } },
       { maintainers: ['boss', 'ada-gh'], approvers: ['ada'] },
@@ -183,7 +180,7 @@ describe('the question on GitHub', () => {
     await team.settled()
     expect(issue.comments).toHaveLength(1)
     expect(issue.comments[0]!.body.match(/@[\w-]+/g)).toEqual(['@ada-gh'])
-    // After its time, too.
+    // The same after it has expired.
     const { store, timers, clock } = team.board()
     await store.write(async (tx) => {
       await tx.run('UPDATE human_requests SET expires_at = ?', [tx.now])
@@ -196,7 +193,7 @@ describe('the question on GitHub', () => {
     await team.settled()
   })
 
-  it('shows what would be written, so that nobody approves unseen (S3.13)', async () => {
+  it('shows the whole text that would be posted (S3.13)', async () => {
     const secret = ['ghp', '012345678901234567890123456789012345'].join('_')
     const team = await openGithubTeam({ Triage: comment(`Look:\n\`\`\`\n</details>\n\`\`\`\nand ${secret}`) })
     const issue = await team.opened(OLD)
@@ -209,7 +206,7 @@ describe('the question on GitHub', () => {
     expect(body).not.toContain(secret)
   })
 
-  it('shows files too, and says where the rest of a long one is', async () => {
+  it('shows files, and where to read the rest of a long one', async () => {
     const files = [{ path: 'docs/long.md', content: `begin\n${'x'.repeat(30_000)}end` }]
     const details = { head: 'docs/long', title: 'Docs', body: 'More words', files }
     const team = await openGithubTeam({
@@ -223,7 +220,7 @@ describe('the question on GitHub', () => {
     expect(body.length).toBeLessThan(22_000)
   })
 
-  it('of one that looks at how people behave holds none of its words (S3.15)', async () => {
+  it('of a confidential role contains none of its words (S3.15)', async () => {
     const team = await openGithubTeam({ Community: comment('zzbodyzz') })
     const issue = await team.opened({ labels: [], ...OLD })
     await team.settled()
@@ -236,7 +233,7 @@ describe('the question on GitHub', () => {
     expect(JSON.stringify(await requests(team))).not.toContain('zzrationalezz')
   })
 
-  it('about a thread that a periodic task names is asked there', async () => {
+  it('about a thread that a scheduled task names is posted there', async () => {
     const team = await openGithubTeam(
       { Triage: close({ issue_number: 1 }) },
       {
@@ -258,7 +255,7 @@ describe('a changed proposal', () => {
   const modify = (team: GithubTeam, person: string, fields: Record<string, unknown>, id = 'req_1') =>
     team.board().verdicts.decide({ kind: 'person', person }, id, { decision: 'modify', fields })
 
-  it('that is critical now takes two people (S3.13)', async () => {
+  it('that has become critical needs two people (S3.13)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.5) })
     const issue = await team.opened(OLD)
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -275,8 +272,8 @@ describe('a changed proposal', () => {
 
   it.each([
     ['is prohibited', { action: 'close' }, /prohibits close/],
-    ['holds a secret', { label: ['ghp', '012345678901234567890123456789012345'].join('_') }, /secret/],
-  ])('that %s is refused', async (_, fields, why) => {
+    ['contains a secret', { label: ['ghp', '012345678901234567890123456789012345'].join('_') }, /secret/],
+  ])('that %s is rejected', async (_, fields, why) => {
     const team = await openGithubTeam({ Triage: bug(0.5) }, { actions: { close: { mode: 'prohibited' } } })
     const issue = await team.opened(OLD)
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -285,7 +282,7 @@ describe('a changed proposal', () => {
     expect(issue).toMatchObject({ labels: [], state: 'open' })
   })
 
-  it('is done on the thread it is about now, which is looked at first', async () => {
+  it('is performed on its new thread, after a check of that thread', async () => {
     const team = await openGithubTeam({ Triage: bug(0.5) })
     const other = team.fake.repository.open({ labels: ['AI-PAUSE'] })
     const issue = await team.opened(OLD)
@@ -295,7 +292,7 @@ describe('a changed proposal', () => {
     expect(other.labels).toEqual(['AI-PAUSE'])
   })
 
-  it('does not carry out what others are asked about, by another key', async () => {
+  it('cannot perform another proposal by its key', async () => {
     const team = await openGithubTeam({ Triage: bug(0.5), Lifecycle: close() })
     await team.opened(OLD)
     const pull = await team.opened({ ...OLD, isPull: true })
@@ -311,11 +308,11 @@ describe('a changed proposal', () => {
   })
 })
 
-describe('AI-PAUSE that comes while an agent works', () => {
+describe('AI-PAUSE that is set while an agent works', () => {
   it.each([
-    ['the question', bug(0.5)],
+    ['the approval request', bug(0.5)],
     ['the label agent-error and its comment', { status: 'failure', rationale: 'No.', error: FAILED() }],
-  ])('keeps %s from the thread', async (_, answer) => {
+  ])('keeps %s out of the thread', async (_, answer) => {
     const team = await openGithubTeam(
       {
         Triage() {
@@ -329,7 +326,7 @@ describe('AI-PAUSE that comes while an agent works', () => {
     await team.until(() => expect(team.lines().join('\n')).toContain('people paused the team there'))
     await team.settled()
     expect(issue).toMatchObject({ labels: ['AI-PAUSE'], comments: [] })
-    // Whoever asks is answered all the same.
+    // Slash commands still get their reply.
     await team.commented(issue, 'ada-gh', '/agent help')
     await team.until(() => expect(issue.comments).toHaveLength(2))
   })

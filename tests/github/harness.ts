@@ -11,7 +11,7 @@ import type { FakeThread } from '../fakes/github/repository.ts'
 import { startModelServer } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'
 
-/** What each agent answers to its task, as the result of its report; a function sees the whole request. */
+/** The report of each agent on its task; a function gets the whole model request. */
 export type Answers = Record<string, object | string | ((request: ModelRequest) => object | string)>
 
 export type GithubTeam = Awaited<ReturnType<typeof openGithubTeam>>
@@ -30,7 +30,7 @@ export const NOTHING = {
   rationale: 'Nothing to do.',
 }
 
-/** The messages of a turn that want a report. */
+/** The tasks in the messages of a turn. */
 function tasksIn(text: string): { task: string; userText: string }[] {
   return text.split('[END ORCHUB MESSAGE').flatMap((userText) => {
     const [, task] = /^Task: (task_\d+) \((?:delegate|follow_up)\)$/m.exec(userText) ?? []
@@ -38,7 +38,7 @@ function tasksIn(text: string): { task: string; userText: string }[] {
   })
 }
 
-/** The whole service with agents that are models, a scripted model and a GitHub of its own: all of it real but these. */
+/** The real service with llm agents, a scripted model server and a fake GitHub. */
 export async function openGithubTeam(
   answers: Answers,
   github: Partial<NonNullable<ConfigInput['github']>> = {},
@@ -94,14 +94,14 @@ export async function openGithubTeam(
   const entries: AuditEntry[] = []
   const logged: string[] = []
   const noting = (level: string) => (about: object, message: string) => {
-    // As errors are written: what they say, not only that there was one.
+    // JSON.stringify shows nothing of an Error.
     const shown = JSON.stringify(about, (_, value) => (value instanceof Error ? value.stack : value))
     logged.push(`${level} ${message} ${shown}`)
   }
   const log = { debug: noting('debug'), info: noting('info'), warn: noting('warn'), error: noting('error') }
   const start = async () => {
     const port = orchub === undefined ? 0 : Number(new URL(orchub.url).port)
-    // Where it was before; what was missed may be sent again as soon as it is there.
+    // On the same port: GitHub may redeliver as soon as the service is up.
     fake.hookTo(orchub && `${orchub.url}/github/webhooks`)
     orchub = await startOrchub({ config, port, log })
     orchub.engine.store.onCommit((committed) => void entries.push(...committed))
@@ -128,11 +128,11 @@ export async function openGithubTeam(
     fake,
     prompts,
     entries,
-    /** What the service's log says. */
+    /** Lines of the service's log. */
     logged,
     board: () => orchub.engine,
     hookUrl,
-    /** The service goes away and comes back. */
+    /** Stops the service and starts it again. */
     async restart(meanwhile?: () => Promise<unknown>) {
       await orchub.close()
       fake.hookTo(undefined)
@@ -154,7 +154,7 @@ export async function openGithubTeam(
         sender: { login: author, type: 'User' },
       })
     },
-    /** A review, or with `line` a comment of one on a line of the pull request. */
+    /** Sends a review, or with `line` a comment on a line of the pull request. */
     async reviewed(
       pull: FakeThread,
       author: string,
@@ -175,7 +175,7 @@ export async function openGithubTeam(
     lines: () =>
       entries.filter((entry) => entry.class === 'public').map(({ type, text }) => `${type}: ${text}`),
     until: (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 20 }),
-    /** Nothing more is under way. */
+    /** Waits until no event, work or action is pending. */
     async settled(timeout = 15_000) {
       const { store } = orchub.engine
       await vi.waitFor(

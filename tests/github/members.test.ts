@@ -1,4 +1,4 @@
-/** A foreign member: it knows the protocol's JSON and HTTP, and nothing else (issue 6, §2; S3.1–S3.16). */
+/** A member that speaks only the JSON of the team protocol over HTTP (issue 6, §2; S3.1–S3.16). */
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -51,7 +51,7 @@ const foreign = () =>
   )
 
 describe('a member that polls', () => {
-  it('gets a task_delegation with every field of the documents, answers with a task_completion, and it is done', async () => {
+  it('gets a complete task_delegation, answers with a task_completion, and the action is performed', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     const waiting = sorter.next()
@@ -85,7 +85,7 @@ describe('a member that polls', () => {
       },
       repository_context: { governance_docs: expect.arrayContaining(['CONTRIBUTING.md']) },
     })
-    // It has it; asking again at once gives nothing.
+    // An immediate second poll gets nothing.
     expect(await sorter.next(0)).toEqual([])
     expect(await sorter.say(completion(delegation!))).toMatchObject({
       status: 200,
@@ -93,7 +93,7 @@ describe('a member that polls', () => {
     })
     await team.settled()
     expect(issue.labels).toEqual(['bug'])
-    // The same once more changes nothing.
+    // A repeated message changes nothing.
     expect(await sorter.say(completion(delegation!))).toMatchObject({
       status: 200,
       json: { status: 'known' },
@@ -101,7 +101,7 @@ describe('a member that polls', () => {
     expect(team.lines()).toEqual(expect.arrayContaining(['github.success: #1: 1 proposed. It crashes.']))
   })
 
-  it('is told what is wrong, and nothing is done by it (S3.18, S3.25, C3, C20)', async () => {
+  it('learns the problem of an invalid message, which has no effect (S3.18, S3.25, C3, C20)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     const issue = await team.opened({})
@@ -132,7 +132,7 @@ describe('a member that polls', () => {
     expect(issue.labels).toEqual(['bug'])
   })
 
-  it('asks people with a hitl_approval_request of its own, and says how it is (S3.13, S3.16)', async () => {
+  it('sends a hitl_approval_request and an agent_health_check (S3.13, S3.16)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     await team.opened({ author: 'ada-gh', association: 'OWNER' })
@@ -181,7 +181,7 @@ describe('a member that polls', () => {
     ])
   })
 
-  it('says how long people have to decide, and the thread and the inbox say the same (S3.13)', async () => {
+  it('sets the time to decide, which the thread and the inbox show (S3.13)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     const issue = await team.opened({ author: 'ada-gh', association: 'OWNER' })
@@ -209,7 +209,7 @@ describe('a member that polls', () => {
     expect(await store.all(`SELECT ref, due_at FROM timers WHERE kind = 'expire_request'`)).toHaveLength(2)
   })
 
-  it('leaves unread what it was sent besides, which it does not get here (C27)', async () => {
+  it("leaves other messages unread, because it doesn't get them here (C27)", async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     const { handle, store } = team.board()
@@ -225,11 +225,11 @@ describe('a member that polls', () => {
     await sorter.say(completion(delegation!))
   })
 
-  it('has read what it was given, also where the task came while other mail was looked at (C27)', async () => {
+  it('has read the message of its delegation, even if that arrived during the poll (C27)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     const { handle, store, mailboxes } = team.board()
-    // Between the look for work and the look for mail, there is both.
+    // The work and its mail arrive between the two queries of a poll.
     const waitForMail = vi.spyOn(mailboxes, 'waitForMail').mockImplementationOnce(async (...given) => {
       const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
       await handle({ kind: 'operator' }, { type: 'send_message', fields: message })
@@ -249,11 +249,11 @@ describe('a member that polls', () => {
     await sorter.say(completion(delegation!))
   })
 
-  it('that breaks the protocol is written down each time, and people hear of one that goes on (S3.25)', async () => {
+  it('that violates the protocol is recorded each time, and people are notified of repeated violations (S3.25)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     for (let count = 0; count < 4; count++) expect(await sorter.say('{')).toMatchObject({ status: 400 })
-    // Of what may be about a person not even that (S3.15).
+    // A message that may be about a person isn't even recorded (S3.15).
     await sorter.say({ message_type: 'coc_violation_flag' })
     const written = team.entries.filter(({ type }) => type === 'github.violation')
     expect(written).toHaveLength(4)
@@ -263,7 +263,7 @@ describe('a member that polls', () => {
     ])
   })
 
-  it('says how it is in words that stay with the operator, whatever its clock (S3.16)', async () => {
+  it('reports complaints that only the operator reads, whatever its clock (S3.16)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     const health = {
@@ -295,7 +295,7 @@ describe('a member that polls', () => {
     expect(JSON.stringify(checks()[0])).not.toMatch(/zz\w+zz/)
   })
 
-  it('flags conduct to moderators and to nobody else (S3.14)', async () => {
+  it('flags conduct to moderators only (S3.14)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
     await team.opened({})
@@ -318,8 +318,8 @@ describe('a member that polls', () => {
   })
 })
 
-describe('a member with an address', () => {
-  it('is called with its delegation, signed, again until it answers; its answer may hold the completion', async () => {
+describe('a member with a callback URL', () => {
+  it('gets a signed delegation, with retries until it answers; the response may contain the completion', async () => {
     const got: { body: string; signature: string | undefined }[] = []
     const server = createServer(async (incoming, outgoing) => {
       let body = ''

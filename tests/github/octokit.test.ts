@@ -1,4 +1,4 @@
-/** The adapter for GitHub against a GitHub that checks each call by GitHub's own description (issue 6, §1 and §4). */
+/** The Octokit adapter against a fake that validates each call with GitHub's OpenAPI description (issue 6, §1 and §4). */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createOctokit } from '../../src/github/octokit/octokit.ts'
 import type { GitHub } from '../../src/github/port.ts'
@@ -37,7 +37,7 @@ describe.each([
   ['an App', { app: true }, `${APP.slug}[bot]`],
   ['an App of Enterprise', { app: true, prefix: '/api/v3' }, `${APP.slug}[bot]`],
 ])('with %s', (_, options: FakeOptions, login) => {
-  it('every call is one that GitHub describes, and does what it says', async () => {
+  it("every call fits GitHub's description and has its effect", async () => {
     const { fake, github } = await open(options)
     const issue = fake.openIssue({ author: 'ada', labels: ['old'] })
     const pull = fake.repository.open({ isPull: true, files: ['docs/a.md'] })
@@ -96,7 +96,7 @@ describe.each([
     expect(await github.headOf(REPO, undefined)).toEqual({ ok: true, value: 'a'.repeat(40) })
   })
 
-  it('a second branch or pull request of the same name is the first', async () => {
+  it('creating a branch or pull request again returns the first one', async () => {
     const { fake, github } = await open(options)
     for (let count = 0; count < 2; count++) {
       expect(await github.perform(REPO, { kind: 'branch', branch: 'b' })).toMatchObject({ ok: true })
@@ -107,8 +107,8 @@ describe.each([
   })
 })
 
-describe("somebody else's", () => {
-  it('pull request from the branch does not pass for ours', async () => {
+describe("another author's", () => {
+  it('pull request from the branch is not taken for ours', async () => {
     const { fake, github } = await open()
     fake.repository.branches.set('b', 'b'.repeat(40))
     const request = { kind: 'pull_request' as const, head: 'b', title: 't' }
@@ -122,7 +122,7 @@ describe("somebody else's", () => {
     expect(fake.repository.pulls).toHaveLength(1)
   })
 
-  it('branch with something in it does not pass for an empty one of ours', async () => {
+  it('branch with commits is not taken for an empty one of ours', async () => {
     const { fake, github } = await open()
     fake.repository.branches.set('b', 'b'.repeat(40))
     expect(await github.perform(REPO, { kind: 'branch', branch: 'b' })).toMatchObject({
@@ -133,16 +133,16 @@ describe("somebody else's", () => {
 })
 
 describe('an issue', () => {
-  it('that was moved to another repository is gone, whatever number it has there', async () => {
+  it('that was moved to another repository is gone, whatever its number there', async () => {
     const { fake, github } = await open()
     const issue = fake.openIssue()
     expect(await github.look(REPO, issue.number)).toMatchObject({ ok: true })
-    // GitHub redirects to where it is now, and the answer is of there.
+    // GitHub redirects to the new place and answers with the issue there.
     fake.repository.shownAs = 'octo/elsewhere'
     expect(await github.look(REPO, issue.number)).toMatchObject({ ok: false, error: { kind: 'gone' } })
   })
 
-  it.each([404, 410])('that GitHub answers %i for is gone', async (status) => {
+  it.each([404, 410])('with the answer %i is gone', async (status) => {
     const { fake, github } = await open()
     fake.fail({ fits: () => true, status, message: 'This issue was deleted' })
     expect(await github.look(REPO, 1)).toMatchObject({ ok: false, error: { kind: 'gone', status } })
@@ -150,7 +150,7 @@ describe('an issue', () => {
 })
 
 describe('an App', () => {
-  it('uses one token of its installation until it ends, and then another', async () => {
+  it('uses an installation token until it expires, then gets another', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const { fake, github } = await open({ app: true })
     fake.openIssue()
@@ -161,7 +161,7 @@ describe('an App', () => {
     expect(tokensMade(fake.calls)).toBe(2)
   })
 
-  it('that is installed anew, or whose token was taken back, gets along', async () => {
+  it('works after a reinstallation, or after its token was revoked', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const { fake, github } = await open({ app: true })
     fake.openIssue()
@@ -172,7 +172,7 @@ describe('an App', () => {
     expect(tokensMade(fake.calls)).toBe(2)
   })
 
-  it('that is not installed says so, and not that the issue is gone', async () => {
+  it('that is not installed says so, instead of that the issue is gone', async () => {
     const { fake, github } = await open({ app: true })
     fake.fail({ fits: ({ path }) => path.endsWith('/installation'), status: 404, message: 'Not Found' })
     expect(await github.look(REPO, 1)).toMatchObject({
@@ -180,7 +180,7 @@ describe('an App', () => {
     })
   })
 
-  it('whose key is no key says so, and is not tried for hours', async () => {
+  it('with an invalid key fails with that reason and without retries', async () => {
     const { github } = await open({ app: true }, { key: 'no key' })
     expect(await github.whoAmI()).toMatchObject({
       ok: false,
@@ -191,7 +191,7 @@ describe('an App', () => {
     })
   })
 
-  it('waits no longer for its token than for anything else', async () => {
+  it('applies the timeout to token requests too', async () => {
     const { fake, github } = await open({ app: true }, { timeoutMs: 200 })
     fake.openIssue()
     fake.fail({ fits: ({ path }) => path.endsWith('/access_tokens'), hangs: true })
@@ -199,7 +199,7 @@ describe('an App', () => {
     expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
   })
 
-  it('finds what nobody took over all pages, the oldest first, each once', async () => {
+  it('lists failed deliveries of all pages, oldest first, each once', async () => {
     const { fake, github } = await open({ app: true })
     const { app } = fake
     const before = await app!.deliver('issues', '{}', 'too-old')
@@ -208,10 +208,10 @@ describe('an App', () => {
     for (let count = 0; count < 130; count++) await app!.deliver('issues', '{}', `missed-${count}`)
     for (let count = 0; count < 120; count++)
       (await app!.deliver('push', '{}', `fine-${count}`)).status = 'OK'
-    // Failed, and came through when it was sent again.
+    // Failed first, delivered on the second attempt.
     await app!.deliver('issues', '{}', 'again')
     ;(await app!.deliver('issues', '{}', 'again', true)).status = 'OK'
-    // Failed twice: the latest attempt is the one to repeat.
+    // Failed twice: the latest attempt is redelivered.
     const again = await app!.deliver('issues', '{}', 'missed-0', true)
     ;(await app!.deliver('push', '{}', 'large')).code = 413
     const found = await github.deliveries!.missed(since)
@@ -225,11 +225,11 @@ describe('an App', () => {
   })
 })
 
-describe('a limit', () => {
+describe('a rate limit', () => {
   const limited = { status: 429, message: 'Too many requests', headers: { 'retry-after': '60' } }
   const isLimited = { ok: false, error: { kind: 'limited' } }
 
-  it("of an App holds for all repositories of the installation, and for nobody else's", async () => {
+  it('of an App applies to all repositories of the installation, and to no other', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const { fake, github } = await open({ app: true })
     fake.openIssue()
@@ -238,14 +238,14 @@ describe('a limit', () => {
     expect(await github.look(REPO, 1)).toMatchObject(isLimited)
     expect(await github.topicsOf('octo/another')).toMatchObject(isLimited)
     expect(fake.calls.filter(({ path }) => path === '/repos/octo/another')).toEqual([])
-    // Another installation, and the App itself, are counted apart.
+    // Another installation and the App itself have limits of their own.
     expect(await github.topicsOf(`${OTHER_OWNER}/third`)).toMatchObject({ error: { kind: 'gone' } })
     expect(await github.whoAmI()).toMatchObject({ ok: true })
     vi.setSystemTime(Date.now() + 60_001)
     expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
   })
 
-  it('of the App itself does not keep an installation from its work', async () => {
+  it('of the App itself does not stop an installation', async () => {
     const { fake, github } = await open({ app: true })
     fake.openIssue()
     expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
@@ -254,11 +254,11 @@ describe('a limit', () => {
     expect(await github.whoAmI()).toMatchObject(isLimited)
     expect(fake.calls.filter(({ path }) => path === '/app')).toHaveLength(1)
     expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
-    // Whose installation another repository is, only the App can ask.
+    // Only the App itself can look up the installation of another repository.
     expect(await github.topicsOf('octo/another')).toMatchObject(isLimited)
   })
 
-  it('of a token is that of this token: another may ask', async () => {
+  it('of a token applies to that token only', async () => {
     const given = { token: TOKEN }
     const { fake, github } = await open({}, given)
     fake.openIssue()
@@ -273,12 +273,12 @@ describe('a limit', () => {
 })
 
 describe('a token', () => {
-  it('cannot ask for what was missed', async () => {
+  it('cannot list missed webhooks', async () => {
     const { github } = await open()
     expect(github.deliveries).toBeUndefined()
   })
 
-  it('that is not there asks nothing: GitHub answers strangers too', async () => {
+  it('that is not set makes no calls, because GitHub answers anonymous ones too', async () => {
     const { fake, github } = await open({}, { token: '' })
     expect(await github.look(REPO, 1)).toMatchObject({ error: { kind: 'unauthenticated' } })
     expect(fake.calls).toEqual([])

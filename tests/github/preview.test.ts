@@ -1,4 +1,4 @@
-/** What `orc github replay --dry-run` says is what the service would do (issue 6, §3). */
+/** `orc github replay --dry-run` shows what the service would do (issue 6, §3). */
 import { describe, expect, it } from 'vitest'
 import { createTeam } from '../../src/commands/team.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
@@ -40,12 +40,12 @@ describe('a preview', () => {
       { team: { triage: 'Concierge', scribe: 'Concierge' }, requires_hitl: ['scribe'] },
       'done',
     ],
-  ])('of a report goes by requires_hitl of %s (S3.5)', (_, github, verdict) => {
+  ])('of a report respects requires_hitl of %s (S3.5)', (_, github, verdict) => {
     const { proposals } = previewReport(teamWith(github), opened, 'triage', JSON.stringify(bug(1)))
     expect(proposals).toMatchObject([{ verdict }])
   })
 
-  it('of a report that a command asked for goes by every step of that role (S3.5)', () => {
+  it('of a report for a slash command respects every step of that role (S3.5)', () => {
     const team = teamWith({ routes: { 'issues.opened': [{ to: 'triage', requires_hitl: true }] } })
     const verdictOn = (event: GitHubEvent) =>
       previewReport(team, event, 'triage', JSON.stringify(bug(1))).proposals[0]!.verdict
@@ -53,7 +53,7 @@ describe('a preview', () => {
     expect(verdictOn(reviewed('A summary, please.'))).toBe('done')
   })
 
-  it('of a review shows its commands and who gets its words', () => {
+  it('of a review shows its commands and its steps', () => {
     const { commands, steps } = previewEvent(teamWith(), reviewed('/agent summarize\n/agent approve req_1'))
     expect(commands).toMatchObject([
       { command: '/agent summarize', allowed: true, does: 'goes to triage' },
@@ -66,7 +66,7 @@ describe('a preview', () => {
     ])
   })
 
-  it('of a review without words leaves everybody out', () => {
+  it('of a review without text has no steps', () => {
     const { commands, steps } = previewEvent(teamWith(), reviewed(null))
     expect(commands).toEqual([])
     expect(steps.map(({ outcome }) => outcome)).toEqual(['left out', 'left out'])

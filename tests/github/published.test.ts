@@ -1,4 +1,4 @@
-/** What GitHub itself publishes as examples of its webhooks goes in by the real door (issue 6, §4). */
+/** Sends every example webhook that GitHub publishes through the real route (issue 6, §4). */
 import { createRequire } from 'node:module'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_ROUTES } from '../../src/github/core/routing.ts'
@@ -25,7 +25,7 @@ function examplesOf(edition: string): Example[] {
   return all.flatMap(({ name, examples }) => examples.map((payload) => ({ event: name, payload })))
 }
 
-/** Words that GitHub may use one day where it enumerates today; deep in the payload too (C19). */
+/** Replaces enumerated values, also deep in the payload, by values that GitHub may add one day (C19). */
 const OPEN = new Set(['action', 'author_association', 'state', 'state_reason', 'type', 'active_lock_reason'])
 
 function withNewWords(value: unknown): unknown {
@@ -59,7 +59,7 @@ async function send(examples: readonly Example[]) {
 }
 
 describe('every webhook that GitHub publishes', () => {
-  it('is taken, worked on at the first try, and goes where its kind goes (S3.4, C19)', async () => {
+  it('is accepted, processed at the first attempt and routed by its type (S3.4, C19)', async () => {
     const { team, seen } = await send(examplesOf('api.github.com'))
     expect(seen.length).toBeGreaterThan(300)
     expect(seen.filter(({ state, attempts }) => state === 'failed' || attempts > 0)).toEqual([])
@@ -68,7 +68,7 @@ describe('every webhook that GitHub publishes', () => {
       Object.hasOwn(DEFAULT_ROUTES, `${event}.${payload.action}`)
     const ofMachines = ({ payload }: Example) =>
       payload.sender?.type === 'Bot' && (payload.comment ?? payload.review) !== undefined
-    // A review without words: its comments come by themselves.
+    // A review without text; its comments are events of their own.
     const isSilent = ({ event, payload }: Example) => event === 'pull_request_review' && !payload.review?.body
     const routed = seen.filter((one) => isRouted(one) && !ofMachines(one))
     expect(routed.length).toBeGreaterThan(20)
@@ -81,13 +81,13 @@ describe('every webhook that GitHub publishes', () => {
     expect(work.filter(({ state }) => state !== 'done')).toEqual([])
   })
 
-  it('is taken in the words of Enterprise', async () => {
+  it('is accepted in the version of Enterprise', async () => {
     const { team, seen } = await send(examplesOf('ghes-35'))
     expect(seen.filter(({ state, attempts }) => state === 'failed' || attempts > 0)).toEqual([])
     expect(team.logged.filter((line) => line.startsWith('error'))).toEqual([])
   })
 
-  it('is taken with words that GitHub does not use yet where it enumerates (C19)', async () => {
+  it("is accepted with enumerated values that don't exist yet (C19)", async () => {
     const examples = examplesOf('api.github.com').map(({ event, payload }) => ({
       event,
       payload: withNewWords(payload) as Payload,

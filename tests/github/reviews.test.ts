@@ -1,4 +1,4 @@
-/** What people write in reviews is heard like what they write in comments (issue 6, §1). */
+/** Texts of reviews count like comments (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
 import { keepDocument } from '../../src/github/search-index.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
@@ -20,7 +20,7 @@ const workOf = async (team: GithubTeam) =>
   )
 
 describe.each([
-  ['the words of a review', { line: false }],
+  ['the text of a review', { line: false }],
   ['a comment on a line', { line: true }],
 ])('%s', (_, how) => {
   it('goes to community', async () => {
@@ -32,7 +32,7 @@ describe.each([
     expect(team.prompts[0]!.userText).toContain('"login":"carl"')
   })
 
-  it('holds commands, for whom its author may be', async () => {
+  it('may contain slash commands that its author is allowed to use', async () => {
     const { team, pull } = await withPull({ Triage: summary })
     await team.reviewed(pull, 'stranger', '/agent summarize', 'NONE', how)
     await team.settled()
@@ -47,7 +47,7 @@ describe.each([
     await team.settled()
   })
 
-  it('is a verdict of whoever may decide, and of nobody else (S3.13)', async () => {
+  it('counts as a verdict if its author may decide (S3.13)', async () => {
     const { team, pull } = await withPull({
       Triage: {
         ...NOTHING,
@@ -70,7 +70,7 @@ describe.each([
 })
 
 describe('a review', () => {
-  it('without words gives nobody anything to do, nor does one that is edited, dismissed or of a machine', async () => {
+  it('without text creates no work, and neither does an edited or dismissed one, or one by a bot', async () => {
     const { team, pull } = await withPull()
     await team.reviewed(pull, 'carl', null)
     await team.reviewed(pull, 'carl', ' \n')
@@ -82,7 +82,7 @@ describe('a review', () => {
     expect(pull.comments).toEqual([])
   })
 
-  it("with a newcomer's words is welcomed once, however many lines it comments on", async () => {
+  it('of a newcomer is welcomed once, however many lines it comments on', async () => {
     const { team, pull } = await withPull()
     await team.reviewed(pull, 'newbie', 'Some thoughts', 'FIRST_TIME_CONTRIBUTOR')
     for (let line = 0; line < 3; line++)
@@ -91,7 +91,7 @@ describe('a review', () => {
     expect(await workOf(team)).toEqual(['community', 'community', 'community', 'community', 'concierge'])
   })
 
-  it('is kept beside a comment of the same number, and forgotten by itself', async () => {
+  it('is indexed beside a comment with the same number, and deleted on its own', async () => {
     const { team, pull } = await withPull()
     const send = (event: string, action: string, words: object) =>
       team.fake.send(team.hookUrl(), event, {
@@ -115,7 +115,7 @@ describe('a review', () => {
     expect(await bodies()).toEqual([{ part: 'review-77', body: 'One.' }])
   })
 
-  it('that is edited to nothing is forgotten, as is a comment of one that was kept by its number alone', async () => {
+  it('that is edited to an empty text is deleted from the index, and so is a line comment of an older store', async () => {
     const { team, pull } = await withPull()
     const { store } = team.board()
     const send = (event: string, action: string, words: object) =>

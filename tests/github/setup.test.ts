@@ -1,4 +1,4 @@
-/** `orc github setup`: what the team needs of GitHub, whether it has it, how to mend it (issue 6, §3). */
+/** `orc github setup`: the needs of the team on GitHub, what is missing, and how to fix it (issue 6, §3). */
 import { describe, expect, it } from 'vitest'
 import { createTeam } from '../../src/commands/team.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
@@ -66,27 +66,31 @@ async function check({ self, facts, hooks, github, env = ENV, app = false }: Giv
   }
 }
 
-describe('the set-up of the GitHub team', () => {
-  it('that is whole misses nothing', async () => {
+describe('the setup of the GitHub team', () => {
+  it('that is complete has no missing item', async () => {
     const { findings } = await check()
     expect(findings.filter(({ level }) => level !== 'ok')).toEqual([])
   })
 
   it.each<[string, Given, RegExp]>([
-    ['no secret', { env: { TOKEN: 'x' } }, /SECRET is not set.*openssl rand/],
-    ['no token', { env: { SECRET: ENV.SECRET } }, /TOKEN is not set/],
+    ['a missing secret', { env: { TOKEN: 'x' } }, /SECRET is not set.*openssl rand/],
+    ['a missing token', { env: { SECRET: ENV.SECRET } }, /TOKEN is not set/],
     [
-      'the name of a file in place of a key',
+      'a file name instead of a key',
       { app: true, env: { ...ENV, KEY: '/etc/key.pem' } },
       /no private key in PEM/,
     ],
     [
-      'no address of the moderators',
+      'a missing URL of the moderators',
       { github: { moderators_url_env: 'MODS' } },
       /MODS is not set: moderators are not notified/,
     ],
-    ['a token that was revoked', { self: no('unauthenticated', 401) }, /wrong or was revoked/],
-    ['a repository that is not for it', { facts: no('gone', 404) }, /This account cannot see octo\/hello/],
+    ['a revoked token', { self: no('unauthenticated', 401) }, /wrong or was revoked/],
+    [
+      'a repository that the account cannot see',
+      { facts: no('gone', 404) },
+      /This account cannot see octo\/hello/,
+    ],
     [
       'a token without the scope',
       { self: ok({ kind: 'token', login: 'bot', scopes: ['gist'] }) },
@@ -103,30 +107,34 @@ describe('the set-up of the GitHub team', () => {
       /cannot create branches.*prohibited/,
     ],
     [
-      'no webhook',
+      'a missing webhook',
       { hooks: ok([]) },
       /no webhook.*https:\/\/orc\.example\.org\/github\/webhooks, application\/json/,
     ],
     [
-      'a webhook elsewhere',
+      'a webhook to another service',
       { hooks: ok([{ ...HOOK, url: 'https://ci.example.org/x' }]) },
       /one to ci\.example\.org/,
     ],
     ['a webhook that sends forms', { hooks: ok([{ ...HOOK, contentType: 'form' }]) }, /sends form/],
-    ['a webhook that is off', { hooks: ok([{ ...HOOK, isActive: false }]) }, /The webhook is disabled/],
+    ['a disabled webhook', { hooks: ok([{ ...HOOK, isActive: false }]) }, /The webhook is disabled/],
     [
-      'events that are not sent',
+      'missing events of the webhook',
       { hooks: ok([{ ...HOOK, events: ['issues'] }]) },
       /does not send issue_comment/,
     ],
-    ['another secret on GitHub', { hooks: ok([{ ...HOOK, lastStatus: 401 }]) }, /answered with 401.*differ/],
     [
-      'a name that the service does not answer to',
+      'a different secret on GitHub',
+      { hooks: ok([{ ...HOOK, lastStatus: 401 }]) },
+      /answered with 401.*differ/,
+    ],
+    [
+      'a host name that the service does not accept',
       { hooks: ok([{ ...HOOK, url: 'https://other.example.org/github/webhooks' }]) },
       /allowed_hosts: \[other\.example\.org\]/,
     ],
     [
-      'a permission of the App',
+      'a missing permission of the App',
       {
         app: true,
         facts: ok({
@@ -143,7 +151,7 @@ describe('the set-up of the GitHub team', () => {
       /read access to issues; it needs write \(label, comment, close\).*issues: write/,
     ],
     [
-      'an event of the App',
+      'a missing event of the App',
       {
         app: true,
         facts: ok({
@@ -156,27 +164,27 @@ describe('the set-up of the GitHub team', () => {
       },
       /does not receive issue_comment.*Subscribe to events/,
     ],
-  ])('says that there is %s, and how to mend it', async (_, given, expected) => {
+  ])('reports %s, and how to fix it', async (_, given, expected) => {
     const { missing } = await check(given)
     expect(missing).toHaveLength(1)
     expect(missing[0]).toMatch(expected)
   })
 
-  it.each(['ada-gh', 'Ada-GH'])("finds it missing that the token is a person's own: %s", async (login) => {
+  it.each(['ada-gh', 'Ada-GH'])('reports a token that belongs to a person of the team: %s', async (login) => {
     const { missing } = await check({ self: ok({ kind: 'token', login, scopes: ['repo'] }) })
     expect(missing).toHaveLength(1)
     expect(missing[0]).toMatch(/The token is ada's own: the team ignores .* approvals too.*GitHub App/)
   })
 
-  it('says what GitHub does not tell, and never what is in a variable', async () => {
+  it('lists unknown facts, and never shows the value of a variable', async () => {
     const { findings } = await check({ self: ok({ kind: 'token', login: 'bot' }), hooks: no('gone', 404) })
     expect(findings.filter(({ level }) => level === 'unknown')).toHaveLength(2)
     expect(JSON.stringify(findings)).not.toContain(ENV.SECRET)
   })
 })
 
-describe('what is needed', () => {
-  it('is less where less may be done', () => {
+describe('the needs of the team', () => {
+  it('shrink with the allowed actions', () => {
     const never = { mode: 'prohibited' as const, quorum: 1 }
     const level = (actions: Parameters<typeof neededPermissions>[0], name: string) =>
       neededPermissions(actions).find((one) => one.name === name)?.level
@@ -185,7 +193,7 @@ describe('what is needed', () => {
     expect(level({ label: never, comment: never, close: never }, 'issues')).toBe('read')
   })
 
-  it('are the events that are routed, and comments, for commands', () => {
+  it('include the routed events, and comments for slash commands', () => {
     expect(neededEvents({ 'release.published': [{ to: 'scribe', when: [], on: 'any' }] })).toContain(
       'release',
     )

@@ -1,4 +1,4 @@
-/** The team at its work: newcomers, duplicates, commands in comments, what is private, what begins by the clock (issue 6). */
+/** The team at work: newcomers, duplicates, slash commands, conduct and scheduled triggers (issue 6). */
 import { describe, expect, it } from 'vitest'
 import { readConduct } from '../../src/github/moderation.ts'
 import type { FakeThread } from '../fakes/github/repository.ts'
@@ -46,7 +46,7 @@ const FLAG = {
 }
 
 describe("a first-timer's report of a known bug", () => {
-  it('is labelled, welcomed, proposed for closing, approved by a comment and closed, all of it in public (S3.13, S3.22)', async () => {
+  it('is labelled and welcomed, and closed after an approval by comment, with public audit entries (S3.13, S3.22)', async () => {
     const team = await openGithubTeam({
       Triage: ({ userText }) => (userText.includes('"issue_number":2') ? DUPLICATE : NOTHING),
       Concierge: ({ userText }) => (userText.includes('"issue_number":2') ? WELCOME : NOTHING),
@@ -60,7 +60,7 @@ describe("a first-timer's report of a known bug", () => {
     await team.settled()
     const issue = await team.opened({ title: 'It crashes on start', body: 'Again and again.' })
     await team.settled()
-    // The service found the other one by its words.
+    // The search index found the related issue.
     expect(team.prompts.map(({ userText }) => userText).join()).toContain('"related_issues":[1]')
     expect(issue.labels).toEqual(['bug'])
     expect(issue.comments.map(({ body }) => body.split('\n')[0])).toEqual(
@@ -84,7 +84,7 @@ describe("a first-timer's report of a known bug", () => {
 })
 
 describe('a rude comment', () => {
-  it('leaves no trace but one that moderators see (S3.14, S3.15, C12)', async () => {
+  it('leaves a trace for moderators only (S3.14, S3.15, C12)', async () => {
     const team = await openGithubTeam(
       {
         Community: ({ userText }) =>
@@ -111,7 +111,7 @@ describe('a rude comment', () => {
       JSON.stringify(await store.all(`SELECT title, content FROM messages WHERE sender = 'Community'`)),
     ].join()
     expect(everything).not.toMatch(/harassment|coc_violation|Rude, see|moderat/i)
-    // Both comments look the same from outside.
+    // Flagged and harmless comments look the same from outside.
     const said = team.entries.filter(({ actor, class: kept }) => kept === 'public' && actor === 'Community')
     expect(new Set(said.map(({ type, text, confidence }) => `${type} ${text} ${confidence}`)).size).toBe(1)
     expect(said).toHaveLength(2)
@@ -140,8 +140,8 @@ describe('a rude comment', () => {
   })
 })
 
-describe('a command in a comment', () => {
-  it('is worked on for whom it is for, in place of what the event alone would set in motion', async () => {
+describe('a slash command', () => {
+  it('becomes the work of its role, instead of the routed work', async () => {
     const team = await openGithubTeam({
       Triage: ({ userText }) =>
         userText.includes('Summarize the thread')
@@ -172,28 +172,31 @@ describe('a command in a comment', () => {
     ['draft-docs', /It crashes on Mondays.*Only with the zzflagzz/s],
     ['find-gfi', /#2 \(issue, open\).*Fix a typo.*good first issue/s],
     ['repo-stats', /stars: \d+.*issues opened recently: \d+/s],
-  ])('brings what %s is about: the thread, issues or figures (S3.6, S3.18)', async (name, expected) => {
-    const team = await openGithubTeam({})
-    const { repository } = team.fake
-    const issue = repository.open({ title: 'A crash', body: 'It crashes on Mondays.', association: 'NONE' })
-    repository.open({ title: 'Fix a typo', labels: ['good first issue'], author: 'ada-gh' })
-    repository.comment(issue, 'ben-gh', 'Only with the zzflagzz set.')
-    await team.commented(issue, 'ada-gh', `/agent ${name}`, 'OWNER')
-    await team.settled()
-    const asked = () => team.fake.calls.filter(({ path }) => /\/comments$|\/issues$/.test(path)).length
-    const before = asked()
-    await team.commented(issue, 'ada-gh', 'Thanks.', 'OWNER')
-    await team.settled()
-    // Of a comment without one, only its author's history is asked for.
-    expect(asked() - before).toBe(1)
-    const told = team.prompts
-      .map(({ userText }) => userText)
-      .filter((text) => text.includes('as one comment'))
-    expect(told).toHaveLength(1)
-    expect(told[0]).toMatch(expected)
-  })
+  ])(
+    'gives the agent the data for %s: the thread, issues or figures (S3.6, S3.18)',
+    async (name, expected) => {
+      const team = await openGithubTeam({})
+      const { repository } = team.fake
+      const issue = repository.open({ title: 'A crash', body: 'It crashes on Mondays.', association: 'NONE' })
+      repository.open({ title: 'Fix a typo', labels: ['good first issue'], author: 'ada-gh' })
+      repository.comment(issue, 'ben-gh', 'Only with the zzflagzz set.')
+      await team.commented(issue, 'ada-gh', `/agent ${name}`, 'OWNER')
+      await team.settled()
+      const asked = () => team.fake.calls.filter(({ path }) => /\/comments$|\/issues$/.test(path)).length
+      const before = asked()
+      await team.commented(issue, 'ada-gh', 'Thanks.', 'OWNER')
+      await team.settled()
+      // For a comment without a command, the service reads only the history of its author.
+      expect(asked() - before).toBe(1)
+      const told = team.prompts
+        .map(({ userText }) => userText)
+        .filter((text) => text.includes('as one comment'))
+      expect(told).toHaveLength(1)
+      expect(told[0]).toMatch(expected)
+    },
+  )
 
-  it('is answered in a thread that was closed before; what is closed meanwhile is left', async () => {
+  it('is answered in a closed thread; a thread that was closed in the meantime gets no comment', async () => {
     const body = 'In short: it was a crash.'
     const action = { action_type: 'comment_posted', details: { body }, confidence: 0.99 }
     const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
@@ -211,7 +214,7 @@ describe('a command in a comment', () => {
     expect(team.lines().join()).toContain('it was closed in the meantime')
   })
 
-  it('decides in a repository whatever the case of its name', async () => {
+  it('decides on proposals for the repository in any case of its name', async () => {
     const action = { action_type: 'close_issue', details: {}, confidence: 0.99 }
     const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
@@ -226,7 +229,7 @@ describe('a command in a comment', () => {
     await team.until(() => expect(issue.state).toBe('closed'))
   })
 
-  it('decides on nothing but proposals for the same repository', async () => {
+  it('decides only on proposals for the same repository', async () => {
     const team = await openGithubTeam({}, {}, { rules: { ask: [{ from: 'Triage', to: 'Scribe' }] } })
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.settled()
@@ -244,8 +247,8 @@ describe('a command in a comment', () => {
   })
 })
 
-describe('a periodic trigger', () => {
-  it('comes by the clock and goes to its agent as the protocol has it (S3.4)', async () => {
+describe('a scheduled trigger', () => {
+  it('fires on time and reaches its agent as a periodic_trigger of the protocol (S3.4)', async () => {
     const team = await openGithubTeam(
       {},
       {

@@ -71,12 +71,12 @@ describe('lists (C24)', () => {
     })
   })
 
-  it('goes one way only', () => {
+  it('applies in one direction only', () => {
     const rules = rulesOf({ rules: { forbid: [both] } })
     expect(decideSend(rules, 'Right', 'Left').verdict).toBe('allow')
   })
 
-  it('takes lists of names and * on either side', () => {
+  it('accepts lists of names and * on both sides', () => {
     const rules = rulesOf({ rules: { forbid: [{ from: ['Leaf', 'Right'], to: '*' }] } })
     expect(decideSend(rules, 'Leaf', 'Master').verdict).toBe('deny')
     expect(decideSend(rules, 'Right', 'Leaf').verdict).toBe('deny')
@@ -118,15 +118,15 @@ describe('send and receive (C24)', () => {
   })
 })
 
-describe('who is writing', () => {
+describe('the sender', () => {
   const strict = rulesOf({ rules: { preset: 'isolated', forbid: [{ from: '*', to: '*' }] } })
 
-  it('lets the operator write to every agent, and be written to', () => {
+  it('may be the operator, who writes to and hears from every agent', () => {
     expect(decideSend(strict, 'operator', 'Leaf').verdict).toBe('allow')
     expect(decideSend(strict, 'Leaf', 'operator').verdict).toBe('allow')
   })
 
-  it('lets nobody unknown pass as someone, not even to the operator', () => {
+  it('must be known, even to write to the operator', () => {
     const rules = rulesOf()
     expect(decideSend(rules, 'Ghost', 'Master')).toMatchObject({
       verdict: 'deny',
@@ -138,24 +138,24 @@ describe('who is writing', () => {
     expect(decideSend(rules, 'constructor', '__proto__').verdict).toBe('deny')
   })
 
-  it('names the agents there are to whoever asks for another (S0.15)', () => {
+  it('learns the known agents from an unknown name (S0.15)', () => {
     expect(decideSend(rulesOf(), 'Leaf', 'Boss').reason).toBe(
       'there is no agent "Boss"; there are Master, Left, Right, Leaf',
     )
   })
 
-  it('does not take a look-alike letter for the letter', () => {
+  it('is not matched by look-alike letters', () => {
     const rules = rulesOf({ agents: { Kim: {}, Other: {} } })
     expect(decideSend(rules, '\u212Aim', 'Other').verdict).toBe('deny')
     expect(decideSend(rules, 'kIM', 'Other').verdict).toBe('allow')
   })
 
-  it('refuses a message to oneself, whatever the rules say', () => {
+  it('cannot write to itself, whatever the rules say', () => {
     const rules = rulesOf({ rules: { allow: [{ from: '*', to: '*' }] } })
     expect(decideSend(rules, 'Leaf', 'leaf')).toMatchObject({ verdict: 'deny', rule: 'built-in: self' })
   })
 
-  it('remembers answers for known pairs only, so that floods of odd names cost no memory', () => {
+  it('is memoized for known pairs only, so that floods of unknown names cost no memory', () => {
     const rules = rulesOf()
     for (let i = 0; i < 1000; i++) {
       decideSend(rules, `Ghost${i}`, 'Master')
@@ -184,18 +184,18 @@ describe('permissions (S1.19)', () => {
     ['query_state', 'allow'],
     ['broadcast', 'allow'],
   ]
-  it.each(silent)('%s: %s when nothing is said (C2, C14, C15)', (action, verdict) => {
+  it.each(silent)('%s: %s by default (C2, C14, C15)', (action, verdict) => {
     expect(decideAction(rulesOf(), 'Left', action, 'Right')).toMatchObject({
       verdict,
       rule: `built-in: ${action}`,
     })
   })
 
-  it('has a word on every action', () => {
+  it('has a default for every action', () => {
     expect(silent.map(([action]) => action).toSorted()).toEqual(Object.keys(ACTIONS).toSorted())
   })
 
-  it("takes the agent's own word first, then the word for all", () => {
+  it('uses the permission of the agent first, then that of all agents', () => {
     const rules = rulesOf({
       agents: { ...team, Left: { permissions: { urgent: 'allow' } } },
       permissions: { urgent: 'ask', broadcast: 'deny' },
@@ -211,7 +211,7 @@ describe('permissions (S1.19)', () => {
     expect(decideAction(rules, 'Left', 'broadcast').verdict).toBe('deny')
   })
 
-  it('permits the operator everything and the unknown nothing', () => {
+  it('allows everything to the operator and nothing to unknown agents', () => {
     const rules = rulesOf({ permissions: { reset_session: 'deny', broadcast: 'allow' } })
     expect(decideAction(rules, 'operator', 'reset_session', 'Leaf').verdict).toBe('allow')
     expect(decideAction(rules, 'Ghost', 'broadcast').verdict).toBe('deny')
@@ -226,13 +226,13 @@ describe('permissions (S1.19)', () => {
     },
   )
 
-  it('does not let an agent end or reset itself without a grant (C15)', () => {
+  it('does not let an agent stop or reset itself without permission (C15)', () => {
     expect(decideAction(rulesOf(), 'Leaf', 'reset_session', 'Leaf').verdict).toBe('deny')
   })
 })
 
 describe('oversight (S1.14)', () => {
-  it('lets an agent read the log of those under it, at any depth, and of nobody else', () => {
+  it('lets an agent read the log of its descendants only, at any depth', () => {
     const rules = rulesOf()
     expect(readableLogs(rules, 'Master')).toEqual(['Master', 'Left', 'Right', 'Leaf'])
     expect(readableLogs(rules, 'left')).toEqual(['Left', 'Leaf'])
@@ -241,14 +241,14 @@ describe('oversight (S1.14)', () => {
     expect(readableLogs(rules, 'operator')).toBe('all')
   })
 
-  it('can be widened and taken away', () => {
+  it('can be widened and removed', () => {
     expect(readableLogs(rulesOf({ permissions: { read_log: 'deny' } }), 'Master')).toEqual(['Master'])
     const agents = { ...team, Leaf: { permissions: { read_log: 'allow' as const } } }
     expect(readableLogs(rulesOf({ agents }), 'Leaf')).toBe('all')
   })
 })
 
-it('takes the strictest of several decisions, as for an urgent message (C2)', () => {
+it('uses the strictest of several decisions, as for an urgent message (C2)', () => {
   const rules = rulesOf({
     permissions: { urgent: 'ask' },
     rules: { forbid: [{ from: 'Left', to: 'Right' }] },
@@ -258,10 +258,10 @@ it('takes the strictest of several decisions, as for an urgent message (C2)', ()
   expect(strictest(decideSend(rules, 'Left', 'Master'), urgent).rule).toBe('permissions.urgent')
 })
 
-describe('who decides where a rule asks (C9)', () => {
+describe('the approvers of a rule that asks (C9)', () => {
   const people = { ada: {}, ben: {} }
 
-  it('is said with the decision, and only where it asks', () => {
+  it('are part of the decision only if it asks', () => {
     const rules = rulesOf({
       people,
       rules: { ask: [{ from: 'Left', to: 'Right', approvers: ['ada', 'ben'], quorum: 2 }] },
@@ -277,7 +277,7 @@ describe('who decides where a rule asks (C9)', () => {
     ['more approvals', { quorum: 2 }, { approvers: ['ada'], quorum: 1 }, 'rules.ask[0]'],
     ['named approvers', { quorum: 1 }, { approvers: ['ada'] }, 'permissions.urgent'],
     ['the first of two alike', { approvers: ['ben'] }, { approvers: ['ada'] }, 'rules.ask[0]'],
-  ])('is the stricter of two that ask: %s', (_, send, urgent, rule) => {
+  ])('are those of the stricter rule of two: %s', (_, send, urgent, rule) => {
     const rules = rulesOf({
       people,
       rules: { ask: [{ from: 'Left', to: 'Right', ...send }] },

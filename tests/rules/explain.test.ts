@@ -28,7 +28,7 @@ function rules() {
   return compileRules(loaded.value.config)
 }
 
-it('lists what was considered up to the deciding rule, with lines of the file', () => {
+it('lists the rules up to the deciding one, with their lines in the file', () => {
   expect(explain(rules(), 'worker', 'helper')).toEqual({
     decision: { verdict: 'allow', rule: 'rules.allow[0]', line: 12, reason: 'they pair up' },
     steps: [
@@ -49,7 +49,7 @@ it('names the line of a preset, a permission and a forbidden pair', () => {
   })
 })
 
-it('explains an action by its own steps, the permission that is not set among them', () => {
+it('explains an action by its own steps, including permissions that are not set', () => {
   expect(
     explain(rules(), 'Worker', 'Master', 'terminate_agent').steps.map((step) => [step.rule, step.verdict]),
   ).toEqual([
@@ -59,7 +59,7 @@ it('explains an action by its own steps, the permission that is not set among th
   ])
 })
 
-it('needs the send and the permission for an urgent message (C2)', () => {
+it('requires both the send rule and the permission for an urgent message (C2)', () => {
   expect(explain(rules(), 'Worker', 'Master', 'urgent').decision).toMatchObject({
     verdict: 'ask',
     rule: 'agents.Worker.permissions.urgent',

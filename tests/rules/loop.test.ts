@@ -22,26 +22,26 @@ it('counts hops along a chain of replies', () => {
 })
 
 describe('the ping-pong detector', () => {
-  it('parks the first message past the limit and those after it', () => {
+  it('parks the first message beyond the limit and all after it', () => {
     expect(watch('ABABAB').map((seen) => seen.verdict)).toEqual(['ok', 'ok', 'ok', 'ok', 'park', 'park'])
     expect(watch('ABAB').map((seen) => seen.turns)).toEqual([1, 2, 3, 4])
   })
 
-  it('takes a run in one direction for one turn', () => {
+  it('counts a run of messages in one direction as one turn', () => {
     expect(watch('AAAAABBBBBAAAB').at(-1)).toMatchObject({ turns: 4, verdict: 'ok' })
     expect(watch('AAABBBABA').at(-1)).toMatchObject({ turns: 5, verdict: 'park' })
   })
 
-  it('forgets turns that have left the window', () => {
+  it('forgets turns outside of the window', () => {
     expect(watch('ABABABABAB', 5 * MINUTE).every((seen) => seen.verdict === 'ok')).toBe(true)
     expect(watch('ABABABABAB', 2 * MINUTE).at(-1)?.verdict).toBe('park')
   })
 
-  it('starts afresh once a person has let the pair go on', () => {
+  it('starts again after a person releases the pair', () => {
     expect(observe(undefined, 'A', 0, policy)).toMatchObject({ verdict: 'ok', turns: 1 })
   })
 
-  it('does not stay shut when the clock is set back', () => {
+  it('recovers when the clock is set back', () => {
     const parked = watch('ABABAB').at(-1)!
     expect(observe(parked.state, 'A', -3_600_000, policy).verdict).toBe('ok')
   })
@@ -51,7 +51,7 @@ describe('the ping-pong detector', () => {
     withinMs: fc.integer({ min: 1000, max: 1e7 }),
   })
 
-  it('detects any strict alternation past the limit that fits into the window', () => {
+  it('detects every strict alternation beyond the limit within the window', () => {
     fc.assert(
       fc.property(
         limits,
@@ -82,7 +82,7 @@ describe('the ping-pong detector', () => {
     )
   })
 
-  it('never counts more turns than there were, and remembers no more than it needs', () => {
+  it('never counts more turns than there were, and bounds its memory', () => {
     fc.assert(
       fc.property(
         limits,

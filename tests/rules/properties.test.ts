@@ -83,7 +83,7 @@ describe('for every policy (C24)', () => {
     )
   })
 
-  it('adding an ask turns no denial by a forbid, by narrowing or by the self rule into anything else', () => {
+  it('adding an ask never changes a denial by a forbid, by narrowing or by the self rule', () => {
     fc.assert(
       fc.property(policy, rule, party, party, (base, extra, from, to) => {
         const before = decideSend(compileRules(base), from, to)
@@ -94,7 +94,7 @@ describe('for every policy (C24)', () => {
     )
   })
 
-  it('adding an allow never refuses or asks more', () => {
+  it('adding an allow never denies or asks more', () => {
     fc.assert(
       fc.property(policy, rule, party, party, (base, extra, from, to) => {
         const before = decideSend(compileRules(base), from, to).verdict
@@ -108,7 +108,7 @@ describe('for every policy (C24)', () => {
     )
   })
 
-  it('case never changes a verdict (S0.10)', () => {
+  it('the case of a name never changes a verdict (S0.10)', () => {
     const pair = fc.tuple(party, party).chain(([from, to]) =>
       fc.record({
         from: fc.constant(from),
@@ -143,7 +143,7 @@ describe('for every policy (C24)', () => {
     )
   })
 
-  it('the memo holds at most one answer for each pair of agents', () => {
+  it('the memo contains at most one decision for each pair of agents', () => {
     fc.assert(
       fc.property(policy, fc.array(fc.tuple(party, party), { maxLength: 80 }), (base, pairs) => {
         const rules = compileRules(base)

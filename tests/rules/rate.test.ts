@@ -18,7 +18,7 @@ function passed(times: readonly number[], policy: RatePolicy): number {
 }
 
 describe('a token bucket (S1.20)', () => {
-  it('lets a burst of 10 pass and says when the eleventh may (C18)', () => {
+  it('allows a burst of 10 and says when the eleventh may pass (C18)', () => {
     const burst = Array.from({ length: 10 }, () => 5000)
     expect(passed(burst, C18)).toBe(10)
     expect(passed([...burst, 5000], C18)).toBe(10)
@@ -29,21 +29,21 @@ describe('a token bucket (S1.20)', () => {
     expect(take(bucket, 7000, C18).ok).toBe(true)
   })
 
-  it('lets 30 a minute pass in the long run', () => {
+  it('allows 30 a minute in the long run', () => {
     const everySecond = Array.from({ length: 601 }, (_, second) => second * 1000)
     expect(passed(everySecond, C18)).toBe(10 + 300)
   })
 
-  it('does not save up more than the burst over a quiet night', () => {
+  it('saves no more than the burst over a quiet night', () => {
     expect(passed([0, ...Array.from({ length: 50 }, () => 8 * 3_600_000)], C18)).toBe(1 + 10)
   })
 
-  it('bounds what was saved when the policy is lowered', () => {
+  it('bounds saved tokens when the policy is lowered', () => {
     const { bucket } = take(undefined, 0, { perMinute: 600, burst: 100 })
     expect(take(bucket, 0, { perMinute: 1, burst: 2 }).bucket.tokens).toBe(1)
   })
 
-  it('neither lends nor locks out when the clock is set back', () => {
+  it('neither gains tokens nor blocks when the clock is set back', () => {
     let bucket: Bucket | undefined
     for (let i = 0; i < 10; i++) bucket = take(bucket, 3_600_000, C18).bucket
     const back = take(bucket, 0, C18)
@@ -57,7 +57,7 @@ describe('a token bucket (S1.20)', () => {
   })
   const steps = fc.array(fc.integer({ min: 0, max: 5000 }), { maxLength: 300 })
 
-  it('never lets more than burst + rate × time through, in any window', () => {
+  it('never allows more than burst + rate × time in any window', () => {
     fc.assert(
       fc.property(policy, steps, (limits, gaps) => {
         let bucket: Bucket | undefined
@@ -79,7 +79,7 @@ describe('a token bucket (S1.20)', () => {
     )
   })
 
-  it('keeps its promise: refused until retryAfterMs has passed, accepted then', () => {
+  it('refuses until retryAfterMs has passed, and accepts then', () => {
     fc.assert(
       fc.property(policy, steps, (limits, gaps) => {
         let bucket: Bucket | undefined
@@ -97,7 +97,7 @@ describe('a token bucket (S1.20)', () => {
     )
   })
 
-  it('takes nothing for a refusal: attempts in between do not delay the next success', () => {
+  it('charges nothing for a refusal: attempts in between do not delay the next success', () => {
     fc.assert(
       fc.property(policy, fc.integer({ min: 1, max: 20 }), (limits, attempts) => {
         let bucket: Bucket | undefined

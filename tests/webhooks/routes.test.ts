@@ -11,8 +11,8 @@ afterEach(async () => {
   await receiver?.close()
 })
 
-describe('webhooks of a service that is killed', () => {
-  it('reach their receiver once it is back, each with one id and a true signature', async () => {
+describe('webhooks of a killed service', () => {
+  it('reach the receiver after a restart, each with one id and a valid signature', async () => {
     receiver = await openReceiver()
     daemon = await createDaemon(
       `agents: { Ada: {}, Ben: {} }
@@ -34,7 +34,7 @@ webhooks:
     receiver.answer = taken
     await daemon.start()
     const operator = daemon.operatorToken()
-    // It waits out what it had planned, or is told that the receiver is well again.
+    // It waits for the next attempt, or a test reactivates it.
     const tested = await daemon.call('POST', '/api/v1/webhooks/chat/test', operator, {})
     expect(tested.body).toMatchObject({ sent: true, status: 204 })
     const letters = (await receiver.got(before + 3)).slice(before)

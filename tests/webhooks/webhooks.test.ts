@@ -34,7 +34,7 @@ const chat = (more: Partial<Webhooks[string]> = {}): Webhooks => ({
 })
 const send = (content: string) => board!.say('Ada', 'send_message', { to: 'Ben', content })
 const state = async (name = 'chat') => (await board!.webhooks.list()).find((one) => one.name === name)!
-/** Real time for the network, simulated time for the rest. */
+/** The network runs in real time, everything else in simulated time. */
 async function until(holds: () => Promise<boolean>) {
   const deadline = Date.now() + 10_000
   while (!(await holds())) {
@@ -46,7 +46,7 @@ async function until(holds: () => Promise<boolean>) {
 const pass = (ms: number) => board!.clock.advance(ms)
 
 describe('an event', () => {
-  it('is posted signed, with an id and a time, as Standard Webhooks has it', async () => {
+  it('is posted with an id, a timestamp and a signature, as in Standard Webhooks', async () => {
     await open(chat())
     await send('hello')
     const [letter] = await receiver.got(1)
@@ -66,7 +66,7 @@ describe('an event', () => {
     expect(await state()).toMatchObject({ state: 'active', pending: 0, dropped: 0 })
   })
 
-  it('comes in order, and only if its type is wanted', async () => {
+  it('arrives in order, and only if its type is listed', async () => {
     await open(chat())
     for (const text of ['one', 'two', 'three']) await send(text)
     await board!.say('Ada', 'update_status', { status: 'idle' })
@@ -77,7 +77,7 @@ describe('an event', () => {
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
   })
 
-  it('is a line of text for chat tools, in which agents can neither link nor call a channel', async () => {
+  it('is one line of text for chat tools, without links or channel mentions of agents', async () => {
     await open({ chat: { url: receiver.url, events: ['message.*'], format: 'slack' } })
     await board!.say('Ada', 'send_message', {
       to: 'Ben',
@@ -91,7 +91,7 @@ describe('an event', () => {
     expect(letter!.json.text).not.toMatch(/<|@everyone/)
   })
 
-  it('tells of a person who is asked, without secrets', async () => {
+  it('about a request to a person contains no secrets', async () => {
     await open(chat({ events: ['human.asked'] }))
     const token = ['ghp', 'a'.repeat(36)].join('_')
     await board!.say('Ada', 'request_user_input', { question: `May I use ${token}?` })
@@ -102,7 +102,7 @@ describe('an event', () => {
 })
 
 describe('a receiver that fails', () => {
-  it('gets the same event again later, with the same id and a new signature', async () => {
+  it('gets the event again later, with the same id and a new signature', async () => {
     await open(chat())
     receiver.answer = (_, response) => void response.writeHead(500).end('out of order')
     await send('hello')
@@ -118,7 +118,7 @@ describe('a receiver that fails', () => {
     expect(await state()).toMatchObject({ state: 'active', pending: 0, lastError: undefined })
   })
 
-  it('is given up after a day: what waits is dropped, a person is told, a test brings it back', async () => {
+  it('is dead after a day: its queue is dropped, people are notified, and a test reactivates it', async () => {
     await open(chat())
     receiver.answer = (_, response) => void response.writeHead(503).end()
     await send('hello')
@@ -149,7 +149,7 @@ describe('a receiver that fails', () => {
     expect(receiver.letters.some(({ body }) => body.includes('nobody hears'))).toBe(false)
   })
 
-  it('with 410 is dead at once', async () => {
+  it('with the answer 410 is dead at once', async () => {
     await open(chat())
     receiver.answer = (_, response) => void response.writeHead(410).end()
     await send('hello')
@@ -157,7 +157,7 @@ describe('a receiver that fails', () => {
     expect(receiver.letters).toHaveLength(1)
   })
 
-  it('is not followed where it redirects to', async () => {
+  it('with a redirect is not followed', async () => {
     const elsewhere = await openReceiver()
     try {
       await open(chat())
@@ -171,7 +171,7 @@ describe('a receiver that fails', () => {
     }
   })
 
-  it('that asks for patience gets it', async () => {
+  it('with Retry-After gets the next attempt after that time', async () => {
     await open(chat())
     receiver.answer = (_, response) => void response.writeHead(429, { 'retry-after': '600' }).end()
     await send('hello')
@@ -179,7 +179,7 @@ describe('a receiver that fails', () => {
     expect((await state()).nextAttemptAt).toBe(board!.clock.now() + 600_000)
   })
 
-  it('that refuses one event three times keeps no other back', async () => {
+  it('that rejects one event three times gets the next ones', async () => {
     await open(chat())
     const refuse = receiver.letters
     receiver.answer = (letter, response) => {
@@ -198,7 +198,7 @@ describe('a receiver that fails', () => {
     expect(board!.types()).toContain('webhook.dropped')
   })
 
-  it('that hangs delays no other', async () => {
+  it('that hangs delays no other receiver', async () => {
     const quick = await openReceiver()
     try {
       await open({
@@ -219,7 +219,7 @@ describe('a receiver that fails', () => {
     }
   })
 
-  it('that answers without end is not listened to', async () => {
+  it('with an endless answer is cut off', async () => {
     await open(chat())
     receiver.answer = (_, response) => {
       response.writeHead(500)
@@ -231,7 +231,7 @@ describe('a receiver that fails', () => {
     expect((await state()).lastError!.length).toBeLessThan(300)
   })
 
-  it('that takes it has it, though it never finishes what it says', async () => {
+  it('that accepts an event with an endless answer has received it', async () => {
     await open(chat())
     receiver.answer = (_, response) => {
       response.writeHead(200)
@@ -242,7 +242,7 @@ describe('a receiver that fails', () => {
     expect(await state()).toMatchObject({ state: 'active', pending: 0 })
   })
 
-  it('whose address holds a password is not called, and the address is not told', async () => {
+  it('with a password in its URL is not called, and the error hides the URL', async () => {
     await open(
       { chat: { url_env: 'CHAT_URL', events: ['message.accepted'], format: 'slack' } },
       { CHAT_URL: receiver.url.replace('//', '//ada:hunter2@').replace('/hook', '/hook/T0P/S3CRET') },
@@ -253,7 +253,7 @@ describe('a receiver that fails', () => {
     expect(receiver.letters).toEqual([])
   })
 
-  it('is not there: the reason is told, the address is not', async () => {
+  it('that is unreachable is reported with the reason, without its URL', async () => {
     const url = receiver.url.replace('/hook', '/hook/T0P/S3CRET')
     await open(
       { chat: { url_env: 'CHAT_URL', events: ['message.accepted'], format: 'slack' } },
@@ -280,7 +280,7 @@ describe('a secret', () => {
     expect(receiver.letters).toEqual([])
   })
 
-  it('is taken as it is, or as base64 after whsec_', () => {
+  it('is used as it is, or decoded from base64 after whsec_', () => {
     expect(signingKey(SECRET)).toEqual(Buffer.from('a secret of twenty-four!'))
     expect(signingKey(ENV.PLAIN)).toEqual(Buffer.from(ENV.PLAIN))
     expect(signingKey('whsec_not base64!')).toContain('not base64')
@@ -291,7 +291,7 @@ describe('a secret', () => {
 })
 
 describe('across restarts', () => {
-  it('nothing is lost that happened while nobody could send, and each event has one id', async () => {
+  it('no event is lost, and each has one id', async () => {
     await open(chat())
     receiver.answer = (_, response) => void response.writeHead(500).end()
     await send('one')
@@ -305,11 +305,11 @@ describe('across restarts', () => {
     expect(new Set(ids).size).toBe(2)
   })
 
-  it('finds what was committed and not yet put into the queue', async () => {
+  it('committed entries that were not queued yet are found', async () => {
     await open(chat())
     await send('one')
     await until(async () => (await state()).sent === 1)
-    // As a crash between the two commits leaves it.
+    // The state after a crash between the two commits.
     await board!.store.write((tx) => tx.run('UPDATE webhooks SET seen = 0'))
     const { folder, clock, board: before } = board!
     await before.close('leave')
@@ -321,7 +321,7 @@ describe('across restarts', () => {
     expect(receiver.letters[1]!.headers['webhook-id']).toBe(receiver.letters[0]!.headers['webhook-id'])
   })
 
-  it('a new one gets nothing of the past, one taken out is forgotten', async () => {
+  it('a new webhook gets no earlier events, and a removed one is deleted', async () => {
     board = await openBoard({ agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' } }, { env: ENV })
     await send('past')
     const { folder, clock } = board
@@ -338,8 +338,8 @@ describe('across restarts', () => {
   })
 })
 
-describe('a flood', () => {
-  it('before a dead end keeps the newest thousand and counts the rest', async () => {
+describe('a flood of events', () => {
+  it('to an unreachable receiver keeps the newest thousand and counts the rest', async () => {
     await open(chat())
     receiver.answer = (_, response) => void response.writeHead(500).end()
     await Promise.all(Array.from({ length: 1200 }, (_, index) => send(`message ${index}`)))
@@ -349,7 +349,7 @@ describe('a flood', () => {
 })
 
 describe('the parts', () => {
-  it('match types by name, by group and all, but private ones by name only', () => {
+  it('match types by name, by prefix or all, and private ones by name only', () => {
     const open = { type: 'task.completed', class: 'internal' } as const
     const secret = { type: 'security.forbidden', class: 'private' } as const
     expect(isWanted(['task.completed'], open)).toBe(true)
@@ -364,7 +364,7 @@ describe('the parts', () => {
     )
   })
 
-  it('wait longer each time, never longer than an hour, never all alike', () => {
+  it('wait longer each time, at most an hour, with jitter', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 10_000 }),
@@ -388,7 +388,7 @@ describe('the parts', () => {
     ])
   })
 
-  it('keep a body small whatever the entry holds', () => {
+  it('limit the size of a body', () => {
     const event = { id: 'evt_1', type: 'a.b', at: 'now', actor: 'Ada', text: 'x'.repeat(50_000), data: {} }
     expect(Buffer.byteLength(bodyOf(event, 'json'))).toBeLessThan(20_000)
     expect(JSON.parse(bodyOf(event, 'json')).data.truncated).toBe(true)

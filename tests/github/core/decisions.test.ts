@@ -53,7 +53,7 @@ describe('routing', () => {
     expect(names(type, { ...NOBODY, ...facts })).toEqual(wanted)
   })
 
-  it('frees a step whose forerunner has no part in this event', () => {
+  it('starts a step at once if the step it waits for is dropped', () => {
     const routes = {
       x: [
         { to: 'a', when: ['first_timer'], on: 'success' as const },
@@ -64,7 +64,7 @@ describe('routing', () => {
     expect(routeEvent(routes, event('x'), { ...NOBODY, firstTimer: true })[1]).toMatchObject({ after: 'a' })
   })
 
-  it('has people decide where one of the steps of a role that hold says so (S3.5)', () => {
+  it('requires approval if any matching step of the role does (S3.5)', () => {
     const plain = { to: 'a', when: [], on: 'success' as const }
     const strict = { ...plain, when: ['first_timer'], requiresHitl: true }
     const routes = { x: [plain, strict] }
@@ -74,7 +74,7 @@ describe('routing', () => {
     ])
   })
 
-  it('turns a condition round with !', () => {
+  it('negates a condition with !', () => {
     const conditions = [
       'first_timer',
       'touches_docs',
@@ -100,7 +100,7 @@ describe('routing', () => {
   })
 })
 
-describe('a command in a comment', () => {
+describe('a slash command', () => {
   it.each([
     ['/agent summarize', ['summarize']],
     ['/Agent SUMMARIZE please', ['summarize']],
@@ -120,7 +120,7 @@ describe('a command in a comment', () => {
     expect(readSlashCommands(body).map(({ name }) => name)).toEqual(wanted)
   })
 
-  it('is never found in a fence, whatever stands around it', () => {
+  it('is never read from a code block, whatever surrounds it', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const inside = text.replaceAll(/[`~]/g, '')
@@ -129,7 +129,7 @@ describe('a command in a comment', () => {
     )
   })
 
-  it('is for whom its author may be: people of orc.yaml for verdicts, whatever GitHub says of others', () => {
+  it('depends on the association of its author; verdicts are for people of orc.yaml only', () => {
     for (const association of ['OWNER', 'MEMBER', 'NONE', 'MANNEQUIN', 'SUPREME_LEADER']) {
       const stranger = { association, person: undefined }
       expect(maySay('approve', stranger)).toBe(false)
@@ -173,7 +173,7 @@ describe('the policy', () => {
     expect(judge({ action: label, confidence }, DEFAULT_POLICIES.label, SURE).verdict).toBe(verdict)
   })
 
-  it('asks two people about what is critical, however sure an agent is', () => {
+  it('needs two approvals for a critical action, whatever the confidence', () => {
     const action: RepositoryAction = { kind: 'label', number: 1, label: 'security' }
     expect(judge({ action, confidence: 1 }, DEFAULT_POLICIES.label, SURE)).toMatchObject({
       verdict: 'ask',
@@ -181,7 +181,7 @@ describe('the policy', () => {
     })
   })
 
-  it('never acts where a person must decide, and never does what is prohibited', () => {
+  it('never acts without a required approval, and never performs a prohibited action', () => {
     fc.assert(
       fc.property(policies, circumstances, confidences, (policy, about, confidence) => {
         const { verdict } = judge({ action: label, confidence }, policy, about)
@@ -192,7 +192,7 @@ describe('the policy', () => {
     )
   })
 
-  it('gives no more freedom to less confidence', () => {
+  it('never allows more at a lower confidence', () => {
     fc.assert(
       fc.property(
         policies,
@@ -219,7 +219,7 @@ describe('the policy', () => {
     'ban_user',
     'user_banned',
     'lock_issue',
-  ])('never does %s', (type) => expect(isNeverDone(type)).toBe(true))
+  ])('never performs %s', (type) => expect(isNeverDone(type)).toBe(true))
 
   it.each([
     'label_applied',
@@ -228,11 +228,11 @@ describe('the policy', () => {
     'branch_created',
     'review_posted',
     'close_issue',
-  ])('knows %s of the documents (S3.9)', (type) => expect(isNeverDone(type)).toBe(false))
+  ])('knows the documented action %s (S3.9)', (type) => expect(isNeverDone(type)).toBe(false))
 })
 
 describe('an action', () => {
-  it('is about the thread of its task unless it names another', () => {
+  it('applies to the thread of its task unless it names another', () => {
     expect(readAction('label_applied', { label: 'bug' }, 7)).toEqual({
       ok: true,
       value: { kind: 'label', number: 7, label: 'bug' },
@@ -242,7 +242,7 @@ describe('an action', () => {
     })
   })
 
-  it('closes nothing as a duplicate of itself', () => {
+  it('cannot close a thread as a duplicate of itself', () => {
     expect(readAction('close_issue', { duplicate_of: 7 }, 7)).toMatchObject({ ok: false })
     expect(readAction('close_issue', { duplicate_of: 8 }, 7)).toMatchObject({ ok: true })
   })
@@ -251,14 +251,14 @@ describe('an action', () => {
     expect(checkAction('branch', { branch }).ok).toBe(false)
   })
 
-  it('has one key for one proposal of one work, whatever the order of its parts (C25)', () => {
+  it('has one key per work and proposal, whatever the order of its fields (C25)', () => {
     const turned = { label: 'bug', number: 1, kind: 'label' } as RepositoryAction
     expect(actionKey('w', turned)).toBe(actionKey('w', label))
     expect(actionKey('v', label)).not.toBe(actionKey('w', label))
     expect(actionKey('w', { ...label, number: 2 })).not.toBe(actionKey('w', label))
   })
 
-  it('never takes what is no action for one', () => {
+  it('rejects everything that is not an action', () => {
     fc.assert(
       fc.property(fc.string(), fc.dictionary(fc.string(), fc.jsonValue()), (type, details) => {
         const read = readAction(type, details, undefined)
@@ -268,10 +268,10 @@ describe('an action', () => {
   })
 })
 
-describe('what is written on GitHub', () => {
+describe('a text for GitHub', () => {
   const key = 'a'.repeat(32)
 
-  it('says that an agent wrote it, and can be found again by its mark only', () => {
+  it('says that an agent wrote it, and contains only its own mark', () => {
     const text = signed(`Hello\n${markOf('b'.repeat(32))}`, { key, agent: 'Triage', mayMention: [] })
     expect(text).toContain('Written by the AI agent **Triage**')
     expect(text).toContain(markOf(key))
@@ -288,12 +288,12 @@ describe('what is written on GitHub', () => {
     ['a lone `@octocat', 'a lone `@\u200boctocat'],
     ['\\@octocat', '\\@\u200boctocat'],
     ['&#64;octocat &#x40;bob &commat;org/team', '@\u200boctocat @\u200bbob @\u200borg/team'],
-  ])('mentions nobody who was not meant: %j', (text, wanted) => {
+  ])('mentions only the allowed logins: %j', (text, wanted) => {
     expect(withoutMentions(text, ['ada'])).toBe(wanted)
   })
 })
 
-describe('the brakes', () => {
+describe('stopping the team', () => {
   it.each([
     [['AI-PAUSE'], [], true],
     [['ai-pause'], [], true],
@@ -303,7 +303,7 @@ describe('the brakes', () => {
     expect(isPaused(labels, topics)).toBe(wanted),
   )
 
-  it('halt an agent after more than five failures in a row, and no success lifts that', () => {
+  it('halts an agent after more than five failures in a row, and a success does not resume it', () => {
     let standing = NO_FAILURES
     for (let count = 0; count < 5; count++) standing = afterOutcome(standing, 'failure')
     expect(standing.halted).toBe(false)
@@ -341,7 +341,7 @@ describe('a failed call', () => {
 })
 
 describe('an event', () => {
-  it('never fails to be read, whatever GitHub sends (C19)', () => {
+  it('can be decoded from any payload (C19)', () => {
     fc.assert(
       fc.property(
         fc.record(
@@ -376,7 +376,7 @@ describe('an event', () => {
 })
 
 describe('a signature', () => {
-  it('is over the very bytes, and as GitHub publishes it', async () => {
+  it("covers the exact bytes, as in GitHub's documentation", async () => {
     const signature = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'
     expect(await isSigned("It's a Secret to Everybody", 'Hello, World!', signature)).toBe(true)
     expect(await isSigned("It's a Secret to Everybody", 'Hello, World! ', signature)).toBe(false)
@@ -387,8 +387,8 @@ describe('a signature', () => {
   })
 })
 
-describe('words', () => {
-  it('to search by are no syntax of any engine', () => {
+describe('the search', () => {
+  it('uses words that no search engine reads as syntax', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         for (const word of searchWords(text)) expect(word).toMatch(/^[\p{L}\p{N}]+$/u)
@@ -397,14 +397,14 @@ describe('words', () => {
     expect(searchWords('The crash, and the CRASH in "main" OR x')).toEqual(['crash', 'main'])
   })
 
-  it('refer to threads and people', () => {
+  it('finds referenced threads and mentioned people', () => {
     expect(numbersIn('see #12, (#3) and a#4, #0')).toEqual([12, 3])
     expect(mentionsIn('@ada and me@example.org, @org/team')).toEqual(['@ada'])
   })
 })
 
-describe('the pace', () => {
-  it('never lets more than so many begin in any minute (C18)', () => {
+describe('the event rate', () => {
+  it('never starts more events than the limit in any minute (C18)', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 5 }),
@@ -431,8 +431,8 @@ describe('the pace', () => {
   })
 })
 
-describe('a periodic trigger', () => {
-  it('comes next by its pattern, in its time zone', () => {
+describe('a scheduled trigger', () => {
+  it('fires next by its pattern, in its time zone', () => {
     const monday = Date.UTC(2030, 0, 7, 6)
     expect(nextRun({ cron: '0 6 * * 1', timezone: 'UTC' }, Date.UTC(2030, 0, 1))).toBe(monday)
     expect(nextRun({ cron: '0 6 * * 1', timezone: 'UTC' }, monday)).toBe(monday + 7 * 24 * 3600_000)

@@ -35,7 +35,7 @@ describe('a file of an agent', () => {
     expect(branch(path).ok).toBe(false)
   })
 
-  it('never leaves the repository, whatever its path', () => {
+  it('stays inside the repository, whatever its path', () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom('..', '.', 'a', '', '.git', 'b.md'), { maxLength: 6 }),
@@ -48,7 +48,7 @@ describe('a file of an agent', () => {
     )
   })
 
-  it('of governance takes two people, and one that runs takes nobody', () => {
+  it('of governance needs two approvals, and a workflow is rejected', () => {
     for (const path of [
       'LICENSE',
       'docs/SECURITY.md',
@@ -69,7 +69,7 @@ describe('a file of an agent', () => {
     expect(branch('x', 'x')).toMatchObject({ ok: false, error: expect.stringContaining('twice') })
   })
 
-  it('is named when people are asked', () => {
+  it('is named in the approval request', () => {
     const read = branch('a', 'b', 'c', 'd', 'e', 'f', 'g')
     expect(read.ok && describeAction(read.value)).toBe(
       'create the branch docs/x with a, b, c, d, e and 2 more',
@@ -78,7 +78,7 @@ describe('a file of an agent', () => {
 })
 
 describe('a proposal about another thread', () => {
-  it('is for people to decide, however sure the agent is', () => {
+  it('needs approval, whatever the confidence', () => {
     const action = { kind: 'label' as const, number: 7, label: 'bug' }
     expect(
       judge({ action, confidence: 1 }, DEFAULT_POLICIES.label, { ...CALM, isElsewhere: true }),
@@ -88,7 +88,7 @@ describe('a proposal about another thread', () => {
 })
 
 describe('a report beside a flag', () => {
-  it('is kept in the same words, whatever it said', () => {
+  it('is stored with the same text, whatever it contained', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (said, flag) => {
         const messages = [said, { message_type: 'coc_violation_flag', violation: flag }]
@@ -108,7 +108,7 @@ describe('the error object (S3.12)', () => {
     at: 'now',
   }
 
-  it('has every field of the documents, whoever failed', () => {
+  it('has every documented field, whatever failed', () => {
     expect(taskError(failed)).toEqual({
       error_type: 'timeout',
       error_message: 'no answer within 300 s',

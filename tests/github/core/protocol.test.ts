@@ -10,7 +10,7 @@ import {
   type TeamMessage,
 } from '../../../src/github/core/protocol.ts'
 
-/** The messages of the seed as they stand there, one of each alternative chosen. */
+/** The example messages of the seed, with one value of each alternative. */
 const EXAMPLES = JSON.parse(readFileSync(new URL('examples.json', import.meta.url), 'utf8')) as Record<
   string,
   Record<string, unknown>
@@ -30,12 +30,12 @@ function problemOf(value: unknown): string {
 const completion = EXAMPLES.task_completion!
 
 describe('the messages of the GitHub team', () => {
-  it.each(Object.keys(EXAMPLES))('%s of the seed is read and written as it was (S3.3–S3.16)', (name) => {
+  it.each(Object.keys(EXAMPLES))('decode and encode the example %s without a change (S3.3–S3.16)', (name) => {
     const message = decoded(EXAMPLES[name])
     expect(JSON.parse(encodeTeamMessage(message))).toEqual(EXAMPLES[name])
   })
 
-  it('have our names inside: id, type, from, to, inReplyTo, taskId, at (C10)', () => {
+  it('use our field names inside the service: id, type, from, to, inReplyTo, taskId, at (C10)', () => {
     const message = decoded(completion) as TaskCompletion
     expect(message).toMatchObject({
       type: 'task_completion',
@@ -51,12 +51,12 @@ describe('the messages of the GitHub team', () => {
     })
   })
 
-  it('without a task_id have the id of the delegation (C10)', () => {
+  it('without a task_id get the id of the delegation (C10)', () => {
     const { task_id: _, ...without } = completion
     expect(decoded(without)).toMatchObject({ taskId: 'original_message_id' })
   })
 
-  it('pass what GitHub enumerates and will enumerate one day (C19)', () => {
+  it("accept present and future values of GitHub's enumerations (C19)", () => {
     const delegation = structuredClone(EXAMPLES.task_delegation) as {
       to_agent: string
       event_context: { event_type: string }
@@ -91,17 +91,17 @@ describe('the messages of the GitHub team', () => {
     ['a time that is none', { timestamp: 'yesterday' }, 'timestamp'],
     ['no in_reply_to', { in_reply_to: undefined }, 'in_reply_to'],
     ['an unknown type', { message_type: 'gossip' }, 'message_type is "gossip"'],
-  ])('are refused with %s (S3.17, S3.18, C10)', (_, change, problem) => {
+  ])('are rejected with %s (S3.17, S3.18, C10)', (_, change, problem) => {
     expect(problemOf({ ...completion, ...change })).toContain(problem)
   })
 
-  it('take 1,000 characters beyond the basic plane, and 50 actions (S3.18)', () => {
+  it('may have 1,000 characters beyond the basic plane, and 50 actions (S3.18)', () => {
     const actions_taken = Array.from({ length: 50 }, () => ({ action_type: 'label_applied', details: {} }))
     expect(problemOf({ ...completion, rationale: '🙂'.repeat(1000), actions_taken })).toBe('')
     expect(problemOf({ ...completion, rationale: '🙂'.repeat(1001) })).toContain('1000 characters')
   })
 
-  it('over 102,400 bytes are refused as a whole, never cut (C20)', () => {
+  it('over 102,400 bytes are rejected as a whole, never cut (C20)', () => {
     const large = JSON.stringify({ ...completion, human_review_reason: 'ä'.repeat(52_000) })
     expect(decodeTeamMessage(large)).toMatchObject({
       ok: false,
@@ -111,7 +111,7 @@ describe('the messages of the GitHub team', () => {
     expect(() => encodeTeamMessage(message)).toThrow(/too large/)
   })
 
-  it('never throw on what is no message', () => {
+  it('never throw on invalid input', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect(readTeamMessage(value).ok).toBe(false)
@@ -121,7 +121,7 @@ describe('the messages of the GitHub team', () => {
     fc.assert(fc.property(fc.string(), (text) => void decodeTeamMessage(text)))
   })
 
-  it('keep free fields, whatever their keys, from end to end', () => {
+  it('keep free fields with any keys unchanged', () => {
     fc.assert(
       fc.property(
         fc.dictionary(
