@@ -7,7 +7,7 @@ import type { Task } from '../../src/tasks/task.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { openBoard } from '../harness/engine.ts'
 
-/** A team of puppets with tasks: what an agent says is said by it in its own turn. */
+/** A team of scripted agents with tasks; agents speak in their own turns. */
 export async function openTeam(
   agents: ConfigInput['agents'],
   more: Partial<ConfigInput> = {},
@@ -44,12 +44,12 @@ async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Pu
     puppets,
     settle,
     task: taskOf,
-    /** All agents that run come to rest and wait for something to do. */
+    /** Lets all running agents become idle. */
     async rest(...names: string[]) {
       for (const name of names) puppets.of(name).become('idle')
       await settle()
     },
-    /** What the agent was given last. */
+    /** The last text that the agent got. */
     turn: (name: string) => puppets.of(name).turns.at(-1)?.text ?? '',
     turns: (name: string) => puppets.of(name).turns.length,
     async says(name: string, type: string, fields: Record<string, unknown> = {}) {
@@ -62,14 +62,14 @@ async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Pu
       await settle()
       return receipt
     },
-    /** The agent says its last words, and its turn is over. */
+    /** The agent prints its last words and ends its turn. */
     async ends(name: string, words = '') {
       if (words !== '')
         await puppets.of(name).port.onText({ text: words, channel: 'api', key: `${name}${words}` })
       puppets.of(name).become('idle')
       await settle()
     },
-    /** Checks are real processes, which take real time. `ms`: how much simulated time passes between two looks. */
+    /** Checks are real processes, which take real time. `ms`: simulated time between two polls. */
     async until(reached: () => Promise<boolean>, ms = 0) {
       for (let tries = 0; tries < 300; tries++) {
         await board.clock.advance(ms)

@@ -9,7 +9,7 @@ describe('tasks in commands of one batch', () => {
       const delegate = (from: string, to: string) => board.say(from, 'delegate', { to, task: 'Do it' })
       await delegate('Master', 'Worker')
       await delegate('Master', 'Worker')
-      // In one batch: it is free when the first of them looks.
+      // In one batch: the agent is free when the first command runs.
       await Promise.all([
         delegate('Master', 'Worker'),
         delegate('Top', 'Master'),
@@ -30,7 +30,7 @@ describe('tasks in commands of one batch', () => {
     try {
       await board.say('Master', 'delegate', { to: 'Worker', task: 'Do it' })
       const report = { status: 'completed', in_response_to: 'task_1', result: 'done' }
-      // In one batch, which is rolled back for its last work and run one by one.
+      // In one batch, which the last work rolls back; its works then run one by one.
       const [done, failed] = await Promise.allSettled([
         board.handle(agent('Worker'), { type: 'report', fields: report }),
         board.board.store.write(() => {

@@ -23,7 +23,7 @@ afterEach(async () => {
 
 const MANY = 2000
 
-/** A store that counts the rows of tasks that are read from it. */
+/** Counts the task rows that are read from the store. */
 function counted(store: Store) {
   const rows = { read: 0 }
   const counting = <R extends Reader>(reader: R): R =>
@@ -42,7 +42,7 @@ function counted(store: Store) {
 }
 
 describe('an agent with thousands of open tasks', () => {
-  it('costs no more for a turn than one with a few: what only waits is not read (ask 12)', async () => {
+  it('costs no more per turn than one with a few: waiting tasks are not read (ask 12)', async () => {
     let rows = { read: 0 }
     team = await openTeam(
       { Master: {}, Worker: { parent: 'Master' }, Helper: { parent: 'Worker' } },
@@ -76,7 +76,7 @@ describe('an agent with thousands of open tasks', () => {
     expect(rows.read - before).toBeLessThan(300)
   })
 
-  it('begins those that it was given, and no others: a task that waits for its turn keeps its time (C8)', async () => {
+  it('starts only delivered tasks: the timeout of a queued task does not run (C8)', async () => {
     team = await openTeam({ Master: {}, Worker: { parent: 'Master', deliver: 'single' } })
     await team.rest('Master', 'Worker')
     for (const task of ['One', 'Two', 'Three']) await team.says('Master', 'delegate', { to: 'Worker', task })
@@ -96,7 +96,7 @@ describe('an agent with thousands of open tasks', () => {
   })
 })
 
-/** Nothing starts it, and nothing takes what is for it. */
+/** An agent that is never started and takes no messages. */
 const AWAY = { runtime: 'none' as const, program: undefined, with: undefined }
 
 describe('hundreds of tasks that fail at once (C7)', () => {
@@ -106,7 +106,7 @@ describe('hundreds of tasks that fail at once (C7)', () => {
       await team.order('delegate', { to: 'Worker', task: `Part ${number}` })
   }
 
-  it('are one request to people for each cause, with their number and the first of them', async () => {
+  it('make one notice per cause, with their number and the first ids', async () => {
     team = await openTeam(
       { Worker: AWAY, Other: AWAY },
       { tasks: { retries: 0 }, people: { ada: {} } },
@@ -129,7 +129,7 @@ describe('hundreds of tasks that fail at once (C7)', () => {
     ])
     expect(team.types().filter((type) => type === 'human.asked')).toHaveLength(2)
     expect(team.types().filter((type) => type === 'human.gathered')).toHaveLength(299)
-    // Once somebody has seen it, what fails then is news.
+    // After a person has seen the notice, later failures make a new one.
     const seen = await team.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
     expect(seen.request).toMatchObject({ state: 'approved', count: 300 })
     await team.clock.advance(60_000)

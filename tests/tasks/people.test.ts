@@ -13,7 +13,7 @@ async function openPair() {
 }
 
 describe('a request of an agent with several tasks', () => {
-  it('is on record with the task that it was said in, and with none where it was said in none', async () => {
+  it('is recorded with the task of its turn, or with none', async () => {
     await openPair()
     for (const task of ['First', 'Second']) await team.says('Master', 'delegate', { to: 'Worker', task })
     const about = (context: object) =>
@@ -26,7 +26,7 @@ describe('a request of an agent with several tasks', () => {
 })
 
 describe('a person', () => {
-  it('answers what an agent asks, and it goes on: user input (S2.4, S2.5, S2.17)', async () => {
+  it('answers the question of an agent, which continues: user input (S2.4, S2.5, S2.17)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Book a flight' })
     const asked = await team.says('Worker', 'REQUEST_USER_INPUT', {
@@ -64,7 +64,7 @@ describe('a person', () => {
     })
   })
 
-  it('who does not answer in time leaves the agent to go on without (C9)', async () => {
+  it('who does not answer in time lets the agent continue without an answer (C9)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Book a flight' })
     await team.says('Worker', 'request_user_input', { question: 'Which city?' })
@@ -73,7 +73,7 @@ describe('a person', () => {
     expect(team.turn('Worker')).toContain('Nobody answered in time: Which city?')
   })
 
-  it('is asked by an agent without a task, too, and its answer is a message', async () => {
+  it('also answers an agent without a task, by a message', async () => {
     await openPair()
     await team.says('Master', 'request_user_input', { question: 'Shall I begin?' })
     await team.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'answer', comment: 'Yes' })
@@ -81,7 +81,7 @@ describe('a person', () => {
     expect(team.turn('Master')).toContain('A person answers: Yes')
   })
 
-  it('decides on what was delegated by people: follows up, or accepts it', async () => {
+  it('decides on tasks that people delegated: follows up or accepts', async () => {
     await openPair()
     await team.orders('delegate', { to: 'Master', task: 'Do it' })
     await team.says('Master', 'report', { status: 'needs_help', result: 'I am stuck' })
@@ -98,7 +98,7 @@ describe('a person', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'completed', reason: 'a person accepted it' })
   })
 
-  it('takes a task over, and reports it (issue 4)', async () => {
+  it('takes over a task and reports its result (issue 4)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.orders('task_action', { task_id: 'task_1', action: 'take_over' })
@@ -113,7 +113,7 @@ describe('a person', () => {
 })
 
 describe('a command that is held for a person', () => {
-  it('keeps the task waiting, and its verdict wakes the worker once (C9)', async () => {
+  it('makes its task wait, and the verdict wakes the worker once (C9)', async () => {
     team = await openTeam({ ...PAIR, Worker: { parent: 'Master', permissions: { spawn_agent: 'ask' } } })
     await team.rest('Master', 'Worker')
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
@@ -132,7 +132,7 @@ describe('a command that is held for a person', () => {
     expect(team.turns('Worker')).toBe(2)
   })
 
-  it('is not carried out when nobody decides (C9)', async () => {
+  it('is not performed without a decision (C9)', async () => {
     team = await openTeam({ ...PAIR, Worker: { parent: 'Master', permissions: { terminate_agent: 'ask' } } })
     await team.rest('Master', 'Worker')
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
@@ -143,7 +143,7 @@ describe('a command that is held for a person', () => {
     expect(team.turn('Worker')).toContain('Verdict: expired.')
   })
 
-  it('stays with the task that it was said in, and never becomes part of another', async () => {
+  it('stays with the task of its turn', async () => {
     team = await openTeam(PAIR, { rules: { ask: [{ from: 'Master', to: 'Worker' }] } })
     await team.rest('Master', 'Worker')
     await team.orders('delegate', { to: 'Master', task: 'First' })

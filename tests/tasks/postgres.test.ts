@@ -10,7 +10,7 @@ import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { type Board, openBoard } from '../harness/engine.ts'
 
-/** The flows of delegation once more, on PostgreSQL: what only SQLite's synchronous ways made work would show here. */
+/** The flows of delegation on PostgreSQL, where code that relies on SQLite being synchronous would fail. */
 
 let server: PostgresServer
 let url: string
@@ -45,7 +45,7 @@ beforeEach(async () => {
 })
 afterEach(() => board.close())
 
-/** Whoever is at work comes to the end of its turn. */
+/** Ends the turn of every busy agent. */
 function rest() {
   for (const name of ['Top', 'Middle', 'Bottom']) puppets.of(name).become('idle')
 }
@@ -72,7 +72,7 @@ async function say(name: string, type: string, fields: Record<string, unknown>) 
 }
 
 describe('delegation on PostgreSQL', () => {
-  it('goes down three levels, is asked about both ways, and comes back (S2.9, S2.17)', async () => {
+  it('works over three levels with queries in both directions (S2.9, S2.17)', async () => {
     await say('Top', 'delegate', {
       to: 'Middle',
       task: 'Plan a trip',
@@ -100,7 +100,7 @@ describe('delegation on PostgreSQL', () => {
     expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: true })
   })
 
-  it('validates, sends back, and retries (S2.17)', async () => {
+  it('validates, rejects and retries (S2.17)', async () => {
     await say('Top', 'delegate', { to: 'Middle', task: 'Make it pass', checks: ['tests'] })
     await becomes('task_1', 'executing')
     await say('Middle', 'report', { status: 'completed', result: 'It passes' })
@@ -108,7 +108,7 @@ describe('delegation on PostgreSQL', () => {
     expect(await taskOf('task_1')).toMatchObject({ state: 'executing', rejections: 1 })
   })
 
-  it('takes what comes at the same time one after the other: nothing is lost, nothing doubled (C25)', async () => {
+  it('serializes concurrent events: none is lost or doubled (C25)', async () => {
     await say('Top', 'delegate', { to: 'Middle', task: 'Plan' })
     await becomes('task_1', 'executing')
     const children = await Promise.all(
@@ -139,7 +139,7 @@ describe('delegation on PostgreSQL', () => {
     await becomes('task_2', 'cancelled')
   })
 
-  it('goes on after a restart where it was, with its clocks (C8)', async () => {
+  it('continues after a restart, with its timers (C8)', async () => {
     await say('Top', 'delegate', { to: 'Middle', task: 'Plan' })
     await becomes('task_1', 'executing')
     await say('Middle', 'delegate', { to: 'Bottom', task: 'Part' })
@@ -153,7 +153,7 @@ describe('delegation on PostgreSQL', () => {
     await say('Middle', 'answer', { in_response_to: question_id, answer: 'So.' })
     await hears('Bottom', 'So.')
     await board.clock.advance(301_000)
-    // Not done in time: a new attempt.
+    // The timeout starts a new attempt.
     await vi.waitFor(async () => expect(await taskOf('task_2')).toMatchObject({ attempt: 2 }))
     await say('Bottom', 'report', { status: 'completed', result: 'Done' })
     await becomes('task_2', 'completed')
@@ -161,7 +161,7 @@ describe('delegation on PostgreSQL', () => {
 })
 
 describe('two daemons on one database', () => {
-  /** Two claims of one worker: the first is being checked, the second stands in line. */
+  /** Two claims of one worker: the first is being checked, the second is queued. */
   async function claimTwice() {
     await say('Top', 'delegate', { to: 'Middle', task: 'First', checks: ['slow'] })
     await say('Top', 'delegate', { to: 'Middle', task: 'Second', checks: ['tests'] })
@@ -172,7 +172,7 @@ describe('two daemons on one database', () => {
     expect((await taskOf('task_2'))!.claim).toMatchObject({ step: 'checks', validator: { begun: false } })
   }
 
-  /** Its folder is another, in which the checks pass: what it checked is known by that. */
+  /** A second daemon with another folder, in which the checks pass, so the result shows who ran them. */
   async function openSecond() {
     const second = await openBoard(TEAM, {
       runtimes: [createPuppets()],
@@ -189,7 +189,7 @@ describe('two daemons on one database', () => {
     const second = await openSecond()
     const [first, waiting] = [(await taskOf('task_1'))!, (await taskOf('task_2'))!]
     await second.clock.advance(Math.max(first.due!.at, waiting.due!.at) + 1 - second.clock.now())
-    // The time of what is under way is up, wherever it is; what waits for its turn has all of its own.
+    // Running claims time out, on either daemon; queued ones keep their whole time.
     await vi.waitFor(async () =>
       expect((await taskOf('task_1'))!.evidence.at(-1)).toMatchObject({ outcome: 'unavailable' }),
     )
@@ -202,7 +202,7 @@ describe('two daemons on one database', () => {
   it('take over claims of a daemon that is gone, once its lease has expired (C8)', async () => {
     await claimTwice()
     const second = await openSecond()
-    // No further than it takes: a check has its time by the same clock.
+    // No further than needed, because checks use the same clock.
     const isTaken = async () => (await taskOf('task_2'))!.claim?.validator?.daemon !== 'main'
     for (let minutes = 0; minutes < 90 && !(await isTaken()); minutes++) await second.clock.advance(60_000)
     expect(second.clock.now() - board.clock.now()).toBeGreaterThanOrEqual(3600_000)
@@ -235,7 +235,7 @@ describe('two daemons on one database', () => {
     await vi.waitFor(async () =>
       expect(await taskOf('task_1')).toMatchObject({ state: 'analyzing', attempt: 1, failures: [] }),
     )
-    // Whoever takes nothing, and is at rest, has failed to take it.
+    // An idle agent that takes nothing has failed.
     puppets.of('Middle').arrival = new Promise(() => {})
     await becomesAt('idle')
     await second.say('Top', 'delegate', { to: 'Middle', task: 'Never taken' })
@@ -265,7 +265,7 @@ describe('two daemons on one database', () => {
       )
       expect(taken(children)).toBe(2)
       expect((await taskOf(task_id!))!.awaiting).toHaveLength(2)
-      // Each of the two ends with another daemon, at the same time: the parent is woken once.
+      // The two children end on different daemons at the same time; the parent is woken once.
       const ids = children.map(
         (receipt) => (receipt as unknown as { details: { task_id: string } }).details.task_id,
       )

@@ -52,7 +52,7 @@ describe('a question with choices (C9)', () => {
     expect(await told()).toBeUndefined()
   })
 
-  it('takes other answers where the asker allows them', async () => {
+  it('accepts other answers if the asker allows them', async () => {
     await open()
     await ask({ choices, allow_other: true })
     expect(await answer('Blue')).toMatchObject({ request: { state: 'answered', comment: 'Blue' } })
@@ -79,13 +79,13 @@ describe('a question with choices (C9)', () => {
 })
 
 describe('a default', () => {
-  it('is taken for an empty answer of a person', async () => {
+  it('is used for an empty answer of a person', async () => {
     await open()
     await ask({ choices: ['Red', 'Green'], default: 'Green' })
     expect(await answer('  ')).toMatchObject({ request: { state: 'answered', comment: 'Green' } })
   })
 
-  it('is never taken by a timer, even after a restart', async () => {
+  it('is never used by a timer, even after a restart', async () => {
     await open()
     await ask({ default: 'yes' })
     board = await board.reopen()
@@ -147,7 +147,7 @@ describe('an answer', () => {
     expect(await say({ to: 'Worker', answer: 'Work.' })).toMatchObject({ status: 'ok' })
     expect(await told()).toContain('A person answers: Work.')
     expect(await board.mailOf('Master')).toEqual([])
-    // Of two with the same name, only one is open now.
+    // Only one of the two questions with this id is still open.
     expect(await say({ answer: 'Lead.' })).toMatchObject({ status: 'ok' })
     expect((await board.mailOf('Master')).at(-1)!.content).toContain('Lead.')
   })
@@ -212,7 +212,7 @@ describe('a model that checks answers (S2.12)', () => {
     })
   })
 
-  it('that takes too long is not waited for', async () => {
+  it('that takes too long is skipped', async () => {
     const never: Models = {
       about: () => undefined,
       generateObject: ({ signal }) =>

@@ -19,14 +19,14 @@ const PARENT: Record<string, string | undefined> = { Top: undefined, A: 'Top', B
 const WORKERS = Object.keys(PARENT)
 const NAMES = [...WORKERS, 'Reviewer']
 
-/** For a search through the night: ORCHUB_TREES=1000. */
+/** For a long search: ORCHUB_TREES=1000. */
 const RUNS = Number(process.env.ORCHUB_TREES ?? 5)
-/** With so many more, a list of acts that fails is made shorter. Counted, and not timed: a slow machine does the same. */
+/** Runs for shrinking a failing list. Counted instead of timed, so that a slow machine does the same. */
 const SHRINKS = 100
-/** Only against what never ends; one takes a second or less. */
+/** A guard against endless runs; one takes a second or less. */
 const LONGEST_RUN_MS = 10_000
 
-/** What happens next, with numbers that pick whom and what it happens to. */
+/** The next act; its numbers select the agent and the task. */
 const ACTS = [
   ...['order', 'delegate', 'delegate', 'report', 'report', 'report', 'rest', 'rest', 'rest', 'rest'],
   ...['query', 'answer', 'ask', 'touch', 'decide', 'decide', 'judge', 'judge'],
@@ -35,9 +35,9 @@ const ACTS = [
 const act = fc.record({ what: fc.constantFrom(...ACTS), a: fc.nat(99), b: fc.nat(99), c: fc.nat(99) })
 type Act = typeof act extends fc.Arbitrary<infer T> ? T : never
 
-/** In milliseconds; the last is more than a person has to answer. */
+/** In milliseconds; the last exceeds the time that a person has to answer. */
 const WAITS = [0, 500, 500, 1000, 2000, 5000, 5000, 31_000, 31_000, 301_000, 1_000_000, 90_000_000]
-/** The tree that everything begins with: three levels. */
+/** The first tree: three levels. */
 const SEED: Act[] = [
   { what: 'order', a: 0, b: 0, c: 0 },
   { what: 'delegate', a: 0, b: 1, c: 0 },
@@ -48,10 +48,10 @@ const SEED: Act[] = [
 
 const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % list.length]
 
-/** A whole team on a real store, steered by the acts; time stands still but for `wait`. */
+/** A whole team on a real store, driven by the acts; only `wait` lets time pass. */
 async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
   const puppets = Object.assign(createPuppets(), { remembers: true })
-  /** What a person must approve, and how often it was carried out. */
+  /** A command that needs approval, and how often it was performed. */
   const touched: string[] = []
   const touch: AddedCommand = {
     definition: { type: 'touch', summary: 'Touch it', fields: z.object({ what: z.string() }), example: '' },
@@ -93,7 +93,7 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
   const tasks = () => readTasks(board.store, { which: 'all', parties: 'all', limit: 1000 })
   const openTasks = async () => (await tasks()).filter(({ state }) => !isEnd(state))
 
-  /** Said with a key, so that it can be said again. */
+  /** Sends with an idempotency key, so that it can be repeated. */
   async function say(name: string, type: string, fields: Record<string, unknown>) {
     const principal = name === 'operator' ? OPERATOR : agent(name)
     const idempotencyKey = `k${++count}`
@@ -208,7 +208,7 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
     },
     wait: async ({ a }) => board.clock.advance(pick(WAITS, a)!),
     again: async () => said?.(),
-    /** Somebody says something about a task that is none of their business. */
+    /** An agent sends something about a task that isn't its own. */
     async meddle({ a, b, c }) {
       const task = pick(await tasks(), a)
       if (task === undefined) return
@@ -242,7 +242,7 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
     puppets,
     entries: () => [...entries, ...board.entries],
     store: () => board.store,
-    /** Nobody says anything any more; only time passes. */
+    /** No more acts; only time passes. */
     async fadeOut() {
       for (const task of await openTasks())
         if (task.held !== null) await board.order('task_action', { task_id: task.id, action: 'release' })
@@ -289,7 +289,7 @@ async function expectSingleEffects(trees: Trees) {
     const given = trees.puppets.given(name)
     expect(given.length, `${name} was given something twice`).toBe(new Set(given).size)
   }
-  // Carried out exactly once for each approval, and never without one (C9).
+  // Performed exactly once for each approval, and never without one (C9).
   expect(trees.touched.toSorted()).toEqual(trees.approved.toSorted())
 }
 

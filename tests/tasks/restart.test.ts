@@ -123,7 +123,7 @@ describe('a restart', () => {
   it('between a cancellation and its interrupt interrupts the worker, once its state is known', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
-    // As kill -9 does it: what is on disk is there, and nothing more is done.
+    // Like kill -9: only the disk is left.
     await team.tasks.close()
     await team.orders('task_action', { task_id: 'task_1', action: 'cancel', text: 'changed our minds' })
     expect(team.puppets.of('Worker').interrupts).toBe(0)

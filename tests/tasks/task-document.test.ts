@@ -5,7 +5,7 @@ import { readTask, writeTask } from '../../src/tasks/store.ts'
 const given = { id: 'task_1', delegator: 'Master', agent: 'Worker', text: 'Do it', createdAt: 7 }
 
 describe('the document of a task', () => {
-  it('gives back what was written, empty or not', () => {
+  it('reads what was written, with empty and other values', () => {
     const empty = newTask({ ...given, requiresResponse: false })
     expect(readTask(writeTask(empty))).toEqual(empty)
     const full = {
@@ -29,7 +29,7 @@ describe('the document of a task', () => {
     expect(readTask(writeTask(full))).toEqual(full)
   })
 
-  it('has an empty value for what an older one does not know', () => {
+  it('has an empty value for fields that an older document lacks', () => {
     expect(readTask('{"id":"task_1"}')).toMatchObject({
       evidence: [],
       failures: [],

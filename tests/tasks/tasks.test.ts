@@ -105,7 +105,7 @@ describe('delegation', () => {
     })
   })
 
-  it('lets both ask and answer: two-way queries (S2.6, S2.7, S2.17, C11)', async () => {
+  it('allows queries in both directions (S2.6, S2.7, S2.17, C11)', async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan a trip' })
@@ -132,7 +132,7 @@ describe('delegation', () => {
     expect(team.turn('Middle')).toContain('Half way')
   })
 
-  it('takes one of two answers to one question', async () => {
+  it('accepts one of two answers to one question', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     const asked = await team.says('Worker', 'query', { question: 'How?' })
@@ -283,7 +283,7 @@ describe('a command without in_response_to in a turn on one task', () => {
 
   it('is not about the next task if its own was cancelled', async () => {
     await queued()
-    // Both before the interrupt has reached it.
+    // Both happen before the interrupt reaches the agent.
     await team.say('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
     const late = await team.say('Worker', 'report', { status: 'completed', result: 'First is done' })
     expect(late).toMatchObject(which)
@@ -293,7 +293,7 @@ describe('a command without in_response_to in a turn on one task', () => {
 
   it('does not report on the next task if its own was cancelled, even after the next was delivered (C3, ask 6)', async () => {
     await queued()
-    // Interrupted, it is given the next at once.
+    // After the interrupt, the agent gets the next task at once.
     await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
     expect(team.turn('Worker')).toContain('Task: task_2')
     expect(await team.task('task_2')).toMatchObject({ state: 'executing' })

@@ -13,19 +13,19 @@ describe('the circuit breaker of an agent', () => {
     expect(allowedAt(OPEN, 200, settings)).toBe(1000)
   })
 
-  it('counts from the start after a success', () => {
+  it('resets its count after a success', () => {
     expect(breakerState(after(['failure', 'failure', 'success', 'failure', 'failure']), 0, settings)).toBe(
       'closed',
     )
   })
 
-  it('lets one through to try after the pause, and no second one meanwhile', () => {
+  it('lets one trial task pass after the pause, and no second one in the meantime', () => {
     expect(breakerState(OPEN, 1000, settings)).toBe('half_open')
     expect(allowedAt(OPEN, 1000, settings)).toBe(1000)
     expect(allowedAt(after(['trial'], 1000, OPEN), 1001, settings)).toBe(2000)
   })
 
-  it('closes when the trial succeeds and opens anew when it fails', () => {
+  it('closes when the trial succeeds and reopens when it fails', () => {
     const tried = after(['trial'], 1000, OPEN)
     expect(after(['success'], 1200, tried)).toEqual(CLOSED)
     const again = after(['failure'], 1200, tried)
@@ -33,7 +33,7 @@ describe('the circuit breaker of an agent', () => {
     expect(breakerState(again, 2200, settings)).toBe('half_open')
   })
 
-  it('lets another try when a trial comes to nothing', () => {
+  it('lets another trial pass if the first has no outcome', () => {
     expect(allowedAt(after(['trial'], 1000, OPEN), 2000, settings)).toBe(2000)
   })
 

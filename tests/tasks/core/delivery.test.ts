@@ -11,15 +11,15 @@ function begin(more: Partial<Delegation> = {}) {
 const TAKEN = { type: 'acknowledged', by: 'ada' } as const
 const STARTED = { type: 'started', by: 'ada' } as const
 
-describe('the way of a task to its worker', () => {
-  it('begins with a message to the worker, which is started for it (S2.2, S2.1)', () => {
+describe('the delivery of a task', () => {
+  it('starts the worker and sends it a message (S2.2, S2.1)', () => {
     const world = begin()
     expect(world.sends('delegate')).toMatchObject([{ to: 'ada', task: 'task_1', text: 'Do task_1' }])
     expect(world.takeOutside()).toMatchObject([{ type: 'start_agent', agent: 'ada' }])
     expect(world.task('task_1').state).toBe('pending')
   })
 
-  it('goes over analyzing to executing (S2.9)', () => {
+  it('goes through analyzing to executing (S2.9)', () => {
     const world = begin()
     world.say('task_1', TAKEN)
     expect(world.task('task_1').state).toBe('analyzing')
@@ -27,7 +27,7 @@ describe('the way of a task to its worker', () => {
     expect(world.task('task_1').state).toBe('executing')
   })
 
-  it('waits 30 s for the receipt, then tries again after 1, 2 and 4 s, then fails and tells a person (S2.10, C7, C8)', () => {
+  it('waits 30 s for the receipt, retries after 1, 2 and 4 s, then fails and notifies a person (S2.10, C7, C8)', () => {
     const world = begin()
     world.pass(29.9)
     expect(world.task('task_1').attempt).toBe(1)
@@ -45,7 +45,7 @@ describe('the way of a task to its worker', () => {
     expect(world.task('task_1').reason).toBe('ada did not take it within 30 s; 4 attempts failed')
   })
 
-  it('takes a late receipt of an earlier attempt and sends no other', () => {
+  it('accepts a late receipt of an earlier attempt, and sends no other message', () => {
     const world = begin()
     world.pass(30)
     world.say('task_1', TAKEN)
@@ -54,14 +54,14 @@ describe('the way of a task to its worker', () => {
     expect(world.sends('delegate')).toHaveLength(1)
   })
 
-  it('takes the first words for a receipt when they overtake it', () => {
+  it('treats the first output as the receipt if it arrives earlier', () => {
     const world = begin()
     world.say('task_1', STARTED)
     expect(world.task('task_1')).toMatchObject({ state: 'executing', acknowledgedAt: world.now })
     expect(world.say('task_1', TAKEN)).toMatchObject({ ok: false, refusal: { code: 'DUPLICATE' } })
   })
 
-  it('does not retry a worker that cannot be had at all (C7)', () => {
+  it('does not retry a worker that cannot be reached at all (C7)', () => {
     const world = begin()
     const why = 'no such program'
     world.say('task_1', { type: 'worker_unreachable', by: 'ada', why, recoverable: false })
@@ -78,7 +78,7 @@ describe('the deadline of a task', () => {
     return world
   }
 
-  it('is 300 s from its beginning, and leads to a new attempt (C8, S3.19)', () => {
+  it('is 300 s after its start, and leads to a new attempt (C8, S3.19)', () => {
     const world = atWork()
     world.pass(299)
     expect(world.task('task_1').attempt).toBe(1)
@@ -87,7 +87,7 @@ describe('the deadline of a task', () => {
     expect(world.takeOutside()).toContainEqual(expect.objectContaining({ type: 'interrupt_agent' }))
   })
 
-  it('does not run while the worker is busy with something else', () => {
+  it('does not run while the worker is busy with another task', () => {
     const world = begin()
     world.say('task_1', TAKEN)
     world.pass(1000)
@@ -96,7 +96,7 @@ describe('the deadline of a task', () => {
     expect(world.task('task_1')).toMatchObject({ attempt: 1, state: 'executing' })
   })
 
-  it('stands still while the task waits for others', () => {
+  it('is paused while the task waits for others', () => {
     const world = atWork()
     world.pass(100)
     world.say('task_1', { type: 'user_asked', by: 'ada', question: 'q', text: 'From where?' })
@@ -117,7 +117,7 @@ describe('the deadline of a task', () => {
     expect(world.task('task_1').attempt).toBe(1)
   })
 
-  it('is moved by an extension that someone grants, and not by asking (S3.19)', () => {
+  it('is moved by a granted extension, not by the request (S3.19)', () => {
     for (const granted of [true, false]) {
       const world = atWork()
       const ask = {
@@ -141,7 +141,7 @@ describe('the deadline of a task', () => {
     expect(world.say('task_1', ask)).toMatchObject({ ok: false, refusal: { code: 'OUT_OF_RANGE' } })
   })
 
-  it('is the end of the last attempt, and a person is told (C7)', () => {
+  it('ends the last attempt, and a person is notified (C7)', () => {
     const world = createWorld()
     world.delegate({ agent: 'ada', delegator: 'lead', maxAttempts: 1 })
     world.say('task_1', STARTED)
@@ -153,16 +153,16 @@ describe('the deadline of a task', () => {
 })
 
 describe('a worker that exits', () => {
-  it('in its turn has failed that attempt', () => {
+  it('during its turn fails that attempt', () => {
     const world = begin()
     world.say('task_1', STARTED)
     world.say('task_1', { type: 'worker_exited', by: 'ada', why: 'signal 9' })
     expect(world.task('task_1')).toMatchObject({ attempt: 2, state: 'pending' })
-    // Nobody is there to interrupt.
+    // No session is left to interrupt.
     expect(world.task('task_1').interrupting).toBe(false)
   })
 
-  it('while its task waits has lost nothing (S2.1: agents run only when invoked)', () => {
+  it('while its task waits loses nothing (S2.1: agents run only when invoked)', () => {
     const world = begin()
     world.say('task_1', { type: 'user_asked', by: 'ada', question: 'q', text: 'From where?' })
     world.say('task_1', { type: 'worker_exited', by: 'ada', why: 'stopped when idle' })
@@ -173,7 +173,7 @@ describe('a worker that exits', () => {
   })
 })
 
-describe('what may be delegated', () => {
+describe('a delegation', () => {
   it('is refused when it is too deep', () => {
     const world = createWorld({ maxDepth: 2 })
     world.delegate({ agent: 'a' })
@@ -185,7 +185,7 @@ describe('what may be delegated', () => {
     expect(world.task('task_2').delegations).toBe(0)
   })
 
-  it('is refused when it closes a circle of three agents, and names the way (ask 12)', () => {
+  it('is refused when it closes a cycle of three agents, and names the cycle (ask 12)', () => {
     const world = createWorld()
     world.delegate({ agent: 'a' })
     world.delegate({ agent: 'b', under: 'task_1' })
@@ -195,7 +195,7 @@ describe('what may be delegated', () => {
     expect(refused).toMatchObject({ refusal: { message: expect.stringContaining('a → b → c → a') } })
   })
 
-  it('is refused to an agent that fails all the time, until its circuit is tried again (ask 12)', () => {
+  it('is refused to an agent that keeps failing, until its circuit breaker allows a trial (ask 12)', () => {
     const world = createWorld({ breaker: { failures: 2, pauseMs: 60_000 } })
     world.delegate({ agent: 'ada', maxAttempts: 1 })
     world.delegate({ agent: 'ada', maxAttempts: 1 })
@@ -207,7 +207,7 @@ describe('what may be delegated', () => {
     expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, refusal: { code: 'CIRCUIT_OPEN' } })
   })
 
-  it('waits with a retry until the circuit is tried again, and loses no attempt by that', () => {
+  it('delays a retry until the circuit breaker allows it, without using up an attempt', () => {
     const world = createWorld({ breaker: { failures: 1, pauseMs: 60_000 } })
     world.delegate({ agent: 'ada', maxAttempts: 3 })
     world.pass(30 + 1)
@@ -219,7 +219,7 @@ describe('what may be delegated', () => {
     expect(notes).toContain('ada failed too often recently: attempt 2 waits until the agent is tried again')
   })
 
-  it('does not count the time in which it is held as waiting for the circuit (S2.1)', () => {
+  it('does not count held time as waiting for the circuit breaker (S2.1)', () => {
     const world = createWorld({ breaker: { failures: 1, pauseMs: 60_000 } })
     world.delegate({ agent: 'ada', maxAttempts: 3 })
     world.pass(30 + 1)
@@ -227,7 +227,7 @@ describe('what may be delegated', () => {
     world.say('task_1', { type: 'held', by: 'operator', reason: 'not now' })
     world.pass(3600)
     world.say('task_1', { type: 'released', by: 'operator' })
-    // Another has the trial meanwhile: it is put off once more, and not given up.
+    // Another task has the trial, so this one is postponed again instead of failing.
     world.breakers.set('ada', { ...world.breakers.get('ada')!, openedAt: world.now })
     world.pass(59)
     expect(world.task('task_1').state).toBe('pending')
@@ -236,7 +236,7 @@ describe('what may be delegated', () => {
     expect(world.task('task_1')).toMatchObject({ state: 'pending', attempt: 2 })
   })
 
-  it('waits behind the trials of others for half an hour, and then fails with a person told (S2.1, C7)', () => {
+  it('waits behind the trials of others for half an hour, then fails with a notice to a person (S2.1, C7)', () => {
     const world = createWorld({ breaker: { failures: 2, pauseMs: 60_000 } })
     for (let number = 0; number < 40; number++) world.delegate({ agent: 'ada', maxAttempts: 4 })
     world.pass(40 * 60)

@@ -30,7 +30,7 @@ describe('a parent', () => {
     expect(world.task('task_1').state).toBe('executing')
   })
 
-  it('is woken however they end', () => {
+  it('is woken however its children end', () => {
     const world = begin({ maxAttempts: 1 }, {}, {})
     world.say('task_3', { type: 'cancelled', by: 'operator', reason: 'no' })
     world.say('task_4', { type: 'settled', by: 'lead', as: 'skipped', reason: 'no' })
@@ -39,7 +39,7 @@ describe('a parent', () => {
     expect(world.effectsOf('wake_parent')).toHaveLength(1)
   })
 
-  it('is woken again for what it delegates afterwards', () => {
+  it('is woken again for later delegations', () => {
     const world = begin({})
     finish(world, 'task_2')
     world.delegate({ agent: 'w9', under: 'task_1' })
@@ -47,7 +47,7 @@ describe('a parent', () => {
     expect(world.effectsOf('wake_parent').map(({ children }) => children)).toEqual([['task_2'], ['task_3']])
   })
 
-  it('is woken when it died while waiting: it is started again (S2.1)', () => {
+  it('is restarted if it exited while waiting (S2.1)', () => {
     const world = begin({})
     world.say('task_1', { type: 'worker_exited', by: 'lead', why: 'signal 9' })
     world.takeOutside()
@@ -63,7 +63,7 @@ describe('a parent', () => {
     expect(world.sends('reminder')).toHaveLength(0)
   })
 
-  it('is told of a failure at once, and of the rest when it is woken', () => {
+  it('hears of a failure at once, and of the rest when it is woken', () => {
     const world = begin({ maxAttempts: 1 }, {}, {})
     finish(world, 'task_3')
     expect(world.sends('report')).toMatchObject([{ to: 'lead', wake: false }])
@@ -71,7 +71,7 @@ describe('a parent', () => {
     expect(world.sends('failed')[0]).toMatchObject({ to: 'lead', wake: true })
   })
 
-  it('does not wait for what needs no response (S2.2)', () => {
+  it('does not wait for a child that needs no response (S2.2)', () => {
     const world = begin({ requiresResponse: false })
     expect(world.task('task_1').state).toBe('executing')
     finish(world, 'task_2')
@@ -92,7 +92,7 @@ describe('a parent', () => {
 })
 
 describe('the end of a parent', () => {
-  it('cancels the children it did not wait for, with the reason', () => {
+  it('cancels the children that are still open, with the reason', () => {
     const world = begin({})
     world.delegate({ agent: 'deep', under: 'task_2' })
     finish(world, 'task_1')
@@ -104,7 +104,7 @@ describe('the end of a parent', () => {
     expect(world.sends('cancelled')).toMatchObject([{ to: 'w0' }, { to: 'deep' }])
   })
 
-  it('leaves a child to finish that needs no response', () => {
+  it('lets a child finish that needs no response', () => {
     const world = begin({ requiresResponse: false })
     finish(world, 'task_1')
     expect(world.task('task_2').state).toBe('pending')
@@ -112,7 +112,7 @@ describe('the end of a parent', () => {
     expect(world.sends('report')).toMatchObject([{ to: 'operator' }, { to: 'lead', wake: true }])
   })
 
-  it('wakes the parent with the beginning and the end of long results: each is a message of its own (C20)', () => {
+  it('wakes the parent with excerpts of long results, each of which is a message of its own (C20)', () => {
     const world = begin({}, {})
     const long = `Begin ${'x'.repeat(50_000)} end`
     for (const id of ['task_2', 'task_3']) {
@@ -125,7 +125,7 @@ describe('the end of a parent', () => {
     expect(world.sends('report')).toMatchObject([{ text: long }, { text: long }])
   })
 
-  it('by cancellation reaches every descendant, root first, and wakes nobody on the way', () => {
+  it('by cancellation reaches every descendant, root first, and wakes no parent', () => {
     const world = begin({}, { requiresResponse: false })
     world.delegate({ agent: 'deep', under: 'task_2' })
     world.say('task_1', { type: 'cancelled', by: 'operator', reason: 'stop' })
@@ -138,7 +138,7 @@ describe('the end of a parent', () => {
     expect(world.effectsOf('wake_parent')).toHaveLength(0)
   })
 
-  it('by cancellation reaches what outlived a task in between', () => {
+  it('by cancellation reaches descendants below a task that has ended', () => {
     const world = begin({})
     world.delegate({ agent: 'deep', under: 'task_2', requiresResponse: false })
     finish(world, 'task_2')
@@ -147,7 +147,7 @@ describe('the end of a parent', () => {
     expect(world.task('task_3').state).toBe('cancelled')
   })
 
-  it('interrupts a worker that is at it', () => {
+  it('interrupts a worker in its turn', () => {
     const world = begin({})
     world.say('task_2', { type: 'started', by: 'w0' })
     world.takeOutside()

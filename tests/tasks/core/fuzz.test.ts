@@ -79,8 +79,8 @@ const ACTS = fc.array(
   { maxLength: 40 },
 )
 
-describe('anything at all, said by anyone in any order', () => {
-  it('throws nothing, leaves no end, keeps to the table, and does nothing where it is refused (C6)', () => {
+describe('random events from random senders', () => {
+  it('never throw, leave an end state or break the transition table, and have no effect if refused (C6)', () => {
     fc.assert(
       fc.property(ACTS, (acts) => {
         const world = createWorld()

@@ -1,4 +1,4 @@
-/** What must hold after every transaction, worked out independently of the steps. */
+/** Invariants that must hold after every transaction, computed independently of the reducer. */
 
 import { type TaskEffect, timerOf } from '../../../src/tasks/core/events-and-effects.ts'
 import { isAwaited } from '../../../src/tasks/core/view.ts'
@@ -30,7 +30,7 @@ export function createOracle(world: World) {
     }
   }
 
-  /** Someone or something will move it on. */
+  /** An agent, a person or a timer will move the task on. */
   function isWaitedOn(task: Task): boolean {
     if (task.held !== null || TASK_TIMERS.some((kind) => timerOf(task, kind) !== undefined)) return true
     if (task.questions.some(({ id, to }) => to === 'operator' && world.requests.has(id))) return true
@@ -60,12 +60,12 @@ export function createOracle(world: World) {
     }
   }
 
-  /** Once per "all the children it waits for have ended". */
+  /** A parent is woken once when all awaited children have ended. */
   function checkWakes() {
     for (const [parent, open] of openChildren) {
       const isDone = [...open].every((id) => isEnd(world.task(id).state))
       if (open.size > 0 && isDone) {
-        // A parent that has ended is not woken; its children were cancelled by that.
+        // A parent that has ended is not woken: its end cancelled the children.
         if (
           world.task(parent).endedAt === null ||
           (wakes.get(parent) ?? 0) > (expectedWakes.get(parent) ?? 0)

@@ -14,7 +14,7 @@ const QUERY = { type: 'query_asked', by: 'ada', question: 'q1', text: 'Price or 
 const APPROVAL = { type: 'approval_asked', by: 'ada', question: 'req_1', text: 'rm -r build' } as const
 
 describe('a query', () => {
-  it('waits for the parent, and its answer goes back to the worker (S2.6, S2.7)', () => {
+  it('waits for the parent, whose answer goes to the worker (S2.6, S2.7)', () => {
     const world = begin()
     world.say('task_2', { ...QUERY, to: 'lead', requiresResponse: true })
     expect(world.task('task_2').state).toBe('waiting_parent')
@@ -24,7 +24,7 @@ describe('a query', () => {
     expect(world.sends('answer')).toMatchObject([{ to: 'ada', text: 'Price', inReplyTo: 'q1' }])
   })
 
-  it('runs down to a child as well (C11)', () => {
+  it('may also go from a parent to a child (C11)', () => {
     const world = begin()
     const ask = { ...QUERY, by: 'lead', to: 'ada', requiresResponse: true }
     world.say('task_1', ask)
@@ -33,13 +33,13 @@ describe('a query', () => {
     expect(world.sends('answer')).toMatchObject([{ to: 'lead', text: 'Half of it' }])
   })
 
-  it('goes to nobody else (C11)', () => {
+  it('may go to no other agent (C11)', () => {
     const world = begin()
     const refused = world.say('task_2', { ...QUERY, to: 'eve', requiresResponse: true })
     expect(refused).toMatchObject({ ok: false, refusal: { code: 'NOT_RELATED' } })
   })
 
-  it('that nobody answers lets the worker go on without (S2.1)', () => {
+  it('without an answer lets the worker continue (S2.1)', () => {
     const world = begin()
     world.say('task_1', { type: 'user_asked', by: 'lead', question: 'q', text: 'Well?' })
     world.say('task_2', { ...QUERY, to: 'lead', requiresResponse: true })
@@ -48,7 +48,7 @@ describe('a query', () => {
     expect(world.sends('answer')).toMatchObject([{ text: expect.stringContaining('Nobody answered') }])
   })
 
-  it('that needs no response is waited for by nobody', () => {
+  it('that needs no response does not make the task wait', () => {
     const world = begin()
     world.say('task_2', { ...QUERY, to: 'lead', requiresResponse: false })
     expect(world.task('task_2').state).toBe('executing')
@@ -63,7 +63,7 @@ describe('a query', () => {
 })
 
 describe('a question to the user', () => {
-  it('waits, is answered, and the work goes on (S2.4, S2.5, S2.16)', () => {
+  it('makes the task wait until it is answered (S2.4, S2.5, S2.16)', () => {
     const world = begin()
     world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
     expect(world.task('task_2').state).toBe('waiting_user')
@@ -73,7 +73,7 @@ describe('a question to the user', () => {
     expect(world.sends('answer')).toMatchObject([{ to: 'ada', text: 'LAX' }])
   })
 
-  it('takes no blank answer; the question is repeated and stays open (S2.12)', () => {
+  it('accepts no blank answer; the question is repeated and stays open (S2.12)', () => {
     const world = begin()
     world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
     const blank = world.say('task_2', { type: 'user_answered', by: 'operator', question: 'q1', answer: ' ' })
@@ -83,7 +83,7 @@ describe('a question to the user', () => {
     expect(world.task('task_2').state).toBe('waiting_user')
   })
 
-  it('wakes the asker when it expires, too (C9)', () => {
+  it('wakes the asker also when it expires (C9)', () => {
     const world = begin()
     world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
     world.say('task_2', { type: 'question_expired', question: 'q1' })
@@ -132,7 +132,7 @@ describe('an approval', () => {
     expect(world.task('task_2').state).toBe('waiting_approval')
   })
 
-  it('is not given by any clock (C9)', () => {
+  it('is never given by a timer (C9)', () => {
     const world = begin()
     world.say('task_2', APPROVAL)
     world.pass(100 * 3600)
@@ -151,7 +151,7 @@ describe('an approval', () => {
 })
 
 describe('a person', () => {
-  it('takes a task over: the agent is stopped, and the person reports (issue §4)', () => {
+  it('takes over a task: the agent is interrupted, and the person reports (issue §4)', () => {
     const world = begin({ checks: ['tests'], judge: MODEL })
     world.takeOutside()
     world.say('task_2', { type: 'taken_over', by: 'operator' })
@@ -166,7 +166,7 @@ describe('a person', () => {
     expect(world.task('task_2')).toMatchObject({ state: 'completed', result: 'Done by hand' })
   })
 
-  it('gives it back with a follow-up', () => {
+  it('returns it with a follow-up', () => {
     const world = begin()
     world.say('task_2', { type: 'taken_over', by: 'operator' })
     world.say('task_2', { type: 'followed_up', by: 'operator', text: 'Go on' })
@@ -192,7 +192,7 @@ describe('a person', () => {
     expect(world.task('task_2').attempt).toBe(2)
   })
 
-  it('loses nothing that is said meanwhile', () => {
+  it('loses no event that arrives in the meantime', () => {
     const world = begin({ checks: ['tests'] })
     world.say('task_2', { type: 'held', by: 'operator', reason: 'stop --all' })
     const result = 'Found three.'

@@ -1,4 +1,4 @@
-/** A team at its worst, under a simulated clock: forgets, crashes, doubles, reorders, lies; people who come and go. */
+/** Simulates a bad team: agents forget, crash, repeat, reorder and lie, and people answer late or never. */
 
 import type {
   TaskEffect,
@@ -13,7 +13,7 @@ import { createWorld, MODEL, REVIEWER } from './world.ts'
 const AGENTS = ['ada', 'bob', 'cyd', 'dee', 'eve']
 const LIMIT = 20_000
 
-/** Small, fast, and the same on every machine. */
+/** A small, fast and deterministic random generator. */
 function createDice(seed: number) {
   let state = seed | 0
   const roll = () => {
@@ -30,13 +30,13 @@ function createDice(seed: number) {
 }
 
 export interface Temper {
-  /** Of a message never taken, a check never run, a person who never answers. */
+  /** Probability that a message is not taken, a check not run, or a question not answered. */
   silence: number
-  /** Of anything said twice. */
+  /** Probability of a repeated event. */
   doubling: number
-  /** Of a restart after a commit, before the deed. */
+  /** Probability of a crash between a commit and its effects. */
   crash: number
-  /** Of things that nobody should have said. */
+  /** Probability of an event from the wrong sender. */
   garbage: number
 }
 
@@ -61,7 +61,7 @@ export function play(seed: number, temper: Temper) {
     agenda.push({ at: world.now + dice.below(seconds * 1000), act })
   }
 
-  /** One transaction: the event and all that follows in the store. Then, perhaps, a crash. */
+  /** One transaction: the event and its effects in the store. A crash may follow. */
   function say(id: string, event: TaskEvent, alsoStore: () => void = () => {}) {
     oracle.touch(id)
     if (world.say(id, event).ok) alsoStore()
@@ -128,7 +128,7 @@ export function play(seed: number, temper: Temper) {
     later(20, () => (isReview ? review(effect.to, effect.task) : takeTurn(effect.to, effect.task)))
   }
 
-  /** The reviewer judges, of the right claim or another, perhaps twice; forgets; or goes away. */
+  /** The reviewer judges the right or another claim, maybe twice, forgets it, or exits. */
   function review(by: string, id: string) {
     sayLater(1, id, { type: 'review_taken', by })
     const claim = (world.task(id).claim?.number ?? 1) - (dice.chance(temper.garbage) ? 1 : 0)
@@ -138,7 +138,7 @@ export function play(seed: number, temper: Temper) {
     sayLater(60, id, { type: 'review_turn_ended', by, lastWords: 'looks good' })
   }
 
-  /** The agent reads something about `about`: its own task, or one of a child's. */
+  /** The agent reads a message about `about`: its own task, or one of a child. */
   function takeTurn(agent: string, about: string) {
     const subject = world.task(about)
     const own = subject.agent === agent ? subject : subject.parent && world.task(subject.parent)
@@ -202,7 +202,7 @@ export function play(seed: number, temper: Temper) {
   }
 
   function askApproval(by: string, id: string, question: string) {
-    // The rules hold the command and ask; the task hears of it in the same transaction.
+    // The rules hold the command, and the task learns that in the same transaction.
     const expiresAt = world.now + 72 * 3600_000
     say(id, { type: 'approval_asked', by, question, text: 'May I delete it?' }, () => {
       world.requests.set(question, { task: id, awaits: true, expiresAt })
@@ -210,7 +210,7 @@ export function play(seed: number, temper: Temper) {
     })
   }
 
-  /** The parent, or a person in its place, decides on what a child asks. */
+  /** The parent, or a person in its place, answers a child. */
   function decideOn(by: string, id: string) {
     const { questions } = world.task(id)
     const question = questions.length > 0 && dice.chance(0.7) ? dice.pick(questions).id : id
@@ -229,7 +229,7 @@ export function play(seed: number, temper: Temper) {
     )
   }
 
-  /** A person's request ends: answered, decided, or run out. */
+  /** A request to a person ends: answered, decided or expired. */
   function onRequest(id: string, question: string, expiresAt: number | null) {
     const kindOf = () => world.task(id).questions.find((open) => open.id === question)?.kind
     agenda.push({
@@ -280,7 +280,7 @@ export function play(seed: number, temper: Temper) {
     }
   }
 
-  /** Foreign, invented and impossible: refused, or at least harmless. */
+  /** Events of wrong senders or with invented ids: refused, or at least harmless. */
   function garbage() {
     const id = dice.pick([...world.tasks.keys()])
     const task = world.task(id)

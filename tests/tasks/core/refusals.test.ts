@@ -16,7 +16,7 @@ function begin() {
   return world
 }
 
-/** RefusedEvent with that code, and nothing at all is done about it. */
+/** Expects a refusal with that code and no effects. */
 function expectRefusal(world: World, id: string, event: TaskEvent, code: string) {
   const before = { task: world.task(id), effects: world.effects.length }
   const refused = world.say(id, event)
@@ -32,7 +32,7 @@ const report = (by: string, id = 'r1', status: 'completed' | 'partial' = 'comple
   result: 'Found three.',
 })
 
-describe('what comes from the wrong one', () => {
+describe('an event from the wrong sender', () => {
   it.each<[string, TaskEvent, string]>([
     ["a report on another's task", report('bob'), 'NOT_YOURS'],
     ['a report by the parent', report('lead'), 'NOT_YOURS'],
@@ -60,22 +60,22 @@ describe('what comes from the wrong one', () => {
   })
 })
 
-describe('what comes twice or late', () => {
-  it('a second report while the first is validated', () => {
+describe('a repeated or late event is refused', () => {
+  it('a second report during validation of the first', () => {
     const world = begin()
     world.say('task_2', report('ada'))
     expectRefusal(world, 'task_2', report('ada'), 'DUPLICATE')
     expectRefusal(world, 'task_2', report('ada', 'r2'), 'UNDER_VALIDATION')
   })
 
-  it('the same report again, after it was sent back', () => {
+  it('the same report after its rejection', () => {
     const world = begin()
     world.say('task_2', report('ada'))
     world.say('task_2', { type: 'checks_failed', claim: 1, evidence: 'exit 1' })
     expectRefusal(world, 'task_2', report('ada'), 'DUPLICATE')
   })
 
-  it('a second answer to one question, and one to a question nobody asked', () => {
+  it('a second answer, and an answer to an unknown question', () => {
     const world = begin()
     const ask = { type: 'query_asked', by: 'ada', question: 'q1', to: 'lead', text: '?' } as const
     world.say('task_2', { ...ask, requiresResponse: true })
@@ -86,7 +86,7 @@ describe('what comes twice or late', () => {
     expectRefusal(world, 'task_2', { ...ask, requiresResponse: true }, 'DUPLICATE')
   })
 
-  it('anything about a task that has ended', () => {
+  it('any event of a task that has ended', () => {
     const world = begin()
     world.say('task_3', report('bob'))
     expect(world.task('task_3').state).toBe('completed')
@@ -113,13 +113,13 @@ describe('what comes twice or late', () => {
     { type: 'validation_gave_up', claim: 3, why: '' },
     { type: 'interrupted', interrupt: 1 },
     { type: 'released', by: 'operator' },
-  ])('$type, of something that is over', (event) => {
+  ])('$type about something that is over', (event) => {
     expectRefusal(begin(), 'task_2', event, 'STALE')
   })
 })
 
-describe('what has no end by itself', () => {
-  it('questions and reports are counted, and a report of completed still passes (S2.1)', () => {
+describe('a loop', () => {
+  it('of questions and reports is limited, but a report of completed still passes (S2.1)', () => {
     const world = createWorld({ maxQuestions: 2 })
     world.delegate({ agent: 'ada', delegator: 'lead' })
     world.say('task_1', report('ada', 'r1', 'partial'))
@@ -129,14 +129,14 @@ describe('what has no end by itself', () => {
     expect(world.task('task_1').state).toBe('completed')
   })
 
-  it('follow-ups are counted (S2.1)', () => {
+  it('of follow-ups is limited (S2.1)', () => {
     const world = createWorld({ maxFollowUps: 1 })
     world.delegate({ agent: 'ada', delegator: 'lead' })
     world.say('task_1', { type: 'followed_up', by: 'lead', text: 'more' })
     expectRefusal(world, 'task_1', { type: 'followed_up', by: 'lead', text: 'more' }, 'TOO_MANY')
   })
 
-  it('help that never helps ends in failure (S2.1)', () => {
+  it('of needs_help and follow-ups ends in failure (S2.1)', () => {
     const world = createWorld({ maxQuestions: 2, maxReminders: 0 })
     world.delegate({ agent: 'ada', delegator: 'lead' })
     for (let round = 0; round < 9 && world.task('task_1').endedAt === null; round++) {

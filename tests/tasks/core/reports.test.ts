@@ -25,7 +25,7 @@ function endTurn(world: World, said = false) {
 }
 
 describe('a report of completed', () => {
-  it('completes a task that has neither checks nor judge, and the record says so (S2.3, C22)', () => {
+  it('completes a task without checks and judge, and the evidence says so (S2.3, C22)', () => {
     const world = begin()
     report(world, 'completed')
     expect(world.task('task_2')).toMatchObject({ state: 'completed', result: 'Found three.' })
@@ -37,7 +37,7 @@ describe('a report of completed', () => {
     ])
   })
 
-  it('is a claim: first the checks, then the judge, only then is the task done (C22, ask 6)', () => {
+  it('is a claim: the task is done only after its checks and its judge (C22, ask 6)', () => {
     const world = begin({ checks: ['tests'], judge: MODEL })
     world.takeOutside()
     report(world, 'completed')
@@ -77,7 +77,7 @@ describe('a report of completed', () => {
     expect(world.task('task_2').state).toBe('waiting_parent')
   })
 
-  it('is sent back by a judge that does not agree (S2.11)', () => {
+  it('is sent back if the judge disagrees (S2.11)', () => {
     const world = begin({ judge: MODEL })
     report(world, 'completed')
     world.say('task_2', {
@@ -91,7 +91,7 @@ describe('a report of completed', () => {
     expect(world.task('task_2')).toMatchObject({ state: 'executing', rejections: 1 })
   })
 
-  it('is sent back before any check when it is blank or does not fit its schema (C22)', () => {
+  it('is sent back before any check if it is blank or does not fit its schema (C22)', () => {
     const world = begin({ checks: ['tests'] })
     world.takeOutside()
     report(world, 'completed', 'r1', '  \n')
@@ -111,7 +111,7 @@ describe('a report of completed', () => {
     ])
   })
 
-  it('that could not be judged never counts as done: the parent decides, and the record says why', () => {
+  it('that could not be judged never counts as done: the parent decides, and the evidence says why', () => {
     const world = begin({ judge: MODEL })
     report(world, 'completed')
     world.say('task_2', { type: 'validation_gave_up', claim: 1, why: 'no model answers' })
@@ -119,7 +119,7 @@ describe('a report of completed', () => {
     expect(evidenceOf(world).at(-1)).toEqual(['judge', 'unavailable', 'no model answers'])
   })
 
-  it('counts results of the claim in question only', () => {
+  it('ignores results of other claims', () => {
     const world = begin({ checks: ['tests'] })
     report(world, 'completed', 'r1')
     world.say('task_2', { type: 'checks_failed', claim: 1, evidence: 'exit 1' })
@@ -163,10 +163,10 @@ describe('a report of partial or needs_help', () => {
     }
   })
 
-  it('that nobody acts on fails in the end, and a person is told', () => {
+  it('without a reaction fails in the end, and a person is notified', () => {
     const world = begin()
     report(world, 'needs_help')
-    // The parent lives, it just does not answer.
+    // The parent runs but does not answer.
     world.say('task_1', { type: 'user_asked', by: 'lead', question: 'q', text: 'Well?' })
     world.pass(600)
     expect(world.task('task_2')).toMatchObject({ state: 'failed', result: 'Found three.' })
@@ -176,8 +176,8 @@ describe('a report of partial or needs_help', () => {
   })
 })
 
-describe('a turn that ends without a word', () => {
-  it('is answered with two reminders; then the parent is told what was said last (ask 5)', () => {
+describe('a turn that ends without a report', () => {
+  it('leads to two reminders; then the parent gets the last output (ask 5)', () => {
     const world = begin()
     endTurn(world)
     endTurn(world)
@@ -191,7 +191,7 @@ describe('a turn that ends without a word', () => {
     expect(world.task('task_2').state).toBe('waiting_parent')
   })
 
-  it('is counted anew once the worker got something to go on', () => {
+  it('is counted from zero after the worker got an answer', () => {
     const world = begin()
     endTurn(world)
     endTurn(world)
@@ -201,13 +201,13 @@ describe('a turn that ends without a word', () => {
     expect(world.sends('needs_help')).toHaveLength(0)
   })
 
-  it('brings no reminder when something that counts was said, even if that has not come in yet', () => {
+  it('leads to no reminder if the agent reported, asked or delegated, even if that arrives later', () => {
     const world = begin()
     endTurn(world, true)
     expect(world.sends('reminder')).toHaveLength(0)
   })
 
-  it('brings no reminder to a worker that has mail it has not read', () => {
+  it('leads to no reminder for a worker with unread mail', () => {
     const world = begin()
     world.say('task_2', { type: 'followed_up', by: 'lead', text: 'One more' })
     world.say('task_2', { type: 'turn_ended', by: 'ada', said: false, lastWords: '' })
@@ -217,14 +217,14 @@ describe('a turn that ends without a word', () => {
   it.each([
     ['asked its parent', { type: 'query_asked', to: 'lead', requiresResponse: true }],
     ['asked a person', { type: 'user_asked' }],
-  ] as const)('brings no reminder to a worker that %s', (_, ask) => {
+  ] as const)('leads to no reminder for a worker that %s', (_, ask) => {
     const world = begin()
     world.say('task_2', { ...ask, by: 'ada', question: 'q', text: 'Which?' })
     endTurn(world)
     expect(world.sends('reminder')).toHaveLength(0)
   })
 
-  it('reminds a parent of the child that waits for it', () => {
+  it('leads to a reminder that names the waiting child', () => {
     const world = begin()
     world.say('task_1', { type: 'started', by: 'lead' })
     report(world, 'needs_help')

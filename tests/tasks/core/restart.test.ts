@@ -24,7 +24,7 @@ describe('a crash between the commit and an outside effect', () => {
     expect(kinds(world)).toEqual([])
   })
 
-  it('wakes a reviewer again that was not given the claim yet', () => {
+  it('wakes a reviewer again that has not taken the claim yet', () => {
     const world = createWorld()
     world.delegate({ agent: 'ada', judge: REVIEWER })
     world.say('task_1', { type: 'started', by: 'ada' })

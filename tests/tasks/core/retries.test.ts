@@ -11,11 +11,11 @@ const pauses = (maxAttempts: number) => {
 }
 
 describe('retries', () => {
-  it('come three times by default, after 1, 2 and 4 s (C7)', () => {
+  it('happen three times by default, after 1, 2 and 4 s (C7)', () => {
     expect(pauses(DEFAULT_MAX_ATTEMPTS)).toEqual([1000, 2000, 4000])
   })
 
-  it('go on with 8 and 16 s when raised to five (C7)', () => {
+  it('continue after 8 and 16 s if raised to five (C7)', () => {
     expect(pauses(6)).toEqual([1000, 2000, 4000, 8000, 16_000])
   })
 
@@ -23,7 +23,7 @@ describe('retries', () => {
     expect(pauses(9).slice(4)).toEqual([16_000, 16_000, 16_000, 16_000])
   })
 
-  it('do not follow on what is unrecoverable (C7)', () => {
+  it('do not follow an unrecoverable failure (C7)', () => {
     expect(afterFailure({ attempt: 1, maxAttempts: 4, recoverable: false })).toEqual({
       retry: false,
       why: 'retrying would not help',

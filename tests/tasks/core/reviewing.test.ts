@@ -28,7 +28,7 @@ const forgot = { type: 'review_turn_ended', by: 'rev', lastWords: 'Looks fine to
 const reviews = (world: World) => world.sends('review')
 
 describe('an agent that judges', () => {
-  it('is asked with the task, the claim and the evidence, and decides (S2.11, C22)', () => {
+  it('gets the task, the claim and the evidence, and decides (S2.11, C22)', () => {
     const world = claimed({ checks: ['tests'] })
     expect(reviews(world)).toEqual([])
     world.say('task_1', { type: 'checks_passed', claim: 1, evidence: 'tests passed (exit code 0)' })
@@ -47,7 +47,7 @@ describe('an agent that judges', () => {
     })
   })
 
-  it('sends back what is not done, and is asked again about the next claim', () => {
+  it('rejects unfinished work, and judges the next claim', () => {
     const world = claimed()
     world.say('task_1', judged(1, false))
     expect(world.sends('follow_up')).toMatchObject([{ to: 'ada', text: expect.stringContaining('only two') }])
@@ -60,7 +60,7 @@ describe('an agent that judges', () => {
     expect(world.say('task_1', judged(2, true))).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
   })
 
-  it('is the only one to judge, but for a person: nobody else, not the worker, not the delegator', () => {
+  it('is the only judge besides people: neither the worker nor the delegator can judge', () => {
     for (const by of ['ada', 'lead', 'bob', 'orchestrator']) {
       expect(claimed().say('task_1', judged(1, true, by))).toMatchObject({
         ok: false,
@@ -72,7 +72,7 @@ describe('an agent that judges', () => {
     expect(world.task('task_1').evidence.at(-1)).toMatchObject({ by: 'operator' })
   })
 
-  it('is reminded like any worker; then the delegator decides, and nothing has passed (ask 5)', () => {
+  it('gets reminders like a worker; then the delegator decides, and the claim has not passed (ask 5)', () => {
     const world = claimed()
     for (let turn = 0; turn < 3; turn++) {
       world.say('task_1', taken)
@@ -91,13 +91,13 @@ describe('an agent that judges', () => {
     expect(world.sends('needs_help')).toMatchObject([{ to: 'lead' }])
   })
 
-  it('is not reminded of what it was not given yet', () => {
+  it('gets no reminder before it has taken the claim', () => {
     const world = claimed()
     world.say('task_1', forgot)
     expect(reviews(world)).toHaveLength(1)
   })
 
-  it('that exits or does not come to it in time leaves the decision to the delegator', () => {
+  it('that exits or is too late leaves the decision to the delegator', () => {
     const lost = claimed()
     lost.say('task_1', { type: 'review_lost', by: 'rev', why: 'signal 9' })
     const late = claimed()
@@ -108,7 +108,7 @@ describe('an agent that judges', () => {
     }
   })
 
-  it('does not judge its own work: that is skipped, and the record says so', () => {
+  it('does not judge its own work: the step is skipped, and the evidence says so', () => {
     const world = claimed({ agent: 'ada', judge: { kind: 'agent', name: 'ada' } })
     expect(world.task('task_1').state).toBe('completed')
     expect(world.task('task_1').evidence.at(-1)).toMatchObject({
@@ -118,7 +118,7 @@ describe('an agent that judges', () => {
     })
   })
 
-  it('can no longer judge once a person has taken the task over, or ended it', () => {
+  it('can no longer judge after a person took over or ended the task', () => {
     const taken = claimed()
     taken.say('task_1', { type: 'taken_over', by: 'operator' })
     expect(taken.say('task_1', judged(1, true))).toMatchObject({ ok: false, refusal: { code: 'STALE' } })
@@ -127,7 +127,7 @@ describe('an agent that judges', () => {
     expect(ended.say('task_1', judged(1, true))).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
   })
 
-  it('gets excerpts of what is too long for one message (C20)', () => {
+  it('gets excerpts of texts that are too long for one message (C20)', () => {
     const world = createWorld()
     world.delegate({ agent: 'ada', judge: REVIEWER, text: 'x'.repeat(100_000) })
     world.say('task_1', { type: 'started', by: 'ada' })

@@ -14,18 +14,18 @@ const kin = (id: string, parent: string | null, state: Task['state'] = 'executin
 const FAMILY = [kin('a', null), kin('b', 'a'), kin('c', 'a', 'completed'), kin('d', 'b'), kin('x', null)]
 
 describe('a tree of tasks', () => {
-  it('lists all below a task, parents before children', () => {
+  it('lists all descendants of a task, parents before children', () => {
     expect(descendantsOf(FAMILY, 'a').map(({ id }) => id)).toEqual(['b', 'c', 'd'])
   })
 
-  it('has all ended only when each one awaited is known to have ended', () => {
+  it('has ended only if each awaited child is known to have ended', () => {
     expect(allEnded(['c'], FAMILY)).toBe(true)
     expect(allEnded(['b', 'c'], FAMILY)).toBe(false)
     expect(allEnded(['nobody'], FAMILY)).toBe(false)
   })
 })
 
-describe('a circle of agents', () => {
+describe('a cycle of agents', () => {
   const line = (...agents: string[]) =>
     agents.map((agent, index) => ({ agent, delegator: agents[index - 1] ?? 'operator' }))
 
@@ -38,7 +38,7 @@ describe('a circle of agents', () => {
     expect(findCycle(line(...chain), chain.at(-1)!, to)).toEqual(path)
   })
 
-  it('is found back to an agent that delegated without a task of its own', () => {
+  it('includes an agent that delegated without a task of its own', () => {
     const ancestors = [
       { agent: 'B', delegator: 'A' },
       { agent: 'C', delegator: 'B' },
@@ -47,7 +47,7 @@ describe('a circle of agents', () => {
     expect(findCycle([], 'A', 'A')).toEqual(['A', 'A'])
   })
 
-  it('is none when the agent works on nothing above', () => {
+  it('is absent if the agent works on no ancestor', () => {
     expect(findCycle(line('A', 'B'), 'B', 'C')).toBeUndefined()
     expect(findCycle([], 'operator', 'A')).toBeUndefined()
   })

@@ -1,4 +1,4 @@
-/** The engine's part, in memory: stores the reduced task and carries out its effects under a simulated clock. */
+/** An engine in memory: stores the reduced task and performs its effects under a simulated clock. */
 
 import {
   ON_DUE,
@@ -110,7 +110,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
 
   let count = 0
 
-  /** As the engine does it: the parent's consent first, then the child's; both are stored or neither. */
+  /** Like the engine: the parent accepts first, then the child; both are stored or neither. */
   function delegate({ agent, delegator, under, ...more }: Delegation): Task | RefusedEvent {
     const id = `task_${count + 1}`
     const parent = under === undefined ? undefined : tasks.get(under)!
@@ -159,10 +159,10 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
       onEffect = listen
     },
     task: (id: string) => tasks.get(id)!,
-    /** Says something about a task; returns what became of it. */
+    /** Sends an event to a task. Returns the result. */
     say: (id: string, event: TaskEvent) => tell(tasks.get(id)!, event),
     fireNext,
-    /** Lets time pass; timers fire in their order. */
+    /** Lets time pass; timers fire in order. */
     pass(seconds: number) {
       const until = now + seconds * 1000
       while (fireNext(until));
@@ -176,7 +176,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
       outside = []
       return taken
     },
-    /** What was not carried out yet is forgotten, and told again from what is stored. */
+    /** Drops pending effects, and derives them again from the store. */
     restart() {
       outside = [...tasks.values()].flatMap(pendingEffects)
     },

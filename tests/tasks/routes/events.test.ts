@@ -18,7 +18,7 @@ const ask = async (question: string) =>
   (await desk.call('POST', '/api/v1/asks', { body: { question, agent: 'Master' } })).json.task_id as string
 const kinds = (events: readonly SeenEvent[]) => events.map(({ event }) => event)
 const ids = (events: readonly SeenEvent[]) => events.map(({ id }) => Number(id))
-/** The agent reads its mail, and says so. */
+/** The agent reads and acknowledges its mail. */
 async function take(agent: string) {
   const receipt = await desk.say(agent, 'mailbox_check')
   const { messages } = (receipt as unknown as { details: { messages: { id: string }[] } }).details
@@ -52,7 +52,7 @@ async function play(root: string) {
 }
 
 describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
-  it('tells of the choice, states, delegations, messages, questions, verdicts, and ends with the result', async () => {
+  it('streams the choice, states, delegations, messages, questions and verdicts, and ends with the result', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('How much is 2 and 3?')
     const stream = await open(root)
@@ -114,7 +114,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     expect(ids(events)).toEqual([...ids(events)].sort((a, b) => a - b))
   })
 
-  it('has no gap and nothing twice, however often a reader comes back in the middle', async () => {
+  it('has no gap and no repetition, however often a reader reconnects', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('How much?')
     const playing = play(root)
@@ -137,7 +137,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     expect(kinds(eventsIn(again.text()))).toEqual(['end'])
   })
 
-  it('holds only what is of that tree, though others write at the same time', async () => {
+  it('contains only that tree, even if others write at the same time', async () => {
     desk = await openDesk({ agents: AGENTS })
     const [one, two] = [await ask('One'), await ask('Two')]
     const stream = await open(one)
@@ -153,7 +153,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     expect(events.at(-1)!.data).toMatchObject({ type: 'end', state: 'cancelled' })
   })
 
-  it('of a task below holds that branch only', async () => {
+  it('of a child contains that branch only', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('How much?')
     await take('Master')
@@ -174,7 +174,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     expect(new Set(eventsIn(late.text()).map(({ data }) => data.task_id))).toEqual(about)
   })
 
-  it('shows an agent the tasks that are its business, and not that there are others', async () => {
+  it('shows an agent only its own tasks, without a hint at others', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('How much?')
     await take('Master')
@@ -193,7 +193,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     expect(new Set(eventsIn(parents.text()).map(({ data }) => data.task_id))).toEqual(new Set([root, child]))
   })
 
-  it('of a task shows its delegator what the worker delegated on only where it may read that', async () => {
+  it("shows the delegator the worker's own delegations only with permission to read them", async () => {
     desk = await openDesk({ agents: AGENTS, rules: { allow: [{ from: 'Other', to: 'Worker' }] } })
     const given = await delegated('Other', 'Worker', 'Part one')
     await take('Worker')
@@ -232,7 +232,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     stream.drop()
   })
 
-  it('shows what a check found, and that the work goes back for it (C22)', async () => {
+  it('shows the result of a check, and the rejection (C22)', async () => {
     desk = await openDesk({ agents: AGENTS, tasks: { checks: { never: { command: 'echo no; exit 3' } } } })
     const receipt = await desk.order('delegate', { to: 'Worker', task: 'Build it', checks: ['never'] })
     const { task_id } = (receipt as unknown as { details: { task_id: string } }).details
@@ -251,7 +251,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     stream.drop()
   })
 
-  it('ends at once for a task that has ended, and is refused for what is not there', async () => {
+  it('ends at once for an ended task, and is refused for an unknown one', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('Never mind')
     await desk.order('task_action', { task_id: root, action: 'cancel' })
@@ -263,7 +263,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     expect((await desk.get(`/api/v1/tasks/${root}/events?after=99999`)).status).toBe(409)
   })
 
-  it('goes on over a restart of the service', async () => {
+  it('continues after a restart of the service', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('How much?')
     const before = await open(root)
@@ -294,7 +294,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
 })
 
 describe('GET /api/v1/tasks/{id}/trace (S2.18)', () => {
-  it('is the exact flow with how far each message came, and how often it was given', async () => {
+  it('contains the exact flow with the delivery state and the attempts of each message', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('How much is 2 and 3?')
     const child = await play(root)
@@ -312,7 +312,7 @@ describe('GET /api/v1/tasks/{id}/trace (S2.18)', () => {
     expect(first).toMatchObject({ kind: 'delegate', delivery: 'read', attempts: 1 })
   })
 
-  it('shows attempts, and stops where it is told to', async () => {
+  it('shows attempts, and respects the limit', async () => {
     desk = await openDesk({ agents: AGENTS })
     const root = await ask('Is anybody there?')
     await desk.clock.advance(35_000)
@@ -329,7 +329,7 @@ describe('GET /api/v1/tasks/{id}/trace (S2.18)', () => {
 })
 
 describe('GET /api/v1/tasks', () => {
-  it('counts what the caller may see, and nothing else, against the limit', async () => {
+  it('counts only visible tasks against the limit', async () => {
     desk = await openDesk({ agents: AGENTS })
     await ask('for Master')
     await take('Master')

@@ -32,7 +32,7 @@ afterEach(async () => {
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
 
 describe.each(Object.entries(HOSTILE))('%s in every field', (_, text) => {
-  it('is kept as it was said, shown harmlessly, and hurts nothing', async () => {
+  it('is stored unchanged, shown escaped, and does no harm', async () => {
     const open = await openDesk()
     desk = open
     const { master, worker, operator } = open.tokens
@@ -53,7 +53,7 @@ describe.each(Object.entries(HOSTILE))('%s in every field', (_, text) => {
     })
     const id = delegated.details.task_id
     const { json } = await open.get(`/api/v1/tasks/${id}`)
-    // What no UTF-8 can hold becomes the character for that.
+    // Lone surrogates become the replacement character.
     expect(json.task.toWellFormed()).toBe(`Do ${text}`.toWellFormed().trim())
     await say(worker, 'query', { question: `What of ${text}`, message_id: text })
     await say(master, 'answer', { answer: text, in_response_to: text })
@@ -104,7 +104,7 @@ describe.each(Object.entries(HOSTILE))('%s in every field', (_, text) => {
     expect((await open.get('/healthz')).status).toBe(200)
   })
 
-  it('reaches an agent as text only: repeated by it, nothing of it is carried out (C4, C17)', async () => {
+  it('reaches an agent as text only: a repetition by the agent runs nothing (C4, C17)', async () => {
     team = await openTeam({ Top: {}, Middle: { parent: 'Top' }, Bottom: { parent: 'Middle' } })
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: `Plan ${text}`, context: { [text]: text } })

@@ -5,7 +5,7 @@ import { runOrc } from '../../cli/orc.ts'
 import { type Desk, openDesk } from '../../harness/service.ts'
 import { encodeCommand } from '../../protocol/encode-command.ts'
 
-/** The seed's messages as they are printed there; only what it leaves open (`{...}`, `a | b`) is filled in. */
+/** The example messages of the seed; only placeholders (`{...}`, `a | b`) are filled in. */
 const SEED = {
   DELEGATE: `{
   "type": "DELEGATE",
@@ -58,7 +58,7 @@ const SEED = {
 }`,
 } as const
 type MessageType = keyof typeof SEED
-/** In the order of the flow: each needs those before it. */
+/** In the order of the flow: each message needs the ones before it. */
 const TYPES = Object.keys(SEED) as MessageType[]
 
 const SPEAKERS: Record<MessageType, 'parent' | 'child' | 'operator'> = {
@@ -87,7 +87,7 @@ afterAll(() => desk.close())
 type Said = (type: MessageType) => Promise<unknown>
 
 const tokenFor = (type: MessageType) => tokens[SPEAKERS[type]]
-/** What a text notation can hold: other values as their JSON. */
+/** For text notations, values other than strings are JSON. */
 function textFields(type: MessageType): Record<string, string> {
   const { type: _, ...fields } = JSON.parse(SEED[type]) as Record<string, unknown>
   return Object.fromEntries(
@@ -149,7 +149,7 @@ async function open(): Promise<string[]> {
   return (await desk.get('/api/v1/tasks')).json.tasks.map(({ id }: { id: string }) => id)
 }
 
-/** What each message comes to: its receipt, and the task after it. */
+/** The expected receipt of each message, and the task after it. */
 const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<void>> = {
   async DELEGATE(receipt, id) {
     expect(receipt).toEqual({
@@ -219,11 +219,11 @@ const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<vo
 }
 
 describe.each(Object.entries(NOTATIONS))("the seed's messages as %s (S2.2–S2.7)", (_, say) => {
-  it.each(TYPES)('%s does what it says', async (type) => {
+  it.each(TYPES)('%s has its effect', async (type) => {
     for (const id of await open()) {
       await desk.command(tokens.operator, { type: 'task_action', task_id: id, action: 'cancel' })
     }
-    // Up to it, the flow is as in the first column.
+    // The messages before it use the first notation.
     for (const before of TYPES.slice(0, TYPES.indexOf(type))) {
       expect(await NOTATIONS['JSON over HTTP']!(before)).toMatchObject({ status: 'ok' })
     }
@@ -234,7 +234,7 @@ describe.each(Object.entries(NOTATIONS))("the seed's messages as %s (S2.2–S2.7
 })
 
 describe('an agent that runs', () => {
-  it('delegates and reports by saying the messages of the seed (S2.9)', async () => {
+  it('delegates and reports with the messages of the seed (S2.9)', async () => {
     const team = await openDesk({
       agents: {
         parent_agent_id: {

@@ -28,7 +28,7 @@ const task = async (id: string) => (await desk.get(`/api/v1/tasks/${id}`)).json
 const report = (who: string, id: string, result = 'Done') =>
   say(who, 'report', { status: 'completed', result, in_response_to: id })
 
-/** An error that somebody can act on: nothing of the inside, and what to do. */
+/** A helpful error: no internals, and a hint what to do. */
 function expectClear({ status, json }: Reply, wanted: number, ...words: string[]) {
   expect([status, json.status === 'blocked' || json.status === 'error']).toEqual([wanted, true])
   const said = json.status === 'blocked' ? json.reason : `${json.message} ${json.hint}`
@@ -60,7 +60,7 @@ describe('a report', () => {
     'the flights',
     "1' OR '1'='1",
     'task_99999999999999999999',
-  ])('of the made-up task %s is refused, with where ids are found', async (id) => {
+  ])('of the invented task %s is refused, with a hint where to find ids', async (id) => {
     await open()
     await delegate('Master', 'Worker')
     expectClear(await report('Worker', id), 404, 'There is no task', 'task_7')
@@ -73,7 +73,7 @@ describe('a report', () => {
     expectClear(await report('Worker', ''), 404, 'no open task')
   })
 
-  it('after the cancellation, or a second one, is told that it has ended', async () => {
+  it('after a cancellation, or a repeated one, learns that the task has ended', async () => {
     await open()
     const cancelled = await delegate('Master', 'Worker')
     await say('Master', 'task_action', { task_id: cancelled, action: 'cancel', text: 'not needed' })
@@ -84,7 +84,7 @@ describe('a report', () => {
     expect(await task(done)).toMatchObject({ result: 'First' })
   })
 
-  it('of 256 KB is refused whole, and so are a task, a question, an answer and a follow-up of that size (C20)', async () => {
+  it('of 256 KB is refused, and so are a task, a question, an answer and a follow-up of that size (C20)', async () => {
     await open()
     const big = 'x'.repeat(256 * 1024)
     const id = await delegate('Master', 'Worker')
@@ -113,7 +113,7 @@ describe('an answer', () => {
     return { id, question: json.details.question_id as string }
   }
 
-  it('counts once: the second is told so', async () => {
+  it('counts once: the second sender learns that', async () => {
     await open()
     const { id, question } = await ask()
     expect((await say('Master', 'answer', { in_response_to: question, answer: 'So.' })).status).toBe(200)
@@ -122,7 +122,7 @@ describe('an answer', () => {
     expect(answers).toMatchObject([{ content: 'So.' }])
   })
 
-  it('counts once of two that come at the same time', async () => {
+  it('counts once if two arrive at the same time', async () => {
     await open()
     const { id, question } = await ask()
     const both = await Promise.all(
@@ -132,7 +132,7 @@ describe('an answer', () => {
     expect((await task(id)).messages).toHaveLength(3)
   })
 
-  it('to its own query is refused, and so is that of a stranger (C11)', async () => {
+  it("to one's own query is refused, and so is one of a stranger (C11)", async () => {
     await open()
     const { id, question } = await ask()
     for (const who of ['Worker', 'Other', 'Stranger'])
@@ -141,7 +141,7 @@ describe('an answer', () => {
     expect(await task(id)).toMatchObject({ state: 'waiting_parent', questions: { length: 1 } })
   })
 
-  it('of a person to a query between agents counts, and the agent that was asked is told so when it answers', async () => {
+  it('of a person to a query between agents counts, and a later answer of the agent is refused with that reason', async () => {
     await open()
     const { id, question } = await ask()
     expect((await say('operator', 'answer', { in_response_to: question, answer: 'As I say.' })).status).toBe(
@@ -166,7 +166,7 @@ describe('an answer', () => {
     )
   })
 
-  it('is not given by an agent in the name of people', async () => {
+  it('cannot be given by an agent in the name of people', async () => {
     await open()
     await delegate('Master', 'Worker')
     const { json } = await say('Worker', 'request_user_input', { question: 'Where?', message_id: 'r-1' })
@@ -180,7 +180,7 @@ describe('an answer', () => {
 })
 
 describe('a delegation', () => {
-  it('that closes a circle through three agents is refused with the circle', async () => {
+  it('that closes a cycle of three agents is refused with the cycle', async () => {
     await open({ rules: MAY_DELEGATE_UP })
     await delegate('Master', 'Worker')
     await delegate('Worker', 'Deep')
@@ -192,7 +192,7 @@ describe('a delegation', () => {
     expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toHaveLength(2)
   })
 
-  it('to oneself, to somebody unknown, to people or to a stranger is refused', async () => {
+  it('to oneself, to an unknown agent, to people or to a stranger is refused', async () => {
     await open()
     expectClear(
       await say('Worker', 'delegate', { to: 'worker', task: 'x' }),
@@ -206,7 +206,7 @@ describe('a delegation', () => {
     expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toEqual([])
   })
 
-  it('under an id that was used before is the same one while it is open, and another where it says something else (C25)', async () => {
+  it('with a used id is the same one while that is open, and a new one if its text differs (C25)', async () => {
     await open()
     const first = await delegate('Master', 'Worker', { message_id: 'uuid' })
     const again = await say('Master', 'delegate', {
@@ -218,15 +218,15 @@ describe('a delegation', () => {
     expect(await desk.mailOf('Worker')).toHaveLength(1)
     const other = await delegate('Master', 'Worker', { task: 'Something else', message_id: 'uuid' })
     expect(other).not.toBe(first)
-    // Of an id that is used twice the newest counts.
+    // The newest use of an id counts.
     expect((await report('Worker', 'uuid')).json).toMatchObject({ details: { task_id: other } })
     expect((await report('Worker', first)).status).toBe(200)
-    // The id of somebody else is nothing to me.
+    // Ids of other agents don't matter.
     await delegate('Worker', 'Deep', { message_id: 'uuid' })
     expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toHaveLength(3)
   })
 
-  it('is one when the same id comes in at the same time, and so is a question (C25)', async () => {
+  it('is stored once if the same id arrives twice at the same time, and so is a question (C25)', async () => {
     await open()
     const twice = (who: string, type: string, fields: Record<string, unknown>) =>
       Promise.all([say(who, type, fields), say(who, type, fields)])
@@ -254,7 +254,7 @@ describe('a delegation', () => {
     expect((await report('Worker', 'task_1')).status).toBe(200)
   })
 
-  it('to a stopped agent says so, and ends: tried four times, then a person is told (C7)', async () => {
+  it('to a stopped agent says so, and fails after four attempts with a notice to a person (C7)', async () => {
     const script = { script: [{ on: { text: 'never' }, say: 'never' }] }
     const Runner = { parent: 'Master', runtime: 'scripted' as const, with: script }
     await open({ agents: { ...TEAM, Runner } })
@@ -269,7 +269,7 @@ describe('a delegation', () => {
     expect((await desk.get('/api/v1/human-requests')).json.requests).toMatchObject([{ kind: 'escalation' }])
   })
 
-  it('that a rule holds is not carried out once its stored action was changed (C9)', async () => {
+  it('that a rule holds is not performed after its stored action was changed (C9)', async () => {
     await open({
       rules: { preset: 'tree', ask: [{ from: 'Master', to: 'Worker', reason: 'people want to know' }] },
     })
@@ -290,7 +290,7 @@ describe('a delegation', () => {
 })
 
 describe('a cancellation', () => {
-  it('is for whoever delegated it, and for people', async () => {
+  it('is allowed to the delegator and to people', async () => {
     await open()
     const id = await delegate('Master', 'Worker')
     for (const who of ['Worker', 'Other', 'Stranger'])
@@ -302,7 +302,7 @@ describe('a cancellation', () => {
     expect((await say('operator', 'task_action', { task_id: id, action: 'cancel' })).status).toBe(200)
   })
 
-  it('reaches each of 1,000 descendants once, and no message of theirs is given out', async () => {
+  it('reaches each of 1,000 descendants once, and their messages are withdrawn', async () => {
     const agents: Record<string, { parent?: string }> = { Root: {}, Top: { parent: 'Root' } }
     for (let middle = 0; middle < 20; middle++) {
       agents[`M${middle}`] = { parent: 'Top' }
@@ -326,8 +326,8 @@ describe('a cancellation', () => {
   })
 })
 
-describe('a parent that dies while it waits', () => {
-  // The first that fits is played, and the task is named when its children have ended, too.
+describe('a parent that exits while it waits', () => {
+  // The first matching line is used; the message about ended children names the task too.
   const script = [
     {
       on: { text: 'has ended' },
@@ -340,7 +340,7 @@ describe('a parent that dies while it waits', () => {
   ]
   const BOSS = { runtime: 'scripted' as const, on_demand: true, with: { script } }
 
-  it('is started again when its children are done, and finishes (S2.9)', async () => {
+  it('is restarted when its children are done, and finishes (S2.9)', async () => {
     await open({ agents: { Boss: BOSS, Worker: { parent: 'Boss' }, Master: {}, Other: {} } })
     await delegate('operator', 'Boss', { task: 'Plan a trip' })
     await desk.clock.advance(1000)
@@ -354,7 +354,7 @@ describe('a parent that dies while it waits', () => {
     expect((await task('task_1')).children).toHaveLength(1)
   })
 
-  it('leaves nothing behind when it is gone for good: children are told, and a person is', async () => {
+  it('leaves nothing behind if it cannot be restarted: children are cancelled, and a person is notified', async () => {
     await open({
       agents: { Boss: { ...BOSS, on_demand: false }, Worker: { parent: 'Boss' }, Master: {}, Other: {} },
     })

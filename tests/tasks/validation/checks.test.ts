@@ -108,7 +108,7 @@ describe('a report of completed', () => {
 })
 
 describe('a check', () => {
-  it('runs in the folder of the worker, and tells the commit and whether all of it is committed', async () => {
+  it('runs in the folder of the worker, and reports the commit and uncommitted changes', async () => {
     team = await openTeam(
       { ...PAIR, Worker: { parent: 'Master', folder: 'app' } },
       {
@@ -174,7 +174,7 @@ describe('a check', () => {
     await openWith({ slow: { command: 'setsid sleep 61 & sleep 61', timeout: '1s' } })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it', checks: ['slow'] })
     await report()
-    // The check's own clock begins when it runs.
+    // The timeout of the check starts when it runs.
     const task = await validated(500)
     expect(lastChecks(task)).toMatchObject({
       outcome: 'failed',
@@ -241,7 +241,7 @@ describe('a check', () => {
     expect(await team.task('task_2')).toMatchObject({ state: 'completed' })
   })
 
-  /** A's check runs until the file `go` is there; the claims of B stand in line behind it. */
+  /** A's check runs until the file `go` exists; the claims of B are queued behind it. */
   async function openLine() {
     const wait = 'while [ ! -e go ]; do sleep 0.05; done'
     team = await openTeam(
@@ -279,7 +279,7 @@ describe('a check', () => {
   })
 })
 
-/** Those of this test's team: their mark is made from its state folder. */
+/** Processes of this test's team, found by the mark from its state folder. */
 async function ownChecks() {
   const { hash } = await import('node:crypto')
   const prefix = `check-${hash('sha256', team.team().config.stateFolder).slice(0, 12)}-`

@@ -16,7 +16,7 @@ const MODELS: ConfigInput['models'] = {
 
 type Answer = { completed: boolean; reason: string } | FailureCode | 'silence'
 
-/** Models that give these answers, each for a million tokens, and keep what they were asked. */
+/** Models with these answers, each for a million tokens; records the requests. */
 function answering(...answers: Answer[]) {
   const asked: { model: string; prompt: string }[] = []
   const spending: Spending = { model: 'gpt-wise', input: 1_000_000, output: 0, cacheRead: 0, cacheWrite: 0 }
@@ -302,7 +302,7 @@ describe('an agent that judges', () => {
     await report('One')
     await team.clock.advance(30 * 60_000)
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
-    // What it was not given yet, it is not given any more.
+    // An undelivered claim is withdrawn.
     await team.ends('Reviewer')
     expect(team.turns('Reviewer')).toBe(0)
   })
@@ -379,7 +379,7 @@ describe('what agents spend', () => {
     use('Worker', 'during')
     await report('It is 42')
     await team.ends('Worker')
-    // Its record may be read a moment late.
+    // The usage may be recorded a moment later.
     use('Worker', 'late')
     await team.settle()
     expect(await spentOnTask(team.store, 1)).toMatchObject([{ agent: 'Worker', answers: 2, cost: 2 }])

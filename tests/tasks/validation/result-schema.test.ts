@@ -51,7 +51,7 @@ describe('a delegation with a schema for its result (C22)', () => {
     expect(await team!.task('task_1')).toMatchObject({ state: 'completed', rejections: 2 })
   })
 
-  it('leaves a report of partial or needs_help as it is', async () => {
+  it('does not validate a report of partial or needs_help', async () => {
     await delegated()
     await team!.says('Worker', 'report', { status: 'needs_help', result: 'Which airport?' })
     expect(await team!.task('task_1')).toMatchObject({ state: 'waiting_parent', rejections: 0 })
