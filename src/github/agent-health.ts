@@ -285,7 +285,7 @@ export async function countWaiting(reader: Reader): Promise<{ events: number; ac
 }
 
 /** The last recorded status of each agent since that time. */
-export async function lastRecordedHealth(
+async function lastRecordedHealth(
   reader: Reader,
   since: number,
 ): Promise<{ agent: string; status: 'healthy' | 'degraded' | 'error' }[]> {

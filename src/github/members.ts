@@ -122,7 +122,7 @@ export function createMembers(options: MemberMessageOptions & { mailboxes: TeamM
   return { next, say }
 }
 
-export interface MemberMessageOptions {
+interface MemberMessageOptions {
   parts: GithubParts
   handle: Handle
   proposals: Proposals
@@ -133,20 +133,13 @@ export interface MemberMessageOptions {
   proposed(): void
 }
 
-export interface MessageReceipt {
+interface MessageReceipt {
   status: 'accepted' | 'known'
   message_id: string
 }
 
 /** Handles each message of the protocol that a member sends (S3.8–S3.16). */
-export function createMessageHandler({
-  parts,
-  handle,
-  proposals,
-  health,
-  flagged,
-  proposed,
-}: MemberMessageOptions) {
+function createMessageHandler({ parts, handle, proposals, health, flagged, proposed }: MemberMessageOptions) {
   const { store, clock, redact } = parts
 
   /** Validates the report first, so that the member gets its mistakes as the answer. */
@@ -267,12 +260,12 @@ export function violation(problem: string): AppError {
   })
 }
 
-export function isViolation(error: unknown): error is AppError {
+function isViolation(error: unknown): error is AppError {
   return error instanceof AppError && error.message.startsWith(VIOLATION)
 }
 
 /** Records each violation of the protocol and notifies people of repeated ones (S3.25), except about conduct (S3.15). */
-export function createViolationLog({ store, clock, redact, team, people }: GithubParts) {
+function createViolationLog({ store, clock, redact, team, people }: GithubParts) {
   const times = new Map<string, number[]>()
 
   return async (agent: string, { message }: AppError, mayBeFlag: boolean): Promise<void> => {

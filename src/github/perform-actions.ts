@@ -238,7 +238,7 @@ type ActionCheck =
   | { verdict: 'later'; failure: GitHubFailure }
 
 /** Checks an action against the current thread: days may pass between a proposal and its approval. */
-export function createRecheck({ store, github, clock }: Pick<GithubParts, 'store' | 'github' | 'clock'>) {
+function createRecheck({ store, github, clock }: Pick<GithubParts, 'store' | 'github' | 'clock'>) {
   const pauses = new Map<string, { at: number; is: boolean }>()
 
   /** Cached for a short time: one more call for each action would use up GitHub's rate limit. */

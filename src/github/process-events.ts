@@ -206,7 +206,7 @@ const TASKS: Readonly<Record<string, string>> = {
 }
 
 /** Runs `/agent …` commands: verdicts are decided at once, everything else becomes a task. */
-export function createSlashCommands({ store, team, people, log }: GithubParts) {
+function createSlashCommands({ store, team, people, log }: GithubParts) {
   async function decide(command: SlashCommand, event: GitHubEvent): Promise<string | undefined> {
     // GitHub did not sign a replayed payload, so its author could be forged.
     if (isReplay(event.id)) {
@@ -299,7 +299,7 @@ function isReplay(delivery: string): boolean {
 }
 
 /** Answers to slash commands are posted even where the team is paused. */
-export const replySource = (delivery: string, index: number) => `${delivery}/reply/${index}`
+const replySource = (delivery: string, index: number) => `${delivery}/reply/${index}`
 
 export function isReply(source: string): boolean {
   return /\/reply\/\d+$/.test(source)

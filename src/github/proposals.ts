@@ -139,7 +139,7 @@ function isElsewhere({ number }: GithubWork, action: RepositoryAction): boolean 
   return number !== null && about !== undefined && about !== number
 }
 
-export const GITHUB_ACTION = 'github_action'
+const GITHUB_ACTION = 'github_action'
 
 const number = z.coerce.number<number | string>().int().min(1).optional()
 const text = z.string().optional()

@@ -54,7 +54,7 @@ export function readableLogs(rules: Rules, agent: string): 'all' | readonly stri
 }
 
 /** A rule that was considered. The first step with a verdict decides. */
-export interface RuleStep {
+interface RuleStep {
   readonly rule: string
   readonly line?: number
   readonly verdict?: Verdict
@@ -87,12 +87,7 @@ export function* considerSend(rules: Rules, from: string, to: string): Generator
 }
 
 /** All rules about an action: the agent's permission, the permission of all agents, then the default (S1.19). */
-export function* considerAction(
-  rules: Rules,
-  agent: string,
-  action: Action,
-  target?: string,
-): Generator<RuleStep> {
+function* considerAction(rules: Rules, agent: string, action: Action, target?: string): Generator<RuleStep> {
   const { silent, summary } = ACTIONS[action]
   if (isOperator(agent)) return yield operatorDecides(`the operator may ${summary}`)
   const party = findParty(rules, agent)
@@ -229,7 +224,7 @@ export function firstVerdict(steps: Iterable<RuleStep>): Decision {
   throw new Error('No step decided')
 }
 
-export function isDecision(step: RuleStep): step is Decision {
+function isDecision(step: RuleStep): step is Decision {
   return step.verdict !== undefined
 }
 

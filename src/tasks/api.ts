@@ -15,7 +15,7 @@ export const SpentSchema = z.object({
   unpriced: z.number().describe('Responses of models without a price, not in the cost'),
 })
 
-export const EvidenceSchema = z.object({
+const EvidenceSchema = z.object({
   claim: z.number().describe('Number of the report of completed, from 1'),
   step: z.enum(VALIDATION_STEPS),
   outcome: z
@@ -40,7 +40,7 @@ export const EvidenceSchema = z.object({
     .optional(),
 })
 
-export const TaskSchema = z.object({
+const TaskSchema = z.object({
   id: z.string(),
   parent: z.string().optional().describe("The delegator's own task"),
   root: z.string(),
@@ -72,7 +72,7 @@ const about = {
 const excerpt = z.string().describe('Beginning of the text')
 
 /** Events of a tree of tasks (S2.9, S2.18). */
-export const TaskStreamEventSchema = z.discriminatedUnion('type', [
+const TaskStreamEventSchema = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('selected').describe('Agents were chosen'),
     ...about,

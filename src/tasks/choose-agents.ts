@@ -112,7 +112,7 @@ function contextOf(
   return { chosen_agents: chosen, why, chosen_by: by, advice: ADVICE }
 }
 
-export interface SelectedAgents {
+interface SelectedAgents {
   /** Available agents, the most important first; may be empty. */
   readonly ids: readonly string[]
   readonly why: string
@@ -190,7 +190,7 @@ export async function selectAgents(
   }
 }
 
-export interface AgentCandidate {
+interface AgentCandidate {
   readonly id: string
   readonly role?: string
   readonly capabilities: readonly string[]
@@ -265,14 +265,14 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   who why will with work would you your`.split(/\s+/),
 )
 
-export interface ReachableAgent {
+interface ReachableAgent {
   agent: AgentConfig
   /** The agent to delegate to, if this one isn't a direct child. */
   through?: string
 }
 
 /** The agents that can work for an agent: those it may delegate to, and all below them. */
-export function reachableAgents(team: Team, name: string): readonly ReachableAgent[] {
+function reachableAgents(team: Team, name: string): readonly ReachableAgent[] {
   const childrenOf = Map.groupBy(team.config.agents, ({ parent }) => parent)
   const reachable: ReachableAgent[] = [
     ...new Set([...(childrenOf.get(name) ?? []), ...allowedBeyond(team, name)]),

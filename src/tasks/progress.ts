@@ -233,7 +233,7 @@ export function createTaskAudit(cut: RedactedExcerpt) {
   }
 }
 
-export type TaskAudit = ReturnType<typeof createTaskAudit>
+type TaskAudit = ReturnType<typeof createTaskAudit>
 
 function draft(task: Task, what: string, actor: string, text: string): AuditDraft {
   const { id, parent, root, state, attempt, delegator, agent } = task
@@ -274,7 +274,7 @@ async function storeBreaker(tx: Tx, agent: string, breaker: Breaker): Promise<vo
 }
 
 /** Circuit breakers of agents. Caches which are closed (most are) unless another daemon on the store could open one. */
-export function createBreakers() {
+function createBreakers() {
   const closed = new Set<string>()
   const isClosed = (tx: Tx, agent: string) => tx.lockRow === '' && closed.has(agent)
 

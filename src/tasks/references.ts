@@ -233,7 +233,7 @@ function fieldOf(context: string, field: string): unknown {
  * Maps ids that senders chose for their messages (`message_id`) to ours. Models invent ids and repeat them, so the
  * newest wins.
  */
-export function rememberId(tx: Tx, speaker: string, name: string, ref: string): void {
+function rememberId(tx: Tx, speaker: string, name: string, ref: string): void {
   tx.run(
     `INSERT INTO said_ids (name, speaker, ref, at) VALUES (?, ?, ?, ?)
      ON CONFLICT (name, speaker) DO UPDATE SET ref = excluded.ref, at = excluded.at`,
@@ -250,11 +250,7 @@ export async function rememberedIds(reader: Reader, name: string): Promise<strin
   return rows.map(({ ref }) => ref)
 }
 
-export async function rememberedBy(
-  reader: Reader,
-  speaker: string,
-  name: string,
-): Promise<string | undefined> {
+async function rememberedBy(reader: Reader, speaker: string, name: string): Promise<string | undefined> {
   const row = await reader.get<{ ref: string }>('SELECT ref FROM said_ids WHERE name = ? AND speaker = ?', [
     name,
     speaker,

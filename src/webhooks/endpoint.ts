@@ -241,12 +241,12 @@ export type Endpoint = ReturnType<typeof createEndpoint>
 const HEALTHY = { failures: 0, failing_since: null, not_before: null, last_error: null } as const
 const NEW_ROW = { ...HEALTHY, state: 'active', sent: 0, dropped: 0, sent_at: null } as const
 
-export function recordDropped(tx: Tx, webhook: string, why: string) {
+function recordDropped(tx: Tx, webhook: string, why: string) {
   tx.audit(entry('dropped', webhook, why))
 }
 
 /** Records a dead webhook in the audit and in the inbox. */
-export async function recordDeath(tx: Tx, webhook: string, error: string, lost: number) {
+async function recordDeath(tx: Tx, webhook: string, error: string, lost: number) {
   const text = `the webhook ${webhook} is dead (${error}); ${lost} events were dropped`
   tx.audit(entry('dead', webhook, text))
   await askPeople(tx, {

@@ -59,7 +59,7 @@ export type Posted =
   | { outcome: 'sent'; status: number }
   | { outcome: 'failed' | 'rejected' | 'gone'; error: string; status?: number; retryAfterMs?: number }
 
-export interface PostRequest {
+interface PostRequest {
   url: string
   id: string
   body: string

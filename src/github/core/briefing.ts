@@ -2,54 +2,38 @@ import { excerpt } from '../../base/excerpt.ts'
 import { CONFIDENTIAL_ROLES, TEAM_ROLES } from '../terms.ts'
 import { encodeTeamMessage, type TaskDelegation } from './protocol.ts'
 
-type TeamRole = (typeof TEAM_ROLES)[number]
-
-interface RoleText {
-  readonly prompt: string
+const ROLE_PROMPTS: Readonly<Record<(typeof TEAM_ROLES)[number], string>> = {
+  triage: [
+    'You triage the issues of a repository. Propose up to three labels: bug, enhancement, documentation, question, or',
+    'others that this issue or the related issues already use. If a related issue is surely the same problem, propose',
+    'close_issue with duplicate_of. If a bug report lacks details that are needed to reproduce the bug, propose one',
+    'comment that asks for them.',
+  ].join('\n'),
+  concierge: [
+    'You welcome people who are new to a repository. Propose one short, warm comment (comment_posted) that thanks them,',
+    'answers what can be answered from the documents named below, and says what happens next. Promise nothing in the',
+    'name of the maintainers. If there is nothing useful to say, propose nothing.',
+  ].join('\n'),
+  lifecycle: [
+    'You look after pull requests. Propose labels, and one comment or review (review_posted) if the author has to do',
+    'something: a missing description, a missing link to the issue, tests, a failing check. You neither approve nor merge.',
+  ].join('\n'),
+  scribe: [
+    'You look after the documentation. Say in flags.documentation_gap what the documentation lacks. Propose a comment',
+    'with the text to add and the place for it, or a branch and a pull request for a larger change.',
+  ].join('\n'),
+  community: [
+    'You look after the tone and the health of a project. Most comments need no action: propose nothing then, with a',
+    'rationale of one sentence. Never write about the behaviour of a person in a proposal, a rationale or a comment.',
+  ].join('\n'),
 }
-
-export const ROLE_TEXTS: Readonly<Record<TeamRole, RoleText>> = {
-  triage: {
-    prompt: [
-      'You sort issues of a repository. Decide what the issue is and propose labels for it: bug, enhancement,',
-      'documentation, question, or others that the issue or the related ones show to be in use. Never more than three.',
-      'If one of the related issues is surely the same problem, propose close_issue with duplicate_of. If the report of a',
-      'bug lacks what one needs to reproduce it, propose one comment that asks for it.',
-    ].join('\n'),
-  },
-  concierge: {
-    prompt: [
-      'You welcome people who are new to a repository. Propose one short, warm comment (comment_posted) that thanks them,',
-      'answers what can be answered from the documents named below, and says what happens next. Promise nothing in the',
-      'name of the maintainers. If there is nothing useful to say, propose nothing.',
-    ].join('\n'),
-  },
-  lifecycle: {
-    prompt: [
-      'You accompany pull requests. Propose labels, and one comment or review (review_posted) if the author has to do',
-      'something: a missing description, a missing link to the issue, tests, a failing check. You neither approve nor merge.',
-    ].join('\n'),
-  },
-  scribe: {
-    prompt: [
-      'You look after the documentation. Say in flags.documentation_gap what the documentation lacks. Propose a comment',
-      'with the words that should be added and where, or a branch and a pull request for a larger change.',
-    ].join('\n'),
-  },
-  community: {
-    prompt: [
-      'You look after the tone and the health of a project. Most comments need nothing: then propose nothing, with a',
-      'rationale of one sentence. Never write about the behaviour of a person in a proposal, a rationale or a comment.',
-    ].join('\n'),
-  },
-}
-
-export function isTeamRole(name: string): name is TeamRole {
-  return (TEAM_ROLES as readonly string[]).includes(name)
-}
-
 /** The prompt of all other roles. */
-export const OTHER_ROLE = 'You work on a repository on GitHub, in the role that your team gave you.'
+const OTHER_ROLE = 'You work on a repository on GitHub, in the role that your team gave you.'
+
+function promptOf(role: string): string {
+  const known = TEAM_ROLES.find((one) => one === role)
+  return known === undefined ? OTHER_ROLE : ROLE_PROMPTS[known]
+}
 
 /** Only moderators read the words of this role. */
 export function isConfidentialRole(role: string): boolean {
@@ -97,7 +81,7 @@ export function briefing(
     // The first line is the title of the task (C13).
     delegation.task.description,
     '',
-    isTeamRole(role) ? ROLE_TEXTS[role].prompt : OTHER_ROLE,
+    promptOf(role),
     '',
     ...RULES,
     '',

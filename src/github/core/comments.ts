@@ -27,7 +27,7 @@ export function signed(text: string, { key, agent, approvedAs, mayMention }: Tex
     withoutMentions(withoutMarks(text), mayMention),
     '',
     '---',
-    `<sub>🤖 Written by the AI agent **${agent}**${approval}. It can be wrong. \`/agent help\` says what it can do; the label \`AI-PAUSE\` stops it here.</sub>`,
+    `<sub>🤖 Written by the AI agent **${agent}**${approval}. It can be wrong. \`/agent help\` lists its commands; the label \`AI-PAUSE\` stops it here.</sub>`,
     markOf(key),
   ].join('\n')
 }

@@ -218,7 +218,7 @@ export const MESSAGES = {
 export type MessageType = keyof typeof MESSAGES
 
 /** Fields whose keys the codec leaves unchanged. */
-export const FREE_FIELDS: ReadonlySet<string> = new Set(['details', 'flags', 'metrics'])
+const FREE_FIELDS: ReadonlySet<string> = new Set(['details', 'flags', 'metrics'])
 
 /** Encodes and decodes the JSON protocol v1.0 of the GitHub supervisor team (S3), with our own field names (C10). */
 

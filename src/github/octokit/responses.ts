@@ -75,7 +75,7 @@ export function failureOf(error: unknown, now: number): GitHubFailure {
   return { kind: 'unavailable', message: `Cannot reach GitHub: ${message.slice(0, 200)}` }
 }
 
-export interface FailedCall {
+interface FailedCall {
   readonly status: number
   readonly message: string
   readonly headers: Readonly<Record<string, string | number | undefined>>

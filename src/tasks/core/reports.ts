@@ -105,7 +105,7 @@ function claimCompleted(view: TaskView, task: Task, result: string, problem: str
 type NewEvidence = Omit<Evidence, 'claim' | 'at'>
 
 /** Evidence about claims is kept in the order in which it was found. */
-export function withEvidence({ now }: TaskView, task: Task, evidence: NewEvidence): Task {
+function withEvidence({ now }: TaskView, task: Task, evidence: NewEvidence): Task {
   return { ...task, evidence: [...task.evidence, { claim: task.claims, at: now, ...evidence }] }
 }
 

@@ -51,7 +51,7 @@ function isEndEntry(type: string): boolean {
 }
 
 /** Translates an audit entry about the tree of `root`. The engine wrote the entry's data, so it is trusted. */
-export function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
+function taskEventOf(entry: ReadEntry, root: string): TaskStreamEvent {
   const { seq, at, actor, subject, type } = entry
   const data = (entry.data ?? {}) as EntryData
   const about = { seq, at, task_id: data.task_id ?? root }

@@ -154,10 +154,7 @@ interface TaskParties {
 }
 
 /** Visible to delegator, worker and the agent that judges. */
-export function isVisible(
-  { delegator, agent, judge }: TaskParties,
-  parties: readonly string[] | 'all',
-): boolean {
+function isVisible({ delegator, agent, judge }: TaskParties, parties: readonly string[] | 'all'): boolean {
   if (parties === 'all' || parties.includes(delegator) || parties.includes(agent)) return true
   return judge?.kind === 'agent' && parties.includes(judge.name)
 }
@@ -204,7 +201,7 @@ const keysOf = (tasks: readonly Task[]) => tasks.map(({ id }) => parseId('task',
 type IsHidden = (agent: string) => boolean
 
 /** Spending by task id. */
-export async function spentOn(
+async function spentOn(
   reader: Reader,
   tasks: readonly Task[],
   isHidden: IsHidden,

@@ -34,7 +34,7 @@ export function declaredCheck(command: string): string {
 }
 
 /** Undefined if orc.yaml no longer has a check of that name. */
-export function findCheck({ tasks }: Config, check: string): Check | undefined {
+function findCheck({ tasks }: Config, check: string): Check | undefined {
   if (check.startsWith(DECLARED_PREFIX)) {
     const command = check.slice(DECLARED_PREFIX.length)
     return { name: command, command, timeoutMs: DECLARED_CHECK_MS }
@@ -169,7 +169,7 @@ interface CheckOrder {
   mark: string
 }
 
-export interface CheckRun {
+interface CheckRun {
   /** Null if the command was stopped. */
   exitCode: number | null
   output: string

@@ -84,7 +84,7 @@ const MAX_COLLECTED_ERRORS = 1_000_000
 type CompiledSchema = { ok: true; problemsOf(value: unknown): string[] } | { ok: false; why: string }
 
 /** Refuses what it would not enforce: a result must not seem checked. */
-export function compileSchema(schema: JsonSchema): CompiledSchema {
+function compileSchema(schema: JsonSchema): CompiledSchema {
   if (isDeeperThan(MAX_DEPTH, schema))
     return { ok: false, why: `it is nested more than ${MAX_DEPTH} levels deep` }
   const build: Rebuild = { texts: new WeakMap(), subschemas: 0 }
