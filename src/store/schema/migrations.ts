@@ -468,7 +468,7 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ]
 
-/** The column that holds the keys of each kind. Keys only grow, in the order of the commits. */
+/** The query for the highest key of each kind. Keys only grow, in the order of the commits. */
 export const LAST_KEY: Record<IdKind, string> = {
   msg: 'SELECT MAX(seq) AS last FROM messages',
   req: 'SELECT MAX(id) AS last FROM human_requests',
