@@ -99,10 +99,12 @@ const CONTRACTS: Record<string, readonly string[]> = {
     'worktree/worktree.ts',
     'dissolve/dissolve.ts',
   ],
-  // Reading, checking and drawing plan.yaml, and finding processes, also work without a service.
-  runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts'],
+  // Reading, checking and drawing plan.yaml, finding processes and reading stored runs also work without a service.
+  runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts', 'routes/stored-runs.ts'],
   // The preview of an event and the check of the setup also work without a service.
   github: ['github.ts', 'preview.ts', 'setup.ts'],
+  // The table of routes for clients; and, for the routes of every room: a call, its bodies and its streams.
+  api: ['contract.ts', 'http/call.ts', 'http/exchange.ts', 'http/event-streams.ts', 'http/follow.ts'],
   tasks: ['tasks.ts', 'validation/checks.ts', 'validation/judge.ts'],
 }
 
@@ -174,7 +176,9 @@ function brokenRule(from: string, to: string): string | undefined {
       ? 'api.ts may import only: base, protocol and vocabularies'
       : 'only src/api imports routes'
   }
-  if (roomOf(to) !== roomOf(from) && target !== 'wire' && target !== 'api' && !isContract(to)) {
+  // src/api serves the routes of every room, and a room's `api.ts` is open to everyone.
+  const isOpen = target === 'wire' || (target === 'api' && roomOf(from) === 'api')
+  if (roomOf(to) !== roomOf(from) && !isOpen && !isContract(to)) {
     return `${to} is private to ${roomOf(to)}; import its contract`
   }
   return undefined

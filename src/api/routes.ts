@@ -2,15 +2,20 @@ import { rosterOf } from '../agents/agents.ts'
 import { streamAudit, toEntry } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
 import { wireHalt } from '../halt/routes.ts'
-import { SECURITY_HEADERS, send } from './http/answer.ts'
 import { setCookie, splitToken } from './http/authenticate.ts'
-import { type ApiContext, type RouteHandler, SENT } from './http/call.ts'
-import { type FeedEvent, feedEvent, mayKnow } from './http/feed.ts'
+import { type ApiContext, demand, personOf, type RouteHandler, refuseBrowser, SENT } from './http/call.ts'
+import { type FeedEvent, feedEvent, mayKnow } from './http/event-streams.ts'
+import {
+  COMMAND_BODY_LIMITS,
+  idempotencyKey,
+  parseJson,
+  readText,
+  SECURITY_HEADERS,
+  send,
+} from './http/exchange.ts'
 import { follow, PAGE, resumePoint } from './http/follow.ts'
-import { COMMAND_BODY_LIMITS, idempotencyKey, parseJson, readText } from './http/input.ts'
 import { countOpenWork } from './http/metrics.ts'
 import { openApi } from './http/openapi.ts'
-import { demand, personOf, refuseBrowser } from './http/permission.ts'
 
 export const showHealth: RouteHandler<'health'> = ({ engine }) => {
   try {

@@ -65,7 +65,6 @@ import { streamTask, traceTask } from '../tasks/routes/events.ts'
 import { listTasks, showTask } from '../tasks/routes/tasks.ts'
 import { listWebhooks, testWebhook } from '../webhooks/routes.ts'
 import { ROUTES, type Route, type RouteName } from './contract.ts'
-import { refuse } from './http/answer.ts'
 import {
   type ApiCaller,
   type Authenticator,
@@ -76,10 +75,10 @@ import {
 } from './http/authenticate.ts'
 import type { ApiContext, McpEndpoint, RouteHandler, ServiceInfo } from './http/call.ts'
 import { dispatch } from './http/dispatch.ts'
-import { createFeed } from './http/feed.ts'
+import { createFeed, createOpenCalls } from './http/event-streams.ts'
+import { refuse } from './http/exchange.ts'
 import { type Listen, listenOn } from './http/listen.ts'
 import { createMetrics } from './http/metrics.ts'
-import { createOpenCalls } from './http/open-calls.ts'
 import { openPages, type Pages } from './http/pages.ts'
 import {
   answerMcp,

@@ -1,7 +1,6 @@
-import { arrayFrame, LINES, streamJson } from '../api/http/answer.ts'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
-import { wireEntry } from '../api/http/feed.ts'
-import { parseTime } from '../api/http/input.ts'
+import { wireEntry } from '../api/http/event-streams.ts'
+import { arrayFrame, LINES, parseTime, streamJson } from '../api/http/exchange.ts'
 import type { Store } from '../store/store.ts'
 import { type AuditQuery, streamAudit, toEntry } from './store.ts'
 

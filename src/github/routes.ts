@@ -1,7 +1,6 @@
-import { sendJson } from '../api/http/answer.ts'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
+import { mediaTypeOf, readText, sendJson } from '../api/http/exchange.ts'
 import { streamChanges } from '../api/http/follow.ts'
-import { mediaTypeOf, readText } from '../api/http/input.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import { personBehind } from '../commands/team.ts'

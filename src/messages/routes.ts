@@ -1,9 +1,16 @@
 import type { AnswerOf, MailAnswer } from '../api/contract.ts'
-import { arrayFrame, streamJson, unauthenticated } from '../api/http/answer.ts'
-import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
-import { parseTime } from '../api/http/input.ts'
-import { abortStream, formatEvent, startEventStream } from '../api/http/open-calls.ts'
-import { namedAgent, namedParty, readableParties, subjectOf } from '../api/http/permission.ts'
+import {
+  type ApiCall,
+  type ApiContext,
+  namedAgent,
+  namedParty,
+  type RouteHandler,
+  readableParties,
+  SENT,
+  subjectOf,
+} from '../api/http/call.ts'
+import { abortStream, formatEvent, startEventStream } from '../api/http/event-streams.ts'
+import { arrayFrame, parseTime, streamJson, unauthenticated } from '../api/http/exchange.ts'
 import { streamAudit } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'

@@ -1,8 +1,17 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { AnswerOf } from '../../api/contract.ts'
-import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
-import { formatEvent, startEventStream } from '../../api/http/open-calls.ts'
-import { isInTeam, namedAgent, operatorOr, refuseBrowser, visibleAgent } from '../../api/http/permission.ts'
+import {
+  type ApiCall,
+  type ApiContext,
+  isInTeam,
+  namedAgent,
+  operatorOr,
+  type RouteHandler,
+  refuseBrowser,
+  SENT,
+  visibleAgent,
+} from '../../api/http/call.ts'
+import { formatEvent, startEventStream } from '../../api/http/event-streams.ts'
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { AGENT_ACTIONS } from '../../protocol/command.ts'

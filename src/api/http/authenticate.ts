@@ -5,7 +5,7 @@ import type { Principal } from '../../base/agent.ts'
 import type { Clock } from '../../base/clock.ts'
 import { AppError } from '../../base/errors.ts'
 import { ROUTES } from '../contract.ts'
-import { unauthenticated } from './answer.ts'
+import { unauthenticated } from './exchange.ts'
 import type { Pages } from './pages.ts'
 
 /** The identity behind a request, from its token. */

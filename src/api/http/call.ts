@@ -1,13 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Screens, TerminalHolders } from '../../agents/routes/terminals.ts'
 import type { AuditVerdict } from '../../audit/verify-store.ts'
-import type { Principal } from '../../base/agent.ts'
+import { OPERATOR, type Principal, RESERVED_NAMES } from '../../base/agent.ts'
+import { AppError } from '../../base/errors.ts'
+import { unknownAgent } from '../../commands/identity.ts'
+import { isOperatorName, personBehind, type Team } from '../../commands/team.ts'
 import type { Engine } from '../../engine.ts'
+import { decideAction, readableLogs } from '../../rules/decide.ts'
+import type { Action } from '../../rules/rule.ts'
 import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
 import type { ApiCaller, Logins } from './authenticate.ts'
-import type { Feed } from './feed.ts'
+import type { Feed, OpenCalls } from './event-streams.ts'
 import type { Metrics } from './metrics.ts'
-import type { OpenCalls } from './open-calls.ts'
 
 /** Facts about the service that its embedder passes in. */
 export interface ServiceInfo {
@@ -73,4 +77,102 @@ export interface McpExchange {
   idempotencyKey?: string
   /** Runs the effect after the client has received the whole response. */
   onTaken(effect: () => void): void
+}
+
+type CallerFacts = Pick<ApiCall, 'callerName' | 'isPerson'>
+
+/** Resolves an agent's name to its registered spelling. */
+export function namedAgent(team: Team, name: string): string {
+  const found = team.resolve(name)
+  if (found === undefined) throw unknownAgent(team, name)
+  return found
+}
+
+/** Like `namedAgent`, but also accepts the service and its people, who send messages and act in the audit. */
+export function namedParty(team: Team, name: string): string {
+  const lower = name.toLowerCase()
+  return RESERVED_NAMES.has(lower) ? lower : namedAgent(team, name)
+}
+
+/** The agent whose data a call reads: the caller itself, unless it was granted more (C14). */
+export function subjectOf(team: Team, call: CallerFacts, named: string | undefined): string {
+  if (named === undefined) {
+    if (!call.isPerson) return call.callerName
+    throw new AppError('INVALID_REQUEST', 'The operator is not an agent; name the agent you mean', {
+      hint: `Add ?agent=NAME. Agents: ${team.names.join(', ')}.`,
+    })
+  }
+  const agent = namedAgent(team, named)
+  if (agent !== call.callerName) demand(team, call, 'read_other_mailbox', agent)
+  return agent
+}
+
+export function demand(
+  team: Team,
+  { callerName, isPerson }: CallerFacts,
+  action: Action,
+  target?: string,
+): void {
+  if (isPerson) return
+  const { verdict, reason } = decideAction(team.rules, callerName, action, target)
+  if (verdict === 'allow') return
+  throw new AppError('FORBIDDEN', verdict === 'deny' ? reason : `A person must be asked first: ${reason}`, {
+    hint:
+      verdict === 'deny'
+        ? `This needs the permission ${action} in orc.yaml.`
+        : 'Send a command instead: a command can wait for a person, a GET request cannot.',
+  })
+}
+
+/** The agents whose messages the caller may read, always including itself. */
+export function readableParties(
+  team: Team,
+  { callerName, isPerson }: CallerFacts,
+): readonly string[] | 'all' {
+  if (isPerson) return 'all'
+  const readable = readableLogs(team.rules, callerName)
+  return readable === 'all' ? 'all' : [...new Set([callerName, ...readable])]
+}
+
+/** Like `namedAgent` for terminals and transcripts: an agent that judges people's conduct is visible to moderators only (S3.15). */
+export function visibleAgent(team: Team, { caller }: Pick<ApiCall, 'caller'>, name: string): string {
+  const agent = namedAgent(team, name)
+  if (!isWithheld(team, { caller }, agent)) return agent
+  throw new AppError('FORBIDDEN', `Only moderators may see what ${agent} writes: it may be about people`, {
+    hint: 'People with the role moderator in orc.yaml can see it.',
+  })
+}
+
+/** Whether this agent's output and spending are for moderators only and the caller is not one. */
+export function isWithheld(team: Team, { caller }: Pick<ApiCall, 'caller'>, agent: string): boolean {
+  return team.isConfidential(agent) && personBehind(team, caller.principal)?.role !== 'moderator'
+}
+
+/** A hijacked page must not gain access that outlives the page. */
+export function refuseBrowser({ caller }: Pick<ApiCall, 'caller'>) {
+  if (!caller.isBrowser) return
+  throw new AppError('FORBIDDEN', 'A browser session cannot create tokens or sign-in links', {
+    hint: 'Use `orc token NAME` or `orc open` on the machine where the service runs.',
+  })
+}
+
+/** False after a reload removed the reader from the team. A revoked token ends its streams by itself. */
+export function isInTeam(
+  { engine }: ApiContext,
+  { callerName, caller }: Pick<ApiCall, 'callerName' | 'caller'>,
+): boolean {
+  const team = engine.team()
+  return caller.principal.kind === 'agent'
+    ? team.resolve(callerName) !== undefined
+    : personBehind(team, caller.principal) !== undefined
+}
+
+/** The person behind a principal; undefined for agents and for people removed from orc.yaml. */
+export function personOf(team: Team, principal: ApiCall['caller']['principal']) {
+  return personBehind(team, principal)
+}
+
+/** `operator` for each of the operator's names, otherwise the result of `lookUp`. */
+export function operatorOr<T>(name: string, lookUp: (name: string) => T): string | T {
+  return isOperatorName(name) ? OPERATOR : lookUp(name)
 }

@@ -5,10 +5,9 @@ import { principalName } from '../../commands/handle.ts'
 import { changesNothing, noLongerAmongPeople } from '../../commands/identity.ts'
 import { personBehind } from '../../commands/team.ts'
 import { ROUTES, type Route, type RouteName } from '../contract.ts'
-import { refuse, sendJson } from './answer.ts'
 import { type ApiCaller, NOBODY } from './authenticate.ts'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from './call.ts'
-import { mediaTypeOf, parseJson, readText } from './input.ts'
+import { mediaTypeOf, parseJson, readText, refuse, sendJson } from './exchange.ts'
 
 const BODY_BYTES = 64 * 1024
 

@@ -1,10 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import { readHead } from '../../store/group-commit.ts'
-import type { ApiCall, ApiContext } from './call.ts'
-import type { FeedEvent } from './feed.ts'
-import { abortStream, formatEvent, startEventStream } from './open-calls.ts'
-import { isInTeam } from './permission.ts'
+import { type ApiCall, type ApiContext, isInTeam } from './call.ts'
+import { abortStream, type FeedEvent, formatEvent, startEventStream } from './event-streams.ts'
 
 /** Entries per read for a reader that catches up from the store. */
 export const PAGE = 500

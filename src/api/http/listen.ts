@@ -4,8 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
 import { AppError } from '../../base/errors.ts'
 import { errorReceipt } from '../../protocol/receipt.ts'
-import { HTTP_STATUS } from './answer.ts'
 import { bracketed } from './authenticate.ts'
+import { HTTP_STATUS } from './exchange.ts'
 
 export type Listen = { host: string; port: number } | { unixSocket: string }
 

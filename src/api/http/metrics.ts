@@ -7,7 +7,7 @@ import { countOpen } from '../../messages/deliveries.ts'
 import { countOpenRequests } from '../../people/people.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import type { Store } from '../../store/store.ts'
-import { CALL_KINDS, type OpenCalls } from './open-calls.ts'
+import { CALL_KINDS, type OpenCalls } from './event-streams.ts'
 
 /** Prometheus metrics in a registry of their own, because an embedding program may run several services. */
 export interface Metrics {

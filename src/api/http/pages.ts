@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname, join, posix, relative, sep } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { SECURITY_HEADERS } from './answer.ts'
+import { SECURITY_HEADERS } from './exchange.ts'
 
 /** Serves the built files of the control room. They contain no data, so no token is needed. */
 export interface Pages {

@@ -1,5 +1,4 @@
 import { MAX_COMMANDS } from '../../api/contract.ts'
-import { sendJson, sendReceipt } from '../../api/http/answer.ts'
 import {
   type AlreadySent,
   type ApiCall,
@@ -13,7 +12,9 @@ import {
   mediaTypeOf,
   parseJson,
   readText,
-} from '../../api/http/input.ts'
+  sendJson,
+  sendReceipt,
+} from '../../api/http/exchange.ts'
 import { AppError, asAppError } from '../../base/errors.ts'
 import { heardCommands, problemReceipt } from '../../delivery/listener.ts'
 import type { SaidCommand } from '../../protocol/command.ts'

@@ -1,6 +1,5 @@
-import { send } from '../../api/http/answer.ts'
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
-import { idempotencyKey } from '../../api/http/input.ts'
+import { idempotencyKey, send } from '../../api/http/exchange.ts'
 import { formatId } from '../../base/ids.ts'
 import { htmlReport, markdownReport } from '../report/render.ts'
 import { reportOf } from '../report/report.ts'

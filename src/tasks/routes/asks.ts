@@ -1,5 +1,5 @@
 import type { RouteHandler } from '../../api/http/call.ts'
-import { idempotencyKey } from '../../api/http/input.ts'
+import { idempotencyKey } from '../../api/http/exchange.ts'
 
 /** A person's question to the team. Closing the connection doesn't cancel it. */
 export const takeAsk: RouteHandler<'ask'> = async ({ engine }, { body, callerName, incoming }) => {

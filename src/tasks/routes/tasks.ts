@@ -1,7 +1,12 @@
 import { type SpentTotals, spentOnTask, spentOnTasks } from '../../agents/usage.ts'
 import type { AnswerOf } from '../../api/contract.ts'
-import type { ApiCall, ApiContext, RouteHandler } from '../../api/http/call.ts'
-import { isWithheld, readableParties } from '../../api/http/permission.ts'
+import {
+  type ApiCall,
+  type ApiContext,
+  isWithheld,
+  type RouteHandler,
+  readableParties,
+} from '../../api/http/call.ts'
 import type { ReadEntry } from '../../audit/store.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'

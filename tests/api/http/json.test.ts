@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../../src/api/http/input.ts'
+import { parseJson } from '../../../src/api/http/exchange.ts'
 import { AppError } from '../../../src/base/errors.ts'
 
 /** The place that the message names, as an offset. */
