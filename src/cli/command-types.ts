@@ -1,7 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import type { ShellShape } from '../protocol/registry.ts'
 import { exchange, openConnection, type TeamLocation } from './connection/connection.ts'
-import { dashed, type Unknown } from './errors.ts'
+import { dashed, type UnknownWord } from './errors.ts'
 import { fitted } from './output/layout.ts'
 import { paint, plain, print, printJson } from './output/print.ts'
 import { COMMON_OPTIONS, type Option, optionsText } from './verb.ts'
@@ -90,7 +90,7 @@ export async function askType(verb: string, type: string, location: TeamLocation
     hint: reached
       ? 'orc help lists all commands.'
       : 'orc help lists all commands. If an application adds this one, its service has to run; it did not answer.',
-    data: { unknown: { word: verb, among: known.map(verbOf), verbs: true } satisfies Unknown },
+    data: { unknown: { word: verb, among: known.map(verbOf), verbs: true } satisfies UnknownWord },
   })
 }
 

@@ -120,7 +120,7 @@ export function noSuchField(verb: string, name: string, fields: readonly string[
   const word = dashed(name)
   return new AppError('USAGE', `orc ${verb} has no option --${word}`, {
     hint: seeHelp(verb),
-    data: { unknown: { word, among: fields.map(dashed), prefix: '--' } satisfies Unknown },
+    data: { unknown: { word, among: fields.map(dashed), prefix: '--' } satisfies UnknownWord },
   })
 }
 
@@ -244,15 +244,15 @@ export function reportError(error: Omit<ErrorReceipt, 'status'>, json: boolean):
 }
 
 /** The service's hint speaks of the Authorization header; on the command line the token comes from a file or ORC_TOKEN. */
-function tokenHint(said: string | undefined): string | undefined {
-  if (!said?.includes('Authorization')) return said
+function tokenHint(hint: string | undefined): string | undefined {
+  if (!hint?.includes('Authorization')) return hint
   return process.env.ORC_TOKEN === undefined
     ? "The operator's token in the state folder belongs to another service: check ORC_URL and ORC_HOME, or restart the service."
     : 'ORC_TOKEN was revoked or belongs to another service. Create a new one with `orc token AGENT`, or unset it to act as the operator.'
 }
 
 /** An unknown word and its candidates, for the suggestion in the error. */
-export interface Unknown {
+export interface UnknownWord {
   word: string
   among: readonly string[]
   /** The names of all verbs are candidates too. */
@@ -260,7 +260,7 @@ export interface Unknown {
   prefix?: string
 }
 
-type Suggest = (unknown: Unknown) => string | undefined
+type Suggest = (unknown: UnknownWord) => string | undefined
 
 /** Handles every error that main.ts catches; returns the exit code. */
 export function reportThrown(error: unknown, argv: readonly string[], suggest: Suggest): number {
@@ -276,7 +276,7 @@ export function reportThrown(error: unknown, argv: readonly string[], suggest: S
 function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'> {
   if (!(error instanceof AppError)) return fileFault(error as NodeJS.ErrnoException) ?? ownFault(error)
   const { code, message } = error
-  const hint = [meant(error.data?.unknown as Unknown | undefined, suggest), error.hint]
+  const hint = [suggestion(error.data?.unknown as UnknownWord | undefined, suggest), error.hint]
     .filter(Boolean)
     .join(' ')
   return { code, message, ...(hint === '' ? {} : { hint }) }
@@ -307,7 +307,7 @@ function ownFault(error: unknown): Omit<ErrorReceipt, 'status'> {
   return { code: 'INTERNAL', message: text, hint: 'Set ORC_DEBUG=1 to see a stack trace.' }
 }
 
-function meant(unknown: Unknown | undefined, suggest: Suggest): string | undefined {
+function suggestion(unknown: UnknownWord | undefined, suggest: Suggest): string | undefined {
   if (unknown === undefined) return undefined
   const word = suggest(unknown)
   return word === undefined ? undefined : `Did you mean ${unknown.prefix ?? ''}${word}?`

@@ -1,6 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { findTeamLocation, type TeamLocation } from './connection/connection.ts'
-import { needsValue, tokenInArguments, type Unknown, usage } from './errors.ts'
+import { needsValue, tokenInArguments, type UnknownWord, usage } from './errors.ts'
 import { fitted, table } from './output/layout.ts'
 import { paint, plainLine, print, printJson } from './output/print.ts'
 
@@ -135,7 +135,11 @@ function checkWords(verb: Verb, words: readonly string[]): void {
   throw new AppError('USAGE', `Unexpected argument "${extra}"`, {
     hint: `Usage: ${usageLine(verb)}`,
     data: {
-      unknown: { word: `${verb.name.split(' ')[0]} ${words[0]}`, among: [], verbs: true } satisfies Unknown,
+      unknown: {
+        word: `${verb.name.split(' ')[0]} ${words[0]}`,
+        among: [],
+        verbs: true,
+      } satisfies UnknownWord,
     },
   })
 }
@@ -143,7 +147,7 @@ function checkWords(verb: Verb, words: readonly string[]): void {
 function checkChoice(name: string, choices: readonly string[] | undefined, value: string): void {
   if (choices === undefined || choices.includes(value)) return
   throw new AppError('USAGE', `${name} must be one of: ${choices.join(', ')} (got "${value}")`, {
-    data: { unknown: { word: value, among: choices } satisfies Unknown },
+    data: { unknown: { word: value, among: choices } satisfies UnknownWord },
   })
 }
 
@@ -155,7 +159,7 @@ function unknownOption(verb: Verb, known: readonly Option[], word: string): AppE
         word: word.replace(/^-+|=.*/gs, ''),
         among: known.map(({ name }) => name),
         prefix: '--',
-      } satisfies Unknown,
+      } satisfies UnknownWord,
     },
   })
 }

@@ -93,7 +93,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   }
 
   /** Retries only requests with a key, which act once however often they arrive. */
-  async function say<Answer>(
+  async function sendCommands<Answer>(
     type: Record<string, string>,
     body: string,
     options: CommandOptions,
@@ -148,7 +148,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   }
 
   const command = (one: CommandInput, options: CommandOptions = {}) =>
-    say<ReceiptAnswer>(JSON_BODY, JSON.stringify(one), options)
+    sendCommands<ReceiptAnswer>(JSON_BODY, JSON.stringify(one), options)
   const next = (query: QueryOf<'nextDeliveries'> = {}, signal?: AbortSignal) =>
     get<AnswerOf<'nextDeliveries'>>('/api/v1/deliveries/next', query, signal)
   const acknowledge = (ids: readonly string[], agent?: string) =>
@@ -167,9 +167,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     command,
     /** Sends all in order; they share one sync to disk. */
     commands: (many: readonly CommandInput[], options: CommandOptions = {}) =>
-      say<ReceiptAnswer[]>(JSON_BODY, JSON.stringify(many), options),
+      sendCommands<ReceiptAnswer[]>(JSON_BODY, JSON.stringify(many), options),
     /** Sends the commands found in a text, as an agent writes them. */
-    text: (text: string, options: CommandOptions = {}) => say<ReceiptAnswer[]>(TEXT_BODY, text, options),
+    text: (text: string, options: CommandOptions = {}) =>
+      sendCommands<ReceiptAnswer[]>(TEXT_BODY, text, options),
     commandTypes: () => get<AnswerOf<'commandTypes'>>('/api/v1/commands'),
 
     agents: () => get<AnswerOf<'agents'>>('/api/v1/agents'),

@@ -113,19 +113,19 @@ export function createTransport(url: string, token: string, fetch: FetchLike | u
 
 /** Converts an answer other than 200 into an error. */
 export function refusal(status: number, text: string): ClientError {
-  const said = parse(text) as
+  const answer = parse(text) as
     | { code?: ErrorCode; message?: string; hint?: string; retry_after_ms?: number }
     | undefined
-  if (typeof said?.code !== 'string') {
+  if (typeof answer?.code !== 'string') {
     return new ClientError('SERVICE_UNREACHABLE', `Something answered ${status}, but it is not Orchub`, {
       status,
       hint: 'Check the address: another program may listen there.',
     })
   }
-  return new ClientError(said.code, said.message ?? said.code, {
+  return new ClientError(answer.code, answer.message ?? answer.code, {
     status,
-    ...(said.hint === undefined ? {} : { hint: said.hint }),
-    ...(said.retry_after_ms === undefined ? {} : { retryAfterMs: said.retry_after_ms }),
+    ...(answer.hint === undefined ? {} : { hint: answer.hint }),
+    ...(answer.retry_after_ms === undefined ? {} : { retryAfterMs: answer.retry_after_ms }),
   })
 }
 

@@ -128,12 +128,12 @@ export const go: Verb = {
     return show(answer, () =>
       halt === undefined
         ? 'Orchub was not halted.'
-        : `Work resumes after ${lasted(lasted_seconds)}.${notified}`,
+        : `Work resumes after ${shortDuration(lasted_seconds)}.${notified}`,
     )
   },
 }
 
-function lasted(seconds: number): string {
+function shortDuration(seconds: number): string {
   if (seconds < 120) return `${seconds} s`
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }

@@ -44,11 +44,13 @@ function rulesText(config: Config): string {
     ...(['forbid', 'ask', 'allow'] as const).flatMap((list) => listText(config, list, rules[list])),
     ...narrowingText(config),
     paint('bold', 'permissions'),
-    permissionsText('everyone', config.permissions, (action) => placeOf(config, `permissions.${action}`)),
+    permissionsText('everyone', config.permissions, (action) => positionOf(config, `permissions.${action}`)),
     ...agents.map(({ name, permissions }) =>
-      permissionsText(name, permissions, (action) => placeOf(config, `agents.${name}.permissions.${action}`)),
+      permissionsText(name, permissions, (action) =>
+        positionOf(config, `agents.${name}.permissions.${action}`),
+      ),
     ),
-    paint('dim', `  otherwise  ${silentText()}`),
+    paint('dim', `  otherwise  ${defaultsText()}`),
   ]
   return sections.filter((section) => section !== '').join('\n')
 }
@@ -57,7 +59,7 @@ function listText(config: Config, list: string, rules: readonly Rule[]): string[
   if (rules.length === 0) return []
   const rows = rules.map(({ from, to, reason }, index) => [
     `${whoText(from)} → ${whoText(to)}`,
-    `${reason === undefined ? '' : plain(reason)}${placeOf(config, `rules.${list}[${index}]`)}`,
+    `${reason === undefined ? '' : plain(reason)}${positionOf(config, `rules.${list}[${index}]`)}`,
   ])
   return [paint('bold', list), table(rows, '  ')]
 }
@@ -77,15 +79,15 @@ function narrowingText(config: Config): string[] {
 }
 
 function permissionsText(who: string, permissions: Permissions, line: (action: string) => string): string {
-  const said = Object.entries(permissions).filter(([, verdict]) => verdict !== undefined)
-  if (said.length === 0) return ''
-  return `  ${who}  ${said.map(([action, verdict]) => `${action}: ${verdict}${line(action)}`).join(', ')}`
+  const set = Object.entries(permissions).filter(([, verdict]) => verdict !== undefined)
+  if (set.length === 0) return ''
+  return `  ${who}  ${set.map(([action, verdict]) => `${action}: ${verdict}${line(action)}`).join(', ')}`
 }
 
 /** Exceptions to the defaults table: an agent may read the log of its descendants. */
 const IN_FULL: Partial<Record<Action, string>> = { read_log: "its own descendants' only" }
 
-function silentText(): string {
+function defaultsText(): string {
   return (Object.keys(ACTIONS) as Action[])
     .map((action) => `${action}: ${IN_FULL[action] ?? ACTIONS[action].silent}`)
     .join(', ')
@@ -95,11 +97,11 @@ function whoText(who: Who): string {
   return who.length === 0 ? 'nobody' : who.map((name) => (name === '*' ? 'everyone' : name)).join(', ')
 }
 
-function placeOf(config: Config, path: string): string {
-  return `${waitsFor(config, path)}${lineOf(config, path)}`
+function positionOf(config: Config, path: string): string {
+  return `${approversText(config, path)}${lineOf(config, path)}`
 }
 
-function waitsFor({ approvals }: Config, path: string): string {
+function approversText({ approvals }: Config, path: string): string {
   return approvals[path] === undefined ? '' : ` [${plain(approvalText(approvals[path]))}]`
 }
 

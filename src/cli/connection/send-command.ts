@@ -43,7 +43,7 @@ export async function sendCommand(verb: string, argv: readonly string[]): Promis
     throw (await errors()).noSuchField(verb, 'no-ack', shape.fields)
   const fields = await withBody(await named(parsed.fields, verb, shape), parsed.words, verb, shape)
   const connection = await openConnection(location)
-  const receipt = await say(connection, { ...fields, type }, parsed.idempotencyKey)
+  const receipt = await post(connection, { ...fields, type }, parsed.idempotencyKey)
   const exit = await showReceipt(receipt, parsed.json === true)
   const isMail = type === 'mailbox_check' && receipt.status === 'ok' && !parsed.noAck
   return isMail ? await acknowledge(connection, receipt, fields.agent, parsed.json === true) : exit
@@ -54,7 +54,7 @@ export async function sendFields(
   command: Record<string, string>,
   { location, json }: { location: TeamLocation; json: boolean },
 ): Promise<number> {
-  return await showReceipt(await say(await openConnection(location), command), json)
+  return await showReceipt(await post(await openConnection(location), command), json)
 }
 
 /** `--key value` and `--key=value` become fields, whatever the command. */
@@ -156,7 +156,7 @@ async function withBody(
   return { ...fields, [body]: await readInput() }
 }
 
-async function say(
+async function post(
   connection: Connection,
   command: Record<string, string>,
   idempotencyKey?: string,
@@ -195,7 +195,7 @@ async function acknowledge(
   const messages = checked.status === 'ok' ? ((checked.details?.messages ?? []) as { id: string }[]) : []
   if (messages.length === 0) return 0
   const ids = messages.map(({ id }) => id).join(' ')
-  const receipt = await say(connection, {
+  const receipt = await post(connection, {
     type: 'acknowledge',
     ids,
     ...(agent === undefined ? {} : { agent }),

@@ -58,10 +58,10 @@ export async function startDetached(
     if (client !== undefined && state?.pid === pid) return { client, logFile, facts: { pid } }
     await wait(LOOK_AGAIN_MS)
   }
-  const said = readFileSync(logFile, 'utf8').slice(-LOG_TAIL).trim()
-  const other = said.includes('STORE_LOCKED') ? await otherService(location) : undefined
+  const logTail = readFileSync(logFile, 'utf8').slice(-LOG_TAIL).trim()
+  const other = logTail.includes('STORE_LOCKED') ? await otherService(location) : undefined
   if (other !== undefined) return { ...other, logFile, isOthers: true }
-  throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${said || '(its log is empty)'}`, {
+  throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${logTail || '(its log is empty)'}`, {
     hint: `The log is ${logFile}; orc doctor checks what the service needs.`,
   })
 }
@@ -172,7 +172,7 @@ const MOST_RESTARTS = 3
  * Restarts the service of a watched run after it was killed, if `orc run` started it. A service that a person runs, or
  * has stopped, is left alone.
  */
-export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: () => string) {
+export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, returnCommand: () => string) {
   let service = first
   let restarts = 0
   return {
@@ -181,7 +181,7 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
       if (!(await wasKilled(invocation.location))) return false
       if (++restarts > MOST_RESTARTS) {
         throw new AppError('SERVICE_UNREACHABLE', `The service was killed ${restarts} times`, {
-          hint: `To start it once more: ${comeBack()}`,
+          hint: `To start it once more: ${returnCommand()}`,
         })
       }
       complain(paint('dim', 'The service was killed; starting it again.', 'err'))

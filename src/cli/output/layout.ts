@@ -169,9 +169,7 @@ export function screenSize(): { width: number; height: number } {
 }
 
 /** Overwrites lines without clearing first, and skips identical frames, so that nothing flickers. */
-export function openLiveText(
-  tooMany = (count: number) => `… and ${count} more; orc tasks lists them`,
-): LiveText {
+export function openLiveText(): LiveText {
   let drawn = 0
   let before = ''
   return {
@@ -179,7 +177,9 @@ export function openLiveText(
       const { height } = screenSize()
       const all = safe(text, 'out').split('\n')
       const shown =
-        all.length < height ? all : [...all.slice(0, height - 2), tooMany(all.length - height + 2)]
+        all.length < height
+          ? all
+          : [...all.slice(0, height - 2), `… and ${all.length - height + 2} more; orc task list shows them`]
       const frame = shown.map((line) => `${line}${CLEAR_LINE_END}\n`).join('')
       if (frame === before) return
       writeSync(1, `${UP(drawn)}${CUT}${frame}${CLEAR_BELOW}${WRAP}`)

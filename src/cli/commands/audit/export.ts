@@ -227,8 +227,8 @@ const jsonl: PublicForm = {
   begin: (title) => `${JSON.stringify({ format: title, how: HOW })}\n`,
   line({ n, line, hash }) {
     // A tampered line may not parse; it is written unchanged and fails by its hash.
-    const { at, actor, subject, type, text: said, confidence } = parseLine(line) ?? UNREADABLE
-    const parts = { at, from: actor, to: subject, kind: type.toUpperCase(), text: said, confidence }
+    const { at, actor, subject, type, text: body, confidence } = parseLine(line) ?? UNREADABLE
+    const parts = { at, from: actor, to: subject, kind: type.toUpperCase(), text: body, confidence }
     return `${JSON.stringify({ n, ...parts, line, hash })}\n`
   },
   end: (_, head) => `${JSON.stringify({ head })}\n`,
@@ -262,12 +262,12 @@ function placeOf(title: string): string {
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-function escapeHtml(said: string): string {
-  return said.replace(/[&<>"]/g, (character) => ENTITIES[character]!)
+function escapeHtml(plainText: string): string {
+  return plainText.replace(/[&<>"]/g, (character) => ENTITIES[character]!)
 }
 
-export function unescapeHtml(said: string): string {
-  return said.replace(
+export function unescapeHtml(plainText: string): string {
+  return plainText.replace(
     /&(?:amp|lt|gt|quot);/g,
     (entity) => Object.entries(ENTITIES).find(([, written]) => written === entity)![0],
   )

@@ -51,7 +51,7 @@ export const verb: Verb = {
       return 0
     }
     if (query.until !== undefined) {
-      throw new AppError('USAGE', '--follow and --until exclude each other', { hint: 'Drop one of them.' })
+      throw new AppError('USAGE', "--follow can't be combined with --until", { hint: 'Drop one of them.' })
     }
     return await untilInterrupted((signal) => follow(client, query, show, signal))
   },
@@ -73,9 +73,9 @@ function queryOf({ given }: Invocation): AuditQuery {
 async function nothingFound(client: Client, { agent, with: other }: AuditQuery): Promise<string> {
   const { agents } = await client.agents()
   const known = agents.map(({ name }) => name)
-  const strangers = [agent, other].filter((name) => name !== undefined && !known.includes(name))
-  if (strangers.length === 0) return 'No entries match.'
-  return `No entries match; ${strangers.join(' and ')} is not an agent now. Agents: ${known.join(', ')}.`
+  const unknown = [agent, other].filter((name) => name !== undefined && !known.includes(name))
+  if (unknown.length === 0) return 'No entries match.'
+  return `No entries match; ${unknown.join(' and ')} ${unknown.length === 1 ? 'is not an agent' : 'are not agents'} now. Agents: ${known.join(', ')}.`
 }
 
 /** Reads the last sequence number first, so that no entry is lost between listing and following. */

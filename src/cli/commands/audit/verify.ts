@@ -72,8 +72,8 @@ async function verdictOf({ words, location, option }: Invocation): Promise<Expor
 
 /** The head of an older copy, which must itself be valid. */
 async function headOf(older: string): Promise<PublicHead> {
-  const said = /^(\d{1,15}):([0-9a-f]{64})$/.exec(older)
-  if (said !== null) return { n: Number(said[1]), hash: said[2]! }
+  const head = /^(\d{1,15}):([0-9a-f]{64})$/.exec(older)
+  if (head !== null) return { n: Number(head[1]), hash: head[2]! }
   const verdict = await verifyPublic(createReadStream(older, 'utf8'))
   if (verdict.head !== undefined) return verdict.head
   throw new AppError('INVALID_REQUEST', `${older}: ${verdict.message}`)
@@ -197,9 +197,9 @@ function fromText(line: string): Piece | undefined {
 
 function fromJson(line: string): Piece | undefined {
   try {
-    const { format, head, line: said, n, hash } = JSON.parse(line) as Record<string, unknown>
+    const { format, head, line: text, n, hash } = JSON.parse(line) as Record<string, unknown>
     if (typeof format === 'string') return { title: format }
-    if (typeof said === 'string') return { line: said, n: Number(n), hash: String(hash) }
+    if (typeof text === 'string') return { line: text, n: Number(n), hash: String(hash) }
     const { n: count, hash: last } = (head ?? {}) as Record<string, unknown>
     return { head: { n: Number(count), hash: String(last) } }
   } catch {

@@ -72,10 +72,10 @@ function flagText({ id, repository, number, at, flag, closed_by, decision, comme
     recommended_action?: string
   }
   const where = `${repository}${number === undefined ? '' : `#${number}`}`
-  const line = (name: string, said: unknown) =>
-    said === undefined || said === ''
+  const line = (name: string, value: unknown) =>
+    value === undefined || value === ''
       ? []
-      : [`  ${name}: ${plainLine(typeof said === 'string' ? said : JSON.stringify(said))}`]
+      : [`  ${name}: ${plainLine(typeof value === 'string' ? value : JSON.stringify(value))}`]
   const excerpt =
     typeof context.excerpt === 'string' ? plain(context.excerpt).replaceAll('\n', '\n  > ') : undefined
   return [

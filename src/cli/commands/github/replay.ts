@@ -13,7 +13,7 @@ import {
   previewReport,
 } from '../../../github/preview.ts'
 import { loadTeam, openClient } from '../../connection/client.ts'
-import { exitCode, type Unknown, usage } from '../../errors.ts'
+import { exitCode, type UnknownWord, usage } from '../../errors.ts'
 import { table } from '../../output/layout.ts'
 import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
@@ -75,7 +75,7 @@ function checkEvent(name: string): void {
 function noSuchEvent(name: string): AppError {
   return new AppError('USAGE', `GitHub has no event "${name}"`, {
     hint: 'Use the value of X-GitHub-Event, without the action: issues, issue_comment, pull_request …',
-    data: { unknown: { word: name.replace(/\..*/s, ''), among: EVENT_NAMES } satisfies Unknown },
+    data: { unknown: { word: name.replace(/\..*/s, ''), among: EVENT_NAMES } satisfies UnknownWord },
   })
 }
 
@@ -93,8 +93,8 @@ async function rehearse(
   const event = eventFromFile(name, payload)
   if (event === undefined) throw new AppError('INVALID_REQUEST', 'This is not a GitHub payload')
   const preview = previewEvent(team, event)
-  const said = reportFile(option('report'))
-  const report = said === undefined ? undefined : previewReport(team, event, said.role, readText(said.file))
+  const file = reportFile(option('report'))
+  const report = file === undefined ? undefined : previewReport(team, event, file.role, readText(file.file))
   if (json) printJson({ ...preview, ...(report === undefined ? {} : { report }) })
   else show(preview, report)
   return exitCode(report?.problem === undefined ? 'ok' : 'error')
@@ -155,11 +155,11 @@ function showReport({ role, problem, proposals, flags }: PreviewedReport) {
   if (flags > 0) print('  Its conduct flags go to moderators only.')
 }
 
-function reportFile(said: string | undefined): { role: string; file: string } | undefined {
-  if (said === undefined) return undefined
-  const at = said.indexOf('=')
+function reportFile(option: string | undefined): { role: string; file: string } | undefined {
+  if (option === undefined) return undefined
+  const at = option.indexOf('=')
   if (at < 1) throw usage('--report needs ROLE=FILE', 'Example: --report triage=report.json')
-  return { role: said.slice(0, at), file: said.slice(at + 1) }
+  return { role: option.slice(0, at), file: option.slice(at + 1) }
 }
 
 function readText(file: string): string {

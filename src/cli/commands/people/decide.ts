@@ -24,14 +24,14 @@ export async function giveVerdict(
   else {
     print(outcomeText(answer.request))
     const receipt = answer.receipt as Receipt | undefined
-    if (receipt !== undefined && !isNotified(receipt, answer.request)) showAnyReceipt(receipt, false)
+    if (receipt !== undefined && !isOnlyAnswered(answer.request)) showAnyReceipt(receipt, false)
   }
   return 0
 }
 
-/** The first line already says that the asker is notified. */
-function isNotified(receipt: Receipt, { asker }: HumanRequest): boolean {
-  return receipt.status === 'ok' && receipt.details?.notified === asker
+/** An answered question that no task waits for: the first line already says that the asker is notified. */
+function isOnlyAnswered({ kind, state, task_id }: HumanRequest): boolean {
+  return kind === 'input' && state === 'answered' && task_id === undefined
 }
 
 function outcomeText(request: HumanRequest): string {

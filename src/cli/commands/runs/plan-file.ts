@@ -93,7 +93,7 @@ export async function showPlan(
   const { name, goal, agents } = plan
   const { concurrency = plan.concurrency } = how
   if (how.json) {
-    if (how.mermaid) throw usage('--json and --mermaid exclude each other', 'Drop one of them.')
+    if (how.mermaid) throw usage("--json can't be combined with --mermaid", 'Drop one of them.')
     printJson({ name, goal, concurrency, steps: stepsOf(graph), agents: agents.map(facts), missing })
     return 0
   }

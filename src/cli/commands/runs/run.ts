@@ -144,12 +144,12 @@ async function order(
     const body = { ...planBody(plan!), name: plan!.name, ...concurrencyOf(invocation) }
     return (await client.startRun(body, { idempotencyKey: key })).run_id
   }
-  const said = await resumeRun(client, invocation.location, before, {
+  const message = await resumeRun(client, invocation.location, before, {
     ...(plan === undefined ? {} : planBody(plan)),
     ...concurrencyOf(invocation),
     ...(invocation.flag('fresh') ? { fresh: true } : {}),
   })
-  if (!invocation.json) complain(said)
+  if (!invocation.json) complain(message)
   return before.id
 }
 

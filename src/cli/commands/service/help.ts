@@ -1,6 +1,6 @@
 import { AppError } from '../../../base/errors.ts'
 import { builtInTypes, type CommandHelp, showCommandHelp, typesHere, verbOf } from '../../command-types.ts'
-import { EXIT_CODES, type Unknown } from '../../errors.ts'
+import { EXIT_CODES, type UnknownWord } from '../../errors.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
 import { type Program, showVerbHelp, usageLine, type Verb } from '../../verb.ts'
@@ -87,7 +87,9 @@ export async function showNoun(noun: string, words: readonly string[], program: 
       hint: `${isId ? `Did you mean ${noun} show? ` : ''}orc ${noun} lists the verbs.`,
       ...(isId
         ? {}
-        : { data: { unknown: { word: `${noun} ${unknown}`, among: [], verbs: true } satisfies Unknown } }),
+        : {
+            data: { unknown: { word: `${noun} ${unknown}`, among: [], verbs: true } satisfies UnknownWord },
+          }),
     })
   }
   if (words.includes('--json')) {

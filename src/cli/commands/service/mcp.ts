@@ -71,23 +71,23 @@ const LOOK_MS = 1000
  * it is unreachable does the bridge answer itself, so that the client stays connected and finds the tools afterwards.
  */
 export async function bridgeMcp({ lines, write, post, version }: BridgeOptions): Promise<void> {
-  const underWay = new Set<Promise<void>>()
+  const pending = new Set<Promise<void>>()
   const ended = new AbortController()
   let watching = false
   /** While true, further messages fail at once instead of after PATIENCE_MS. */
   let isAway = false
 
-  async function carry(line: string) {
+  async function forward(line: string) {
     const message = parse(line)
     if (message === undefined) {
-      say({ id: null, error: { code: PARSE_ERROR, message: 'The line is not JSON' } })
+      send({ id: null, error: { code: PARSE_ERROR, message: 'The line is not JSON' } })
       return
     }
     try {
       for (const answer of await ask(line, message)) write(answer)
     } catch (thrown) {
       const error = asAppError(thrown)
-      for (const one of Array.isArray(message) ? message : [message]) speakFor(one, error)
+      for (const one of Array.isArray(message) ? message : [message]) answerFor(one, error)
     }
   }
 
@@ -110,17 +110,17 @@ export async function bridgeMcp({ lines, write, post, version }: BridgeOptions):
     }
   }
 
-  function speakFor({ id, method, params }: JsonRpcMessage, error: AppError) {
+  function answerFor({ id, method, params }: JsonRpcMessage, error: AppError) {
     if (id === undefined || method === undefined) return
-    const unheard = isTemporary(error)
-    if (method === 'tools/call') say({ id, result: failedCall(error) })
-    else if (method === 'ping' && unheard) say({ id, result: {} })
-    else if (method === 'initialize' && unheard) {
-      say({ id, result: greeting(params?.protocolVersion, error, version) })
+    const isUnreachable = isTemporary(error)
+    if (method === 'tools/call') send({ id, result: failedCall(error) })
+    else if (method === 'ping' && isUnreachable) send({ id, result: {} })
+    else if (method === 'initialize' && isUnreachable) {
+      send({ id, result: greeting(params?.protocolVersion, error, version) })
       void watch()
     } else {
-      say({ id, error: { code: SERVER_ERROR, message: textOf(error), data: errorReceipt(error) } })
-      if (method === 'tools/list' && unheard) void watch()
+      send({ id, error: { code: SERVER_ERROR, message: textOf(error), data: errorReceipt(error) } })
+      if (method === 'tools/list' && isUnreachable) void watch()
     }
   }
 
@@ -133,21 +133,21 @@ export async function bridgeMcp({ lines, write, post, version }: BridgeOptions):
       try {
         await post(PING, protocolHeaders({}))
         watching = false
-        say({ method: 'notifications/tools/list_changed' })
+        send({ method: 'notifications/tools/list_changed' })
       } catch {
         // Still unreachable.
       }
     }
   }
 
-  const say = (message: object) => write(JSON.stringify({ jsonrpc: '2.0', ...message }))
+  const send = (message: object) => write(JSON.stringify({ jsonrpc: '2.0', ...message }))
 
   for await (const line of lines) {
     if (line.trim() === '') continue
-    const carried: Promise<void> = carry(line).finally(() => underWay.delete(carried))
-    underWay.add(carried)
+    const forwarded: Promise<void> = forward(line).finally(() => pending.delete(forwarded))
+    pending.add(forwarded)
   }
-  await Promise.all(underWay)
+  await Promise.all(pending)
   ended.abort()
 }
 
@@ -186,11 +186,15 @@ function messagesIn(text: string): string[] {
 
 /** Errors before MCP, such as a wrong token, arrive as error receipts of the API. */
 function throwRefusal(text: string): void {
-  const said = parse(text) as
+  const receipt = parse(text) as
     | { status?: unknown; code?: ErrorCode; message?: string; hint?: string }
     | undefined
-  if (said?.status !== 'error' || said.code === undefined) return
-  throw new AppError(said.code, said.message ?? said.code, said.hint === undefined ? {} : { hint: said.hint })
+  if (receipt?.status !== 'error' || receipt.code === undefined) return
+  throw new AppError(
+    receipt.code,
+    receipt.message ?? receipt.code,
+    receipt.hint === undefined ? {} : { hint: receipt.hint },
+  )
 }
 
 function isTemporary(error: unknown): boolean {

@@ -93,7 +93,7 @@ export async function playOnTerminal(script: Script, { name, nonce }: Player): P
     const text = draft
     draft = ''
     stdout.write(CLEAR_LINE)
-    for (const message of hear(text)) {
+    for (const message of messagesIn(text)) {
       stdout.write(`✓ got ${message.id}\n${paint('dim', `  ${message.from}: ${message.title}`)}\n`)
     }
     answer(script.toTurn(text))
@@ -126,11 +126,11 @@ function shown(draft: string): string {
   return lines.length > SHOWN_LINES ? `[pasted ${lines.length} lines]` : draft.replaceAll('\n', ' ')
 }
 
-function marked(say: string, nonce: string): string {
-  return say.replaceAll('<orc-command ', `<orc-command nonce="${nonce}" `)
+function marked(output: string, nonce: string): string {
+  return output.replaceAll('<orc-command ', `<orc-command nonce="${nonce}" `)
 }
 
-function hear(text: string): { id: string; from: string; title: string }[] {
+function messagesIn(text: string): { id: string; from: string; title: string }[] {
   return [...text.matchAll(/\[ORCHUB MESSAGE (\S+)\]\nFrom: (.*)\nTitle: (.*)\n/g)].map(
     ([, id, from, title]) => ({ id: id!, from: from!, title: title! }),
   )

@@ -57,7 +57,7 @@ export const verb: Verb = {
   run: (invocation) =>
     runService(invocation, {
       agents: 'leave',
-      farewell: 'Ctrl-C stops the service; agents in terminals keep running. `orc down` stops them too.',
+      lastLine: 'Ctrl-C stops the service; agents in terminals keep running. `orc down` stops them too.',
     }),
 }
 
@@ -65,13 +65,13 @@ interface RunServiceOptions {
   /** Whether a signal also ends the agents. A closed terminal never does. */
   agents: 'end' | 'leave'
   /** The last line of the banner. */
-  farewell: string
+  lastLine: string
 }
 
 /** Runs the service in this process until a signal or `orc down` ends it. */
 export async function runService(
   { location, option, given, flag, json, program }: Invocation,
-  { agents, farewell }: RunServiceOptions,
+  { agents, lastLine }: RunServiceOptions,
 ): Promise<number> {
   // Watch signals first, so that a service that is still starting also stops properly.
   const stopping = watchStopSignal()
@@ -101,7 +101,7 @@ export async function runService(
   const notifying = notifyOn(orchub, flag, config.notify)
   // The reader of the banner may have exited; keep running.
   if (!stopping.signal.aborted)
-    ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
+    ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, lastLine))))
   const halted = orchub.engine.halt.current()
   if (halted !== undefined && !json) ifTaken(() => complain(haltWarning(halted)))
   const byReason = { asked: agents, hangup: 'leave' } as const
@@ -172,7 +172,7 @@ function notifyOn({ engine }: Orchub, flag: Invocation['flag'], notify: Config['
 function banner(
   { agents }: Config,
   { version, url, config, state }: Record<string, unknown>,
-  farewell: string,
+  lastLine: string,
 ): string {
   return [
     `${paint('bold', `Orchub ${version}`)} listens at ${paint('cyan', String(url))}`,
@@ -180,7 +180,7 @@ function banner(
     `  team   ${agents.map(({ name }) => name).join(', ')}`,
     `  config ${config}`,
     `  state  ${state}`,
-    paint('dim', farewell),
+    paint('dim', lastLine),
   ].join('\n')
 }
 

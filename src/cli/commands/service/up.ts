@@ -29,7 +29,7 @@ export const verb: Verb = {
     if (!flag('detach')) {
       return await runService(invocation, {
         agents: 'end',
-        farewell: 'Ctrl-C stops the service and the team. Use --detach to run them in the background.',
+        lastLine: 'Ctrl-C stops the service and the team. Use --detach to run them in the background.',
       })
     }
     const started = await startDetached(invocation)

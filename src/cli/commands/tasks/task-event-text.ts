@@ -28,7 +28,7 @@ export function progressLine(event: TaskStreamEvent, root: string): string | und
     case 'asked':
       return event.awaits
         ? `  ${about}${paint('yellow', `${event.from} asks a person, ${event.request_id}`, 'err')}: ${brief(event.text)}`
-        : `  ${about}${paint('yellow', `for people, ${event.request_id}`, 'err')}: ${brief(event.text)}`
+        : `  ${about}${paint('yellow', `notice ${event.request_id}`, 'err')}: ${brief(event.text)}`
     case 'verdict':
       return `  ${about}${event.request_id} is ${event.verdict} by ${event.by}${event.text === '' ? '' : `: ${brief(event.text)}`}`
     case 'evidence':
@@ -110,12 +110,12 @@ function stateText(
 }
 
 /** Another event already shows these messages. */
-const TOLD: ReadonlySet<string> = new Set(['delegate', 'children_ended', 'failed', 'cancelled'])
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(['delegate', 'children_ended', 'failed', 'cancelled'])
 
 /** A message to the operator is the answer itself, which is printed at the end. */
 function messageText(event: TaskStreamEventOf<'message'>, about: string): string | undefined {
   const { kind, from, to } = event
-  if (TOLD.has(kind) || to === OPERATOR) return undefined
+  if (SHOWN_ELSEWHERE.has(kind) || to === OPERATOR) return undefined
   if (kind === 'reminder') return `  ${about}${paint('yellow', `reminding ${to} to report`, 'err')}`
   return `  ${about}${from} → ${to}  ${kind.replaceAll('_', ' ')}: ${saidBrief(event)}`
 }

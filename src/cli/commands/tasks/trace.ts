@@ -24,7 +24,7 @@ export const verb: Verb = {
   ],
   async run({ location, words, flag, given, json, show }) {
     if (json && flag('mermaid')) {
-      throw new AppError('USAGE', '--json and --mermaid exclude each other', { hint: 'Drop one of them.' })
+      throw new AppError('USAGE', "--json can't be combined with --mermaid", { hint: 'Drop one of them.' })
     }
     const client = await openClient(location)
     const trace = await client.trace(words[0]!, given('limit'))
@@ -151,15 +151,15 @@ function lineOf(step: TaskStreamEvent, idOf: (name: string) => string): string |
     case 'message': {
       const { from, to, kind, task_id, attempts = 1 } = step
       const arrow = DOTTED.has(kind) ? '-->>' : '->>'
-      const again = attempts > 1 ? `, given ${attempts} times` : ''
+      const again = attempts > 1 ? `, delivered ${attempts} times` : ''
       return `${idOf(from)}${arrow}${idOf(to)}: ${label(`${kind} ${task_id}${again}: ${saidBrief(step)}`)}`
     }
     case 'asked':
       return `${idOf(step.from)}->>${idOf(OPERATOR)}: ${label(`${step.kind} ${step.request_id}: ${brief(step.text)}`)}`
     case 'verdict': {
       const { to, by, request_id, verdict, text } = step
-      const said = `${verdict} ${request_id}${text === '' ? '' : `: ${brief(text)}`}`
-      return to === undefined ? note(by, said) : `${idOf(by)}-->>${idOf(to)}: ${label(said)}`
+      const words = `${verdict} ${request_id}${text === '' ? '' : `: ${brief(text)}`}`
+      return to === undefined ? note(by, words) : `${idOf(by)}-->>${idOf(to)}: ${label(words)}`
     }
     case 'state':
       return isShownState(step) ? note(step.agent, brief(step.text)) : undefined

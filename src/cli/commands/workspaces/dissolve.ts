@@ -14,8 +14,8 @@ export const verb: Verb = {
   summary: 'write a report of what the agents did, then remove their folders',
   details:
     'Prints the report and writes it to FOLDER.report.md. Refuses while an agent is running, while the run has not ended,\n' +
-    'if a worktree has uncommitted files or commits on no branch, and if the archive or the kept outputs would be\n' +
-    'incomplete. Branches with commits of their own stay.',
+    'if a worktree has uncommitted files or commits on no branch, if something is mounted inside, and if the archive or\n' +
+    'the kept outputs would be incomplete. Branches with commits of their own stay.',
   arguments: [{ name: 'FOLDER' }],
   options: [
     {
@@ -89,9 +89,9 @@ function whatIsWanted(
 
 /** The state of the run counts more than the files. --force does not override a run or a process that is seen running. */
 function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force: boolean): void {
-  const isOwed = shown?.gathering === true
-  const isOpen = shown?.state === 'running' && !isOwed
-  if (isOwed && (isDriven || !force)) {
+  const isGathering = shown?.gathering === true
+  const isOpen = shown?.state === 'running' && !isGathering
+  if (isGathering && (isDriven || !force)) {
     throw new AppError('CONFLICT', `The outputs of ${id} are not in _outputs yet`, {
       hint: isDriven
         ? `The disk may be full. orc run cancel ${id} discards them.`

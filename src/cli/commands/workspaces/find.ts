@@ -105,9 +105,9 @@ function folderOfRun(path: string): string | undefined {
 
 /** The team that other commands use here, and the one around the folder if it differs. */
 function teamsFor(location: TeamLocation, folder: string): TeamLocation[] {
-  const meant = locationForPlan(location, folder)
+  const team = locationForPlan(location, folder)
   const around = searchUpwards(folder)
-  return around === undefined || around === meant.configFile ? [meant] : [meant, findTeamLocation(around)]
+  return around === undefined || around === team.configFile ? [team] : [team, findTeamLocation(around)]
 }
 
 function isSameFolder(one: string, other: string): boolean {

@@ -81,6 +81,23 @@ describe('a plan with mistakes', () => {
     }
     expect(existsSync(team.state)).toBe(false)
   })
+
+  it('is refused in the same words by a running service', async () => {
+    const served = createTeamFolder()
+    onTestFinished(() => served.close())
+    writeFileSync(join(served.folder, 'other.yaml'), PLAN.replace('[first]', '[frist]'))
+    const before = await served.orc('run other.yaml')
+    await served.start()
+    const during = await served.orc('run other.yaml')
+    expect({ code: during.code, err: during.err }).toEqual({ code: 1, err: before.err })
+    expect(during.err).toMatch(/other\.yaml:5:.*frist[\s\S]*Nothing was started/)
+    writeFileSync(join(served.folder, 'other.yaml'), Buffer.from([0x61, 0xff, 0x62]))
+    expect(await served.orc('run other.yaml')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Nothing was started'),
+    })
+    expect((await served.orc('run list --json')).out).toBe('')
+  })
 })
 
 describe('a plan without a team', () => {
