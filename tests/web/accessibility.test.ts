@@ -61,7 +61,7 @@ describe.skipIf(!canBrowse)(
         await page.keyboard.press('Enter')
         const dialog = page.getByRole('dialog', { name: title })
         await dialog.waitFor()
-        // Tab stays within.
+        // Tab stays within the dialog.
         for (let count = 0; count < 9; count++) await page.keyboard.press('Tab')
         expect(await dialog.evaluate((it) => it.contains(document.activeElement))).toBe(true)
         await page.keyboard.press('Escape')
@@ -117,7 +117,7 @@ describe.skipIf(!canBrowse)(
             const at = document.activeElement
             if (at === null || at === document.body) return undefined
             const name = `${at.tagName}.${at.className}`
-            // The ring of a link that is a whole card is the card's.
+            // A link that fills a card shows its focus ring on the card.
             const rings = [at, at.closest('.card')].filter((one) => one !== null)
             const isRinged = rings.some((one) => {
               const { outlineStyle, outlineWidth } = getComputedStyle(one)
@@ -271,7 +271,7 @@ describe.skipIf(!canBrowse)(
       const [time, day] = [/^\d\d:\d\d$/, /^[A-Z][a-z]{2} \d+$/]
       await show('7d', day)
       await show('15m', time)
-      // Both are known by now: the plots stay, and get other figures.
+      // Both spans are cached by now, so the plots stay and only their data changes.
       await show('7d', day)
       await show('15m', time)
       await window.context.close()

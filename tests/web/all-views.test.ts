@@ -43,7 +43,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Every place that has an address, and what is to be read there. */
+  /** Every address of the page, and a text that it shows. */
   const places = (): [place: string, words: RegExp][] => [
     ['team', /Worker/],
     ['team?as=list', /Worker/],
@@ -72,7 +72,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     ['dark', 1280],
     ['light', 360],
   ] as const)(
-    'shows every address in %s at %i px, without a complaint of axe or the CSP, and no wider than the window (S2.16, S1.14)',
+    'show every address in %s at %i px, without errors of axe or the CSP, and no wider than the window (S2.16, S1.14)',
     async (theme, width) => {
       const window = await openWindow(browser, { theme, width, height: 760 })
       const page = await enter(window, await team.link())
@@ -88,7 +88,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     },
   )
 
-  it('opens an address in a new window that is signed in', async () => {
+  it('open an address in a new window that is signed in', async () => {
     const window = await openWindow(browser)
     await enter(window, await team.link())
     const other = await window.context.newPage()
@@ -100,7 +100,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('resumes a run that has ended, without running completed agents again', async () => {
+  it('resume a run that has ended, without running completed agents again', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await visit(page, `runs/${run}`)
@@ -112,7 +112,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('shows what blocks a run, although no event reports it', async () => {
+  it('show what blocks a run, although no event reports it', async () => {
     const plans = join(folder, 'stuck')
     mkdirSync(plans)
     const plan =
@@ -141,7 +141,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('explains in two lines how to fill an empty view', async () => {
+  it('explain in two lines how to fill an empty view', async () => {
     const bare = await startTeam({ Alone: { script: [] } })
     try {
       const window = await openWindow(browser)
@@ -162,7 +162,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     }
   })
 
-  it('works with the keyboard alone: views, tabs, a message, and back', async () => {
+  it('work with the keyboard alone: views, tabs, a message, and back', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.keyboard.press('g')
@@ -190,7 +190,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await window.context.close()
   })
 
-  it('shows conduct flags, and even their number, to moderators only (S3.15)', async () => {
+  it('show conduct flags, and even their number, to moderators only (S3.15)', async () => {
     const moderators = await openWindow(browser)
     const hers = await enter(moderators, await team.link('mo'))
     await hers.getByRole('link', { name: 'Moderation' }).click()

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 
-/** A real Chromium, as the machine has it; nothing is downloaded. */
+/** Finds the Chromium of this machine; nothing is downloaded. */
 function findChromium(): string | undefined {
   const named = process.env.ORC_CHROMIUM
   if (named !== undefined && named !== '') return named
@@ -15,24 +15,25 @@ function findChromium(): string | undefined {
 const executablePath = findChromium()
 
 /**
- * Whether these tests can be run. On somebody's own machine without a browser they are skipped, and say so; in CI,
- * where `scripts/setup.sh browser` installs one, that would be a hole that nobody sees, and they fail.
+ * Whether to run the browser tests. Without Chromium they are skipped on a developer's machine. In CI, where
+ * `scripts/setup.sh browser` installs it, they fail instead, so that a missing browser is noticed.
  */
 export const canBrowse = executablePath !== undefined || process.env.CI !== undefined
 if (executablePath === undefined) {
   process.stderr.write(
-    'No Chromium: the tests of the control room need one (apt-get install chromium, or ORC_CHROMIUM).\n',
+    'Chromium is not installed, so the tests of the control room are skipped. Install it (apt-get install chromium), or set ORC_CHROMIUM.\n',
   )
 }
 
-/** Chromium's own talk to its makers is switched off: the tests reach nothing but this machine. */
+/** Turns off Chromium's own network requests: the tests connect to this machine only. */
 const QUIET = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-dev-shm-usage'],
 ]
 
 export function openBrowser(): Promise<Browser> {
-  if (executablePath === undefined) throw new Error('There is no Chromium on this machine')
+  if (executablePath === undefined)
+    throw new Error('Chromium is not installed. Install it (apt-get install chromium), or set ORC_CHROMIUM.')
   return chromium.launch({ executablePath, args: QUIET })
 }
 

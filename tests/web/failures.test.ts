@@ -46,7 +46,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
   }
   const chosen = (page: Page, text: string) => page.locator('[data-chosen=true].request', { hasText: text })
 
-  it('keeps everything else when a part cannot be loaded, and loads it again', async () => {
+  it('keeps the rest of the page when a part cannot be loaded, and loads it on request', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.route(/assets\/audit-.*\.js/, (route) => route.abort())
@@ -59,7 +59,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('keeps everything else when a view fails, and shows the next one', async () => {
+  it('keeps the rest of the page when a view fails, and shows the next view', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.route('**/api/v1/rules/matrix*', (route) => route.fulfill({ json: {} }))
@@ -81,14 +81,14 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await page.keyboard.press('1')
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    // The page is told that the key is held down, over and over; only its first press counts.
+    // A key held down sends repeated events; only the first press counts.
     await page.evaluate(() => {
       const press = (repeat: boolean) => dispatchEvent(new KeyboardEvent('keydown', { key: '1', repeat }))
       press(true)
     })
     await page.waitForTimeout(300)
     expect([await stateOf('first thing'), await stateOf('second thing')]).toEqual(['open', 'open'])
-    // The same key again in the moment in which the next one takes its place.
+    // The same key again, just as the next request takes its place.
     await page.evaluate(() => {
       const press = () => dispatchEvent(new KeyboardEvent('keydown', { key: '1' }))
       const watching = new MutationObserver(() => {
@@ -153,7 +153,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
       }
     }
     await tell('To all windows', pages)
-    // The one with the stream is closed: another one goes on with it.
+    // When the window with the stream closes, another window continues it.
     const rest = pages.slice(1)
     await first.close()
     await tell('After the first', rest)
@@ -161,7 +161,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await rest[3]!.keyboard.press('Enter')
     for (const page of rest) await page.getByRole('button', { name: 'Resume all' }).waitFor()
     await team.client.go()
-    // The dialog that stopped everything does not come up again by itself.
+    // The dialog that halted everything does not reopen by itself.
     await rest[3]!.getByRole('button', { name: 'Stop all' }).waitFor()
     expect(await rest[3]!.getByRole('dialog').count()).toBe(0)
     await context.close()
@@ -197,7 +197,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('says when a stop gets no answer', async () => {
+  it('says when the service does not answer a stop', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.getByText('live', { exact: true }).waitFor()
@@ -210,7 +210,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('shows questions that arrived while somebody typed afterwards, one by one (S2.16)', async () => {
+  it('holds back questions while somebody types, and then shows them one by one (S2.16)', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.getByText('live', { exact: true }).waitFor()
@@ -230,7 +230,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
-  it('sends nothing to an unknown name', async () => {
+  it('refuses to send a message to an unknown agent', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await page.keyboard.press('c')

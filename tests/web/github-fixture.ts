@@ -4,7 +4,7 @@ import type { Store } from '../../src/store/store.ts'
 
 const work = { repository: 'ada/engine', after: null, needs: 'any', attempts: 0, delegation: '{}' } as const
 
-/** A day of a team on GitHub, as the store has it afterwards. */
+/** Writes what the store holds after a day on GitHub. */
 export async function writeGithubFixture(store: Store): Promise<void> {
   await store.write(async (tx) => {
     for (const [id, event] of [

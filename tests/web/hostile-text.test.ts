@@ -6,7 +6,7 @@ import { showInvisible } from '../../web/src/components/exact-text.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { enter, until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
-import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
+import { CORPUS, harmIn, recordReports } from './xss-corpus.ts'
 
 describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_000 }, () => {
   let browser: Browser
@@ -25,7 +25,7 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
     )
     for (const name of ['Master', 'Worker']) await until(async () => (await team.stateOf(name)) === 'idle')
     window = await openWindow(browser)
-    await keepReports(window.page)
+    await recordReports(window.page)
     page = await enter(window, await team.link())
   }, 60_000)
   afterAll(async () => {
@@ -33,7 +33,7 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
     await team?.close()
   })
 
-  /** Everything an agent can fill: its status, messages, questions, actions, tasks, reports, proposals for GitHub. */
+  /** Every text an agent can set: status, messages, questions, actions, tasks, reports, proposals for GitHub. */
   async function sayEverywhere(hostile: string, number: number) {
     const worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
     const master = createClient({ url: team.url, token: (await team.client.mintToken('Master')).token })
@@ -106,7 +106,7 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
         expect(await harmIn(page), place).toEqual([])
       }
       expect(window.complaints).toEqual([])
-      // Leave the agent to the next case.
+      // Free the agent for the next case.
       const ended = await team.client.command({ type: 'task_action', task_id: task, action: 'cancel' })
       expect(ended).toMatchObject({ status: 'ok' })
       for (const { id, decisions } of (await team.client.humanRequests()).requests) {

@@ -10,12 +10,12 @@ import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { enter, until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
-/** Prints, and goes on when it is told to. */
+/** Prints a line, and continues once a file appears. */
 const PLAN = `agents:
   first: { command: "echo the first line; while [ ! -f go ]; do sleep 0.05; done; echo the second line; while [ ! -f end ]; do sleep 0.05; done; echo it > outbox/x.txt; echo Done. > outbox/summary.md" }
 `
 
-describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }, () => {
+describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 }, () => {
   let browser: Browser
   let team: TestTeam
   let worker: Client
@@ -75,7 +75,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
 
   it('show a new delegated task and its result in every list of tasks', async () => {
     const master = createClient({ url: team.url, token: (await team.client.mintToken('Master')).token })
-    // The two lists ask for the same: whichever is opened first must not decide what both are told of.
+    // Both lists share a query; the one opened first must not decide which events refresh it.
     for (const first of ['agents/Worker?tab=tasks', 'tasks?show=all']) {
       await show(first, first.startsWith('tasks') ? 'Tasks' : 'Worker')
       const delegated = await master.command({ type: 'delegate', to: 'Worker', task: `seen in ${first}` })
@@ -109,7 +109,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     const log = page.getByRole('log')
     await log.waitFor()
     await team.client.takeTerminal('Worker')
-    // No event tells of a key.
+    // No audit event reports typed keys.
     await team.client.typeKeys('Worker', { keys: 'typed by another' })
     await log.getByText('typed by another').waitFor()
     for (let key = 0; key < 'typed by another'.length; key++)
@@ -118,7 +118,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await team.client.releaseTerminal('Worker')
   })
 
-  it('say why a message waits, and stop saying it afterwards', async () => {
+  it('say why a message waits, until it is delivered', async () => {
     await team.client.takeTerminal('Worker')
     const receipt = await team.client.command({
       ...{ type: 'send_message', to: 'Worker', title: 'Held up', content: 'By a person' },
@@ -168,7 +168,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await line.getByText('ignored').waitFor()
   })
 
-  it("show a moderator's decision to other moderators, and to nobody else (S3.15)", async () => {
+  it("show a moderator's decision to other moderators only (S3.15)", async () => {
     const { store } = team.orchub.engine
     const flag = (id: string) =>
       store.write((tx) =>
@@ -181,24 +181,24 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     const seen = await enter(hers, await team.link('mo'))
     await visit(seen, 'moderation')
     await seen.getByText('No flags').waitFor()
-    const told: string[] = []
-    page.on('request', (request) => told.push(request.url()))
+    const requested: string[] = []
+    page.on('request', (request) => requested.push(request.url()))
     await flag('flag-1')
     await seen.getByText('seen in flag-1').waitFor()
     await store.write((tx) => closeConduct(tx, 'flag-1', { by: 'max', decision: 'dismissed', comment: null }))
     await seen.getByText('No flags').waitFor()
-    expect(told.filter((url) => url.includes('moderation'))).toEqual([])
+    expect(requested.filter((url) => url.includes('moderation'))).toEqual([])
     const refused = await page.evaluate(async () => {
       const headers = { 'x-orc-session': localStorage.getItem('orchub.session')! }
       return (await fetch('/api/v1/moderation/changes', { headers })).status
     })
     expect(refused).toBe(404)
-    // The browser writes down that it got a 404.
+    // The browser logs the 404.
     window.complaints.length = 0
     await hers.context.close()
   })
 
-  it('keep to the last ten minutes as time passes', async () => {
+  it('drop audit entries that leave the last ten minutes', async () => {
     const old = new Date(Date.now() - 10 * 60_000 + 8000).toISOString()
     const aged = await openWindow(browser)
     await aged.page.clock.install()

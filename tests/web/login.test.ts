@@ -49,7 +49,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     const shown = (await titles(page)).join('\n')
     for (const title of ['Before the storm', 'After the storm', 'And once more'])
       expect(shown.split(title)).toHaveLength(2)
-    // The same of every event: what the page keeps of the audit has each number once.
+    // The page holds each audit entry exactly once.
     await visit(page, 'team?as=graph')
     const links = page.locator('.activity li a')
     await links.first().waitFor()
@@ -155,7 +155,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await page.getByRole('tab', { name: 'Messages', selected: true }).waitFor()
     expect(page.url()).toBe(`${service.url}/#/agents/Worker?tab=mail`)
     await waiting.getByRole('heading', { name: 'Rules' }).waitFor()
-    // Once: the next link leads to the team.
+    // Only once: the next link leads to the team.
     await page.getByRole('button', { name: 'Sign out' }).waitFor()
     await page.goto(await link())
     await page.getByRole('heading', { name: 'Team' }).waitFor()

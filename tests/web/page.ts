@@ -2,7 +2,7 @@ import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import type { Window } from './browser.ts'
 
-/** Signs a window in by a link that works once. */
+/** Signs in by a link that works once. */
 export async function enter({ page }: Window, link: string): Promise<Page> {
   await page.goto(link)
   await page.getByRole('navigation', { name: 'Views' }).waitFor()
@@ -17,7 +17,7 @@ export const visit = (page: Page, place: string) =>
 export async function until(fits: () => Promise<boolean> | boolean, ms = 20_000): Promise<void> {
   const deadline = Date.now() + ms
   while (!(await fits())) {
-    if (Date.now() > deadline) throw new Error('It did not come to be')
+    if (Date.now() > deadline) throw new Error(`The condition was not met within ${ms} ms`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

@@ -5,20 +5,20 @@ import { canBrowse, openBrowser, openWindow } from './browser.ts'
 import { enter, tooWide, until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
-/** As long as texts get, and without a place to break them at. */
+/** A long text without a place to break it. */
 const WORD = 'averylongwordwithoutanyspaces'.repeat(8)
 const NAME = `Agent${'WithALongName'.repeat(4)}`
 
 type Prepare = (page: Page) => Promise<unknown>
 
-/** An answer of the real service, with something else in it. */
+/** Changes an answer of the real service on its way to the page. */
 const changed =
   (paths: readonly string[], change: (body: never) => object): Prepare =>
   (page) =>
     page.route(
       ({ pathname }) => paths.includes(pathname),
       async (route) => {
-        // The page may have been closed, or the question taken back.
+        // The page may have been closed, or the request withdrawn.
         const answer = await route.fetch().catch(() => undefined)
         if (answer === undefined) return
         await route
@@ -38,7 +38,7 @@ const all =
   (page) =>
     Promise.all(parts.map((part) => part(page)))
 
-/** Names the element that is too wide; checks several at once. */
+/** Each case combines several contents, because the check names the element that is too wide. */
 const CONTENTS: Record<string, Prepare> = {
   'a stream that does not open, and long words': all(
     (page) => page.route('**/api/v1/events*', () => {}),
@@ -120,9 +120,9 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
       for (const place of PLACES) {
         await visit(page, place)
         await page.locator('h1, .fault').first().waitFor()
-        expect(await tooWide(page), `${place} as it comes`).toEqual([])
+        expect(await tooWide(page), `${place} while loading`).toEqual([])
         await page.locator('main .loading').waitFor({ state: 'detached' })
-        expect(await tooWide(page), `${place} when it is there`).toEqual([])
+        expect(await tooWide(page), `${place} when loaded`).toEqual([])
       }
       await window.context.close()
     },

@@ -18,7 +18,7 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
   let folder: string
   let run: string
   let task: string
-  /** A question, and an action that waits for leave. */
+  /** A question, and an action that waits for approval. */
   let question: string
   let action: string
 
@@ -74,52 +74,55 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
     expect(messages.some(({ content }) => content === 'from a viewer')).toBe(false)
   }
 
-  it.each(['vera', 'mo'])('is refused by the service for every action: %s (S2.16)', async (person) => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link(person))
-    const command = (body: object) => ['POST', '/api/v1/commands', body] as const
-    const tries: (readonly [method: string, path: string, body?: object])[] = [
-      ['POST', `/api/v1/human-requests/${question}/verdict`, { decision: 'answer', comment: 'left' }],
-      ['POST', `/api/v1/human-requests/${action}/verdict`, { decision: 'approve' }],
-      ['POST', `/api/v1/human-requests/${action}/verdict`, { decision: 'reject' }],
-      command({ type: 'send_message', to: 'Master', title: 'x', content: 'from a viewer' }),
-      command({ type: 'request_action', action: 'pause_session', target: 'Master' }),
-      command({ type: 'request_action', action: 'terminate_agent', target: 'Master' }),
-      command({ type: 'task_action', task_id: task, action: 'cancel' }),
-      command({ type: 'delegate', to: 'Worker', task: 'from a viewer' }),
-      ['POST', '/api/v1/asks', { question: 'from a viewer' }],
-      ['POST', '/api/v1/halt', {}],
-      ['POST', '/api/v1/go', {}],
-      ['POST', '/api/v1/stop', { agents: 'end' }],
-      ['POST', '/api/v1/agents/Master/interrupt', {}],
-      ['POST', '/api/v1/agents/Master/terminal/take-over', {}],
-      ['DELETE', '/api/v1/agents/Master/terminal/take-over'],
-      ['POST', '/api/v1/agents/Master/terminal/keys', { keys: 'x' }],
-      ['POST', '/api/v1/runs', { plan: PLAN, folder }],
-      ['POST', `/api/v1/runs/${run}/resume`, {}],
-      ['POST', `/api/v1/runs/${run}/cancel`, {}],
-      ['POST', '/api/v1/tokens', { agent: 'Master' }],
-      ['DELETE', '/api/v1/tokens/Master'],
-      ['POST', '/api/v1/logins', {}],
-    ]
-    const answers = await page.evaluate(async (all) => {
-      const headers = {
-        'content-type': 'application/json',
-        'x-orc-session': localStorage.getItem('orchub.session')!,
-      }
-      const got: { status: number; said: string }[] = []
-      for (const [method, path, body] of all) {
-        const init = body === undefined ? {} : { body: JSON.stringify(body) }
-        const answer = await fetch(path, { method, headers, ...init })
-        got.push({ status: answer.status, said: await answer.text() })
-      }
-      return got
-    }, tries)
-    for (const [index, { status, said }] of answers.entries())
-      expect([status, said], tries[index]!.join(' ')).toEqual([403, expect.stringMatching(/FORBIDDEN/)])
-    await nothingChanged()
-    await window.context.close()
-  })
+  it.each(['vera', 'mo'])(
+    'cannot change anything, because the service refuses every action: %s (S2.16)',
+    async (person) => {
+      const window = await openWindow(browser)
+      const page = await enter(window, await team.link(person))
+      const command = (body: object) => ['POST', '/api/v1/commands', body] as const
+      const tries: (readonly [method: string, path: string, body?: object])[] = [
+        ['POST', `/api/v1/human-requests/${question}/verdict`, { decision: 'answer', comment: 'left' }],
+        ['POST', `/api/v1/human-requests/${action}/verdict`, { decision: 'approve' }],
+        ['POST', `/api/v1/human-requests/${action}/verdict`, { decision: 'reject' }],
+        command({ type: 'send_message', to: 'Master', title: 'x', content: 'from a viewer' }),
+        command({ type: 'request_action', action: 'pause_session', target: 'Master' }),
+        command({ type: 'request_action', action: 'terminate_agent', target: 'Master' }),
+        command({ type: 'task_action', task_id: task, action: 'cancel' }),
+        command({ type: 'delegate', to: 'Worker', task: 'from a viewer' }),
+        ['POST', '/api/v1/asks', { question: 'from a viewer' }],
+        ['POST', '/api/v1/halt', {}],
+        ['POST', '/api/v1/go', {}],
+        ['POST', '/api/v1/stop', { agents: 'end' }],
+        ['POST', '/api/v1/agents/Master/interrupt', {}],
+        ['POST', '/api/v1/agents/Master/terminal/take-over', {}],
+        ['DELETE', '/api/v1/agents/Master/terminal/take-over'],
+        ['POST', '/api/v1/agents/Master/terminal/keys', { keys: 'x' }],
+        ['POST', '/api/v1/runs', { plan: PLAN, folder }],
+        ['POST', `/api/v1/runs/${run}/resume`, {}],
+        ['POST', `/api/v1/runs/${run}/cancel`, {}],
+        ['POST', '/api/v1/tokens', { agent: 'Master' }],
+        ['DELETE', '/api/v1/tokens/Master'],
+        ['POST', '/api/v1/logins', {}],
+      ]
+      const answers = await page.evaluate(async (all) => {
+        const headers = {
+          'content-type': 'application/json',
+          'x-orc-session': localStorage.getItem('orchub.session')!,
+        }
+        const got: { status: number; body: string }[] = []
+        for (const [method, path, body] of all) {
+          const init = body === undefined ? {} : { body: JSON.stringify(body) }
+          const answer = await fetch(path, { method, headers, ...init })
+          got.push({ status: answer.status, body: await answer.text() })
+        }
+        return got
+      }, tries)
+      for (const [index, { status, body }] of answers.entries())
+        expect([status, body], tries[index]!.join(' ')).toEqual([403, expect.stringMatching(/FORBIDDEN/)])
+      await nothingChanged()
+      await window.context.close()
+    },
+  )
 
   it('sees a read-only page without actions or keys', async () => {
     const window = await openWindow(browser)
@@ -153,8 +156,8 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
     await window.context.close()
   })
 
-  /** A page that takes itself for an operator's: what it was when the role was taken away, or what somebody made of it. */
-  async function deceived(): Promise<Page> {
+  /** Opens a page that believes it belongs to an operator: the role changed meanwhile, or somebody tampered with it. */
+  async function openOperatorPage(): Promise<Page> {
     const window = await openWindow(browser)
     await window.page.route('**/api/v1/me', async (route) => {
       const answer = await route.fetch()
@@ -170,15 +173,15 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
     return await enter(window, await team.link('vera'))
   }
 
-  it('gets the reason if the page still offers an action, and nothing happens', async () => {
-    const page = await deceived()
-    await page.evaluate(keepNotes)
-    let told = 0
+  it('sees why an action was refused if the page still offers it', async () => {
+    const page = await openOperatorPage()
+    await page.evaluate(recordNotes)
+    let seen = 0
     const refused = async () => {
-      const notes = () => page.evaluate(() => (window as unknown as { told: string[] }).told)
-      await until(async () => (await notes()).length > told)
+      const notes = () => page.evaluate(() => (window as unknown as { notes: string[] }).notes)
+      await until(async () => (await notes()).length > seen)
       expect((await notes()).at(-1)).toMatch(REFUSED)
-      told = (await notes()).length
+      seen = (await notes()).length
     }
     const press = async (name: string, where = page.getByRole('main')) => {
       await where.getByRole('button', { name, disabled: false }).first().click()
@@ -206,13 +209,13 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
   })
 })
 
-/** Runs in the page: what it tells its person goes away by itself. */
-function keepNotes() {
-  const kept = window as unknown as { told: string[] }
-  kept.told = []
+/** Runs in the page: records its notifications, which disappear after a few seconds. */
+function recordNotes() {
+  const recorded = window as unknown as { notes: string[] }
+  recorded.notes = []
   new MutationObserver((changes) => {
     for (const { addedNodes } of changes)
       for (const node of addedNodes)
-        if (node instanceof HTMLElement && node.matches('.note')) kept.told.push(node.innerText)
+        if (node instanceof HTMLElement && node.matches('.note')) recorded.notes.push(node.innerText)
   }).observe(document.body, { childList: true, subtree: true })
 }

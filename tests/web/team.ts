@@ -20,10 +20,10 @@ export interface TestTeam {
 
 type Script = ScriptSettings['script']
 
-/** A script has at least one line. */
-const SILENT = [{ on: { text: 'a word that nobody says' }, after_ms: 0, say: 'Nothing.' }]
+/** A script must have at least one rule. */
+const SILENT = [{ on: { text: 'a text that is never sent' }, after_ms: 0, say: 'Nothing.' }]
 
-/** A whole service with agents in real terminals, each of which plays a script. */
+/** A complete service with agents in real terminals, each playing a script. */
 export async function startTeam(
   scripts: Record<string, { script: Script; more?: object }>,
   input: Partial<ConfigInput> = {},

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 
-/** Each would run, or become something else than text, where text is taken for a page. */
+/** Texts that run a script or create elements if they are rendered as HTML. */
 export const CORPUS = [
   '<img src=x onerror="window.owned=1">',
   '"><script>window.owned=1</script>',
@@ -9,7 +9,7 @@ export const CORPUS = [
   '</textarea><iframe srcdoc="<script>top.owned=1</script>">',
   '\u202e<a href="javascript:window.owned=1">\u2066click me</a>',
   "'+(window.owned=1)+' <math><mtext><style><img src=x onerror=window.owned=1>",
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is meant for whoever takes it for one.
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a test input that must not be evaluated.
   '[click me](javascript:window.owned=1) ${window.owned=1} <details open ontoggle=window.owned=1>',
 ]
 
@@ -20,29 +20,29 @@ const FOREIGN = [
   ...['svg[onload]', 'main style:not(.xterm *)', 'base', 'a:not([href]):not([class])'],
 ]
 
-/** Keeps what the page's policy had to keep out: with text shown as text, nothing. To be called before the first page. */
-export async function keepReports(page: Page): Promise<void> {
+/** Records violations of the CSP; text shown as text causes none. Call it before the first page is opened. */
+export async function recordReports(page: Page): Promise<void> {
   await page.addInitScript(() => {
-    const kept = window as unknown as { reports: string[] }
-    kept.reports = []
+    const recorded = window as unknown as { reports: string[] }
+    recorded.reports = []
     document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
-      kept.reports.push(`${violatedDirective} ${blockedURI}`),
+      recorded.reports.push(`${violatedDirective} ${blockedURI}`),
     )
   })
 }
 
-/** Scripts that ran, elements that came to be, what the policy had to keep out. */
+/** Scripts that ran, elements that were created, and violations of the CSP. */
 export async function harmIn(page: Page): Promise<string[]> {
   return await page.evaluate((foreign) => {
-    const { owned, reports = ['no reports were kept'] } = window as unknown as {
+    const { owned, reports = ['reports were not recorded'] } = window as unknown as {
       owned?: unknown
       reports?: string[]
     }
     const found = foreign.flatMap((one) => [...document.querySelectorAll(one)])
     return [
       ...(owned === undefined ? [] : ['a script ran']),
-      ...found.map((one) => `an element came to be: ${one.outerHTML.slice(0, 120)}`),
-      ...reports.map((one) => `the policy kept out: ${one}`),
+      ...found.map((one) => `an element was created: ${one.outerHTML.slice(0, 120)}`),
+      ...reports.map((one) => `the CSP blocked: ${one}`),
     ]
   }, FOREIGN)
 }

@@ -9,20 +9,20 @@ import { showInvisible } from '../../web/src/components/exact-text.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { enter, until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
-import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
+import { CORPUS, harmIn, recordReports } from './xss-corpus.ts'
 
 const OFF = { rate: 'off', hops: 'off', ping_pong: 'off', pair_rate: 'off' } as const
 
-/** Sequences that terminals obey: links, titles, the clipboard. */
+/** Escape sequences for links, the title and the clipboard. */
 const SEQUENCES = [
   'before \u001b]8;;javascript:window.owned=1\u001b\\a link\u001b]8;;\u001b\\',
   '\u001b]0;owned title\u0007\u001b]52;c;b3duZWQ=\u0007',
   '\u001b[31mred <b>bold</b>\u001b[0m after',
 ].join(' ')
 
-/** As a file can be called: anything but a slash, and nothing that turns the text around it. */
+/** Makes the text a valid file name: no slashes and no direction characters. */
 const asName = (text: string) => text.replace(/[/\u202a-\u202e\u2066-\u2069]/g, '|')
-/** As a terminal shows it: it has its own way with what has no width, and breaks lines where it likes. */
+/** Removes spaces and zero-width characters, which a terminal wraps and draws in its own way. */
 const bare = (text: string) => text.replace(/[\s\p{Cf}]/gu, '')
 
 describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, () => {
@@ -70,7 +70,7 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
       await until(async () => (await team.stateOf(name)) === 'idle')
     run = (await team.client.startRun({ plan: plan(), folder: join(folder, 'plan') })).run_id
     window = await openWindow(browser)
-    await keepReports(window.page)
+    await recordReports(window.page)
     page = await enter(window, await team.link())
     await until(async () => (await team.client.run(run)).state !== 'running', 40_000)
   }, 90_000)
@@ -80,7 +80,7 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Each agent prints the text, hands it over as a file of that name and as its summary, and fails or not. */
+  /** For each text one agent that prints it, and uses it as an output name and summary, and one that fails with it. */
   function plan(): string {
     const agents = CORPUS.flatMap((_, index) => {
       const text = join(folder, `text-${index}`)
@@ -102,7 +102,7 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
     const wanted = bare(hostile)
     await until(async () => bare((await where.allInnerTexts()).join('\n')).includes(wanted), 15_000).catch(
       () => {
-        throw new Error(`it is not to be seen at ${page.url()}`)
+        throw new Error(`The text is not shown at ${page.url()}`)
       },
     )
     expect(await harmIn(page), page.url()).toEqual([])
@@ -244,7 +244,7 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
         })
     })
     const hers = await openWindow(browser)
-    await keepReports(hers.page)
+    await recordReports(hers.page)
     const seen = await enter(hers, await team.link('mo'))
     const look = async (place: string) => {
       await visit(seen, place)
@@ -270,7 +270,7 @@ describe.skipIf(!canBrowse)('the check for injected markup', { timeout: 60_000 }
     try {
       for (const hostile of CORPUS.filter((text) => text.includes('<'))) {
         const { page, context } = await openWindow(browser)
-        await keepReports(page)
+        await recordReports(page)
         await page.goto('data:text/html,<main></main>')
         expect(await harmIn(page)).toEqual([])
         await page.evaluate((html) => {
@@ -285,6 +285,6 @@ describe.skipIf(!canBrowse)('the check for injected markup', { timeout: 60_000 }
   })
 })
 
-/** A text file as a string of JSON, by the means of a shell. */
+/** A shell command that prints a text file as a JSON string. */
 const JSON_TEXT = (file: string) =>
   `printf '"'; head -c -1 ${file} | sed -e 's/\\\\/\\\\\\\\/g' -e 's/"/\\\\"/g'; printf '"'`

@@ -31,7 +31,7 @@ describe.skipIf(!canBrowse)('the event stream of a browser', { timeout: 90_000 }
   const send = (title: string) =>
     client().command({ type: 'send_message', to: 'Worker', title, content: 'One' })
 
-  /** The windows of one browser, all with the list of conversations open; `streams`: how many of them have a stream. */
+  /** Opens windows of one browser, each with the list of conversations. `streams` counts their open event streams. */
   async function openWindows(count: number, prepare = async (_: Page) => {}) {
     const { context, page: first } = await openWindow(browser)
     contexts.push(context)

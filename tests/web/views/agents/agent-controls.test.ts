@@ -98,7 +98,7 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     await becomes('idle')
     await button('Interrupt', true).waitFor()
     expect(await reasonOf('Interrupt')).toMatch(/is not working/)
-    // A reason is for everyone: with the keyboard one gets there, and nothing happens.
+    // The keyboard reaches the button and its reason; pressing it does nothing.
     const asked: string[] = []
     page.on('request', (request) => {
       if (request.method() === 'POST') asked.push(request.url())
@@ -127,21 +127,21 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     const asked = Promise.withResolvers<void>()
     await page.route('**/api/v1/agents/Worker/actions', async (route) => {
       await asked.promise
-      await route.fulfill({ status: 400, json: { code: 'CONFLICT', message: 'It cannot be told' } })
+      await route.fulfill({ status: 400, json: { code: 'CONFLICT', message: 'The actions are unknown' } })
     })
     try {
       await page.reload()
       await press('Pause')
       await becomes('paused')
       asked.resolve()
-      await page.getByRole('alert').getByText('It cannot be told').waitFor()
+      await page.getByRole('alert').getByText('The actions are unknown').waitFor()
       await press('Resume')
       await becomes('idle')
     } finally {
       asked.resolve()
       await page.unroute('**/api/v1/agents/Worker/actions')
     }
-    // The browser's own log line for a refused request.
+    // The browser logs the refused request itself.
     const others = window.complaints.filter((text) => !text.endsWith('/api/v1/agents/Worker/actions'))
     window.complaints.splice(0, Number.POSITIVE_INFINITY, ...others)
   })

@@ -26,7 +26,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
   const client = (token = service.operatorToken()) => createClient({ url: service.url, token })
   const open = async () =>
     enter(await openWindow(browser), `${service.url}${(await client().mintLogin()).path}`)
-  /** An action that waits for leave; its request. */
+  /** Creates an action that waits for approval, and returns its request. */
   async function propose(reason: string): Promise<string> {
     const worker = client((await client().mintToken('Worker')).token)
     const held = await worker.command({
@@ -46,7 +46,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     const page = await open()
     await visit(page, 'inbox')
     await approvable(page, first).waitFor()
-    // Twice: the second time in the very moment in which another one takes its place.
+    // Twice: the second press comes just as another request takes its place.
     await page.evaluate(() => {
       const press = () => dispatchEvent(new KeyboardEvent('keydown', { key: 'a' }))
       const watching = new MutationObserver(() => {
@@ -58,7 +58,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
       press()
     })
     await until(async () => (await stateOf(first)) !== 'open')
-    // Until then the keys are those of the first.
+    // Until then the keys belong to the first request.
     await page.getByRole('article', { name: new RegExp(`^${first},`) }).waitFor({ state: 'detached' })
     await approvable(page, second).waitFor()
     expect([await stateOf(first), await stateOf(second)]).toEqual(['approved', 'open'])

@@ -8,7 +8,7 @@ import { say, startTeam, type TestTeam } from '../../team.ts'
 const ASK =
   '<orc-command name="request_user_input" choices="Vienna, Graz" context="The train leaves from there">Where do you start?</orc-command>'
 
-/** Runs in the page: a key in the very moment in which a dialog comes up. */
+/** Runs in the page: presses a key the moment a dialog opens. */
 function pressAtOnce() {
   return new Promise<void>((resolve) => {
     const watching = new MutationObserver(() => {
@@ -73,6 +73,8 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     // A request that appears by itself ignores keys at first: they may be meant for something else.
     await pressed
     await dialog.getByRole('button', { name: 'Answer', disabled: false }).waitFor()
+    // Fixed choices leave no room for other text.
+    expect(await dialog.getByRole('textbox').count()).toBe(0)
     expect(await violations(page)).toEqual([])
     await page.keyboard.press('1')
     await dialog.waitFor({ state: 'detached' })
@@ -139,20 +141,20 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     const window = await openWindow(browser)
     await window.context.grantPermissions(['notifications'], { origin: team.url })
     await window.page.addInitScript(() => {
-      const kept = window as unknown as { told: string[]; Notification: unknown }
-      kept.told = []
+      const recorded = window as unknown as { notified: string[]; Notification: unknown }
+      recorded.notified = []
       const Fake = function (this: object, title: string) {
-        kept.told.push(title)
+        recorded.notified.push(title)
       } as unknown as { permission: string }
       Fake.permission = 'granted'
-      kept.Notification = Fake
+      recorded.Notification = Fake
       Object.defineProperty(document, 'hidden', { get: () => true })
     })
     const page = await enter(window, await team.link())
     await page.getByText('live', { exact: true }).waitFor()
     await send('Master', 'Ask')
     await until(() =>
-      page.evaluate(() => (window as unknown as { told: string[] }).told.includes('Master asks')),
+      page.evaluate(() => (window as unknown as { notified: string[] }).notified.includes('Master asks')),
     )
     expect(await page.title()).toMatch(/^\(1\)/)
     const [request] = (await team.client.humanRequests()).requests
