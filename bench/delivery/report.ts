@@ -1,4 +1,4 @@
-/** docs/delivery.md out of what was measured. */
+/** Renders docs/delivery.md from the measurements. */
 import { AGENTS } from '../../scripts/install-agents.ts'
 import { asTable, type Figure, meets } from '../report.ts'
 import type { PanesResult } from './panes.ts'
@@ -25,50 +25,50 @@ export function renderReport(measured: Measured): string {
     HEAD,
     `Measured on ${measured.machine}. ${loadsOf(measured)}`,
     '',
-    '## What became of them',
+    '## Results',
     '',
     ...deliveryTable(measured),
     '',
     ...conditionsOf(measured),
-    '## How fast',
+    '## Speed',
     '',
     asTable(figures),
     '',
     ...stagesOf(measured),
-    ...(missed.length === 0 ? [] : ['## What is not reached', '', ...missed.map(explain), '']),
+    ...(missed.length === 0 ? [] : ['## Missed targets', '', ...missed.map(explain), '']),
     HOW,
   ].join('\n')
 }
 
-const HEAD = `# Deliveries, measured
+const HEAD = `# Delivery benchmark
 
-\`npm run bench:delivery -- --write\` writes this page. Every message goes through all of the product: an agent in a tmux pane prints it, it is
-read there, checked, stored and synced to disk, handed out, guarded, pasted, entered. What arrived is compared with what was sent
-by the receiver's own record, message by message and byte by byte; what the product says of it counts for nothing.
+\`npm run bench:delivery -- --write\` generates this page. Every message takes the whole path: an agent in a tmux pane prints it; Orchub reads
+it from the pane, checks it, stores it and syncs it to disk, hands it out, checks the receiver's pane, pastes it and presses Enter. The
+benchmark compares each message, byte by byte, with what the receiver itself recorded, and ignores what Orchub reports.
 `
 
-const HOW = `## How it is measured
+const HOW = `## Method
 
-- **Raw-mode receiver** (\`tests/fakes/raw-receiver.ts\`): a program with a prompt that writes down each turn it takes, and when. One service, with its
-  own SQLite file and its own tmux server; the sender's pane carries the nonce. Every eighth text is a hostile one (leading \`!\` and \`/\`,
-  \`ESC[201~\`, control characters, trailing \`\\\`, \`@x\`, tabs, emoji, 200 lines, imitations of our frames and commands), and in between
-  the conditions named above are made.
-- **Programs**: the real ones, in the versions that \`scripts/install-agents.ts\` pins, before the scripted model of \`tests/fakes/model-server\`. What a
-  program got is what its model was asked. In between: messages while it works, while its permission dialog is open, while a
-  draft stands in its input box, three at once, 100 KB, and the hostile texts.
-- **lost**: never arrived. **doubled**: arrived again. **into a dialog**: a key of ours answered one. **fused**: a turn held anything else beside
-  our messages. **changed**: not the text that was sent, after the documented cleaning. **uncertain**: at any time called so.
-- **Latency**: from before the sender prints to after the receiver took Enter (for programs: to the request at the model, which includes
-  their own work), by the machine's monotonic clock; of single messages to a waiting receiver. Those that waited for a
-  person, a dialog or a turn are counted above and not timed; nor are the first ones, which find programs that are still starting.
-- **The same path without the store** (\`bench/delivery/direct.ts\`): the same panes, reader, scanner, envelope, guard and paste, with a list in memory in place of
-  the door and the store: nothing is checked, kept, audited or synced.
-- **Poll** (\`bench/delivery/poll.ts\`): every 500 ms a spawned \`capture-pane\`, then spawned \`load-buffer\`, \`paste-buffer\`, \`send-keys\`, without any wait
-  in between.
-- The three take turns within one run, so that whatever else the machine does meets all alike. Memory is heap and buffers after garbage
-  collection with and without the idle agents, over their number. The same agents were started and stopped once before, so that what
-  is compiled and cached for all of them, whatever their number, is there already; what is optimized still later is in the figure.
-- Each part can be run by itself and keeps its figures until it is run again; the load of the machine is given for each.
+- **Raw-mode receiver** (\`tests/fakes/raw-receiver.ts\`): a program with a prompt that records each turn it takes and when. One service uses
+  its own SQLite file and its own tmux server; the sender's pane carries the nonce. Every eighth text is hostile (leading \`!\` and \`/\`,
+  \`ESC[201~\`, control characters, trailing \`\\\`, \`@x\`, tabs, emoji, 200 lines, imitations of Orchub's frames and commands). Between
+  messages, the benchmark creates the conditions listed above.
+- **Programs**: the real agent programs, in the versions pinned in \`scripts/install-agents.ts\`, with the scripted model server of
+  \`tests/fakes/model-server\`. A program received a message if its model was sent it. They also get messages while they work, while a
+  permission dialog is open and while a draft is in the input box, three messages at once, 100 KB messages and the hostile texts.
+- **lost**: never arrived. **duplicated**: arrived more than once. **into a dialog**: a key that Orchub sent answered a dialog. **merged**: a turn
+  contained anything besides Orchub's messages. **changed**: differs from the text sent, after the documented sanitizing. **uncertain**:
+  reported as uncertain at any time.
+- **Latency**: by the machine's monotonic clock, from just before the sender prints to just after the receiver takes Enter. For programs it
+  ends with the request to the model, so it includes their own work. Only single messages to a waiting receiver are timed: messages
+  that waited for a person, a dialog or a turn are counted but not timed, nor are the first ones, sent while programs still start.
+- **The same path without the store** (\`bench/delivery/direct.ts\`): the same panes, reader, scanner, envelope, guard and paste, with a list in
+  memory instead of the door and the store. It checks, stores, audits and syncs nothing.
+- **Poll** (\`bench/delivery/poll.ts\`): spawns \`capture-pane\` every 500 ms, then \`load-buffer\`, \`paste-buffer\` and \`send-keys\`, without pauses.
+- The three alternate within one run, so that other load on the machine affects them alike. Memory is heap plus buffers after garbage
+  collection, with idle agents minus without, divided by their number. The same agents were started and stopped once before, so that
+  code compiled once for all agents isn't counted; code that is optimized later is.
+- Each part can run alone and keeps its figures until it runs again; the load average is given for each.
 `
 
 function deliveryTable({ raw, panes, programs }: Measured): string[] {
@@ -82,7 +82,7 @@ function deliveryTable({ raw, panes, programs }: Measured): string[] {
     }),
   ]
   return [
-    '| receiver | version | sent | submitted | lost | doubled | into a dialog | fused | changed | uncertain | p50 | p99 | |',
+    '| receiver | version | sent | submitted | lost | duplicated | into a dialog | merged | changed | uncertain | p50 | p99 | |',
     '|---|---|---|---|---|---|---|---|---|---|---|---|---|',
     ...rows,
   ]
@@ -113,7 +113,7 @@ function loadsOf({ loads = {} }: Measured): string {
 function conditionsOf({ raw }: Measured): string[] {
   if (raw === undefined) return []
   const named = Object.entries(raw.conditions).map(([name, count]) => `${name} (${count})`)
-  return [`Conditions made around the raw-mode receiver: ${named.toSorted().join(', ')}.`, '']
+  return [`Conditions created around the raw-mode receiver: ${named.toSorted().join(', ')}.`, '']
 }
 
 function figuresOf({ raw, panes }: Measured): Figure[] {
@@ -170,14 +170,14 @@ function stagesOf({ raw }: Measured): string[] {
   const line = (name: string, values: readonly number[]) =>
     `| ${name} | ${[0.1, 0.5, 0.9, 0.99].map((share) => milliseconds(quantile(values, share))).join(' | ')} |`
   return [
-    'Where the time goes, to the raw-mode receiver:',
+    'Where the time goes, for the raw-mode receiver:',
     '',
     '| from … to … | p10 | p50 | p90 | p99 |',
     '|---|---|---|---|---|',
-    line('printed → heard: pane, tmux, its log, the scanner', heard),
-    line('heard → given: door, one transaction with its sync to disk', given),
-    line('given → submitted: guard, paste, Enter, the receiver', submitted),
-    line('all of it', raw.latencies),
+    line('printed → read: pane, tmux, its log, the scanner', heard),
+    line('read → handed over: door, one transaction with its sync to disk', given),
+    line('handed over → submitted: guard, paste, Enter, the receiver', submitted),
+    line('total', raw.latencies),
     line('without the store', raw.direct),
     '',
   ]
@@ -188,10 +188,10 @@ function explain({ name, baseline, ratio, target, note }: Figure): string {
   return `- **${name}** against ${baseline}: ${ratio.toFixed(2)} instead of ${wanted} (${note}). ${LIMITS[name] ?? ''}`
 }
 
-/** The obstacle, if known. */
+/** Why a target was missed, if known. */
 const LIMITS: Readonly<Record<string, string>> = {
   'memory of the service per idle agent':
-    'Heap snapshots put about 11 KiB on the agent itself: 5.7 of closures, 4.8 of small objects and what they close over, 0.6 of strings. The rest is code that is optimized while agents start, which does not grow with their number.',
+    'According to heap snapshots, the agent itself takes about 11 KiB: 5.7 for closures, 4.8 for small objects and what they reference, 0.6 for strings. The rest is code that is optimized while agents start and does not grow with their number.',
   'poll every 500 ms with spawned commands':
-    'A poll takes 250 ms in the mean, so this asks for about 2.6 ms in all, on a machine with two cores that others use too. Of the time above, the sync to disk is 0.3 ms on a quiet disk and many milliseconds on a busy one, and a message may have to wait for the sync of what was written down of the one before; from the last line to tmux until the receiver has taken Enter it is 0.5 ms (the look that the guard decides by is made, and the text laid out, while the message is stored); some 0.8 ms is our own code between the print and the sync, most of it for caches that other processes had meanwhile; the rest is the wake-ups of five processes.',
+    'A poll takes 250 ms on average, so the target leaves about 2.6 ms for everything, on a shared machine with two cores. The sync to disk takes 0.3 ms on a quiet disk and many milliseconds on a busy one, and a message may have to wait for the sync of the previous record. From the last command to tmux until the receiver takes Enter it takes 0.5 ms. About 0.8 ms is spent in the service between the print and the sync, mostly CPU cache misses after other processes ran. The rest is waking up five processes.',
 }
