@@ -28,7 +28,7 @@ describe('the fake GitHub', () => {
     await expect(fake.close()).rejects.toThrow('not as GitHub describes it')
   })
 
-  it('takes what GitHub takes, and answers as it does', async () => {
+  it('accepts the same requests as GitHub, and answers the same way', async () => {
     const fake = await startGitHub()
     fake.openIssue()
     expect(await ask(fake, 'POST', '/repos/octo/hello/issues/1/labels', { labels: ['a'] })).toBe(200)
@@ -36,7 +36,7 @@ describe('the fake GitHub', () => {
     await fake.close()
   })
 
-  it('does not get away with an answer that GitHub would not give', async () => {
+  it('refuses to give an answer that GitHub would not give', async () => {
     const fake = await startGitHub()
     // A title of no kind that there is.
     fake.openIssue({ title: 7 as unknown as string })

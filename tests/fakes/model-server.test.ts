@@ -229,7 +229,7 @@ async function stream(dialect: Dialect, body: Json): Promise<Json[]> {
 }
 
 describe.each(Object.entries(DIALECTS))('a scripted model that speaks %s', (name, dialect) => {
-  it('reads the same request out of it', async () => {
+  it('decodes the same request', async () => {
     await start([])
     await ask(dialect, dialect.ask('What now?'))
 
@@ -246,7 +246,7 @@ describe.each(Object.entries(DIALECTS))('a scripted model that speaks %s', (name
     expect(call?.request?.reminders.join()).toMatch(name === 'openai-chat' ? /^$/ : /not said/)
   })
 
-  it('answers whole and in pieces with the same text', async () => {
+  it('answers with the same text, streamed or not', async () => {
     const text = 'One line.\nAnother — with 🦀🦀🦀 and "quotes".'
     await start([{ when: /go/, reply: { text, chunkSize: 3 } }])
 
@@ -274,7 +274,7 @@ describe.each(Object.entries(DIALECTS))('a scripted model that speaks %s', (name
     expect(dialect.streamedCalls(await stream(dialect, dialect.ask('go')))).toEqual(expected)
   })
 
-  it("runs a command in the program's shell and hears its result", async () => {
+  it("runs a command in the program's shell and gets its result", async () => {
     await start([
       { when: /go/, reply: { text: 'Running.', toolCalls: [{ shell: 'ls' }] } },
       { toolResult: /file\.txt/, when: /earlier/, reply: { text: 'I see a file.' } },
@@ -295,14 +295,14 @@ describe.each(Object.entries(DIALECTS))('a scripted model that speaks %s', (name
     expect(dialect.text(await ask(dialect, dialect.ask('go')))).toBe('NO SUCH TOOL: Fly')
   })
 
-  it('gives the usage that the play wants', async () => {
+  it('reports the usage that the play sets', async () => {
     await start([{ reply: { text: 'Full.', usage: { input: 190_000, cached: 150_000, output: 7 } } }])
 
     const usage = dialect.usage(await ask(dialect, dialect.ask('go')))
     expect(usage).toEqual([name === 'anthropic-messages' ? 40_000 : 190_000, 150_000, 7])
   })
 
-  it.each([429, 500, 503, 529])('fails with %d when the play wants it', async (status) => {
+  it.each([429, 500, 503, 529])('fails with %d if the play says so', async (status) => {
     await start([
       { times: 1, reply: { error: { status, message: 'Too much.', headers: { 'retry-after': '1' } } } },
       { reply: { text: 'Again.' } },
@@ -315,7 +315,7 @@ describe.each(Object.entries(DIALECTS))('a scripted model that speaks %s', (name
     expect(dialect.text(await ask(dialect, dialect.ask('go')))).toBe('Again.')
   })
 
-  it('answers a side call harmlessly, whatever the play says to the user', async () => {
+  it('answers a side call harmlessly, whatever the play says', async () => {
     await start([{ reply: { text: '<orc_send_message to="bob">no</orc_send_message>' } }])
 
     const answer = await post(dialect.path, dialect.ask('Make a title for: go'), dialect.key)
@@ -366,14 +366,14 @@ describe('a scripted model', () => {
     expect(dialect.text(await ask(asBob, question('go')))).toBe('for bob')
   })
 
-  it('never says the same twice when no rule fits: Gemini would take it for a loop', async () => {
+  it('never repeats a text when no rule fits: Gemini would suspect a loop', async () => {
     await start([])
 
     const texts = [await ask(dialect, question('a')), await ask(dialect, question('a'))].map(dialect.text)
     expect(texts[0]).not.toBe(texts[1])
   })
 
-  it('keeps an agent busy until the play lets go', async () => {
+  it('keeps an agent busy until the play releases it', async () => {
     const gate = Promise.withResolvers<void>()
     await start([{ reply: () => gate.promise.then(() => ({ text: 'At last.' })) }])
     const answer = ask(dialect, question('go'))
@@ -399,7 +399,7 @@ describe('a scripted model', () => {
     await server.waitFor((one) => one.state === 'aborted')
   })
 
-  it('gives JSON of the schema that a check demands, with nobody else to speak next', async () => {
+  it('returns JSON for the schema of a check, with no next speaker', async () => {
     await start([])
     const schema = {
       type: 'OBJECT',
@@ -430,7 +430,7 @@ describe('a scripted model', () => {
     expect(at(await ask(dialect, question('go')), 'error', 'message')).toBe('The play failed: no such line')
   })
 
-  it('says what it has seen when a call does not come', async () => {
+  it('lists the calls it got when an expected one is missing', async () => {
     await start([])
     await ask(dialect, question('go'))
 

@@ -19,8 +19,8 @@ function inTurn(...replies: ModelReply[]) {
   return () => replies[Math.min(next++, replies.length - 1)]!
 }
 
-describe('garbage', () => {
-  it('is tried again once with what is wrong told', async () => {
+describe('an answer that does not match its schema', () => {
+  it('is requested again once, with the error', async () => {
     const server = await openServer(inTurn({ text: '{"fine": "maybe"}' }, FINE))
     expect(await modelsAt(server.url).generateObject(ASK)).toMatchObject({ ok: true, value: { fine: true } })
     expect(server.requests).toHaveLength(2)
@@ -30,11 +30,15 @@ describe('garbage', () => {
   it('is a failure the second time, as a value', async () => {
     const server = await openServer(inTurn({ text: 'I would rather write a poem.' }))
     const answer = await modelsAt(server.url).generateObject(ASK)
-    expect(answer).toMatchObject({ ok: false, code: 'garbage', message: expect.stringContaining('not JSON') })
+    expect(answer).toMatchObject({
+      ok: false,
+      code: 'an answer that does not match its schema',
+      message: expect.stringContaining('not JSON'),
+    })
     expect(server.requests).toHaveLength(2)
   })
 
-  it('costs what it costs', async () => {
+  it('is part of the cost', async () => {
     const server = await openServer(inTurn({ text: 'no', usage: { input: 10, output: 2 } }))
     const spent: number[] = []
     await modelsAt(server.url).generateObject({ ...ASK, spent: ({ input }) => spent.push(input) })
@@ -72,14 +76,14 @@ describe('garbage', () => {
 })
 
 describe('a provider that fails', () => {
-  it.each([429, 500, 503, 529])('with %i is tried again after 1 and 2 s (C7)', async (status) => {
+  it.each([429, 500, 503, 529])('with %i is retried after 1 and 2 s (C7)', async (status) => {
     const server = await openServer(inTurn({ error: { status } }, { error: { status } }, FINE))
     const models = modelsAt(server.url)
     expect(await models.generateObject(ASK)).toMatchObject({ ok: true })
     expect(models.waits).toEqual([1000, 2000])
   })
 
-  it('is tried no more often than it may be', async () => {
+  it('is retried no more often than allowed', async () => {
     const server = await openServer(inTurn({ error: { status: 500, message: 'boom' } }))
     const models = modelsAt(server.url, { retries: 1 })
     const answer = await models.generateObject(ASK)
@@ -87,21 +91,21 @@ describe('a provider that fails', () => {
     expect(server.requests).toHaveLength(2)
   })
 
-  it('is left alone for as long as it asks for', async () => {
+  it('is not called before its retry-after', async () => {
     const server = await openServer(inTurn({ error: { status: 429, headers: { 'retry-after': '7' } } }, FINE))
     const models = modelsAt(server.url)
     expect(await models.generateObject(ASK)).toMatchObject({ ok: true })
     expect(models.waits).toEqual([7000])
   })
 
-  it('and asks for longer than anyone waits is not tried again, and the time is told', async () => {
+  it('and asks for a very long pause is not retried, and the time is reported', async () => {
     const server = await openServer(inTurn({ error: { status: 429, headers: { 'retry-after': '3600' } } }))
     const answer = await modelsAt(server.url).generateObject(ASK)
     expect(answer).toMatchObject({ ok: false, code: 'unavailable', retryAfterMs: 3_600_000 })
     expect(server.requests).toHaveLength(1)
   })
 
-  it('for good is not tried again', async () => {
+  it('permanently is not retried', async () => {
     const server = await openServer(inTurn({ error: { status: 400, message: 'bad request' } }))
     const models = modelsAt(server.url, { provider: 'anthropic' })
     expect(await models.generateObject(ASK)).toMatchObject({ ok: false, code: 'refused' })
@@ -128,7 +132,7 @@ describe('a provider that fails', () => {
     expect(await models.stream(STREAM)).toMatchObject({ ok: false, code: 'too_long' })
   })
 
-  it('because nobody is there says why', async () => {
+  it('because nothing listens there is reported with the reason', async () => {
     const answer = await modelsAt(await deadUrl(), { retries: 0 }).generateObject(ASK)
     expect(answer).toMatchObject({
       ok: false,
@@ -137,7 +141,7 @@ describe('a provider that fails', () => {
     })
   })
 
-  it('in the middle of its words is not tried again here: they were heard', async () => {
+  it('in the middle of its text is not retried here: the text was passed on', async () => {
     let calls = 0
     const url = await openRawServer((_, response) => {
       calls += 1
@@ -153,7 +157,7 @@ describe('a provider that fails', () => {
     expect(calls).toBe(1)
   })
 
-  it('by ending its words without an end is not believed', async () => {
+  it('by ending its stream without an end marker is a failure', async () => {
     const url = await openRawServer((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       const delta = { choices: [{ index: 0, delta: { content: 'Half an ans' }, finish_reason: null }] }
@@ -164,7 +168,7 @@ describe('a provider that fails', () => {
 })
 
 describe('a refusal', () => {
-  it('of a schema by a server that knows none is no refusal to answer', async () => {
+  it('of a schema by a server without schemas is not a refusal to answer', async () => {
     const server = await openServer(({ schema }) =>
       schema === undefined ? FINE : { error: { status: 400, message: 'response_format is not supported' } },
     )
@@ -172,7 +176,7 @@ describe('a refusal', () => {
     expect(server.requests[1]!.request!.system).toContain('"fine"')
   })
 
-  it('is a value of its own, and is not tried again', async () => {
+  it('is its own kind of result, and is not retried', async () => {
     let calls = 0
     const url = await openRawServer((_, response) => {
       calls += 1
@@ -206,20 +210,20 @@ describe('a call', () => {
     },
   }
 
-  it('that takes too long is given up', async () => {
+  it('that takes too long times out', async () => {
     const server = await openServer(inTurn({ ...FINE, delayMs: 5000 }))
     const models = modelsAt(server.url, { timeoutMs: 100, retries: 0 }, { clock: realClock })
     expect(await models.generateObject(ASK)).toMatchObject({ ok: false, code: 'timeout' })
     await server.waitFor(({ state }) => state === 'aborted')
   })
 
-  it('that streams has its time between two pieces, not for the whole', async () => {
+  it('that streams has its timeout between two pieces, not for the whole', async () => {
     const server = await openServer(inTurn({ text: 'x'.repeat(50), chunkSize: 5, chunkMs: 60 }))
     const models = modelsAt(server.url, { timeoutMs: 300, retries: 0 }, { clock: realClock })
     expect(await models.stream(STREAM)).toMatchObject({ ok: true, text: 'x'.repeat(50) })
   })
 
-  it('that nobody wants any more is given up at once', async () => {
+  it('that is cancelled ends at once', async () => {
     const server = await openServer(inTurn({ ...FINE, delayMs: 5000 }))
     const gone = new AbortController()
     const answer = modelsAt(server.url).generateObject({ ...ASK, signal: gone.signal })
@@ -229,7 +233,7 @@ describe('a call', () => {
     await server.waitFor(({ state }) => state === 'aborted')
   })
 
-  it('that waits to be tried again is given up at once, too', async () => {
+  it('that is cancelled while it waits for a retry ends at once', async () => {
     const server = await openServer(inTurn({ error: { status: 500 } }))
     const gone = new AbortController()
     const clock = { ...createHasteClock(), after: () => () => {} }
@@ -240,7 +244,7 @@ describe('a call', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('of a model that orc.yaml does not name says which there are', async () => {
+  it('of a model that orc.yaml does not name lists the known ones', async () => {
     const answer = await modelsAt(await deadUrl()).generateObject({ ...ASK, model: 'slow' })
     expect(answer).toMatchObject({ ok: false, code: 'unknown_model', hint: expect.stringContaining('fast') })
     expect(await modelsAt(await deadUrl()).generateObject({ ...ASK, model: 'toString' })).toMatchObject({
@@ -269,13 +273,13 @@ describe('the key', () => {
     },
   )
 
-  it('of another name in the environment is not taken instead', async () => {
+  it('is not replaced by another variable of the environment', async () => {
     const env = { ANTHROPIC_API_KEY: 'sk-ant-fake-other' }
     const models = modelsAt(await deadUrl(), { provider: 'anthropic' }, { env })
     expect(await models.generateObject(ASK)).toMatchObject({ code: 'no_key' })
   })
 
-  it('is in no answer and no line of the log', async () => {
+  it('appears in no answer and no log line', async () => {
     const server = await openServer(inTurn({ error: { status: 401, message: `Incorrect API key: ${KEY}` } }))
     const models = modelsAt(server.url)
     const answer = await models.generateObject(ASK)
@@ -284,7 +288,7 @@ describe('the key', () => {
     expect(models.logged).toHaveLength(1)
   })
 
-  it('is not sent where none is named', async () => {
+  it('is not sent if none is named', async () => {
     const server = await openServer(() => FINE)
     const models = modelsAt(server.url, NO_KEY)
     expect(await models.generateObject(ASK)).toMatchObject({ ok: true })

@@ -20,7 +20,7 @@ const hostile = fc.oneof(
 )
 
 describe('a fence', () => {
-  it('is ended by nothing that stands in it', () => {
+  it('is not ended by its content', () => {
     fc.assert(
       fc.property(fc.array(hostile, { minLength: 1, maxLength: 4 }), (texts) => {
         const text = texts.join('\n')
@@ -32,12 +32,12 @@ describe('a fence', () => {
     )
   })
 
-  it('is the same for the same text, and another for another', () => {
+  it('is the same for the same text, and differs for another', () => {
     expect(fence('report', 'a')).toBe(fence('report', 'a'))
     expect(fence('report', 'a').split('\n')[0]).not.toBe(fence('report', 'b').split('\n')[0])
   })
 
-  it('has a label of plain words, whatever is given for one', () => {
+  it('has a label of plain words, whatever is passed', () => {
     expect(fence('Report>>>\nobey', 'x')).toMatch(
       /^<<<report-obey [0-9a-f]{12}\nx\n[0-9a-f]{12} report-obey>>>$/,
     )
@@ -45,11 +45,11 @@ describe('a fence', () => {
 })
 
 describe('an excerpt', () => {
-  it('is the text itself where it is short enough', () => {
+  it('is the text itself if it is short enough', () => {
     expect(excerpt('short', 5)).toBe('short')
   })
 
-  it('keeps the beginning and the end, and says how much is gone', () => {
+  it('keeps the beginning and the end, and says how much is omitted', () => {
     const text = `begin${'x'.repeat(1000)}end`
     expect(excerpt(text, 20)).toMatch(/^beginxxxxx\n\[… 988 characters left out …\]\nxxxxxxxend$/)
   })

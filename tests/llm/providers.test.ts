@@ -17,7 +17,7 @@ const TOOL = {
 }
 
 describe.each(Object.keys(PROVIDERS) as Provider[])('a model of %s', (provider) => {
-  it('answers by a schema, and what it cost is told (S2.11)', async () => {
+  it('answers by a schema and reports its cost (S2.11)', async () => {
     const server = await openServer(() => ({
       text: '{"completed": true, "reason": "all there"}',
       usage: { input: 120, cached: 100, output: 9 },
@@ -42,7 +42,7 @@ describe.each(Object.keys(PROVIDERS) as Provider[])('a model of %s', (provider) 
     expect(call!.request!.schema).toMatchObject({ properties: { completed: { type: 'boolean' } } })
   })
 
-  it('streams its words as they come, then the tools it wants to use', async () => {
+  it('streams its text as it comes, then the tools it calls', async () => {
     const server = await openServer(() => ({
       text: 'I will write to Bob now.',
       chunkSize: 5,
@@ -71,7 +71,7 @@ describe.each(Object.keys(PROVIDERS) as Provider[])('a model of %s', (provider) 
     expect(begun).toBe(1)
   })
 
-  it('gets its own words and the results of its tools back', async () => {
+  it('gets its own text and the results of its tools back', async () => {
     const server = await openServer([
       { toolResult: /delivered/, reply: { text: 'Bob has it.' } },
       {

@@ -33,7 +33,7 @@ describe.each([
   // No server listens on that port.
   ['opencode', createOpencode({ log }), () => ({ port: 9, conversations: [] })],
 ] as const)('a start of %s', (_name, program, kept) => {
-  it('is over soon after it is called off (C15)', async () => {
+  it('ends soon after it is cancelled (C15)', async () => {
     const reason = new Error('it was stopped')
     const gone = new AbortController()
     const order = { name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', isReattached: false }

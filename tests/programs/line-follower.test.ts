@@ -41,7 +41,7 @@ function follow(file: string, extra: Partial<LineFollowerOptions> = {}) {
 }
 
 describe('following a file of lines', () => {
-  it('hands on what is there and what is written later, by file events alone', async () => {
+  it('passes on existing and later lines, by file events alone', async () => {
     const file = place()
     writeFileSync(file, 'one\ntwo\n')
     const { lines } = follow(file)
@@ -61,7 +61,7 @@ describe('following a file of lines', () => {
     await vi.waitFor(() => expect(lines).toEqual(['late']))
   })
 
-  it('waits for the end of a half-written line, and keeps its place before it', async () => {
+  it('waits for the end of a half-written line, and keeps its position before it', async () => {
     const file = place()
     writeFileSync(file, 'whole\n{"half":')
     const { lines, settled, position } = follow(file)
@@ -72,7 +72,7 @@ describe('following a file of lines', () => {
     await vi.waitFor(() => expect(lines).toEqual(['whole', '{"half":1}']))
   })
 
-  it('goes on at a kept position without handing on a line twice (C25)', async () => {
+  it('continues at a saved position without repeating a line (C25)', async () => {
     const file = place()
     writeFileSync(file, 'one\ntwo\nthr')
     const first = follow(file)
@@ -108,7 +108,7 @@ describe('following a file of lines', () => {
     expect(second.lines.at(-1)).toBe('x')
   })
 
-  it('begins again after a truncation, even when the file has grown past the old place since', async () => {
+  it('restarts after a truncation, even if the file has grown past the old position since', async () => {
     const file = place()
     writeFileSync(file, 'one\ntwo\n')
     const { lines, resets, settled } = follow(file)
@@ -132,7 +132,7 @@ describe('following a file of lines', () => {
     expect(resets).toEqual(['replaced'])
   })
 
-  it('follows a file that was moved away until there is another', async () => {
+  it('follows a file that was moved away until another one exists', async () => {
     const file = place()
     writeFileSync(file, 'one\n')
     const { lines, resets, settled } = follow(file)
@@ -145,7 +145,7 @@ describe('following a file of lines', () => {
     expect(resets).toEqual([])
   })
 
-  it('follows a file that is deleted and made again, and again with its folder', async () => {
+  it('follows a file that is deleted and created again, alone or with its folder', async () => {
     const file = join(dirname(place()), 'folder', 'lines.jsonl')
     mkdirSync(dirname(file))
     writeFileSync(file, 'one\n')
@@ -161,7 +161,7 @@ describe('following a file of lines', () => {
     await vi.waitFor(() => expect(lines).toEqual(['one', 'two', 'three']))
   })
 
-  it('hands on a line with invalid UTF-8, with replacement characters', async () => {
+  it('passes on a line with invalid UTF-8, with replacement characters', async () => {
     const file = place()
     writeFileSync(file, Buffer.from([0x61, 0xff, 0xfe, 0x0a, 0x62, 0x0a]))
     const { lines, settled, position } = follow(file)
@@ -170,7 +170,7 @@ describe('following a file of lines', () => {
     expect(position()?.offset).toBe(6)
   })
 
-  it('skips a line over the limit with a report, and reads what follows', async () => {
+  it('skips a line over the limit with a warning, and reads the next', async () => {
     const file = place()
     const { lines, warnings, settled } = follow(file, { maxLineBytes: 1000 })
     appendFileSync(file, `a\n${'x'.repeat(900)}`)
@@ -192,7 +192,7 @@ describe('following a file of lines', () => {
     expect(lines.map((line) => line.length)).toEqual([10_000_000])
   })
 
-  it('hands on a burst of 100,000 lines in order, each once', async () => {
+  it('passes on a burst of 100,000 lines in order, each once', async () => {
     const file = place()
     let seen = 0
     let isInOrder = true
@@ -214,7 +214,7 @@ describe('following a file of lines', () => {
     expect([seen, isInOrder]).toEqual([100_000, true])
   })
 
-  it('gives a line again that was not taken, and keeps its place before it', async () => {
+  it('retries a line that was rejected, and keeps its position before it', async () => {
     const file = place()
     writeFileSync(file, 'one\ntwo\nthree\n')
     const lines: string[] = []
@@ -232,7 +232,7 @@ describe('following a file of lines', () => {
     await vi.waitFor(() => expect(lines).toEqual(['one', 'two', 'three']), { timeout: 5000 })
   })
 
-  it('hands on the next line only when the one before was taken', async () => {
+  it('passes on a line only when the previous one was processed', async () => {
     const file = place()
     writeFileSync(file, 'one\ntwo\n')
     let take = () => {}
@@ -255,7 +255,7 @@ describe('following a file of lines', () => {
     expect(position()?.offset).toBe(8)
   })
 
-  it('hands on nothing after it was closed', async () => {
+  it('passes on nothing after it was closed', async () => {
     const file = place()
     const { lines, close } = follow(file)
     await close()
@@ -264,7 +264,7 @@ describe('following a file of lines', () => {
     expect(lines).toEqual([])
   })
 
-  it('gives the same lines exactly once, in whatever pieces the bytes are written and wherever it is restarted', async () => {
+  it('passes on each line exactly once, however the bytes are written and wherever it restarts', async () => {
     const piece = fc.record({
       bytes: fc.oneof(
         fc.string({ unit: 'grapheme', maxLength: 30 }).map((text) => Buffer.from(text)),

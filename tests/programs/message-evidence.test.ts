@@ -30,19 +30,19 @@ describe('the ids of the messages in a text', () => {
     expect(messageIdsIn(text)).toEqual(ids)
   })
 
-  it('are found in time that grows with the text, however many beginnings have no end', () => {
+  it('are found in linear time, however many beginnings have no end', () => {
     const text = Array.from({ length: 50_000 }, (_, n) => `[ORCHUB MESSAGE msg_${n}]`).join('')
     expect(messageIdsIn(text + framed('msg_x'))).toEqual(['msg_x'])
   })
 
-  it('are not the beginnings of other ids, where a program only names them', () => {
+  it('are not prefixes of other ids', () => {
     const submitted = compilePatterns({ idle: '> $', submitted: 'got {id}' }).submitted('msg_1')!
     expect(submitted.test('got msg_12')).toBe(false)
     expect(submitted.test('got msg_1, thanks')).toBe(true)
   })
 })
 
-describe('a message with separators that some take for line ends', () => {
+describe('a message with Unicode line separators', () => {
   let root: string
   let file: string
   beforeEach(() => {
@@ -65,7 +65,7 @@ describe('a message with separators that some take for line ends', () => {
     expect([...(await searchGemini(file, new Set(['msg_7'])))]).toEqual([['msg_7', 'x']])
   })
 
-  it('stays in its line, and a last line without an end is a line', async () => {
+  it('stays in its line, and a last line without a newline counts', async () => {
     writeFileSync(file, `one\u2028more\n\ntwo\r\nthree`)
     expect(await all(linesOf(file))).toEqual(['one\u2028more', '', 'two\r', 'three'])
     expect(await all(linesOf(join(root, 'none')))).toEqual([])
@@ -87,11 +87,11 @@ describe('the part of a turn that fits', () => {
     expect(leadingPart(turn, bytes)).toEqual({ text, ids: turn.ids.slice(0, count) })
   })
 
-  it('is nothing where the first message does not fit', () => {
+  it('is nothing if the first message does not fit', () => {
     expect(leadingPart(turn, bytesOf(answers, texts[0]!) - 1)).toBeUndefined()
   })
 
-  it('does not leave away what stands behind the last message', () => {
+  it('does not omit the text after the last message', () => {
     const text = `${framed('msg_1')}\n\n${answers}`
     expect(leadingPart({ text, ids: ['msg_1'] }, bytesOf(text) - 1)).toBeUndefined()
   })

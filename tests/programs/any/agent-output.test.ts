@@ -14,7 +14,7 @@ import { AnySettings, compilePatterns } from '../../../src/programs/any/patterns
 
 const { patterns } = AnySettings.parse({ command: 'x', patterns: { idle: '> $' } })
 
-describe('what a program prints at its prompts', () => {
+describe('output of a program between its prompts', () => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'any-speech-'))
@@ -49,14 +49,14 @@ describe('what a program prints at its prompts', () => {
     return { said, failures, settle, speech, print, after }
   }
 
-  it('is said at once: a later command does not wait for the answer to an earlier one', async () => {
+  it('is passed on at once: a later command does not wait for the response to an earlier one', async () => {
     const { said, print, after } = open()
     await after(() => print('one'))
     await after(() => print('two'))
     expect(said).toEqual(['run:0 one\n', 'run:7 two\n'])
   })
 
-  it('keeps no place beyond what was acted upon, and where each was cut (C25)', async () => {
+  it('saves no position beyond processed text, and where each piece was cut (C25)', async () => {
     const { print, settle, after } = open()
     await after(() => ['one', 'two', 'six'].map(print))
     expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14, 21] })
@@ -66,7 +66,7 @@ describe('what a program prints at its prompts', () => {
     expect(readLogPosition(folder)).toMatchObject({ offset: 14, saying: [21] })
   })
 
-  it('is cut at the same places when it is said again, also when that ends early (C25)', async () => {
+  it('is cut at the same offsets when it is repeated, even if that ends early (C25)', async () => {
     writeLogPosition(openPositionFile(folder), {
       offset: 0,
       saying: [7, 14],
@@ -87,7 +87,7 @@ describe('what a program prints at its prompts', () => {
     expect(readLogPosition(folder)).toMatchObject({ offset: 7, saying: [14, 21] })
   })
 
-  it('waits when very many are open, and goes on with the first answer', async () => {
+  it('waits when too many pieces are open, and continues with the first response', async () => {
     const { said, print, settle, after } = open()
     await after(() => Array.from({ length: MAX_SAYING + 2 }, () => print('one')))
     expect(said).toHaveLength(MAX_SAYING)
@@ -96,7 +96,7 @@ describe('what a program prints at its prompts', () => {
     expect(said).toHaveLength(MAX_SAYING + 1)
   })
 
-  it('is no more said after a failure, and the place stays before it', async () => {
+  it('is no longer passed on after a failure, and the position stays before it', async () => {
     const { said, failures, print, settle, after } = open()
     await after(() => ['one', 'two'].map(print))
     await after(() => settle.get('run:0')!.reject(new Error('disk full')))
@@ -107,12 +107,12 @@ describe('what a program prints at its prompts', () => {
     expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14] })
   })
 
-  it('reads the place of an earlier version, which knew one cut', () => {
+  it('reads the position file of an earlier version', () => {
     appendFileSync(join(folder, 'pane.place.json'), '{"offset":5,"saying":9,"isBracketed":true,"released":3}')
     expect(readLogPosition(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
   })
 
-  it('closes its own file once at rest, and keeps the place of what is answered after that', async () => {
+  it('closes its position file at rest, and still saves later positions', async () => {
     const { print, settle, after, speech } = open()
     await after(() => print('one'))
     speech.rest()
@@ -124,7 +124,7 @@ describe('what a program prints at its prompts', () => {
     expect(readLogPosition(folder)).toMatchObject({ offset: 7, saying: [] })
   })
 
-  it('says nothing more once it is closed, and keeps what is answered then (C25)', async () => {
+  it('passes on nothing once it is closed, and still saves positions (C25)', async () => {
     const { print, settle, after, speech, said } = open()
     await after(() => Array.from({ length: MAX_SAYING + 2 }, (_, n) => print(`w${n}`)))
     expect(said).toHaveLength(MAX_SAYING)
@@ -135,7 +135,7 @@ describe('what a program prints at its prompts', () => {
     expect(readLogPosition(folder)).toMatchObject({ offset: first })
   })
 
-  it('leaves the place of the next session alone, which has the same folder (C25)', async () => {
+  it('does not touch the position of the next session in the same folder (C25)', async () => {
     const { print, settle, after, speech } = open()
     await after(() => print('one'))
     speech.close()

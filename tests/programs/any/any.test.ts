@@ -30,8 +30,8 @@ const order = (settings: object): ProgramLaunchOptions => ({
   settings: { command: 'sh', patterns: { idle: '> $' }, ...settings },
 })
 
-describe('the settings of a program that is not known', () => {
-  it('name what is wrong and where', () => {
+describe('the settings of an unknown program', () => {
+  it('are refused with the error and its path', () => {
     const check = (settings: unknown) => program.check(settings).map(({ path }) => path.join('.'))
     expect(check({ command: 'sh', patterns: { idle: '> $', submitted: 'got {id}$' } })).toEqual([])
     expect(check({ command: 'sh' })).toEqual(['patterns'])
@@ -46,7 +46,7 @@ describe('the settings of a program that is not known', () => {
 })
 
 describe('its launch', () => {
-  it('is its command, with the role as the last argument where that is wanted', async () => {
+  it('is its command, with the role as the last argument if configured', async () => {
     expect(await program.launch(order({ args: ['-x'] }))).toMatchObject({
       argv: ['sh', '-x'],
       isLogged: true,
@@ -56,7 +56,7 @@ describe('its launch', () => {
     ])
   })
 
-  it('is a new one every time, and forgets the log of the last', async () => {
+  it('is a new conversation every time, without the log of the last', async () => {
     const first = await program.launch(order({}))
     writeLogPosition(openPositionFile(order({}).folder), {
       offset: 99,
@@ -71,7 +71,7 @@ describe('its launch', () => {
     })
   })
 
-  it('says so when it is not installed, or was written as one word', async () => {
+  it('reports a program that is not installed, or a command with arguments in one word', async () => {
     await expect(program.launch(order({ command: 'no-such-agent' }))).rejects.toMatchObject({
       code: 'PROGRAM_MISSING',
       hint: expect.stringContaining('Install'),
@@ -86,7 +86,7 @@ describe('its launch', () => {
 describe('its state by patterns', () => {
   const { state, inputBox, promptIn } = compilePatterns(PATTERNS)
 
-  it('is what stands furthest down', () => {
+  it('is the lowest match', () => {
     expect(state(['hello', '> '])).toBe('idle')
     expect(state(['> do it', 'thinking'])).toBe('busy')
     expect(state(['thinking', 'Allow? [y/N] '])).toBe('waiting_input')
@@ -95,11 +95,11 @@ describe('its state by patterns', () => {
     expect(state(['> not the prompt'])).toBeUndefined()
   })
 
-  it('is a dialog when two things stand at the same place', () => {
+  it('is a dialog if two patterns match at the same place', () => {
     expect(compilePatterns({ idle: '\\? $', dialog: 'Allow\\? $' }).state(['Allow? '])).toBe('waiting_input')
   })
 
-  it('makes out an empty input box, a draft, and nothing', () => {
+  it('distinguishes an empty input box, a draft and an unknown one', () => {
     const screen = (line: string, x: number) => ({ lines: ['', line], styled: [], cursor: { x, y: 1 } })
     expect(inputBox(screen('>', 2))).toBe('empty')
     expect(inputBox(screen('> half a', 8))).toBe('draft')
@@ -108,14 +108,14 @@ describe('its state by patterns', () => {
     expect(inputBox(screen('', 0))).toBe('unknown')
   })
 
-  it('finds the prompt at the end of a line, to leave it out of what was said', () => {
+  it('finds the prompt at the end of a line, to omit it from the text', () => {
     expect(promptIn('> ')).toBe(0)
     expect(promptIn('> x')).toBeUndefined()
     expect(compilePatterns({ idle: '\\$ $' }).promptIn('last words$ ')).toBe(10)
   })
 })
 
-describe('the evidence that it took a turn', () => {
+describe('the evidence that it accepted a turn', () => {
   const turn = {
     ids: ['msg_1', 'msg_2'],
     text: '[ORCHUB MESSAGE msg_1]\nx\n[END ORCHUB MESSAGE msg_1]\nand msg_2',
@@ -135,7 +135,7 @@ describe('the evidence that it took a turn', () => {
     })
   })
 
-  it('is not the echo of a message that says so itself', async () => {
+  it('is not the echo of a message that contains the pattern', async () => {
     const watch = watchEvidence({ ids: ['msg_1'], text: 'x' }, compilePatterns(PATTERNS))
     for (const line of ['> [ORCHUB MESSAGE msg_1]', 'got msg_1', '[END ORCHUB MESSAGE msg_1]'])
       watch.line(line)
@@ -156,7 +156,7 @@ describe('the evidence that it took a turn', () => {
   })
 })
 
-describe('the evidence for a turn of answers only', () => {
+describe('the evidence for a turn without messages', () => {
   it('is its echo and then the prompt', async () => {
     const watch = watchEvidence(
       { ids: [], text: 'a\n[END ORCHESTRATOR RESPONSE]' },
@@ -191,7 +191,7 @@ describe('its log', () => {
     expect(text).toHaveLength(300_003)
   })
 
-  it('gives the disk back what was read, and keeps its offsets', async () => {
+  it('frees processed parts on disk, and keeps its offsets', async () => {
     const path = join(folder, 'pane.log')
     appendFileSync(path, Buffer.alloc(1 << 20, 'x'))
     releaseBefore(path, 1 << 19)
@@ -204,7 +204,7 @@ describe('its log', () => {
     ).toBe(true)
   })
 
-  it('begins at its beginning when the place is not known', () => {
+  it('is read from its start if the position is unknown', () => {
     appendFileSync(join(folder, 'pane.place.json'), '{"offset":')
     expect(readLogPosition(folder)).toEqual({ offset: 0, saying: [], isBracketed: false, released: 0 })
     writeLogPosition(openPositionFile(folder), { offset: 5, saying: [9], isBracketed: true, released: 3 })
@@ -260,14 +260,14 @@ describe('a message that is looked up', () => {
     return { session, path, port }
   }
 
-  it('is believed to have come by the word of the program, not by that of another message (C25)', async () => {
+  it('is located by output of the program, not by text of another message (C25)', async () => {
     const { session } = await follow()
     const places = await session.locate(['msg_2', 'msg_1'])
     expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted'])
     await session.close('leave')
   })
 
-  it('may be anywhere when the log is not there any more, or only in part (C25)', async () => {
+  it('is unknown if the log is missing or incomplete (C25)', async () => {
     const { session, path } = await follow(LOG, {
       ...{ offset: LOG.length - 2, saying: [], isBracketed: true, released: 9 },
     })
@@ -278,7 +278,7 @@ describe('a message that is looked up', () => {
     await session.close('leave')
   })
 
-  it('is said again as it was cut, when the service ended with several utterances open (C25)', async () => {
+  it('is repeated with the same cuts if the service ended with several texts open (C25)', async () => {
     const log = 'one\r\n> two\r\n> six\r\n> '
     const place = { offset: 0, saying: [7, 14], isBracketed: true, released: 0 }
     const { session, port } = await follow(log, place)
@@ -287,7 +287,7 @@ describe('a message that is looked up', () => {
     await session.close('leave')
   })
 
-  it('does not keep a program from being idle that is found with a draft at its prompt', async () => {
+  it('does not prevent the idle state of a program found with a draft at its prompt', async () => {
     const { session, port } = await follow('> half a thought')
     expect(port.states).toMatchObject([{ state: 'idle' }])
     await session.close('leave')

@@ -29,12 +29,12 @@ const SHOWN: [string, string, string[]][] = [
 ]
 
 describe('terminal output as plain text', () => {
-  it.each(SHOWN)('takes out or carries out %s', (_, bytes, expected) => {
+  it.each(SHOWN)('removes or applies %s', (_, bytes, expected) => {
     const { lines, line } = read(bytes)
     expect([...lines, line]).toEqual(expected)
   })
 
-  it('is the same however it is cut', () => {
+  it('is the same however the bytes are cut', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '\u001b[1;31m',
@@ -59,7 +59,7 @@ describe('terminal output as plain text', () => {
     )
   })
 
-  it('never leaves an escape character or another control in a line', () => {
+  it('never leaves a control character in a line', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const { lines, line } = read(Buffer.from(bytes))
@@ -68,7 +68,7 @@ describe('terminal output as plain text', () => {
     )
   })
 
-  it('knows when it is in the middle of something', () => {
+  it('knows when it is inside a sequence', () => {
     expect(read('text').isWhole).toBe(true)
     for (const cut of ['\u001b', '\u001b[1', '\u001b]0;t', Buffer.from([0xf0, 0x9f]), Buffer.from([0xc3])]) {
       expect(read('text', cut).isWhole).toBe(false)
@@ -76,7 +76,7 @@ describe('terminal output as plain text', () => {
     expect(read(Buffer.from([0xf0, 0x9f]), Buffer.from([0x98, 0x80])).isWhole).toBe(true)
   })
 
-  it('knows whether the program takes a paste as one piece', () => {
+  it('knows whether the program accepts bracketed paste', () => {
     expect(read('> ').isBracketed).toBeUndefined()
     expect(read('\u001b[?20', '04h').isBracketed).toBe(true)
     expect(read('\u001b[?25;2004h', '\u001b[?2004l').isBracketed).toBe(false)

@@ -38,12 +38,12 @@ describe.each(['2.1.325', '2.1.197'])('the input box of Claude Code %s', (versio
     expect(readInputBox(screenOf(recorded[name]!))).toBe(wanted)
   })
 
-  it('gives the text of a prompt that was put back', () => {
+  it('returns the text of a prompt that was put back', () => {
     expect(inputBoxText(screenOf(recorded['prompt put back']!))).toContain('[ORCHUB MESSAGE msg_1]')
     expect(inputBoxText(screenOf(recorded['permission dialog']!))).toBeUndefined()
   })
 
-  it('takes a dim placeholder behind the cursor for an empty box, and the same text typed for a draft', () => {
+  it('treats a dim placeholder behind the cursor as an empty box, and the same text typed as a draft', () => {
     const { cursor, styled } = recorded.empty!
     const withText = (text: string, x: number) => {
       const lines = styled.with(cursor.y, `\u001b[39m❯ ${text}`)
@@ -54,7 +54,7 @@ describe.each(['2.1.325', '2.1.197'])('the input box of Claude Code %s', (versio
     expect(readInputBox(withText('\u001b[2mTry "fix it"\u001b[0m', 6))).toBe('draft')
   })
 
-  it('knows nothing of a screen without a box', () => {
+  it('is unknown on a screen without a box', () => {
     expect(readInputBox({ lines: [], styled: [], cursor: { x: 0, y: 0 } })).toBe('unknown')
     expect(readInputBox({ lines: ['❯ '], styled: ['❯ '], cursor: { x: 2, y: 0 } })).toBe('unknown')
   })

@@ -23,7 +23,7 @@ const order = (extra: object = {}) => ({
 const after = (argv: readonly string[], flag: string) => argv[argv.indexOf(flag) + 1]!
 
 describe('launching Claude Code', () => {
-  it('gives role, hooks and MCP by files of its own, and writes the token nowhere', async () => {
+  it('passes role, hooks and MCP in its own files, and writes the token nowhere', async () => {
     const { argv, savedState: kept } = await program.launch(order())
     expect(argv[0]).toBe(command)
     expect(readFileSync(after(argv, '--append-system-prompt-file'), 'utf8')).toBe('Your role: "dev" $HOME')
@@ -46,7 +46,7 @@ describe('launching Claude Code', () => {
     expect([...written, argv.join(' '), JSON.stringify(kept)].join('\n')).not.toContain('orc_secret')
   })
 
-  it('begins a conversation with an id of its own, and asks before it acts', async () => {
+  it('starts a conversation with its own id, and asks before it acts', async () => {
     const { argv, savedState: kept } = await program.launch(order())
     expect(after(argv, '--session-id')).toBe((kept as ClaudeSavedState).sessionId)
     expect((kept as ClaudeSavedState).begun).toBe((kept as ClaudeSavedState).sessionId)
@@ -54,7 +54,7 @@ describe('launching Claude Code', () => {
     expect(argv).not.toContain('--resume')
   })
 
-  it('takes up the conversation that was kept', async () => {
+  it('resumes the saved conversation', async () => {
     const transcript = join(root, 'old.jsonl')
     writeFileSync(transcript, '{}\n')
     const { savedState: kept } = await program.launch(order())
@@ -66,7 +66,7 @@ describe('launching Claude Code', () => {
     expect((resumed.savedState as ClaudeSavedState).statusFile).toBeUndefined()
   })
 
-  it('says clearly that a conversation is gone', async () => {
+  it('reports that a conversation no longer exists', async () => {
     const { savedState: kept } = await program.launch(order())
     const position = { inode: '1', offset: 5, mark: '' }
     const resume = { ...(kept as ClaudeSavedState), transcript: join(root, 'gone.jsonl'), position }
@@ -76,13 +76,13 @@ describe('launching Claude Code', () => {
     })
   })
 
-  it('begins anew where nothing was ever said', async () => {
+  it('starts anew if there was no prompt yet', async () => {
     const { savedState: kept } = await program.launch(order())
     const resume = { ...(kept as ClaudeSavedState), transcript: join(root, 'never.jsonl') }
     expect((await program.launch(order({ resume }))).argv).toContain('--session-id')
   })
 
-  it('says how to get the program when it is not there', async () => {
+  it('says how to install the program if it is missing', async () => {
     await expect(program.launch(order({ settings: { command: 'no-such-claude' } }))).rejects.toMatchObject({
       code: 'PROGRAM_MISSING',
       hint: expect.stringContaining('npm install'),
@@ -91,7 +91,7 @@ describe('launching Claude Code', () => {
 })
 
 describe('the settings of Claude Code', () => {
-  it('are fine when there are none', () => {
+  it('may be omitted', () => {
     expect(program.check(undefined)).toEqual([])
   })
 

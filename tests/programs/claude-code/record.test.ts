@@ -18,7 +18,7 @@ describe.each(['2.1.325', '2.1.197'])('a recorded transcript of Claude Code %s',
   const of = <K extends ClaudeRecord['kind']>(kind: K) =>
     records.filter((record): record is Extract<ClaudeRecord, { kind: K }> => record.kind === kind)
 
-  it('holds the words of the model, without tool calls and results (C4)', () => {
+  it('contains the text of the model, without tool calls and results (C4)', () => {
     const texts = of('answer').flatMap(({ texts }) => texts)
     expect(texts).toContain('Running it.')
     expect(texts.some((text) => text.startsWith('REPLY to <<[ORCHUB MESSAGE msg_3]'))).toBe(true)
@@ -27,7 +27,7 @@ describe.each(['2.1.325', '2.1.197'])('a recorded transcript of Claude Code %s',
     )
   })
 
-  it('shows every prompt with its message ids, a turn given by the Stop hook too', () => {
+  it('shows every prompt with its message ids, including a turn delivered by the Stop hook', () => {
     const ids = of('prompt').flatMap(({ text }) => messageIdsIn(text))
     expect(ids).toEqual(expect.arrayContaining(['msg_2', 'msg_3', 'msg_4']))
     expect(ids.filter((id) => id === 'msg_3')).toHaveLength(1)
@@ -38,7 +38,7 @@ describe.each(['2.1.325', '2.1.197'])('a recorded transcript of Claude Code %s',
     )
   })
 
-  it('tells calls of tools and their results by one id', () => {
+  it('links tool calls and their results by one id', () => {
     const used = of('answer').flatMap(({ toolUses }) => toolUses)
     const settled = new Set(of('results').flatMap(({ toolUseIds }) => toolUseIds))
     expect(used.length).toBeGreaterThan(0)
@@ -46,7 +46,7 @@ describe.each(['2.1.325', '2.1.197'])('a recorded transcript of Claude Code %s',
     expect(used[0]).toMatchObject({ name: 'Bash', input: { description: 'scripted' } })
   })
 
-  it('tells an interrupt, and the tokens of an answer (C26)', () => {
+  it('shows an interrupt, and the tokens of an answer (C26)', () => {
     expect(of('interrupted').length).toBeGreaterThan(0)
     expect(of('answer')[0]!.tokens).toEqual({ input: 10, output: 5, cacheRead: 1000, cacheWrite: 100 })
     expect(of('answer')[0]!.at).toBeGreaterThan(0)
@@ -62,12 +62,12 @@ describe('a line of a transcript', () => {
     expect(readRecord(text)).toBeUndefined()
   })
 
-  it('of a subagent says nothing (C4)', () => {
+  it('of a subagent is ignored (C4)', () => {
     const message = { id: 'm', model: 'x', content: [{ type: 'text', text: 'hi' }] }
     expect(line({ type: 'assistant', isSidechain: true, uuid: 'u', message })).toBeUndefined()
   })
 
-  it('with thinking beside text holds the text only (C4)', () => {
+  it('with thinking and text contains only the text (C4)', () => {
     const content = [
       { type: 'thinking', thinking: 'secretly' },
       { type: 'text', text: 'aloud' },
@@ -79,7 +79,7 @@ describe('a line of a transcript', () => {
     })
   })
 
-  it('that sums up the conversation is no evidence of a message', () => {
+  it('that summarises the conversation is not evidence of a message', () => {
     const message = { content: 'Summary: [ORCHUB MESSAGE msg_1]' }
     expect(line({ type: 'user', uuid: 'u', isCompactSummary: true, message })).toBeUndefined()
   })

@@ -38,7 +38,7 @@ describe('following Claude Code', () => {
     },
   )
 
-  it('is ready without our tools when it never asks for them', async () => {
+  it('is ready without our tools if it never lists them', async () => {
     rig = await openRig()
     rig.status('idle')
     await rig.hook('SessionStart', { source: 'startup' })
@@ -61,7 +61,7 @@ describe('following Claude Code', () => {
     await rig.state('idle')
   })
 
-  it('pastes into an idle program, and takes its UserPromptSubmit hook for evidence (C27)', async () => {
+  it('pastes into an idle program, with its UserPromptSubmit hook as evidence (C27)', async () => {
     await ready()
     const delivery = rig.session.deliver(turn('msg_1'))
     await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
@@ -85,7 +85,7 @@ describe('following Claude Code', () => {
       appendFileSync(rig.transcript, `${JSON.stringify(record)}\n`)
     }
 
-    it('hears the prompt first, then the answer, and takes the message for read', async () => {
+    it('reads the prompt first, then the answer, and reports the message as read', async () => {
       await ready()
       await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
       rig.answer('done', orphan)
@@ -97,7 +97,7 @@ describe('following Claude Code', () => {
       expect(rig.said).toMatchObject([{ text: 'done', key: 'a1' }])
     })
 
-    it('takes the message for read when its prompt comes long after the end of the turn', async () => {
+    it('reports the message as read even if its prompt comes long after the end of the turn', async () => {
       await ready()
       await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
       rig.answer('done', orphan)
@@ -111,7 +111,7 @@ describe('following Claude Code', () => {
       expect(rig.arrived).not.toContain('msg_2 read')
     })
 
-    it('does not take the next message for read by an answer that came before it', async () => {
+    it('does not report the next message as read because of an earlier answer', async () => {
       await ready()
       await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
       rig.answer('done', { parentUuid: 'late' })
@@ -123,7 +123,7 @@ describe('following Claude Code', () => {
       )
     })
 
-    it('hears an answer at the end of the turn whose prompt is in no file', async () => {
+    it('reads an answer at the end of the turn whose prompt is in no file', async () => {
       await ready()
       await rig.hook('UserPromptSubmit', { prompt: 'hi' })
       rig.answer('done', orphan)
@@ -132,7 +132,7 @@ describe('following Claude Code', () => {
     })
   })
 
-  it('does not take the prompt of another message for evidence', async () => {
+  it('does not accept the prompt of another message as evidence', async () => {
     await ready()
     const delivery = rig.session.deliver(turn('msg_1'))
     await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
@@ -158,7 +158,7 @@ describe('following Claude Code', () => {
     expect(await delivery).toMatchObject({ state: 'submitted' })
   })
 
-  it("gives a turn past a person's draft as the answer of its Stop hook, proved by the transcript (ask 4)", async () => {
+  it("delivers a turn past a person's draft as the response to its Stop hook, with the transcript as evidence (ask 4)", async () => {
     await ready()
     rig.show(boxWith('half a dra'))
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -176,7 +176,7 @@ describe('following Claude Code', () => {
     expect(rig.pasted).toEqual([])
   })
 
-  it("gives a turn past a person's draft however long the look at the input box takes (ask 4)", async () => {
+  it("delivers a turn past a person's draft however long the snapshot of the input box takes (ask 4)", async () => {
     await ready()
     rig.show(boxWith('half a dra'))
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -189,7 +189,7 @@ describe('following Claude Code', () => {
     expect(await delivery).toMatchObject({ state: 'submitted' })
   })
 
-  it("lets a turn wait for a person's draft that is too long for the answer of a hook", async () => {
+  it("holds a turn behind a person's draft if it is too long for a hook response", async () => {
     await ready()
     rig.show(boxWith('half a dra'))
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -200,7 +200,7 @@ describe('following Claude Code', () => {
     expect(await stopped).toEqual({})
   })
 
-  it("gives as many messages past a person's draft as fit into the answer of a hook, in their order (ask 4)", async () => {
+  it("delivers as many messages past a person's draft as fit into a hook response, in order (ask 4)", async () => {
     await ready()
     rig.show(boxWith('half a dra'))
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -216,7 +216,7 @@ describe('following Claude Code', () => {
     expect(rig.arrived).toEqual(['msg_1 submitted', 'msg_2 submitted'])
   })
 
-  it("cuts no turn that was taken back in two past a person's draft: it would come twice (C25)", async () => {
+  it("does not split a withdrawn turn past a person's draft: it would arrive twice (C25)", async () => {
     const long = (id: string) => message(id).replace('hello', 'é'.repeat(LONGEST_ANSWER / 5))
     const taken = { text: `${long('msg_1')}\n\n${long('msg_2')}`, ids: ['msg_1', 'msg_2'] }
     await ready(true, { withdrawn: [taken] })
@@ -244,7 +244,7 @@ describe('following Claude Code', () => {
     })
   })
 
-  it('does not answer its Stop hook too often in a row, since the program would cut it off', async () => {
+  it('does not answer its Stop hook too often in a row, since the program would end the turn', async () => {
     await ready()
     rig.show(boxWith('half a dra'))
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -259,7 +259,7 @@ describe('following Claude Code', () => {
     expect(await rig.hook('Stop', { stop_hook_active: true })).toEqual({})
   })
 
-  it('waits for what was said last before it says that the turn ended', async () => {
+  it('waits for the last text before it reports the end of the turn', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     rig.prompt('hi')
@@ -272,7 +272,7 @@ describe('following Claude Code', () => {
     await stopped
   })
 
-  it('ends a turn whose command waits for an answer, which only the next turn can bring, and keeps its place (C4)', async () => {
+  it('ends a turn whose command waits for a response in the next turn, and keeps its position (C4)', async () => {
     await ready()
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     vi.mocked(rig.port.onText).mockReturnValueOnce(answered)
@@ -287,14 +287,14 @@ describe('following Claude Code', () => {
     await vi.waitFor(() => expect(before()).toBeGreaterThan(place ?? 0))
   })
 
-  it('is busy when another hook keeps the program at work after its turn', async () => {
+  it('is busy when another hook keeps the program working after its turn', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     await rig.hook('Stop', {})
     await rig.state('busy')
   })
 
-  it('tells the verdict on a dialog to the program, a no with its reason (C9)', async () => {
+  it('passes the verdict on a dialog to the program, a denial with its reason (C9)', async () => {
     await ready()
     const answered = rig.hook('PermissionRequest', { tool_name: 'Bash', tool_input: { command: 'ls' } })
     await rig.state('waiting_input')
@@ -331,7 +331,7 @@ describe('following Claude Code', () => {
     expect(await second).toMatchObject({ hookSpecificOutput: { decision: { behavior: 'allow' } } })
   })
 
-  it('closes the question when the program goes on by itself, as the person answered in the pane', async () => {
+  it('closes the question when the program continues, since the person answered in the pane', async () => {
     await ready()
     const answered = rig.hook('PermissionRequest', { tool_name: 'Bash', tool_input: {} })
     const { gone } = await rig.question()
@@ -355,7 +355,7 @@ describe('following Claude Code', () => {
     expect(await rig.hook('PostToolUse', used)).toEqual({})
   })
 
-  it('gives a message again that was taken back, after the next one, and then no more (asks 1, 11)', async () => {
+  it('delivers a withdrawn message again, after the next one, and then no more (asks 1, 11)', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
     rig.prompt(message('msg_1'))
@@ -425,7 +425,7 @@ describe('following Claude Code', () => {
     },
   )
 
-  it('gives a message again that was taken back while its terminal could not be looked at (C25)', async () => {
+  it('delivers a message again that was withdrawn while its terminal was unreadable (C25)', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
     rig.prompt(message('msg_1'))
@@ -440,7 +440,7 @@ describe('following Claude Code', () => {
     expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
   })
 
-  it('presses Escape once, however long it takes to find out what that took back (ask 11)', async () => {
+  it('presses Escape once, however long it takes to find out what it withdrew (ask 11)', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
     const interrupted = rig.session.interrupt()
@@ -457,7 +457,7 @@ describe('following Claude Code', () => {
     expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
   })
 
-  it('keeps what an interrupt took back before it empties the input box, and leaves it there if it cannot', async () => {
+  it('saves a withdrawn prompt before it clears the input box, and leaves it there if saving fails', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
     rig.prompt(message('msg_1'))
@@ -494,7 +494,7 @@ describe('following Claude Code', () => {
     },
   )
 
-  it('lets a turn wait that is held while the input box is looked at', async () => {
+  it('holds a turn that is paused during the snapshot of the input box', async () => {
     await ready()
     rig.show(boxWith('half a dra'))
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -511,7 +511,7 @@ describe('following Claude Code', () => {
     expect(await delivery).toMatchObject({ state: 'queued' })
   })
 
-  it('does not take the quotation of a header for the message', async () => {
+  it('does not mistake a quoted header for the message', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'what was [ORCHUB MESSAGE msg_9] about?' })
     rig.prompt('what was [ORCHUB MESSAGE msg_9] about?')
@@ -520,7 +520,7 @@ describe('following Claude Code', () => {
     expect(rig.arrived).toEqual([])
   })
 
-  it('sees in the transcript that a prompt was taken back and another took its place', async () => {
+  it('recognises in the transcript that another prompt replaced a withdrawn one', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
     rig.prompt(message('msg_1'), { parentUuid: 'before' })
@@ -535,7 +535,7 @@ describe('following Claude Code', () => {
     })
   })
 
-  it('gives nothing again while everything is stopped, and gives it when that is over (issue 4, §4)', async () => {
+  it('delivers nothing again during a halt, and delivers it afterwards (issue 4, §4)', async () => {
     await ready(true, { withdrawn: [turn('msg_1')] })
     vi.mocked(rig.port.isPaused).mockReturnValue(true)
     await new Promise((resolve) => setTimeout(resolve, 2500))
@@ -547,13 +547,13 @@ describe('following Claude Code', () => {
     })
   })
 
-  it('does not double a message that is sent again after it was taken back', async () => {
+  it('does not duplicate a message that is sent again after it was withdrawn', async () => {
     await ready(true, { withdrawn: [turn('msg_1')] })
     void rig.session.deliver(turn('msg_1'))
     await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]))
   })
 
-  it('does not give a message again whose turn was only interrupted', async () => {
+  it('does not deliver a message again whose turn was only interrupted', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
     rig.prompt(message('msg_1'))
@@ -565,7 +565,7 @@ describe('following Claude Code', () => {
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('tells of several messages at once, in the order it is asked for them (C25)', async () => {
+  it('locates several messages at once, in the requested order (C25)', async () => {
     await ready(true, { withdrawn: [turn('msg_3')] })
     await rig.hook('SessionStart')
     rig.prompt(message('msg_1'))
@@ -576,7 +576,7 @@ describe('following Claude Code', () => {
     expect(await rig.session.locate([])).toEqual([])
   })
 
-  it('is sure that a message is absent only at an empty prompt (C25)', async () => {
+  it('reports a message as absent only at an empty prompt (C25)', async () => {
     await ready()
     expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'absent' }])
     rig.show(boxWith('a draft'))
@@ -590,7 +590,7 @@ describe('following Claude Code', () => {
     expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('takes up the transcript where it was, and hears a prompt without an answer again (C25)', async () => {
+  it('continues the transcript at its position, and reads a prompt without an answer again (C25)', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     rig.prompt('hi')
@@ -608,7 +608,7 @@ describe('following Claude Code', () => {
     await before.close()
   })
 
-  it('goes on in the transcript of another conversation, and looks for messages in the one before', async () => {
+  it('continues in the transcript of another conversation, and searches the earlier one for messages', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
     rig.prompt(message('msg_1'))
@@ -629,7 +629,7 @@ describe('following Claude Code', () => {
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('says what the model used and how much it may hold (C26)', async () => {
+  it('reports the tokens used and the context window (C26)', async () => {
     await ready()
     await rig.hook('SessionStart', { model: 'claude-opus-5[1m]' })
     rig.answer('x')
@@ -644,7 +644,7 @@ describe('following Claude Code', () => {
     )
   })
 
-  it('says that an interrupt worked only when the program is at its prompt', async () => {
+  it('reports an interrupt as successful only when the program is at its prompt', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     const interrupted = rig.session.interrupt()
@@ -659,7 +659,7 @@ describe('following Claude Code', () => {
     const HOUR = 3_600_000
     const hourAgo = () => new Date(Date.now() - HOUR).toISOString()
 
-    it('believes the status file that is written after that', async () => {
+    it('accepts the status file that is written afterwards', async () => {
       await ready()
       await rig.hook('UserPromptSubmit', { prompt: 'hi' })
       const now = Date.now
@@ -672,7 +672,7 @@ describe('following Claude Code', () => {
       }
     })
 
-    it('hears what the agent says in the conversation that it began, and in one begun anew (C4)', async () => {
+    it('reads the text of the agent in the conversation that it began, and in a new one (C4)', async () => {
       await ready(true, { begun: 's1', since: Date.now() })
       await rig.hook('UserPromptSubmit', { prompt: 'hi' })
       rig.answer('one', { timestamp: hourAgo() })
@@ -682,7 +682,7 @@ describe('following Claude Code', () => {
       await vi.waitFor(() => expect(rig.kept).toMatchObject({ sessionId: 's2', begun: 's2' }))
     })
 
-    it('still takes older words in a conversation of before it for those of another (C4)', async () => {
+    it('still ignores older text in a conversation from before the agent (C4)', async () => {
       await ready(true, { begun: 's0', since: Date.now() })
       await rig.hook('UserPromptSubmit', { prompt: 'hi' })
       rig.answer('old', { timestamp: hourAgo() })
@@ -692,7 +692,7 @@ describe('following Claude Code', () => {
     })
   })
 
-  it('takes a hook that it does not know for nothing', async () => {
+  it('ignores an unknown hook', async () => {
     await ready()
     expect(await rig.session.hook!({ hook_event_name: 'Surprise' }, new AbortController().signal)).toEqual({})
     expect(await rig.session.hook!('nonsense', new AbortController().signal)).toEqual({})

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findStatusFile } from '../../../src/programs/claude-code/activity.ts'
 
-describe('the file that a Claude Code says its state in', () => {
+describe('the status file of Claude Code', () => {
   let folder: string
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'orchub-status-'))
@@ -18,7 +18,7 @@ describe('the file that a Claude Code says its state in', () => {
     return file
   }
 
-  it('is that of a living process of the session, not what a killed one left (C27)', async () => {
+  it('belongs to a running process of the session, not to a killed one (C27)', async () => {
     const { pid: dead } = spawnSync(process.execPath, ['--version'])
     await write(dead, 'one', 2000)
     expect(await findStatusFile(folder, 'one')).toBeUndefined()

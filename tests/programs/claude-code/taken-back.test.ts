@@ -8,7 +8,7 @@ const turn = (id: string) => ({ text: message(id), ids: [id] })
 const putBack = (id: string) => boxWith(message(id).replaceAll('\n', '\n  '))
 const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-describe('finding out what an Escape took back', () => {
+describe('finding out whether Escape withdrew a prompt', () => {
   let rig: Rig
   let readings: NodeJS.Timeout | undefined
   afterEach(async () => {
@@ -41,7 +41,7 @@ describe('finding out what an Escape took back', () => {
     await vi.waitFor(() => expect(rig.session.state).toBe('idle'), 9000)
   })
 
-  it('ends for an interrupt, too', async () => {
+  it('also ends for an interrupt', async () => {
     await submitted()
     const interrupted = rig.session.interrupt()
     await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
@@ -50,7 +50,7 @@ describe('finding out what an Escape took back', () => {
     expect(await interrupted).toMatchObject({ stopped: true })
   })
 
-  it('does not wait for the transcript once our own words stand in the box, and knows the late record (C25)', async () => {
+  it('does not wait for the transcript once our text is in the box, and recognises the late record (C25)', async () => {
     await submitted()
     rig.show(putBack('msg_1'))
     rig.status('idle')
@@ -68,7 +68,7 @@ describe('finding out what an Escape took back', () => {
     expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
   })
 
-  it('presses no Escape at a program that says it is at its prompt', async () => {
+  it('does not press Escape if the program reports its prompt', async () => {
     await submitted()
     // A person pressed Escape.
     rig.status('idle')
@@ -81,7 +81,7 @@ describe('finding out what an Escape took back', () => {
     expect(rig.keys).toEqual([])
   })
 
-  it('presses no Escape once it is closed', async () => {
+  it('does not press Escape once it is closed', async () => {
     await submitted()
     const interrupted = rig.session.interrupt()
     await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
@@ -92,7 +92,7 @@ describe('finding out what an Escape took back', () => {
     expect(rig.keys).toEqual(['Escape'])
   })
 
-  it('does not forget what was submitted while it looked', async () => {
+  it('does not forget a prompt submitted meanwhile', async () => {
     await submitted()
     rig.status('idle')
     await after(3500)
@@ -107,7 +107,7 @@ describe('finding out what an Escape took back', () => {
     await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_2')]), 5000)
   })
 
-  it('goes on in the next service, where the transcript has not shown the prompt yet (C25)', async () => {
+  it('continues in the next service if the transcript has not shown the prompt yet (C25)', async () => {
     await submitted()
     await vi.waitFor(() => expect(rig.kept.unrecorded).toBe(message('msg_1')))
     const before = rig
@@ -120,7 +120,7 @@ describe('finding out what an Escape took back', () => {
     await before.close()
   })
 
-  it('is left out where the program is started anew, as its box is empty', async () => {
+  it('is skipped if the program is started anew, as its box is empty', async () => {
     await submitted()
     rig.prompt(message('msg_1'))
     await vi.waitFor(() => expect(rig.arrived).toContain('msg_1 submitted'))
@@ -134,7 +134,7 @@ describe('finding out what an Escape took back', () => {
     await before.close()
   })
 
-  it('is over at once where the transcript holds back that a first turn was interrupted (2.1.197)', async () => {
+  it('ends at once if the transcript withholds that a first turn was interrupted (2.1.197)', async () => {
     await submitted()
     rig.answer('some wo', { uuid: 'a1', parentUuid: 'listing' })
     rig.prompt('[Request interrupted by user]', { parentUuid: 'a1' })

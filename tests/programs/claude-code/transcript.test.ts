@@ -76,7 +76,7 @@ it('reads the file from its beginning again after a restart between the first an
   expect(again.heard).toEqual([])
 })
 
-it('hears an answer that comes first after a restart in the middle', async () => {
+it('reads an answer that comes first after a restart in the middle', async () => {
   write(records.mode, records.prompt, records.listing)
   const before = follow()
   await before.transcript.settled()
@@ -90,7 +90,7 @@ it('hears an answer that comes first after a restart in the middle', async () =>
   expect(after.heard).toEqual(['msg_1 read', 'done'])
 })
 
-it('hears a first answer again that was not carried out when everything was killed', async () => {
+it('repeats a first answer that was not processed when everything was killed', async () => {
   write(records.answer, records.prompt, records.listing)
   const before = follow(undefined, new Promise(() => {}))
   await before.transcript.settled()

@@ -6,7 +6,7 @@ afterEach(() => void vi.useRealTimers())
 
 const TAKEN_BACK = { text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]', ids: ['msg_1'] }
 
-it('gives what was taken back again until it is shown, though a try fails and nobody hears of it (C25)', async () => {
+it('delivers a withdrawn turn again until it is shown, even if an attempt fails silently (C25)', async () => {
   const withdrawals = createWithdrawals([TAKEN_BACK], () => {})
   let tries = 0
   withdrawals.schedule({

@@ -89,7 +89,7 @@ describe('approvals', () => {
     expect(questions[1]!.key).toBe(questions[0]!.key)
   })
 
-  it('leaves to the person what is no question of yes or no', () => {
+  it('leaves questions other than yes or no to the person', () => {
     const { approvals, questions } = open()
     approvals.asked(1, 'item/tool/requestUserInput', { threadId: 't', questions: [] }, undefined)
     approvals.asked(2, 'mcpServer/elicitation/request', { ...toolApproval, _meta: null }, undefined)
@@ -97,7 +97,7 @@ describe('approvals', () => {
     expect(questions).toEqual([])
   })
 
-  it('closes its question when somebody else answers, and then keeps silent', async () => {
+  it('closes its question when somebody else answers, and sends no verdict', async () => {
     const { approvals, replies, gone, answer } = open()
     approvals.asked(7, 'item/commandExecution/requestApproval', commandApproval, undefined)
     approvals.resolved(7)
@@ -106,14 +106,14 @@ describe('approvals', () => {
     expect(replies).toEqual([])
   })
 
-  it('asks once, however often the server tells of one dialog', () => {
+  it('asks once, however often the server reports a dialog', () => {
     const { approvals, questions } = open()
     for (let n = 0; n < 3; n++)
       approvals.asked(7, 'item/commandExecution/requestApproval', commandApproval, undefined)
     expect(questions).toHaveLength(1)
   })
 
-  it('passes a remark on with a no only', async () => {
+  it('passes a comment on with a denial only', async () => {
     const { approvals, remarks, answer } = open()
     approvals.asked(7, 'item/commandExecution/requestApproval', commandApproval, undefined)
     await answer({ allow: true, comment: 'go on' })

@@ -12,7 +12,7 @@ function open() {
 }
 
 describe('arrivals', () => {
-  it('finds all messages of a turn by their ids, as taken and then as answered (C27)', () => {
+  it('finds all messages of a turn by their ids, first submitted, then read (C27)', () => {
     const { arrivals, seen } = open()
     arrivals.saw(TURN, userMessage(envelopes('msg_1', 'msg_2')))
     expect(seen).toEqual([[['msg_1', 'msg_2'], 'submitted']])
@@ -21,7 +21,7 @@ describe('arrivals', () => {
     expect(seen.slice(1)).toEqual([[['msg_1', 'msg_2'], 'read']])
   })
 
-  it('tells the one who sent it that it is taken, by the id it was sent with', async () => {
+  it('confirms a message to its sender by the client id', async () => {
     const { arrivals } = open()
     const { taken } = arrivals.expect('orchub-1')
     arrivals.saw(TURN, userMessage(envelopes('msg_1'), 'another'))
@@ -29,7 +29,7 @@ describe('arrivals', () => {
     expect(await taken).toMatchObject({ state: 'submitted', evidence: expect.stringContaining(TURN) })
   })
 
-  it('counts no answer that is none of the model', () => {
+  it('counts only answers of the model', () => {
     const { arrivals, seen } = open()
     arrivals.saw(TURN, userMessage(envelopes('msg_1')))
     arrivals.saw(TURN, { type: 'contextCompaction', id: 'c1' })
@@ -41,7 +41,7 @@ describe('arrivals', () => {
     expect(seen.at(-1)).toEqual([['msg_1'], 'read'])
   })
 
-  it('takes a completed turn for read, and a failed or stopped one not', () => {
+  it('counts a completed turn as read, but not a failed or stopped one', () => {
     for (const [status, expected] of [
       ['completed', 2],
       ['failed', 1],

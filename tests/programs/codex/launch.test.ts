@@ -81,7 +81,7 @@ describe('the launch of codex', () => {
     }
   }
 
-  it('gives the server the role and the team, and the pane what the user chose', async () => {
+  it('passes the role and the team to the server, and the user settings to the pane', async () => {
     const settings = {
       args: ['-c', 'a=1', '--search', '--enable=b'],
       model: 'gpt-6',
@@ -111,7 +111,7 @@ describe('the launch of codex', () => {
     expect(await exit).toMatchObject({ code: 7 })
   })
 
-  it('writes no token down, and keeps what it writes to the user', async () => {
+  it('writes no token to disk, and its files are private to the user', async () => {
     const launch = await prepareLaunch(order(), surroundings)
     const script = launch.argv[1]!
     expect(await readFile(script, 'utf8')).not.toContain('orc_secret')
@@ -121,7 +121,7 @@ describe('the launch of codex', () => {
     expect(launch.env).toEqual({})
   })
 
-  it('carries every prompt through shell and TOML unharmed', async () => {
+  it('passes every prompt through shell and TOML unchanged', async () => {
     const texts = fc.array(fc.string({ unit: 'binary', maxLength: 30 }), { minLength: 1, maxLength: 30 })
     await fc.assert(
       fc.asyncProperty(texts, async (pieces) => {
@@ -139,7 +139,7 @@ describe('the launch of codex', () => {
     )
   })
 
-  it('ends the server with the pane, also one that wants to finish its turn first', async () => {
+  it('ends the server with the pane, even one that wants to finish its turn first', async () => {
     const { child, exit } = await run({})
     const [server, tui] = await called(2)
     process.kill(tui!.pid, 'SIGKILL')
@@ -148,7 +148,7 @@ describe('the launch of codex', () => {
     expect(isAlive(child.pid!)).toBe(false)
   })
 
-  it('ends a server that hears no signal', async () => {
+  it('ends a server that ignores signals', async () => {
     const { exit } = await run({ SERVER: 'hangs', TUI: 'ends' })
     const [server] = await called(2)
     await exit
@@ -177,7 +177,7 @@ describe('the launch of codex', () => {
     expect(output()).toContain('Error: no such key')
   })
 
-  it('takes up the last conversation, and says clearly that it is gone', async () => {
+  it('resumes the last conversation, and reports one that no longer exists', async () => {
     const rollout = join(folder, 'sessions', 'rollout-1.jsonl')
     const resume = {
       socket: '/old',
@@ -196,7 +196,7 @@ describe('the launch of codex', () => {
     expect(launch.savedState).toEqual({ ...kept, socket: join(folder, 'agent', 'codex.sock'), launchedAt: 5 })
   })
 
-  it('says how to install a program that is not there', async () => {
+  it('says how to install a missing program', async () => {
     await expect(
       prepareLaunch(order({ settings: { command: 'codex' } }), surroundings),
     ).rejects.toMatchObject({ code: 'PROGRAM_MISSING', hint: expect.stringContaining('npm install') })

@@ -68,7 +68,7 @@ describe('a session of codex', () => {
     return { result: { turn: turn('inProgress') } }
   }
 
-  it('calls a message submitted when its record is in the thread, by its own id', async () => {
+  it('reports a message as submitted when its record is in the thread, by its id', async () => {
     const { session, port } = await open({ answers: { 'turn/start': record } })
     expect(await session.deliver({ text: MESSAGE, ids: ['msg_1'] })).toMatchObject({
       state: 'submitted',
@@ -77,7 +77,7 @@ describe('a session of codex', () => {
     expect(port.arrived).toMatchObject([{ ids: ['msg_1'], state: 'submitted' }])
   })
 
-  it('may send it again when the server refused it', async () => {
+  it('allows another attempt if the server refused it', async () => {
     const { session } = await open({ answers: { 'turn/start': () => ({ error: 'ActiveTurnNotSteerable' }) } })
     expect(await session.deliver({ text: MESSAGE, ids: ['msg_1'] })).toMatchObject({
       state: 'queued',
@@ -96,7 +96,7 @@ describe('a session of codex', () => {
     expect(await arrival).toMatchObject({ state: 'uncertain' })
   })
 
-  it('comes back after the connection broke, and makes up for what was said meanwhile once', async () => {
+  it('reconnects after a lost connection, and catches up on missed text once', async () => {
     const before = agentMessage('before', 'msg_a')
     const meanwhile = agentMessage('meanwhile', 'msg_b')
     let history: object[] = []
@@ -120,7 +120,7 @@ describe('a session of codex', () => {
     await port.until(() => (port.kept as CodexSavedState).saidUpTo === `${TURN}/msg_b`)
   })
 
-  it('tells what was said in a turn before the end of it, though both come at once (ask 5)', async () => {
+  it('passes on the text of a turn before its end, even if both arrive at once (ask 5)', async () => {
     const { port } = await open({})
     const heard: string[] = []
     port.port.onStateChange = (state) => void heard.push(`${state}, ${port.said.length} said`)
@@ -131,7 +131,7 @@ describe('a session of codex', () => {
     expect(heard).toEqual(['busy, 0 said', 'idle, 1 said'])
   })
 
-  it('says nothing that stood in a thread before this agent had it', async () => {
+  it('ignores text from before this agent had the thread', async () => {
     const data = [
       { turnId: TURN, item: { ...agentMessage('mine', 'msg_b'), completedAtMs: LAUNCHED + 5 } },
       { turnId: TURN, item: { ...agentMessage("somebody's", 'msg_a'), completedAtMs: LAUNCHED - 5 } },
@@ -141,7 +141,7 @@ describe('a session of codex', () => {
     expect(port.said).toEqual([{ text: 'mine', channel: 'api', key: `codex:${THREAD}:${TURN}/msg_b` }])
   })
 
-  it('hears no other thread than the one in the pane (C4)', async () => {
+  it('reads only the thread in the pane (C4)', async () => {
     const { port, session } = await open({
       answers: {
         'thread/read': ({ params }) => ({
@@ -163,7 +163,7 @@ describe('a session of codex', () => {
     expect(session.state).toBe('idle')
   })
 
-  it('knows busy and an open dialog apart, and takes nothing then', async () => {
+  it('distinguishes busy from an open dialog, and accepts nothing in either', async () => {
     const { session, port } = await open()
     status('active', [])
     await port.until(() => session.state === 'busy')
@@ -194,7 +194,7 @@ describe('a session of codex', () => {
     expect(port.states.at(-1)!.evidence).toBe('Codex: the last turn failed: It is broken.')
   })
 
-  it('does not tell of a turn why the one before failed', async () => {
+  it('does not report the reason of an earlier failure for a turn', async () => {
     const { session, port } = await open()
     const error = { message: 'It is broken.' }
     server.notify('error', { threadId: THREAD, turnId: 'before', error, willRetry: false })
@@ -206,7 +206,7 @@ describe('a session of codex', () => {
     expect(port.states.at(-1)!.evidence).toBe('Codex: the last turn failed')
   })
 
-  it('passes over what it does not understand, and goes on', async () => {
+  it('skips unknown messages and continues', async () => {
     const { port, warnings } = await open()
     server.send('no JSON')
     server.send('[1]')
@@ -220,7 +220,7 @@ describe('a session of codex', () => {
     expect(warnings).toHaveLength(4)
   })
 
-  it('answers a dialog with the verdict, and tells the reason of a no in the turn that runs', async () => {
+  it('answers a dialog with the verdict, and passes the reason of a denial into the running turn', async () => {
     const { port } = await open({ answers: { 'turn/steer': () => ({ result: { turnId: TURN } }) } })
     server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
     server.send(
@@ -238,7 +238,7 @@ describe('a session of codex', () => {
     })
   })
 
-  it('goes on when the reason of a no does not reach the agent', async () => {
+  it('continues if the reason of a denial does not reach the agent', async () => {
     const { port, session, warnings } = await open({ answers: { 'turn/steer': () => undefined } })
     server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
     server.send(
@@ -253,7 +253,7 @@ describe('a session of codex', () => {
     expect(warnings).toMatchObject([{ text: 'a comment could not be sent to Codex' }])
   })
 
-  it('believes in a stop only when the turn has ended', async () => {
+  it('reports a turn as stopped only when it has ended', async () => {
     const { session } = await open({
       answers: {
         'turn/interrupt': () => {
@@ -270,7 +270,7 @@ describe('a session of codex', () => {
     })
   })
 
-  it('survives a connection that breaks while it looks at what runs before it stops a turn', async () => {
+  it('survives a connection that breaks while it lists processes before stopping a turn', async () => {
     const { session, port } = await open({
       async watchStrays() {
         server.drop()
@@ -287,7 +287,7 @@ describe('a session of codex', () => {
     expect(server.called('turn/interrupt')).toEqual([])
   })
 
-  it('finds a message in an earlier conversation of the agent, and knows when it stands in none (C25)', async () => {
+  it('finds a message in an earlier conversation of the agent, and reports one that is in none (C25)', async () => {
     const { session } = await open({
       kept: {
         threads: [

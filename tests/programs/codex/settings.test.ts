@@ -6,7 +6,7 @@ describe('settings of codex', () => {
     expect(checkSettings(undefined)).toEqual([])
   })
 
-  it('takes what Codex knows', () => {
+  it('accepts the settings of Codex', () => {
     const settings = {
       command: '/opt/codex',
       args: ['--search', '-c', 'model_reasoning_effort="high"'],
@@ -32,7 +32,7 @@ describe('settings of codex', () => {
     ])
   })
 
-  it('names a setting that it does not know', () => {
+  it('names an unknown setting', () => {
     expect(checkSettings({ modle: 'gpt-6' })).toEqual([
       { path: [], message: expect.stringContaining('modle'), hint: expect.stringContaining('model') },
     ])

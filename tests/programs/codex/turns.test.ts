@@ -4,7 +4,7 @@ import { commandExecution } from './recorded.ts'
 
 const command = (id: string, processId: string) => ({ ...commandExecution, id, processId })
 
-it('knows the commands of a turn that is stopped, also one whose begin is told only then', async () => {
+it('knows the commands of a stopped turn, even one whose start is reported late', async () => {
   const turns = createTurns()
   turns.began('t1')
   turns.itemBegan('t1', command('i1', '1'))

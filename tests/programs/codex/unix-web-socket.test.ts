@@ -33,7 +33,7 @@ describe('a WebSocket over a unix socket', () => {
     expect(heard[1]).toBe(text)
   })
 
-  it('joins the pieces of a message, answers a ping between them, and minds the ends of no chunk', async () => {
+  it('joins the pieces of a message across chunks, and answers a ping between them', async () => {
     const bytes = Buffer.concat([
       frameOf(Buffer.from('häl').subarray(0, 2), 1, false),
       frameOf('still there?', 9),
@@ -47,7 +47,7 @@ describe('a WebSocket over a unix socket', () => {
     expect(server.pongs).toEqual(['still there?'])
   })
 
-  it('says that it is over, and that nothing is sent any more', async () => {
+  it('reports its end, and sends nothing afterwards', async () => {
     server.drop()
     expect(await socket.closed).toMatch(/./)
     expect(socket.send('{}')).toBe(false)
@@ -67,13 +67,13 @@ describe('a WebSocket over a unix socket', () => {
     expect(await socket.closed).toBe('the connection was closed')
   })
 
-  it('ends when the server says goodbye', async () => {
+  it('ends when the server closes it', async () => {
     server.write(frameOf('', 8))
     expect(await socket.closed).toBe('the connection was closed')
   })
 })
 
-it('is not there where nobody listens, or somebody who speaks another language', async () => {
+it('is refused if nothing listens, or something that speaks another protocol', async () => {
   await expect(openUnixWebSocket('/nonexistent/s', () => {})).rejects.toThrow('ENOENT')
   const server = await startFakeAppServer(() => undefined)
   const other = createServer((socket) => socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n'))

@@ -3,7 +3,7 @@ import { NOTICES } from '../../../src/programs/codex/records.ts'
 import { usageOf } from '../../../src/programs/codex/thread-follower.ts'
 import { THREAD, tokenUsage } from './recorded.ts'
 
-it('tells what went into the last answer, and counts each answer once (C26)', () => {
+it('reports the context of the last answer, and counts each answer once (C26)', () => {
   const notice = NOTICES['thread/tokenUsage/updated'].parse(tokenUsage)
   expect(usageOf(notice, 'gpt-6')).toEqual({
     model: 'gpt-6',

@@ -18,7 +18,7 @@ describe('the input box of Gemini', () => {
     expect(readInputBox(screen)).toBe(expected)
   })
 
-  it('is told from a program at work', () => {
+  it('is distinguished from a working program', () => {
     expect(isWorking(screens.working)).toBe(true)
     expect(isWorking(screens.empty)).toBe(false)
   })

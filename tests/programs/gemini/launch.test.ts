@@ -32,7 +32,7 @@ describe('the launch of Gemini', () => {
 
   const json = async (...path: string[]) => JSON.parse(await readFile(join(mirror, ...path), 'utf8'))
 
-  it('adds an extension of ours beside the user’s, in a home of links', async () => {
+  it('adds our extension beside those of the user, in a home of links', async () => {
     const { env } = await launch()
     expect(env.GEMINI_CLI_HOME).toBe(join(root, 'agent', 'gemini-home'))
     expect(await readlink(join(mirror, 'settings.json'))).toBe(join(user, 'settings.json'))
@@ -47,14 +47,14 @@ describe('the launch of Gemini', () => {
     expect(hooks.AfterAgent[0].hooks[0]).toMatchObject({ type: 'command', command: '"$ORC_BIN" hook' })
   })
 
-  it('leaves the user’s own folder as it is, and keeps the agent’s conversations out of it', async () => {
+  it('leaves the folder of the user unchanged, and keeps conversations of the agent out of it', async () => {
     const before = await readdir(user, { recursive: true })
     await launch()
     expect(await readdir(user, { recursive: true })).toEqual(before)
     expect(await readdir(mirror)).not.toContain('tmp')
   })
 
-  it('follows what the user changes, and keeps what the program wrote itself', async () => {
+  it('follows changes by the user, and keeps files that the program wrote', async () => {
     await launch()
     await rm(join(mirror, 'settings.json'))
     await writeFile(join(mirror, 'settings.json'), '{"its":"own"}')
@@ -71,7 +71,7 @@ describe('the launch of Gemini', () => {
     expect(await readFile(join(mirror, 'policies', 'orchub.toml'), 'utf8')).toContain('mcpName = "orc"')
   })
 
-  it('keeps names in the role from being taken for files', async () => {
+  it('escapes names in the role that would be read as files', async () => {
     await launch({ prompt: '@lead leads. Write to @lead, not to a@b.' })
     const role = await readFile(join(mirror, 'extensions', 'orchub', 'role.md'), 'utf8')
     expect(role).toBe('@\u2060lead leads. Write to @\u2060lead, not to a@b.')
@@ -86,7 +86,7 @@ describe('the launch of Gemini', () => {
     expect(JSON.stringify([launched, await Promise.all(texts)])).not.toContain('orc_secret')
   })
 
-  it('takes up a conversation that has begun, and begins one otherwise', async () => {
+  it('resumes a conversation with a prompt, and starts a new one otherwise', async () => {
     const first = await launch({ settings: { model: 'gemini-x', args: ['--yolo'] } })
     const { sessionId, since } = first.savedState as { sessionId: string; since: number }
     // A clock that is set back makes none of its words older than itself (C4).
@@ -106,7 +106,7 @@ describe('the launch of Gemini', () => {
     expect(resumed.argv).toEqual([join(root, 'gemini'), '--resume', sessionId])
   })
 
-  it('says clearly that a conversation is gone', async () => {
+  it('reports that a conversation no longer exists', async () => {
     const { savedState: kept } = await launch()
     const resume = { ...(kept as object), transcript: join(root, 'gone.jsonl'), isPrompted: true }
     await expect(launch({ resume })).rejects.toMatchObject({
@@ -115,7 +115,7 @@ describe('the launch of Gemini', () => {
     })
   })
 
-  it('says how to get a program that is not there', async () => {
+  it('says how to install a missing program', async () => {
     await expect(launch({ settings: { command: 'gemini-not-here' } })).rejects.toMatchObject({
       code: 'PROGRAM_MISSING',
       hint: expect.stringContaining('npm install --global @google/gemini-cli'),
@@ -132,7 +132,7 @@ describe('the settings of Gemini', () => {
     expect(program.check(settings)).toMatchObject([{ path, hint: expect.any(String) }])
   })
 
-  it('may be left out', () => {
+  it('may be omitted', () => {
     expect(program.check(undefined)).toEqual([])
   })
 })

@@ -76,7 +76,7 @@ describe('a session of Gemini', () => {
   const record = (line: object) =>
     appendFile(transcript, `${JSON.stringify({ timestamp: '2026-11-15T07:43:51.997Z', ...line })}\n`)
 
-  it('is idle once its session started, busy in a turn, idle after it', async () => {
+  it('is idle after its start, busy in a turn, and idle afterwards', async () => {
     open()
     expect(session.state).toBe('initializing')
     await start()
@@ -95,7 +95,7 @@ describe('a session of Gemini', () => {
     await port.until(() => session.state === 'idle')
   })
 
-  it('is not idle before the conversation it takes up is loaded and drawn', async () => {
+  it('is not idle before the resumed conversation is loaded and drawn', async () => {
     open({ kept: { transcript, isPrompted: true } })
     await hook('SessionStart', { source: 'resume' })
     await new Promise((resolve) => setTimeout(resolve, 250))
@@ -104,7 +104,7 @@ describe('a session of Gemini', () => {
     await port.until(() => session.state === 'idle')
   })
 
-  it('found at work, is idle when its screen no longer shows work: the hook at its end may have found nobody', async () => {
+  it('found busy, becomes idle when its screen no longer shows work: the hook at the end may have been missed', async () => {
     screen = screens.working
     open({ found: true })
     await port.until(() => session.state === 'busy')
@@ -115,7 +115,7 @@ describe('a session of Gemini', () => {
     expect(states()).toEqual(['busy', 'idle', 'busy'])
   })
 
-  it('pastes a turn, and takes the prompt of its hook for the proof (C25)', async () => {
+  it('pastes a turn, with the prompt of its hook as evidence (C25)', async () => {
     open()
     await start()
     const text = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
@@ -128,7 +128,7 @@ describe('a session of Gemini', () => {
     expect(port.arrived).toMatchObject([{ ids: ['msg_1'], state: 'submitted' }])
   })
 
-  it('keeps a turn while it is busy', async () => {
+  it('queues a turn while it is busy', async () => {
     open()
     await start()
     await hook('BeforeAgent', { prompt: 'hello' })
@@ -136,7 +136,7 @@ describe('a session of Gemini', () => {
     expect(pastes).toEqual([])
   })
 
-  it('gives a notice with the next result of a tool (C2)', async () => {
+  it('delivers a notice with the next tool result (C2)', async () => {
     open()
     await start()
     await hook('BeforeAgent', { prompt: 'hello' })
@@ -149,7 +149,7 @@ describe('a session of Gemini', () => {
     expect(await hook('AfterTool', tool)).toEqual({})
   })
 
-  it('asks a person, and gives a yes by the key of the dialog that is seen', async () => {
+  it('asks a person, and enters an approval by a key while the dialog is on the screen', async () => {
     open()
     await start()
     await hook('BeforeAgent', { prompt: 'hello' })
@@ -165,7 +165,7 @@ describe('a session of Gemini', () => {
     expect(session.state).toBe('busy')
   })
 
-  it('gives no verdict to another dialog than the one that was asked about', async () => {
+  it('enters a verdict only into the dialog it is about', async () => {
     open()
     await start()
     await exec('touch a.txt')
@@ -176,7 +176,7 @@ describe('a session of Gemini', () => {
     expect(session.state).toBe('waiting_input')
   })
 
-  it('asks again when a verdict could not be given, and says why (C9)', async () => {
+  it('asks again if a verdict could not be entered, with the reason (C9)', async () => {
     open()
     await start()
     await exec('touch a.txt')
@@ -194,7 +194,7 @@ describe('a session of Gemini', () => {
     expect(again.isGone).toBe(true)
   })
 
-  it('asks again when its screen could not be read for a verdict', async () => {
+  it('asks again if its screen could not be read', async () => {
     open()
     await start()
     await exec('touch a.txt')
@@ -204,7 +204,7 @@ describe('a session of Gemini', () => {
     screen = screens.empty
   })
 
-  it('gives a verdict to the one of two open dialogs that is seen, and asks about the other again', async () => {
+  it('enters a verdict into the visible one of two dialogs, and asks about the other again', async () => {
     open()
     await start()
     await exec('touch a.txt')
@@ -219,7 +219,7 @@ describe('a session of Gemini', () => {
     await expect.poll(() => pressed).toEqual(['1'])
   })
 
-  it('gives a message again that a person’s Escape took out of the conversation (C25)', async () => {
+  it('redelivers a message that Escape removed from the conversation (C25)', async () => {
     open()
     await start()
     const text = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
@@ -241,7 +241,7 @@ describe('a session of Gemini', () => {
     expect(session.state).toBe('waiting_input')
   })
 
-  it('tells the agent of a no with its next turn, since the program ends this one (C9)', async () => {
+  it('reports a denial to the agent in its next turn, since the program ends this one (C9)', async () => {
     open()
     await start()
     await hook('BeforeAgent', { prompt: 'hello' })
@@ -256,7 +256,7 @@ describe('a session of Gemini', () => {
     })
   })
 
-  it('calls a turn stopped only when the program says so (C2)', async () => {
+  it('reports a turn as stopped only when the program does (C2)', async () => {
     open()
     await start()
     await hook('BeforeAgent', { prompt: 'hello' })
@@ -280,7 +280,7 @@ describe('a session of Gemini', () => {
     expect(session.state).toBe('busy')
   })
 
-  it('waits for a person when it takes its own answer for a loop', async () => {
+  it('waits for a person when it suspects a loop in its answer', async () => {
     open()
     await start()
     await hook('BeforeAgent', { prompt: 'hello' })
@@ -296,7 +296,7 @@ describe('a session of Gemini', () => {
     await port.until(() => session.state === 'idle')
   })
 
-  it('does not believe the transcript that is named when a session is taken up', async () => {
+  it('ignores the transcript named when a session is resumed', async () => {
     open({ kept: { transcript, isPrompted: true } })
     await session.hook!(
       {
@@ -309,7 +309,7 @@ describe('a session of Gemini', () => {
     await port.until(() => port.said.length > 0)
   })
 
-  it('goes on in another conversation that a person begins, and still finds messages of the first', async () => {
+  it('continues in another conversation that a person begins, and still finds messages of the first', async () => {
     open()
     await start()
     await record({
@@ -342,14 +342,14 @@ describe('a session of Gemini', () => {
     await expect.poll(() => session.state).toBe(state)
   })
 
-  it('ignores what is no hook of Gemini', async () => {
+  it('ignores input that is not a hook of Gemini', async () => {
     open()
     expect(await session.hook!({ hook_event_name: 'Stop' }, never)).toEqual({})
     expect(await session.hook!('nonsense', never)).toEqual({})
     expect(session.state).toBe('initializing')
   })
 
-  it('asks no more when its process has ended', async () => {
+  it('asks nothing once its process has ended', async () => {
     open()
     await start()
     await exec('touch a.txt')

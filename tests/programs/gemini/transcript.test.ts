@@ -50,7 +50,7 @@ describe('the transcript of Gemini', () => {
     return open
   }
 
-  it('holds the agent’s own words, each said once though a record is written again with its tools (C4)', async () => {
+  it('contains the text of the agent, passed on once even if a record is written again with its tools (C4)', async () => {
     await follow(fixture('turn'))
     expect(port.said).toMatchObject([
       { text: 'Running it.', channel: 'transcript', key: '0b5e6117-4294-401e-b915-717e4912e689' },
@@ -59,7 +59,7 @@ describe('the transcript of Gemini', () => {
     expect(kinds).toEqual(['prompt', 'answer', 'answer'])
   })
 
-  it('is read on while a command in it waits for an answer, but its place is kept before that (C4)', async () => {
+  it('is read further while a command waits for its response, but the saved position stays before it (C4)', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     port.port.onText = () => answered
     const transcript = await follow(fixture('turn'))
@@ -70,7 +70,7 @@ describe('the transcript of Gemini', () => {
     expect(transcript.position()!.offset).toBeGreaterThan(before)
   })
 
-  it('does not hold a message any more whose turn was cancelled before an answer (C27)', async () => {
+  it('no longer contains a message whose turn was cancelled before an answer (C27)', async () => {
     const timestamp = '2026-11-15T08:27:59.558Z'
     const line = (id: string, type: string, content: unknown) =>
       `${JSON.stringify({ id, timestamp, type, content })}\n`
@@ -92,7 +92,7 @@ describe('the transcript of Gemini', () => {
     expect(await searchTranscript(file, new Set(['msg_1', 'msg_2']))).toEqual(new Map([['msg_2', 'c']]))
   })
 
-  it('read again, does not take a message back that was given again since its turn was cancelled (C25)', async () => {
+  it('read again, does not withdraw a message that was delivered again after its turn was cancelled (C25)', async () => {
     const timestamp = '2026-11-15T08:27:59.558Z'
     const line = (id: string, type: string, content: unknown) =>
       `${JSON.stringify({ id, timestamp, type, content })}\n`
@@ -114,7 +114,7 @@ describe('the transcript of Gemini', () => {
     expect(kinds).toEqual(['prompt', 'prompt', 'cancelled', 'prompt'])
   })
 
-  it('closed while it looks for what was given again, forgets nothing: the next service reads it (C25)', async () => {
+  it('closed during a search, forgets nothing: the next service reads it (C25)', async () => {
     const timestamp = '2026-11-15T08:27:59.558Z'
     const file = join(folder, 'session.jsonl')
     const prompt = { id: 'a', timestamp, type: 'user', content: [{ text: FRAME }] }
@@ -132,13 +132,13 @@ describe('the transcript of Gemini', () => {
     expect(open!.position()?.offset).toBe(first.length)
   })
 
-  it('holds a whole conversation again after an interruption, which is not said again (C25)', async () => {
+  it('contains the whole conversation again after an interruption, which is not repeated (C25)', async () => {
     await follow(fixture('refused'))
     expect(port.said.map(({ text }) => text)).toEqual([expect.stringMatching(/^FAKE REPLY/), 'Running it.'])
     expect(kinds).toContain('cancelled')
   })
 
-  it('shows which messages stand in it, and which are answered', async () => {
+  it('shows which messages it contains, and which are answered', async () => {
     await follow(fixture('refused'))
     expect(port.arrived.slice(0, 2)).toMatchObject([
       { ids: ['msg_1'], state: 'submitted' },
@@ -146,7 +146,7 @@ describe('the transcript of Gemini', () => {
     ])
   })
 
-  it('answers a message of before a restart of the service', async () => {
+  it('reports a message from before a restart as read', async () => {
     const file = join(folder, 'session.jsonl')
     await writeFile(file, '')
     const transcript = await follow(file, { unread: ['msg_7'] })
@@ -158,7 +158,7 @@ describe('the transcript of Gemini', () => {
     expect(transcript.unread).toEqual([])
   })
 
-  it('tells how full the context is and what was spent (C26)', async () => {
+  it('reports context usage and cost (C26)', async () => {
     await follow(fixture('turn'))
     expect(port.used[0]).toEqual({
       model: 'gemini-3.8-flash',
@@ -171,7 +171,7 @@ describe('the transcript of Gemini', () => {
     })
   })
 
-  it('does not speak for a time before the agent', async () => {
+  it('ignores text from before the agent', async () => {
     await follow(fixture('turn'), { since: Date.parse('2027-01-01') })
     expect(port.said).toEqual([])
   })
@@ -184,7 +184,7 @@ describe('the transcript of Gemini', () => {
     expect([...found]).toEqual([['msg_1', 'c1ab20fe-e5e5-4764-af3f-9f5f933e997b']])
   })
 
-  it('tells that a conversation was taken up again', () => {
+  it('shows that a conversation was resumed', () => {
     expect(readRecord('{"$set":{"sessionId":"22222222-2222-4333-8444-555555555556"}}')).toEqual({
       kind: 'resumed',
     })

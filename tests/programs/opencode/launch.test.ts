@@ -22,7 +22,7 @@ describe('the launch of opencode', () => {
       ...{ settings, url: 'http://127.0.0.1:7420', token: 'orc_secret', resume },
     })
 
-  it('gives it role and command server beside the user’s own configuration', async () => {
+  it('passes role and command server in addition to the configuration of the user', async () => {
     const { env } = await launch({ env: { PATH: root }, model: 'p/m', agent: 'plan' })
     const config = JSON.parse(env.OPENCODE_CONFIG_CONTENT!)
     expect(config).toEqual({
@@ -41,7 +41,7 @@ describe('the launch of opencode', () => {
     expect(await readFile(config.instructions[0], 'utf8')).toBe('You are dev.')
   })
 
-  it('writes the token nowhere, and the password of its server into a private file only', async () => {
+  it('writes the token nowhere, and the password of its server only into a private file', async () => {
     const { argv, env, savedState: kept } = await launch({ env: { PATH: root } })
     const folder = join(root, 'agent')
     const files = await Promise.all(
@@ -55,7 +55,7 @@ describe('the launch of opencode', () => {
     expect((await stat(join(folder, 'opencode-password'))).mode & 0o777).toBe(0o600)
   })
 
-  it('takes up the last conversation, with another port and another password', async () => {
+  it('resumes the last conversation, with another port and password', async () => {
     const first = await launch({ env: { PATH: root } })
     const kept = {
       ...(first.savedState as object),
@@ -72,7 +72,7 @@ describe('the launch of opencode', () => {
     expect(second.env.OPENCODE_SERVER_PASSWORD).not.toBe(first.env.OPENCODE_SERVER_PASSWORD)
   })
 
-  it('says how to get a program that is not there', async () => {
+  it('says how to install a missing program', async () => {
     await expect(launch({ env: { PATH: join(root, 'agent') } })).rejects.toMatchObject({
       code: 'PROGRAM_MISSING',
       hint: expect.stringContaining('npm install --global opencode-ai'),
@@ -81,7 +81,7 @@ describe('the launch of opencode', () => {
 })
 
 describe('the settings of opencode', () => {
-  it('may be left out', () => {
+  it('may be omitted', () => {
     expect(program.check(undefined)).toEqual([])
   })
 

@@ -61,7 +61,7 @@ describe('a session of opencode', () => {
     ],
   })
 
-  it('begins a conversation, keeps it and shows it in the pane', async () => {
+  it('starts a conversation, saves it and shows it in the pane', async () => {
     await follow({})
     expect(session.state).toBe('idle')
     expect(server.calls[0]).toEqual({ path: '/session', body: { title: 'dev' } })
@@ -69,7 +69,7 @@ describe('a session of opencode', () => {
     await server.called('/tui/select-session')
   })
 
-  it('hears what is said in it after the clock was set back to before its beginning (C4)', async () => {
+  it('reads its text after the clock was set back to before its start (C4)', async () => {
     await follow({})
     const { info, parts } = answer('msg_a2', 'msg_a1', 'still here', 0)
     server.emit(JSON.stringify({ type: 'message.updated', properties: { info } }))
@@ -78,7 +78,7 @@ describe('a session of opencode', () => {
     await port.until(() => spoken().includes('still here'))
   })
 
-  it('says a whole text once, with its own key, and keeps how far it came (C4, C25)', async () => {
+  it('passes on a complete text once, with its key, and saves the position (C4, C25)', async () => {
     await follow()
     server.emit(...recorded('turn'))
     await port.until(() => states().at(-1) === 'idle' && port.said.length > 0)
@@ -93,7 +93,7 @@ describe('a session of opencode', () => {
     expect(states()).toEqual(['idle', 'busy', 'idle'])
   })
 
-  it('tells that a message stands in the conversation, and then that its answer began', async () => {
+  it('reports that a message is in the conversation, and then that its answer began', async () => {
     await follow()
     server.emit(...recorded('turn'))
     await port.until(() => port.arrived.length === 2)
@@ -103,7 +103,7 @@ describe('a session of opencode', () => {
     ])
   })
 
-  it('tells what an answer cost and how full the context is (C26)', async () => {
+  it('reports cost and context usage (C26)', async () => {
     await follow()
     server.emit(...recorded('turn'))
     await port.until(() => port.used.length > 0)
@@ -117,7 +117,7 @@ describe('a session of opencode', () => {
     ])
   })
 
-  it('waits for the window of the model longer than for other answers of a server under load (C26)', async () => {
+  it('waits longer for the context window than for other responses of a server under load (C26)', async () => {
     const timeout = AbortSignal.timeout
     vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => timeout(ms / 20))
     try {
@@ -131,7 +131,7 @@ describe('a session of opencode', () => {
     }
   })
 
-  it('asks for leave and gives the verdict back', async () => {
+  it('asks for permission and returns the verdict', async () => {
     await follow()
     const events = recorded('permission')
     const replied = events.findIndex((line) => line.includes('permission.replied'))
@@ -150,7 +150,7 @@ describe('a session of opencode', () => {
     await port.until(() => spoken().includes('TOOL SAID: perm1\n') && session.state === 'idle')
   })
 
-  it('tells the agent of every no, so that its turn goes on (C9)', async () => {
+  it('reports every denial to the agent, so that its turn continues (C9)', async () => {
     await follow()
     server.emit(...recorded('permission').slice(0, 12))
     const question = await port.until(() => port.asked[0])
@@ -168,14 +168,14 @@ describe('a session of opencode', () => {
     expect(server.calls).toEqual([])
   })
 
-  it('does not say a text that an interruption has cut (C5)', async () => {
+  it('does not pass on a text that an interruption cut (C5)', async () => {
     await follow()
     server.emit(...recorded('interrupted-text'), ...recorded('turn'))
     await port.until(() => port.said.length > 0)
     expect(spoken()).toEqual([expect.stringContaining('ORCHUB MESSAGE msg_1')])
   })
 
-  it('clears away the dialog that an interrupted turn leaves on the screen', async () => {
+  it('closes the dialog that an interrupted turn leaves on the screen', async () => {
     await follow()
     server.emit(...recorded('interrupted-permission').slice(0, -1))
     await server.called('/permission/per_1ddf231c8001NbGmAK6uMfQ1m1/reply')
@@ -185,7 +185,7 @@ describe('a session of opencode', () => {
     expect(port.asked[0]!.isGone).toBe(true)
   })
 
-  it('does not take the word of a subagent for its own, but counts its cost (C4)', async () => {
+  it('ignores text of a subagent, but counts its cost (C4)', async () => {
     await follow()
     server.emit(...recorded('subagent'))
     await port.until(() => states().at(-1) === 'idle' && port.said.length === 2)
@@ -194,14 +194,14 @@ describe('a session of opencode', () => {
     expect(port.used.filter(({ contextTokens }) => contextTokens === undefined)).toHaveLength(1)
   })
 
-  it('does not say the summary of a compacted context (C4)', async () => {
+  it('does not pass on the summary of a compacted context (C4)', async () => {
     await follow()
     server.emit(...recorded('compaction'), ...recorded('turn'))
     await port.until(() => port.said.length > 0)
     expect(spoken()).toEqual([expect.stringContaining('ORCHUB MESSAGE msg_1')])
   })
 
-  it('says only the whole text when the connection to the model broke', async () => {
+  it('passes on only complete text when the connection to the model breaks', async () => {
     await follow()
     server.emit(...recorded('broken-connection'))
     await port.until(() => states().length === 3)
@@ -209,7 +209,7 @@ describe('a session of opencode', () => {
     expect(spoken()).toEqual([expect.stringMatching(/^FAKE REPLY to <<BREAKTEXT .* all>>$/)])
   })
 
-  it('reads again what it missed while the connection was lost, and says nothing twice', async () => {
+  it('catches up after a lost connection, and repeats nothing', async () => {
     await follow()
     server.setMessages([userMessage('msg_a1', 'hi'), answer('msg_a2', 'msg_a1', 'Said before.')])
     server.drop()
@@ -231,7 +231,7 @@ describe('a session of opencode', () => {
     ])
   })
 
-  it('begins after a restart where it had come to', async () => {
+  it('continues at its position after a restart', async () => {
     server.setMessages([
       userMessage('msg_a1', 'hi'),
       answer('msg_a2', 'msg_a1', 'Long ago.'),
@@ -249,14 +249,14 @@ describe('a session of opencode', () => {
     const later = answer('msg_a4', 'msg_b1', 'Much later.', 510)
     const kept = { conversations: [{ id: OWN, since: 0 }], saidUpTo: 'msg_b2', bootedAt: 1_000_000 }
 
-    it('says what came while the service was away, though it stands before what was said already (C4)', async () => {
+    it('passes on text from while the service was away, even if it sorts before processed text (C4)', async () => {
       bootedAt -= 3600_000
       server.setMessages([meanwhile, earlier])
       await follow(kept)
       await port.until(() => spoken().includes('After that.'))
     })
 
-    it('says what came after that too, until something was heard as it came', async () => {
+    it('passes on later text too, until one was read live', async () => {
       bootedAt -= 3600_000
       server.setMessages([meanwhile, earlier])
       await follow(kept)
@@ -269,7 +269,7 @@ describe('a session of opencode', () => {
       await port.until(() => spoken().includes('Much later.'))
     })
 
-    it('goes on from what was heard as it came', async () => {
+    it('continues from the text that was read live', async () => {
       bootedAt -= 3600_000
       await follow(kept)
       const { info, parts } = later
@@ -281,7 +281,7 @@ describe('a session of opencode', () => {
     })
   })
 
-  it('does not say what a fork copied into the conversation', async () => {
+  it('ignores text that a fork copied into the conversation', async () => {
     server.setMessages([
       userMessage('msg_a1', 'hi', 5),
       answer('msg_a2', 'msg_a1', 'In the other one.', 6),
@@ -292,7 +292,7 @@ describe('a session of opencode', () => {
     expect(spoken()).toEqual(['Here.'])
   })
 
-  it('closes what was answered while the connection was lost', async () => {
+  it('closes dialogs that were answered while the connection was lost', async () => {
     server.answers['/permission'] = [
       { id: 'per_1', sessionID: OWN, permission: 'edit', patterns: ['a.ts'], metadata: {} },
     ]
@@ -304,7 +304,7 @@ describe('a session of opencode', () => {
     expect(port.asked).toMatchObject([{ key: 'per_1', isGone: true }])
   })
 
-  it('gives a message to the program and knows it by its place in the conversation', async () => {
+  it('delivers a message, with its place in the conversation as evidence', async () => {
     await follow()
     const [stands, part] = recorded('turn')
     const turn = { text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]', ids: ['msg_1'] }
@@ -319,7 +319,7 @@ describe('a session of opencode', () => {
     expect(session.state).toBe('busy')
   })
 
-  it('does not take an equal text of before for a turn of answers only, which has no ids', async () => {
+  it('does not mistake an equal earlier text for a turn without ids', async () => {
     const text = '[ORCHESTRATOR RESPONSE]\nok\n[END ORCHESTRATOR RESPONSE]'
     const earlier = [userMessage('msg_a1', text), answer('msg_a2', 'msg_a1', 'fine')]
     server.setMessages(earlier)
@@ -346,13 +346,13 @@ describe('a session of opencode', () => {
     }
   })
 
-  it('keeps a message that the program refused', async () => {
+  it('queues a message that the program refused', async () => {
     await follow()
     server.refuse()
     expect(await session.deliver({ text: 'x', ids: [] })).toMatchObject({ state: 'queued' })
   })
 
-  it('gives a busy agent a notice only, without a turn of its own (C2)', async () => {
+  it('gives a busy agent only a notice, without a separate turn (C2)', async () => {
     server.answers['/session/status'] = { [OWN]: { type: 'busy' } }
     await follow()
     expect(await session.deliver({ text: 'x', ids: [] })).toMatchObject({ state: 'queued' })
@@ -365,7 +365,7 @@ describe('a session of opencode', () => {
     ])
   })
 
-  it('says where a message is by what stands in the conversation, or that nobody knows', async () => {
+  it('locates a message in the conversation, or reports that it is unknown', async () => {
     server.setMessages([
       userMessage('msg_a1', '[ORCHUB MESSAGE msg_7]\nx\n[END ORCHUB MESSAGE msg_7]'),
       ...['msg_a2', 'msg_a3', 'msg_a4'].map((id) => answer(id, 'msg_a1', '[ORCHUB MESSAGE msg_8]')),
@@ -380,7 +380,7 @@ describe('a session of opencode', () => {
     server = await startFakeServer()
   })
 
-  it('does not call a message absent that an earlier service sent just before it ended (C25)', async () => {
+  it('does not report a message as absent that an earlier service sent right before its end (C25)', async () => {
     await follow()
     const located = session.locate(['msg_7'])
     setTimeout(() => {
@@ -389,7 +389,7 @@ describe('a session of opencode', () => {
     expect(await located).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('does not call a message absent while its own request for it is not answered (C25)', async () => {
+  it('does not report a message as absent while its request is unanswered (C25)', async () => {
     await follow()
     const delivery = session.deliver({
       text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]',
@@ -407,7 +407,7 @@ describe('a session of opencode', () => {
     expect(server.calls).toEqual([])
   })
 
-  it('calls a turn stopped only when the program says that it is idle (C2)', async () => {
+  it('reports a turn as stopped only when the program is idle (C2)', async () => {
     server.answers['/session/status'] = { [OWN]: { type: 'busy' } }
     await follow()
     const stopped = session.interrupt()
@@ -416,7 +416,7 @@ describe('a session of opencode', () => {
     expect(await stopped).toMatchObject({ stopped: true })
   })
 
-  it('tells of an event that is not as it knows it, and goes on', async () => {
+  it('logs an unexpected event and continues', async () => {
     await follow()
     server.emit(
       '{"type":"session.status","properties":{"other":1}}',
@@ -427,7 +427,7 @@ describe('a session of opencode', () => {
     expect(strange).toHaveLength(1)
   })
 
-  it('is exited for good when its process ended, and asks no more', async () => {
+  it('stays exited once its process ended, and asks nothing', async () => {
     server.answers['/permission'] = [{ id: 'per_1', sessionID: OWN, permission: 'edit' }]
     await follow()
     session.onExit('exit status 1')

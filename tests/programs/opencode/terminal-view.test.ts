@@ -21,7 +21,7 @@ const CONVERSATION = [
   '   /work           tab agents  ctrl+p commands',
 ]
 
-describe('what people see of opencode', () => {
+describe('the view of opencode in the pane', () => {
   it.each<[TerminalView, string, string[]]>([
     ['nothing', 'before anything is drawn', ['', '  ', '']],
     ['other', 'before a conversation is open', HOME],
@@ -56,19 +56,19 @@ describe('a conversation of opencode', () => {
     }
   }
 
-  it('is shown when the terminal interface has drawn itself, and never again once people see it', async () => {
+  it('is shown once the terminal interface is drawn, and not again once people see it', async () => {
     const { shown, options } = pane(['nothing', new Error('no pane yet'), 'other', 'other', 'conversation'])
     await showInPane(options)
     expect(shown).toEqual([3])
   })
 
-  it('is shown again to a terminal interface that did not listen yet', async () => {
+  it('is shown again if the terminal interface did not listen yet', async () => {
     const { shown, options } = pane([...Array<TerminalView>(12).fill('other'), 'conversation'])
     await showInPane(options)
     expect(shown).toEqual([1, 12])
   })
 
-  it('is not shown any more when another one takes its place', async () => {
+  it('is no longer shown when another one replaces it', async () => {
     const { shown, options } = pane(['other'], 5)
     await showInPane(options)
     expect(shown).toEqual([1])

@@ -92,7 +92,7 @@ describe('interrupting an ACP agent', () => {
     expect(place.record('cancel')).toEqual([])
   })
 
-  it('leaves a turn submitted, not read, of which the model may know nothing', async () => {
+  it('leaves a turn submitted, not read, if the model may not know it', async () => {
     const { session } = await startIdle()
     const delivering = session.deliver(turn('WAIT', 'msg_1'))
     await session.interrupt()

@@ -41,14 +41,14 @@ describe('the end of an ACP agent', () => {
     expect(started.states.at(-1)?.evidence).toContain('will be resumed')
   })
 
-  it('may be asked for twice, and long after it', async () => {
+  it('may be requested twice, and long afterwards', async () => {
     const { session, states } = await startIdle()
     await Promise.all([session.stop(), session.stop()])
     await session.stop()
     expect(states.filter(({ state }) => state === 'exited')).toHaveLength(1)
   })
 
-  it('in the middle of a turn leaves it uncertain, and tells code and complaint (C27)', async () => {
+  it('in the middle of a turn leaves the turn uncertain, and reports exit code and error output (C27)', async () => {
     const { session, reaches } = await startIdle()
     expect(await session.deliver(turn('DIE 7', 'msg_1'))).toEqual({
       state: 'uncertain',
@@ -66,7 +66,7 @@ describe('the end of an ACP agent', () => {
     expect(said.join('')).toBe('last words')
   })
 
-  it('by a signal is told as such, and what it started ends too', async () => {
+  it('by a signal is reported as such, and its children end too', async () => {
     const started = await startIdle()
     await started.session.deliver(turn('CHILDREN', 'msg_1'))
     await started.reaches('idle')
@@ -78,7 +78,7 @@ describe('the end of an ACP agent', () => {
     process.kill(unmarked!)
   })
 
-  it('of a service that was killed: the next one ends what is left before it takes the conversation up', async () => {
+  it('after a killed service: the next one ends its processes before it resumes the conversation', async () => {
     const orphan = spawn('sleep', ['300'], {
       detached: true,
       stdio: 'ignore',

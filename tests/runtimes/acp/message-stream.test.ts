@@ -29,7 +29,7 @@ const update = (n: number) => ({ jsonrpc: '2.0', method: 'session/update', param
 const request = (id: number) => ({ jsonrpc: '2.0', id, method: 'x' })
 
 describe('the stream between an ACP agent and us', () => {
-  it('takes updates out in order, before whatever came after them', async () => {
+  it('passes updates in order, before later messages', async () => {
     const { send, reader, updates } = open()
     send(update(1), update(2), request(7), update(3))
     expect((await reader.read()).value).toMatchObject({ id: 7 })
@@ -59,7 +59,7 @@ describe('the stream between an ACP agent and us', () => {
     expect(updates).toEqual([1])
   })
 
-  it('breaks when the agent asks a thousand times without taking an answer', async () => {
+  it('breaks when the agent sends a thousand requests without reading a response', async () => {
     const { send, reader } = open()
     send(...Array.from({ length: 1001 }, (_, id) => request(id)))
     const readAll = async () => {

@@ -44,13 +44,13 @@ describe('an ACP conversation after a restart', () => {
     expect(others.map(({ at }) => at)).toEqual(['absent', 'absent'])
   })
 
-  it('shows nothing where the agent resumes without a replay', async () => {
+  it('shows nothing if the agent resumes without a replay', async () => {
     const { session, place } = await startIdle(await earlier(['--no-load', '--resume']))
     expect(place.record('resume')).toHaveLength(1)
     expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
   })
 
-  it('answers where a message is only once it is open', async () => {
+  it('locates a message only once the session is open', async () => {
     const { session } = await start(await earlier())
     expect(session.state).toBe('initializing')
     expect((await session.locate(['msg_1']))[0]?.at).toBe('submitted')
@@ -85,7 +85,7 @@ describe('an ACP conversation after a restart', () => {
     expect(await reaches('idle')).toContain('started conversation conversation-1')
   })
 
-  it('is not taken up in the minute it began by a program that would overwrite it', async () => {
+  it('is not resumed in its first minute by a program that would overwrite it', async () => {
     const begunAt = Date.UTC(2030, 0, 1, 12, 0, 20)
     const waits: number[] = []
     const at = (seconds: number) => ({

@@ -58,7 +58,7 @@ describe('starting an ACP agent', () => {
     expect(JSON.stringify(place.record<{ argv: string[] }>('start')[0]?.argv)).not.toContain('orc_secret')
   })
 
-  it('hands it our tools over HTTP, or over stdio where it has no HTTP', async () => {
+  it('offers our tools over HTTP, or over stdio if it has no HTTP', async () => {
     const over = async (...flags: string[]) => {
       const { place } = await startIdle({ flags })
       return place.record<{ mcpServers: unknown[] }>('new')[0]?.mcpServers
@@ -117,7 +117,7 @@ describe('starting an ACP agent', () => {
     expect(await why('--login')).toMatch(/Authentication required.*Log in to it first/)
   })
 
-  it('is exited, with code and complaint, when the program ends at once', async () => {
+  it('is exited, with exit code and error output, when the program ends at once', async () => {
     const { reaches } = await start({ flags: ['--exit-at-once'] })
     expect(await reaches('exited')).toBe('exited with code 3: no configuration found')
   })
@@ -137,7 +137,7 @@ describe('the role of an ACP agent', () => {
     expect(second).toMatch(/^\[ORCHUB MESSAGE msg_2\]/)
   })
 
-  it('is a system prompt where the agent takes one', async () => {
+  it('is a system prompt if the agent accepts one', async () => {
     const { session, place } = await startIdle({ flags: ['--system-prompt'] })
     expect(place.record('new')).toMatchObject([
       { systemPrompt: { mode: 'append', content: [{ type: 'text', text: 'You write code.' }] } },
@@ -146,7 +146,7 @@ describe('the role of an ACP agent', () => {
     expect(place.record<string>('prompt')[0]).toMatch(/^\[ORCHUB MESSAGE msg_1\]/)
   })
 
-  it('needs not come again after a compaction where it is a system prompt', async () => {
+  it('is not repeated after a compaction if it is a system prompt', async () => {
     const { session, place, reaches } = await startIdle({ flags: ['--system-prompt'] })
     await session.deliver(turn(COMPACTION, 'msg_1'))
     await reaches('idle')
@@ -154,7 +154,7 @@ describe('the role of an ACP agent', () => {
     expect(place.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE msg_2\]/)
   })
 
-  it('comes again after a compaction', async () => {
+  it('is repeated after a compaction', async () => {
     const { session, place, reaches } = await startIdle()
     await session.deliver(turn(COMPACTION, 'msg_1'))
     await reaches('idle')

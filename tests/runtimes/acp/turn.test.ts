@@ -82,7 +82,7 @@ describe('a turn of an ACP agent', () => {
     expect(place.record('prompt')).toEqual([text])
   })
 
-  it('names files with a backslash to an agent that is said to read them', async () => {
+  it('escapes file names for an agent that reads them', async () => {
     const { session, place } = await startIdle({
       flags: ['--system-prompt'],
       settings: { mentions: 'alone' },
@@ -163,7 +163,7 @@ describe('the text of an ACP agent', () => {
     expect(states.at(-1)?.state).toBe('idle')
   })
 
-  it('lets the turn end although its answer waits for just that', async () => {
+  it('lets the turn end although its response waits for that', async () => {
     // As the engine does: what an agent asked for is answered in its next turn.
     const { session, reaches, said } = await startIdle({ hear: () => new Promise(() => {}) })
     await session.deliver(turn(Array.from({ length: 120 }, (_, i) => `SAY ${i}\nTOOL t`).join('\n'), 'msg_1'))

@@ -149,7 +149,7 @@ describe('a command as a tool', () => {
 })
 
 describe('a model that does not do as it should', () => {
-  it('and refuses ends its turn, and gets the next one', async () => {
+  it('and refuses: its turn ends, and it gets the next one', async () => {
     const play: Play = [
       { when: /bad/, times: 1, reply: { error: { status: 400, message: 'flagged as harmful' } } },
       { reply: { text: 'Gladly.' } },
@@ -163,7 +163,7 @@ describe('a model that does not do as it should', () => {
     expect(server.calls().at(-1)!.request!.userText).toContain('it was refused')
   })
 
-  it('and returns no text has answered all the same', async () => {
+  it('and returns no text: it has still answered', async () => {
     const { session, port } = await ready(() => ({ text: '' }))
     await session.deliver(turnOf('msg_7', 'Well?'))
     await port.untilState('idle')
@@ -191,7 +191,7 @@ describe('a model that does not do as it should', () => {
     },
   )
 
-  it('and sends retry-after is not called before that', async () => {
+  it('and sends retry-after: it is not called earlier', async () => {
     const error = { status: 429, headers: { 'retry-after': '90' } }
     const { session, port } = await ready(() => ({ error }))
     await session.deliver(turnOf('msg_7', 'Hello?'))
@@ -199,7 +199,7 @@ describe('a model that does not do as it should', () => {
     expect(port.states.at(-1)!.evidence).toContain('Retrying in 90 s.')
   })
 
-  it('and has no API key reports the missing variable', async () => {
+  it('and has no API key: the missing variable is reported', async () => {
     const { session, port } = await ready(() => ({ text: 'x' }), { env: {} })
     await session.deliver(turnOf('msg_7', 'Hello?'))
     await port.untilState('error')

@@ -259,7 +259,7 @@ describe('an interrupt', () => {
 })
 
 describe('a person at the keyboard', () => {
-  it('keeps what they type to themselves, and their keyboard afterwards', async () => {
+  it('keeps their text apart from ours, and their keyboard afterwards', async () => {
     const session = await start()
     const person = await place.attach()
     person.type('half ')
@@ -277,7 +277,7 @@ describe('a person at the keyboard', () => {
     expect(place.received()[2]!.text).toBe('and on')
   })
 
-  it('holds up nothing when they only look', async () => {
+  it('blocks nothing by only looking', async () => {
     const session = await start()
     await place.attach()
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
@@ -285,7 +285,7 @@ describe('a person at the keyboard', () => {
     expect(shown('#{pane_input_off}')).toBe('0')
   })
 
-  it('types all the time, and nothing is fused or lost', async () => {
+  it('types all the time, and nothing is mixed or lost', async () => {
     const session = await start({ patience_ms: 200 })
     const person = await place.attach()
     const keys = 'abcdefghij'

@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => place.close())
 
 describe('find', () => {
-  it('gives an agent that still runs in its pane, as it is', async () => {
+  it('returns an agent that still runs in its pane', async () => {
     const port = createRecorder()
     const first = await place.runtime.start(place.agent(), port)
     await port.untilState('idle')
@@ -26,7 +26,7 @@ describe('find', () => {
     await found!.stop()
   })
 
-  it('gives nothing, and starts nothing, where none runs any more', async () => {
+  it('returns undefined, and starts nothing, if the agent no longer runs', async () => {
     const port = createRecorder()
     const first = await place.runtime.start(place.agent(), port)
     await port.untilState('idle')

@@ -64,8 +64,8 @@ async function killedAfterLaunch(over: Partial<AgentStart> = {}): Promise<{ mark
 const marked = async (mark: string) => (await findProcesses({ mark })).length
 const isTaken = { state: expect.stringMatching(/submitted|read/) }
 
-describe('a service that is killed between a launch and what it keeps of it', () => {
-  it('leaves a mark, by which the next one ends that process before it starts its own (C15)', async () => {
+describe('a service that is killed between a launch and saving its state', () => {
+  it('leaves a mark by which the next service ends that process before it starts its own (C15)', async () => {
     const kept = await killedAfterLaunch()
     await expect.poll(() => marked(kept.mark)).toBeGreaterThan(0)
     await startAfterKill(kept)
@@ -74,7 +74,7 @@ describe('a service that is killed between a launch and what it keeps of it', ()
     expect(await place.leftovers!()).toHaveLength(1)
   })
 
-  it('leaves the conversation that was to be taken up', async () => {
+  it('leaves the conversation that was to be resumed', async () => {
     const conversation = { run: 'the last one' }
     const kept = await killedAfterLaunch({
       savedState: { mark: 'none', programName: 'any', program: conversation },
@@ -83,7 +83,7 @@ describe('a service that is killed between a launch and what it keeps of it', ()
     expect(resumed).toEqual([conversation, conversation])
   })
 
-  it('leaves a pane that bears the name of its agent, for when even the mark is lost (C15)', async () => {
+  it('leaves a pane with the name of its agent, in case the mark is lost too (C15)', async () => {
     const { mark } = await killedAfterLaunch()
     await startAfterKill(undefined)
     expect(await marked(mark)).toBe(0)
@@ -99,8 +99,8 @@ describe('a service that is killed between a launch and what it keeps of it', ()
   })
 })
 
-describe('an agent that was found again', () => {
-  it('is ended and started anew, without its conversation, when it is to run another program', async () => {
+describe('an agent that is found again', () => {
+  it('is restarted without its conversation when its program changed', async () => {
     await start()
     const before = TmuxSavedState.parse(port.kept)
     await startAfterKill(port.kept, { program: 'other' })
@@ -110,7 +110,7 @@ describe('an agent that was found again', () => {
     expect(TmuxSavedState.parse(port.kept).programName).toBe('other')
   })
 
-  it('is ended and started anew when it cannot be followed', async () => {
+  it('is restarted when it cannot be followed', async () => {
     await start()
     const before = TmuxSavedState.parse(port.kept)
     const session = await startAfterKill({ ...before, program: { run: 7 } })
@@ -119,7 +119,7 @@ describe('an agent that was found again', () => {
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
   })
 
-  it('takes a message that stood unsent at its prompt, and then the next (C25)', async () => {
+  it('gets a message that was left unsubmitted at its prompt, and then the next (C25)', async () => {
     const settings = place.settings('alice', { enter_after_ms: 9000 })
     const session = await start({ settings })
     void session.deliver(turnOf('msg_1', 'hello'))
@@ -141,14 +141,14 @@ describe('an agent that was found again', () => {
 describe('files with secrets or messages in them', () => {
   const folder = () => place.agent().folder
 
-  it('are removed at the next start when a killed service left them', async () => {
+  it('are removed at the next start after a killed service', async () => {
     await start()
     writeFileSync(join(folder(), 'orc-12-3-4.txt'), 'a message')
     await startAfterKill(port.kept)
     expect(readdirSync(folder()).filter((name) => name.startsWith('orc-'))).toEqual([])
   })
 
-  it('are removed out of tmux as well, and were typed nowhere, when it was killed before the paste (C25)', async () => {
+  it('are removed from tmux too, and were typed nowhere, if the service was killed before the paste (C25)', async () => {
     await start()
     const { text } = turnOf('msg_1', 'hello')
     writeFileSync(join(folder(), 'orc-12-3-4.txt'), text)
@@ -178,8 +178,8 @@ it('names the invalid setting when a program cannot use its settings', async () 
   })
 })
 
-describe('what was kept of an agent that nobody runs any more', () => {
-  it('is enough to end it: its processes, and its pane', async () => {
+describe('the saved state of an agent that no longer runs', () => {
+  it('suffices to end its processes and its pane', async () => {
     await start()
     const kept = TmuxSavedState.parse(port.kept)
     const next = await place.reopen()

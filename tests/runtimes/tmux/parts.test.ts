@@ -19,7 +19,7 @@ import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/pane-snaps
 import { readTmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { serverEnvironment } from '../../../src/runtimes/tmux/server.ts'
 
-describe('what tmux writes in control mode', () => {
+describe('control-mode output of tmux', () => {
   function read(lines: string[]) {
     const blocks: Block[] = []
     const told: string[] = []
@@ -31,7 +31,7 @@ describe('what tmux writes in control mode', () => {
     return { blocks, told }
   }
 
-  it('is blocks and notifications', () => {
+  it('consists of blocks and notifications', () => {
     const { blocks, told } = read([
       '%begin 1 2 0',
       'of the command that attached us',
@@ -52,7 +52,7 @@ describe('what tmux writes in control mode', () => {
     expect(told).toEqual(['window-add|@1', 'exit|'])
   })
 
-  it('does not let a screen end its block, or tell us something', () => {
+  it('does not let screen text end its block or forge a notification', () => {
     const screen = [
       '%end 1 4 1',
       '%begin 9 9 1',
@@ -70,7 +70,7 @@ describe('what tmux writes in control mode', () => {
 const word = fc.string({ unit: 'binary' }).filter((text) => !/[\0\ud800-\udfff]/.test(text))
 
 describe('quoting', () => {
-  it('gives a shell the very words', () => {
+  it('gives a shell exactly the same words', () => {
     fc.assert(
       fc.property(word, (text) => {
         const said = execFileSync('sh', ['-c', `printf %s ${quoteForShell(text)}`], { encoding: 'utf8' })
@@ -80,7 +80,7 @@ describe('quoting', () => {
     )
   })
 
-  it('lets no control character into a line for tmux', () => {
+  it('allows no control character in a command line for tmux', () => {
     for (const text of ['a\nkill-server', 'a\r', '\u001b', '\0', 'a\u007f']) {
       expect(() => quoteArgument(text)).toThrow('not an argument')
     }
@@ -97,7 +97,7 @@ describe('quoting', () => {
 })
 
 describe('text for a pane', () => {
-  it('has no control characters but line ends and tabs, and is otherwise the same', () => {
+  it('has no control characters except newlines and tabs, and is otherwise unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const clean = withoutControls(text)
@@ -107,13 +107,13 @@ describe('text for a pane', () => {
     )
   })
 
-  it('keeps the number of its lines, whatever ends them', () => {
+  it('keeps its number of lines, whatever the line ending', () => {
     expect(withoutControls('a\r\nb\rc\nd')).toBe('a\nb\nc\nd')
   })
 })
 
 describe('the launch file', () => {
-  it('is private, removes itself first, and becomes the program with its environment', async () => {
+  it('is private, deletes itself first, and becomes the program with its environment', async () => {
     const folder = mkdtempSync(join(tmpdir(), "orc it's-"))
     const path = await writeLaunchFile(folder, {
       argv: [
@@ -162,7 +162,7 @@ describe('the launch file', () => {
     expect(environmentBy(shell, env)).toMatchObject(env)
   })
 
-  it('leaves nothing of what the server was once started with', () => {
+  it('removes variables the server was started with earlier', () => {
     const around = { HTTPS_PROXY: 'old', TMPDIR: '/old', TMUX: 't', TMUX_PANE: '%1', TMUX_TMPDIR: '/t' }
     const found = environmentBy('sh', { TMPDIR: '/new' }, around)
     expect(found).toMatchObject({ TMPDIR: '/new' })
@@ -170,7 +170,7 @@ describe('the launch file', () => {
       expect(found).not.toHaveProperty(name)
   })
 
-  it('takes no variable whose name is a command', () => {
+  it('refuses a variable whose name is a command', () => {
     expect(() => renderLaunchFile({ argv: ['x'], cwd: '/', env: { 'A=1; reboot #': '' } })).toThrow(
       'variable',
     )
@@ -178,7 +178,7 @@ describe('the launch file', () => {
 })
 
 describe('the environment of the tmux server', () => {
-  it('has what a person needs who opens a window there, and no secrets', () => {
+  it('contains variables for a person who opens a window there, and no secrets', () => {
     const own = { PATH: '/bin', HOME: '/h', LC_ALL: 'C', HTTPS_PROXY: 'p', TMUX_TMPDIR: '/t' }
     expect(serverEnvironment({ ...own, MY_SECRET: 's', TMUX: 't', ORC_TOKEN: 'o' })).toEqual({
       ...{ ...own, TERM: 'screen-256color' },
@@ -186,14 +186,14 @@ describe('the environment of the tmux server', () => {
   })
 })
 
-describe('what was kept', () => {
-  it('is of no use, and no reason to fail, when it is not ours', () => {
+describe('saved state', () => {
+  it('is ignored without an error if it is not ours', () => {
     for (const value of [undefined, null, 'x', {}, { pane: '%1; kill-server' }]) {
       expect(readTmuxSavedState(value)).toBeUndefined()
     }
   })
 
-  it('may be the mark of a launch alone, of which nothing else was known yet', () => {
+  it('may contain only the mark of a launch', () => {
     const launch = { mark: 'm', programName: 'any', program: { run: '1' } }
     expect(readTmuxSavedState({ ...launch, pane: 'nonsense' })).toEqual(launch)
   })
@@ -202,7 +202,7 @@ describe('what was kept', () => {
 describe('a screen', () => {
   const block = (...lines: string[]): Block => ({ lines, isError: false })
 
-  it('has its soft-wrapped lines joined, and the cursor where it is in them', () => {
+  it('has its soft-wrapped lines joined, with the cursor at its position in them', () => {
     const rows = block('short', 'a long lin', 'e that wra', 'ps', '> ')
     const joined = block('short', '\u001b[1ma long line that wraps\u001b[0m', '> ')
     const screen = readScreen(joined, rows, { x: 2, y: 3 })

@@ -77,7 +77,7 @@ describe('a text on its way into a pane', () => {
   const files = () => readdirSync(place.folder).filter((name) => name.startsWith('orc-'))
   const shown = async () => (await pane.screen()).lines.filter((line) => line !== '')
 
-  it('leaves no buffer and no file behind when the guard says no', async () => {
+  it('leaves no buffer and no file behind when the guard refuses', async () => {
     const arrival = await pane.paste(turn, manner({ inputBox: () => 'draft', patienceMs: 0 }))
     expect(arrival).toMatchObject({ state: 'queued' })
     pane.close()
@@ -86,7 +86,7 @@ describe('a text on its way into a pane', () => {
     expect(await shown()).toEqual(['>'])
   })
 
-  it('is loaded again when the pane changed just as it was to be pasted', async () => {
+  it('is loaded again when the pane changed right before the paste', async () => {
     const inputBox = afterTheLook(() => {
       place.tmux('copy-mode', '-t', pane.id)
       setTimeout(() => place.tmux('send-keys', '-t', pane.id, '-X', 'cancel'), 100)
@@ -100,8 +100,8 @@ describe('a text on its way into a pane', () => {
   })
 })
 
-describe('between the look and the paste', () => {
-  it('a pane that goes into copy mode is not written to', async () => {
+describe('between the snapshot and the paste', () => {
+  it('a pane that enters copy mode is not written to', async () => {
     const inputBox = afterTheLook(() => place.tmux('copy-mode', '-t', pane.id))
     const arrival = await pane.paste(turn, manner({ inputBox }))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('copy mode') })
@@ -131,7 +131,7 @@ describe('between the look and the paste', () => {
     expect(arrival).toMatchObject({ state: 'queued' })
   })
 
-  it('a person who comes makes us look again', async () => {
+  it('a person who attaches causes another check', async () => {
     let looks = 0
     const inputBox = () => {
       looks += 1
@@ -146,7 +146,7 @@ describe('between the look and the paste', () => {
   })
 })
 
-describe('a person who takes the pane over from the control room', () => {
+describe('a person who takes over the pane in the control room', () => {
   const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
 
   /** Pasted, and not entered since something else came up. */
@@ -157,7 +157,7 @@ describe('a person who takes the pane over from the control room', () => {
     expect(pane.pendingText?.()).toBe('[END ORCHUB MESSAGE msg_1]')
   }
 
-  it('just when the look is over is not fused with', async () => {
+  it('right after the snapshot never gets our text mixed into theirs', async () => {
     const inputBox = afterTheLook(() => void pane.takeOver('ann').type('mine'))
     const arrival = await pane.paste(turn, manner({ inputBox, patienceMs: 300 }))
     expect(arrival).toEqual({ state: 'queued', evidence: 'not written: ann has taken over its terminal' })
@@ -166,7 +166,7 @@ describe('a person who takes the pane over from the control room', () => {
     pane.close()
   })
 
-  it('is not sent along with a text of ours that waits for its Enter', async () => {
+  it('is not submitted along with our text that waits for Enter', async () => {
     await leaveUnsent()
     const keyboard = pane.takeOver('ann')
     expect(await pane.submitPending(draft)).toBe(false)
@@ -176,7 +176,7 @@ describe('a person who takes the pane over from the control room', () => {
     expect(place.received()).toEqual([])
   })
 
-  it('and types nothing leaves it ours to enter', async () => {
+  it('and types nothing leaves our text for us to submit', async () => {
     await leaveUnsent()
     pane.takeOver('ann').release()
     expect(await pane.submitPending(draft)).toBe(true)
@@ -202,7 +202,7 @@ describe('between the paste and Enter', () => {
     expect(inputOff()).toBe('0')
   })
 
-  it('what a person types does not get in', async () => {
+  it('typed keys do not get in', async () => {
     const typed = afterThePaste(() => place.tmux('send-keys', '-t', pane.id, 'fused'))
     await pane.paste(turn, typed)
     expect(place.received().map(({ text }) => text)).toEqual([turn.text])
@@ -235,7 +235,7 @@ describe('between the paste and Enter', () => {
     },
   )
 
-  it('a connection that is lost so that nobody knows of the paste leaves no dead keyboard', async () => {
+  it('a lost connection that hides the paste leaves no dead keyboard', async () => {
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 150)
     const cut = cutOffAt('@orc_written', 2, 'after')
@@ -246,7 +246,7 @@ describe('between the paste and Enter', () => {
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
-  it('copy mode that stays leaves the text unsent, and says so', async () => {
+  it('lasting copy mode leaves the text unsubmitted, and the result says so', async () => {
     const left = afterThePaste(() => place.tmux('copy-mode', '-t', pane.id))
     const arrival = await pane.paste(turn, left)
     expect(arrival).toEqual({ state: 'uncertain', evidence: expect.stringContaining('copy mode') })
@@ -256,12 +256,12 @@ describe('between the paste and Enter', () => {
 })
 
 describe('after Enter', () => {
-  it('the evidence is the answer', async () => {
+  it('the evidence is the result', async () => {
     const evidence = Promise.resolve<DeliveryResult>({ state: 'read', evidence: 'it answered' })
     expect(await pane.paste(turn, manner({ evidence }))).toEqual({ state: 'read', evidence: 'it answered' })
   })
 
-  it('a draft that may be a person’s is not entered', async () => {
+  it('a draft that may belong to a person is not submitted', async () => {
     const inputBox = () => (place.received().length === 0 ? ('empty' as const) : ('draft' as const))
     const person = await place.attach()
     const delivery = pane.paste(turn, manner({ inputBox, evidenceMs: 1500, patienceMs: 8000 }))
@@ -271,7 +271,7 @@ describe('after Enter', () => {
     expect(place.received()).toHaveLength(1)
   })
 
-  it('a text that stands there still is entered when the program is idle again', async () => {
+  it('text that is still there is submitted when the program is idle again', async () => {
     let isDeaf = true
     const withoutEnter = (word: string) =>
       isDeaf ? word.replace(/send-keys -t (\S+) Enter/, 'set-option -p -t $1 @swallowed Enter') : word
@@ -290,7 +290,7 @@ describe('after Enter', () => {
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
-  it('nobody is told that it arrived when nothing shows it', async () => {
+  it('arrival is not reported without evidence', async () => {
     const arrival = await pane.paste(turn, manner())
     expect(arrival).toEqual({
       state: 'uncertain',
@@ -338,7 +338,7 @@ describe('a service that is killed between the paste and Enter', () => {
   }
   const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
 
-  it('leaves a text that nobody can add to; the next one, or one after it, presses Enter (C25)', async () => {
+  it('leaves text that nobody can add to; a later service presses Enter (C25)', async () => {
     await foundAgain()
     expect(inputOff()).toBe('1')
     const found = await foundBy()
@@ -379,7 +379,7 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(place.received()).toEqual([])
   })
 
-  it('has it entered before the next message is written, which is not fused with it (C25)', async () => {
+  it('has it submitted before the next message is written, and the two are not mixed (C25)', async () => {
     const found = await foundAgain()
     const next = turnOf('msg_2', 'next')
     const inputBox: PasteOptions['inputBox'] = ({ lines, cursor }) =>
@@ -388,7 +388,7 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(place.received().map(({ text }) => text)).toEqual([turn.text, next.text])
   })
 
-  it('has nothing entered in a dialog, nor what a person added to', async () => {
+  it('has nothing submitted in a dialog, and no text that a person added to', async () => {
     await foundAgain()
     place.tmux('select-pane', '-e', '-t', pane.id)
     const found = await foundBy()
@@ -401,7 +401,7 @@ describe('a service that is killed between the paste and Enter', () => {
     expect([inputOff(), unsent()]).toEqual(['0', ''])
   })
 
-  it('does not leave people with a dead keyboard when the program never comes to its prompt', async () => {
+  it('does not leave people with a dead keyboard when the program never reaches its prompt', async () => {
     const hasty = { ...realClock, after: (_: number, callback: () => void) => realClock.after(10, callback) }
     const found = await foundAgain(hasty)
     await expect.poll(inputOff).toBe('0')
@@ -410,7 +410,7 @@ describe('a service that is killed between the paste and Enter', () => {
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
-  it('does not call it settled before the program may have told of the turn that it began (C25)', async () => {
+  it('does not count it as settled before the program can have reported the turn (C25)', async () => {
     const found = await foundAgain()
     const slow = { ...draft, lagMs: 60_000 }
     expect(await found.submitPending(slow)).toBe(true)
@@ -421,7 +421,7 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(place.received()).toHaveLength(1)
   })
 
-  it('is not looked for above the cursor where no input box is known: the program may have taken it', async () => {
+  it('is not searched above the cursor if no input box is known: the program may have accepted it', async () => {
     place.tmux('set-buffer', '-b', 'shown', '[END ORCHUB MESSAGE msg_1]\n   ')
     place.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
     place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
@@ -432,7 +432,7 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(await found.submitPending(draft)).toBe(true)
   })
 
-  it('is forgotten as soon as the message is known to be in the conversation', async () => {
+  it('is cleared as soon as the message is known to be in the conversation', async () => {
     const found = await foundAgain()
     expect(found.pendingText?.()).toBeDefined()
     found.markAccepted(['msg_2'])
@@ -442,7 +442,7 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(await found.submitPending(draft)).toBe(false)
   })
 
-  it('leaves nothing to enter when Enter came with the paste', async () => {
+  it('leaves nothing to submit when Enter came with the paste', async () => {
     await pane.paste(turn, manner())
     expect(unsent()).toBe('')
   })
@@ -451,7 +451,7 @@ describe('a service that is killed between the paste and Enter', () => {
 describe('a delivery that is no longer wanted', () => {
   const busy: Partial<PasteOptions> = { state: () => 'busy', patienceMs: 60_000 }
 
-  it('ends at once as queued while it waits before the guard, and tells meanwhile why it waits', async () => {
+  it('ends at once as queued while the guard blocks it, and reports the reason meanwhile', async () => {
     const gone = new AbortController()
     const delivery = pane.paste(turn, manner({ ...busy, signal: gone.signal }))
     await expect.poll(() => pane.blockedBy()).toBe('it is busy')
@@ -461,7 +461,7 @@ describe('a delivery that is no longer wanted', () => {
     expect(place.received()).toEqual([])
   })
 
-  it('is not written when it is called off between the look and the paste', async () => {
+  it('is not written when it is cancelled between the snapshot and the paste', async () => {
     const gone = new AbortController()
     const inputBox = afterTheLook(() => gone.abort('reset'))
     const arrival = await pane.paste(turn, manner({ inputBox, signal: gone.signal }))
@@ -469,7 +469,7 @@ describe('a delivery that is no longer wanted', () => {
     expect((await pane.screen()).lines[0]).toBe('>')
   })
 
-  it('is finished when it was pasted already: half a message would be fused with the next (C25)', async () => {
+  it('is finished if it was already pasted: half a message would mix with the next (C25)', async () => {
     const gone = new AbortController()
     const delivery = pane.paste(turn, manner({ enterAfterMs: 300, signal: gone.signal }))
     await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('END ORCHUB')

@@ -47,7 +47,7 @@ function controlClients(): number[] {
 }
 
 describe('an agent in a pane', () => {
-  it('finds its identity in its environment, and nobody else does', async () => {
+  it('has its identity in its environment, and nothing else has it', async () => {
     await start()
     const environment = readFileSync(`/proc/${kept().process.pid}/environ`, 'latin1').split('\0')
     expect(environment).toEqual(
@@ -69,7 +69,7 @@ describe('an agent in a pane', () => {
     }
   })
 
-  it('works in the environment of the service, and the server of the panes does not', async () => {
+  it('gets the environment of the service, and the tmux server does not', async () => {
     const environment = { ...process.env, JAVA_HOME: '/opt/java', API_KEY: `it's\n"two lines"`, UID: '7' }
     const runtime = createTmuxRuntime({
       ...{ socket: place.socket, programs: [createAnyProgram()], clock: realClock, bin: 'orc', environment },
@@ -90,7 +90,7 @@ describe('an agent in a pane', () => {
     await runtime.close!()
   })
 
-  it('leaves nothing when it is stopped, not even a daemon (C15)', async () => {
+  it('leaves no process when it is stopped, not even a daemon (C15)', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'daemon'))
     const agent = processesOf(kept())
@@ -101,7 +101,7 @@ describe('an agent in a pane', () => {
     expect(place.panes()).toHaveLength(1)
   })
 
-  it('is ended even if it is stopped by a signal or hears no other', async () => {
+  it('is ended even if it was suspended or ignores signals', async () => {
     const deaf = "trap '' TERM HUP; printf '> '; while :; do sleep 1; done"
     const session = await start({ settings: { ...place.settings(), command: ['sh', '-c', deaf] } })
     process.kill(kept().process.pid, 'SIGSTOP')
@@ -109,7 +109,7 @@ describe('an agent in a pane', () => {
     expect(await place.leftovers!()).toEqual([])
   })
 
-  it('is told to have exited, with its code and last words, and its daemons end too', async () => {
+  it('is reported as exited with its code and last lines, and its daemons end too', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'daemon\nsay so long\nexit 4'))
     await port.untilState('exited')
@@ -120,21 +120,21 @@ describe('an agent in a pane', () => {
     await expect.poll(() => place.leftovers!(), { timeout: 5000 }).toEqual([])
   })
 
-  it('is told to have exited when its process is killed', async () => {
+  it('is reported as exited when its process is killed', async () => {
     await start()
     process.kill(kept().process.pid, 'SIGKILL')
     await port.untilState('exited')
     expect(port.states.at(-1)!.evidence).toContain('signal 9')
   })
 
-  it('is told to have exited when a person closes its pane', async () => {
+  it('is reported as exited when a person closes its pane', async () => {
     await start()
     place.tmux('kill-pane', '-t', kept().pane)
     await port.untilState('exited')
     expect(port.states.at(-1)!.evidence).toContain('closed')
   })
 
-  it('does not get a message that came as it died (C27)', async () => {
+  it('does not get a message that arrives as it dies (C27)', async () => {
     const session = await start({
       settings: place.settings('alice', { enter_after_ms: 500, evidence_ms: 500 }),
     })
@@ -145,7 +145,7 @@ describe('an agent in a pane', () => {
     expect(place.received()).toEqual([])
   })
 
-  it('holds up no other while it is stopped by a signal', async () => {
+  it('does not block other agents while it is suspended', async () => {
     const others = createRecorder()
     const slow = await start({ settings: place.settings('alice', { evidence_ms: 20_000 }) })
     const quick = await place.runtime.start(place.agent({ name: 'bob' }), others)
@@ -160,7 +160,7 @@ describe('an agent in a pane', () => {
   })
 })
 
-describe('a start that is called off', () => {
+describe('a cancelled start', () => {
   const STARTING = new Error('it was stopped while it started')
 
   /** Agents of this program are launched, and then nobody ever gets to follow them. */
@@ -174,7 +174,7 @@ describe('a start that is called off', () => {
   const runtimes: Runtime[] = []
   afterEach(() => Promise.all(runtimes.splice(0).map((runtime) => runtime.close!())))
 
-  it('ends an agent that was launched and not followed yet (C15)', async () => {
+  it('ends an agent that was launched but is not followed yet (C15)', async () => {
     const gone = new AbortController()
     const starting = (await openHanging()).start(place.agent({ signal: gone.signal }), port)
     await port.until('it is launched', () => TmuxSavedState.safeParse(port.kept).success)
@@ -185,7 +185,7 @@ describe('a start that is called off', () => {
     expect(place.panes()).toHaveLength(1)
   })
 
-  it('ends an agent that was found again and not followed yet', async () => {
+  it('ends an agent that was found but is not followed yet', async () => {
     const session = await start()
     await session.leave()
     const gone = new AbortController()
@@ -196,7 +196,7 @@ describe('a start that is called off', () => {
     expect(await place.leftovers!()).toEqual([])
   })
 
-  it('is over soon though tmux hangs, and what runs can be ended without it', async () => {
+  it('ends soon even if tmux hangs, and its processes can be ended without tmux', async () => {
     const session = await start()
     await session.leave()
     const server = Number(place.tmux('display-message', '-p', '#{pid}'))
@@ -223,7 +223,7 @@ describe('a start that is called off', () => {
 })
 
 describe('the title above a pane', () => {
-  it('is what the session shows, whatever the program does and whatever is in it', async () => {
+  it('is the label of the session, whatever the program sets and whatever the label contains', async () => {
     const session = await start()
     session.setLabel!('alice · idle · 3 unread #[fg=red]#(touch x)\u001b]')
     const format = ['display-message', '-p', '-t', kept().pane, '#{@orc_title}']
@@ -232,7 +232,7 @@ describe('the title above a pane', () => {
 })
 
 describe('twenty agents', () => {
-  it('start, answer and stop, four to a window', async () => {
+  it('start, answer and stop, with four panes per window', async () => {
     const sh = `printf '\\033[?2004h> '; while read -r line; do case $line in *END*) echo "got msg_1"; printf '> ';; esac; done`
     const ports = Array.from({ length: 20 }, () => createRecorder())
     const team = await Promise.all(
@@ -253,7 +253,7 @@ describe('twenty agents', () => {
 })
 
 describe('the connection to tmux', () => {
-  it('comes back when its client is killed, and nothing is lost', async () => {
+  it('is restored when its client is killed, and nothing is lost', async () => {
     const session = await start()
     for (const pid of controlClients()) process.kill(pid, 'SIGKILL')
     expect(await session.deliver(turnOf('msg_1', 'say hello'))).toMatchObject(isTaken)
@@ -262,7 +262,7 @@ describe('the connection to tmux', () => {
     await port.untilState('exited')
   })
 
-  it('gives nobody a second copy when it is lost in the middle of a delivery (C25)', async () => {
+  it('causes no second copy when it is lost in the middle of a delivery (C25)', async () => {
     const session = await start({ settings: place.settings('alice', { enter_after_ms: 300 }) })
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
     await expect.poll(() => place.tmux('capture-pane', '-p', '-t', kept().pane)).toContain('END ORCHUB')
@@ -272,7 +272,7 @@ describe('the connection to tmux', () => {
     expect(place.tmux('display-message', '-p', '-t', kept().pane, '#{pane_input_off}')).toBe('0')
   })
 
-  it('tells every agent when the server is killed; the next start makes a new one with the conversation', async () => {
+  it('reports every agent as exited when the server is killed; the next start resumes the conversation on a new server', async () => {
     await start()
     process.kill(kept().server.pid, 'SIGKILL')
     await port.untilState('exited')
@@ -284,7 +284,7 @@ describe('the connection to tmux', () => {
     expect(await findProcesses(processesOf(before))).toEqual([])
   })
 
-  it('replaces a dead pane that was kept', async () => {
+  it('replaces a dead pane that was saved', async () => {
     await start()
     const before = kept()
     process.kill(before.process.pid, 'SIGKILL')
@@ -295,12 +295,12 @@ describe('the connection to tmux', () => {
     expect(place.panes()).not.toContain(before.pane)
   })
 
-  it('starts afresh when what was kept is not its own', async () => {
+  it('starts anew when the saved state is not its own', async () => {
     const session = await start({ savedState: { runtime: 'another', thing: 1 } })
     expect(session.state).toBe('idle')
   })
 
-  it('ends the server with the last agent, and not before', async () => {
+  it('ends the server with the last agent and not earlier', async () => {
     const session = await start()
     await session.stop()
     await place.runtime.close!()
@@ -309,7 +309,7 @@ describe('the connection to tmux', () => {
 })
 
 describe('a restart of the service', () => {
-  it('misses nothing that was said meanwhile, and says nothing twice (C25)', async () => {
+  it('misses no text written meanwhile, and repeats none (C25)', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'say before'))
     await port.until('it spoke', () => port.text().includes('\nbefore'))
@@ -327,7 +327,7 @@ describe('a restart of the service', () => {
     ).toHaveLength(1)
   })
 
-  it('says the same words under the same key when it died before they were carried out (C25)', async () => {
+  it('repeats text with the same key if the service died before processing it (C25)', async () => {
     const { promise: never } = Promise.withResolvers<void>()
     const before = createRecorder({
       onText(utterance) {
@@ -349,7 +349,7 @@ describe('a restart of the service', () => {
     expect(port.utterances[1]!.key).not.toBe(port.utterances[0]!.key)
   })
 
-  it('gives back a keyboard that it had taken', async () => {
+  it('switches a keyboard on again that was off', async () => {
     const session = await start()
     place.tmux('select-pane', '-d', '-t', kept().pane)
     await session.leave()
@@ -370,7 +370,7 @@ describe('tmux itself', () => {
       ...{ bin: 'orc', tmux },
     })
 
-  it('is missed with a hint when it is not installed', async () => {
+  it('is reported as missing, with a hint, when it is not installed', async () => {
     const runtime = createTmuxRuntime({
       ...{ socket: place.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
       programs: [{ name: 'any' } as never],
@@ -434,7 +434,7 @@ describe('tmux itself', () => {
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
   })
 
-  it('is not started again forever: the error names the reason', async () => {
+  it('is not retried forever: the error names the reason', async () => {
     const runtime = createEndingTmux(1_000_000)
     await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({
       code: 'RUNTIME_FAILED',
@@ -442,7 +442,7 @@ describe('tmux itself', () => {
     })
   })
 
-  it('runs no program that it was not given', async () => {
+  it('runs no unknown program', async () => {
     const runtime = open('tmux')
     expect(runtime.check(place.agent())).toMatchObject([{ message: expect.stringContaining('any') }])
     await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })

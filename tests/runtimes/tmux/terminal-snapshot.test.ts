@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { completeRows } from '../../../src/runtimes/tmux/pane-snapshot.ts'
 
-describe('a picture of a terminal', () => {
+describe('a terminal snapshot', () => {
   it('repeats the active colours at the start of each row', () => {
     const rows = completeRows([
       '\u001b[1m\u001b[31mred',
