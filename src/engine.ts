@@ -6,10 +6,17 @@ import {
   requestActionHandler,
   updateStatusHandler,
 } from './agents/commands.ts'
+import { agentActs } from './agents/people-commands.ts'
 import { renderPrompt } from './agents/prompt.ts'
 import { createSessions } from './agents/session-lifecycle.ts'
 import type { Sessions } from './agents/sessions.ts'
 import { readAgents } from './agents/store.ts'
+import {
+  createScreens,
+  createTerminalHolders,
+  type Screens,
+  type TerminalHolders,
+} from './agents/terminals.ts'
 import { openTokens, type Tokens } from './agents/tokens.ts'
 import { createMeter, type Meter } from './agents/usage.ts'
 import type { Clock } from './base/clock.ts'
@@ -27,17 +34,20 @@ import type { ApprovalRequest } from './github/parts.ts'
 import type { GitHub } from './github/port.ts'
 import { createGithubAction } from './github/proposals.ts'
 import { CONFIDENTIAL_PROMPT } from './github/terms.ts'
+import { haltCommands } from './halt/commands.ts'
 import { createHalt, type Halt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
 import { mailboxHandlers, sendMessageHandler } from './messages/commands.ts'
 import { createConversations, createMailboxes, type Mailboxes, post } from './messages/mailboxes.ts'
 import { createAnswerCheck } from './people/answers.ts'
+import { decideHandler } from './people/commands.ts'
 import { createHolding, type HeldBy } from './people/hold-command.ts'
 import { askPeople, findHumanRequest, readApprovals, tellPeople } from './people/people.ts'
 import { createPermissionDialogs, type PermissionDialogs } from './people/permission-dialogs.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
 import { errorReceipt, type Receipt } from './protocol/receipt.ts'
 import { createRegistry, type Registry } from './protocol/registry.ts'
+import { runCommands } from './runs/commands.ts'
 import { createPlanner, type Planner } from './runs/plan/planner.ts'
 import { runRequestOwner } from './runs/requests.ts'
 import { createRuns, type Runs } from './runs/runs.ts'
@@ -45,7 +55,7 @@ import { createTemporaryAgents } from './runs/workers/temporary-agents.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import type { Store, Tx } from './store/store.ts'
 import { createTimers, type Timers } from './store/timers.ts'
-import { type Asks, createAsks } from './tasks/asks.ts'
+import { createAsks } from './tasks/commands/ask.ts'
 import { requestUserInputHandler, userResponseHandler } from './tasks/commands/ask-user.ts'
 import { delegateHandler } from './tasks/commands/delegate.ts'
 import { answerHandler, queryHandler } from './tasks/commands/query.ts'
@@ -104,7 +114,8 @@ export interface Engine {
   readonly webhooks: Webhooks
   /** Undefined unless orc.yaml says `github`. */
   readonly github: GithubTeam | undefined
-  readonly asks: Asks
+  readonly terminals: TerminalHolders
+  readonly screens: Screens
   readonly planner: Planner
   readonly registry: Registry
   /** Whether a command of this type changes nothing. */
@@ -129,7 +140,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       ? []
       : [createGithubAction({ redact: options.redact, findRequest: findHumanRequest })]),
   ]
-  const registry = createRegistry(added.map((one) => one.definition))
   let configured = options.config
   const temporaryAgents = createTemporaryAgents({
     async changed() {
@@ -248,7 +258,18 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       checkAnswer: (...answer) => verdicts.whyNoAnswer(...answer),
     }),
   }
-  const handlers = addHandlers(builtIn, added)
+  const asks = createAsks({ tasks, meter, models: options.models, redact: options.redact })
+  const terminals = createTerminalHolders({ sessions, store, clock, log })
+  const ofPeople = [
+    asks.command,
+    decideHandler(() => verdicts),
+    ...runCommands(runs),
+    ...haltCommands(halt),
+    ...agentActs({ sessions, terminals, tokens }),
+  ]
+  const furtherCommands = [...ofPeople, ...added]
+  const registry = createRegistry(furtherCommands.map(({ definition }) => definition))
+  const handlers = addHandlers(builtIn, furtherCommands)
   const verdicts: Verdicts = createVerdicts({
     ...{ store, timers, clock, registry, handlers, haltState, permissions, checkAnswer },
     tasks: held,
@@ -287,11 +308,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       throw error
     }
   }
-  const asks = createAsks({
-    ...{ store, tasks, meter, models: options.models, redact: options.redact },
-    team: () => team,
-  })
-
   const webhooks = createWebhooks({
     ...{ store, clock, log, redact: options.redact },
     team: () => team,
@@ -318,7 +334,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
             },
           },
           people: {
-            decide: verdicts.decide,
             onDecided: verdicts.onDecided,
             notify: tellPeople,
             find: findHumanRequest,
@@ -359,7 +374,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     verdicts,
     webhooks,
     github,
-    asks,
+    terminals,
+    screens: createScreens((agent) => sessions.session(agent)),
     planner: createPlanner({ models: options.models, meter, team: () => team }),
     looksOnly: (type) => handlers[type]?.looksOnly === true,
     prompt(agent) {
@@ -384,6 +400,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       closed = true
       timers.stop()
       asks.close()
+      terminals.close()
       await github?.close()
       await runs.close(how)
       await tasks.close()

@@ -3,6 +3,7 @@
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { startOrchub } from '../../src/main.ts'
 import type { SqlValue } from '../../src/store/store.ts'
+import { decide } from '../../tests/harness/engine.ts'
 import { answerParent } from './child.ts'
 
 export interface ServiceOrder {
@@ -21,7 +22,8 @@ const orchub = await startOrchub({
   port: 0,
   log: { debug() {}, info() {}, warn: say('warning'), error: say('error') },
 })
-const { store, sessions, verdicts } = orchub.engine
+const { engine } = orchub
+const { store, sessions } = engine
 
 /** When a command was heard and when its message was given to the runtime, by the monotonic clock. */
 const stages = new Map<string, { heard?: number; given?: number }>()
@@ -49,7 +51,7 @@ answerParent({
   /** tmux's id of its pane is the end of the command that shows it. */
   pane: (name: string) => sessions.session(name)?.viewCommand?.at(-1)?.split('.').at(-1),
   screen: (name: string) => sessions.session(name)?.screen?.(60),
-  approve: (id: string) => verdicts.decide({ kind: 'operator' }, id, { decision: 'approve' }),
+  approve: (id: string) => decide(engine, { kind: 'operator' }, id, { decision: 'approve' }),
   memory() {
     for (let again = 0; again < 4; again++) globalThis.gc!()
     return process.memoryUsage()

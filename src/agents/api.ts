@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, type Routes } from '../base/route.ts'
-import { AGENT_ACTIONS } from '../protocol/command.ts'
+import { AGENT_ACTIONS, defineCommand, routeOf } from '../protocol/command.ts'
 
 export const AgentSchema = z.object({
   name: z.string(),
@@ -27,6 +27,67 @@ export const AgentSchema = z.object({
     .describe("How full its context window is, according to its program's own records"),
   spent: z.number().optional().describe('In the currency of the prices in orc.yaml'),
   updated_at: z.string(),
+})
+
+const agent = z.string().describe('The name of the agent')
+
+export const takeTerminal = defineCommand({
+  type: 'take_terminal',
+  audience: 'people',
+  summary: 'Take over a terminal to type into it; deliveries to the agent wait',
+  fields: z.object({ agent }),
+  example: 'orc open',
+  details: z.object({ status: z.literal('taken'), by: z.string() }),
+})
+
+export const releaseTerminal = defineCommand({
+  type: 'release_terminal',
+  audience: 'people',
+  summary: 'Release a terminal; deliveries continue',
+  fields: z.object({ agent }),
+  example: 'orc open',
+  details: z.object({ status: z.literal('free') }),
+})
+
+export const typeKeys = defineCommand({
+  type: 'type_keys',
+  audience: 'people',
+  summary: 'Type into a terminal that the caller has taken over',
+  fields: z.object({
+    agent,
+    keys: z.string().min(1).max(50_000).describe('Key sequences as a terminal sends them'),
+    paste: z.boolean().optional().describe('Paste as text: no character acts as a key'),
+  }),
+  example: 'orc open',
+  details: z.object({ status: z.literal('typed') }),
+})
+
+export const interruptAgent = defineCommand({
+  type: 'interrupt_agent',
+  audience: 'people',
+  summary: "Interrupt an agent's turn with its program's own mechanism; delivered messages stay delivered",
+  fields: z.object({ agent }),
+  example: 'orc agent interrupt Worker',
+  details: z.object({ stopped: z.boolean().describe('Whether the turn has ended'), evidence: z.string() }),
+})
+
+export const createToken = defineCommand({
+  type: 'create_token',
+  audience: 'people',
+  summary:
+    "Create a token for an agent; the response is the only time it is shown. Tokens for people need the operator's own token",
+  fields: z.object({ agent: z.string().describe('An agent, a person listed in orc.yaml, or operator') }),
+  example: 'orc token Worker',
+  details: z.object({ id: z.string(), agent: z.string(), token: z.string() }),
+})
+
+export const revokeTokens = defineCommand({
+  type: 'revoke_tokens',
+  audience: 'people',
+  summary: 'Revoke a token by id, or all tokens of an agent or person, with immediate effect',
+  fields: z.object({ which: z.string().describe('The id of a token, or the name of an agent or person') }),
+  example: 'orc token revoke Worker',
+  details: z.object({ revoked: z.number() }),
 })
 
 export const AGENT_ROUTES = {
@@ -82,27 +143,23 @@ export const TERMINAL_ROUTES = {
     method: 'post',
     path: '/api/v1/agents/{agent}/terminal/take-over',
     who: 'operator',
-    summary: 'Take over a terminal to type into it; deliveries to the agent wait',
+    ...routeOf(takeTerminal),
     body: z.object({}),
-    answer: z.object({ status: z.literal('taken'), by: z.string() }),
   },
   releaseTerminal: {
     method: 'delete',
     path: '/api/v1/agents/{agent}/terminal/take-over',
     who: 'operator',
-    summary: 'Release a terminal; deliveries continue',
-    answer: z.object({ status: z.literal('free') }),
+    command: releaseTerminal.type,
+    summary: releaseTerminal.summary,
+    answer: releaseTerminal.details,
   },
   typeKeys: {
     method: 'post',
     path: '/api/v1/agents/{agent}/terminal/keys',
     who: 'operator',
-    summary: 'Type into a terminal that the caller has taken over',
-    body: z.object({
-      keys: z.string().min(1).max(50_000).describe('Key sequences as a terminal sends them'),
-      paste: z.boolean().optional().describe('Paste as text: no character acts as a key'),
-    }),
-    answer: z.object({ status: z.literal('typed') }),
+    ...routeOf(typeKeys),
+    body: typeKeys.fields.omit({ agent: true }),
   },
   agentActions: {
     method: 'get',
@@ -125,9 +182,8 @@ export const TERMINAL_ROUTES = {
     method: 'post',
     path: '/api/v1/agents/{agent}/interrupt',
     who: 'operator',
-    summary: "Interrupt an agent's turn with its program's own mechanism; delivered messages stay delivered",
+    ...routeOf(interruptAgent),
     body: z.object({}),
-    answer: z.object({ stopped: z.boolean().describe('Whether the turn has ended'), evidence: z.string() }),
   },
   transcript: {
     method: 'get',
@@ -159,20 +215,13 @@ export const TOKEN_ROUTES = {
       ),
     }),
   },
-  mintToken: {
-    method: 'post',
-    path: '/api/v1/tokens',
-    who: 'operator',
-    summary:
-      "Create a token for an agent; the response is the only time it is shown. Tokens for people need the operator's own token",
-    body: z.object({ agent: z.string().describe('An agent, a person listed in orc.yaml, or operator') }),
-    answer: z.object({ id: z.string(), agent: z.string(), token: z.string() }),
-  },
+  mintToken: { method: 'post', path: '/api/v1/tokens', who: 'operator', ...routeOf(createToken) },
   revokeTokens: {
     method: 'delete',
     path: '/api/v1/tokens/{which}',
     who: 'operator',
-    summary: 'Revoke a token by id, or all tokens of an agent or person, with immediate effect',
-    answer: z.object({ revoked: z.number() }),
+    command: revokeTokens.type,
+    summary: revokeTokens.summary,
+    answer: revokeTokens.details,
   },
 } as const satisfies Routes

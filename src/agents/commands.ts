@@ -47,7 +47,7 @@ type StateQuery = (
   context: HandlerContext,
   fields: QueryStateFields,
   options: QueryStateOptions,
-) => ReturnType<Handler<QueryStateFields>['handle']>
+) => Promise<Receipt | AppError> | Receipt | AppError
 
 const QUERIES: Record<QueryStateFields['query'], StateQuery> = {
   async active_agents(context, fields, options) {

@@ -1,7 +1,7 @@
 import { rosterOf } from '../agents/agents.ts'
 import { streamAudit, toEntry } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
-import { wireHalt } from '../halt/routes.ts'
+import { wireHalt } from '../halt/halt.ts'
 import { setCookie, splitToken } from './http/authenticate.ts'
 import { type ApiContext, demand, personOf, type RouteHandler, refuseBrowser, SENT } from './http/call.ts'
 import { type FeedEvent, feedEvent, mayKnow } from './http/event-streams.ts'

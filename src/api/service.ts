@@ -4,26 +4,19 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono } from 'hono'
 import {
   explainRules,
-  interruptAgent,
   listActions,
   listAgents,
   listTokens,
-  mintToken,
-  releaseTerminal,
-  revokeTokens,
   showMatrix,
   showPrompt,
   showTerminal,
   showTranscript,
   streamTerminal,
   takeHook,
-  takeTerminal,
-  typeKeys,
-} from '../agents/routes/agents.ts'
-import { createScreens, createTerminalHolders } from '../agents/routes/terminals.ts'
+} from '../agents/routes.ts'
 import { checkAudit, readAudit } from '../audit/routes.ts'
 import { AppError } from '../base/errors.ts'
-import { listCommandTypes, takeCommands } from '../commands/routes/commands.ts'
+import { listCommandTypes, sendCommand, takeCommands } from '../commands/routes.ts'
 import type { Engine } from '../engine.ts'
 import {
   closeModeration,
@@ -38,7 +31,6 @@ import {
   streamModeration,
   takeGithubWebhook,
 } from '../github/routes.ts'
-import { haltTeam, resumeTeam } from '../halt/routes.ts'
 import {
   countDeliveries,
   listMessages,
@@ -47,20 +39,10 @@ import {
   showMailbox,
   showMessage,
 } from '../messages/routes.ts'
-import { decideHumanRequest, listHumanRequests, showHumanRequest } from '../people/routes.ts'
+import { listHumanRequests, showHumanRequest } from '../people/routes.ts'
 import { streamRun } from '../runs/routes/events.ts'
 import { showRunLog, showRunOutput, streamRunLog } from '../runs/routes/files.ts'
-import {
-  cancelRun,
-  listRuns,
-  proposePlan,
-  reportRun,
-  resumeRun,
-  sendToRun,
-  showRun,
-  startRun,
-} from '../runs/routes/runs.ts'
-import { takeAsk } from '../tasks/routes/asks.ts'
+import { listRuns, proposePlan, reportRun, showRun } from '../runs/routes/runs.ts'
 import { streamTask, traceTask } from '../tasks/routes/events.ts'
 import { listTasks, showTask } from '../tasks/routes/tasks.ts'
 import { listWebhooks, testWebhook } from '../webhooks/routes.ts'
@@ -122,7 +104,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const openCalls = createOpenCalls(store, tokens, engine.clock.now)
   const feed = createFeed(store, log)
   const metrics = createMetrics(engine, openCalls)
-  const terminals = createTerminalHolders(engine)
   const pages = openPages(options.pages)
   let port: number | undefined
   const cookie = () => cookieName(port)
@@ -133,8 +114,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     openCalls,
     mcp: mcpOnDemand(options),
     logins: createLogins(engine.clock),
-    screens: createScreens((agent) => engine.sessions.session(agent)),
-    terminals,
     cookie,
   }
   // The port is known only after binding; no request arrives before that.
@@ -154,7 +133,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   function release() {
     openCalls.close()
-    terminals.close()
     feed.close()
     metrics.close()
   }
@@ -179,8 +157,12 @@ function mcpOnDemand({ engine, version }: ServiceOptions): McpEndpoint {
   }
 }
 
-/** A handler for every route of the contract; a missing one does not compile. */
-const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
+type CommandRoute = {
+  [Name in RouteName]: (typeof ROUTES)[Name] extends { command: string } ? Name : never
+}[RouteName]
+
+/** A handler for every route that isn't the HTTP form of a command; a missing one does not compile. */
+const HANDLERS: { [Name in Exclude<RouteName, CommandRoute>]: RouteHandler<Name> } = {
   health: showHealth,
   mintLogin,
   openSession,
@@ -191,18 +173,12 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   agents: listAgents,
   terminal: showTerminal,
   terminalEvents: streamTerminal,
-  takeTerminal,
-  releaseTerminal,
-  typeKeys,
   figures: showFigures,
   rulesMatrix: showMatrix,
   stop: stopService,
-  halt: haltTeam,
-  go: resumeTeam,
   webhooks: listWebhooks,
   testWebhook,
   agentActions: listActions,
-  interrupt: interruptAgent,
   transcript: showTranscript,
   messages: listMessages,
   message: showMessage,
@@ -213,13 +189,8 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   task: showTask,
   taskEvents: streamTask,
   trace: traceTask,
-  ask: takeAsk,
-  startRun,
   runs: listRuns,
   run: showRun,
-  resumeRun,
-  cancelRun,
-  sendToRun,
   runEvents: streamRun,
   runLog: showRunLog,
   runLogEvents: streamRunLog,
@@ -228,7 +199,6 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   proposePlan,
   humanRequests: listHumanRequests,
   humanRequest: showHumanRequest,
-  decide: decideHumanRequest,
   audit: readAudit,
   auditVerify: checkAudit,
   state: showState,
@@ -236,8 +206,6 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   prompt: showPrompt,
   explain: explainRules,
   tokens: listTokens,
-  mintToken,
-  revokeTokens,
   mcp: answerMcp,
   moderation: listModeration,
   moderationChanges: streamModeration,
@@ -311,7 +279,11 @@ export function createListener(
 
 function addRoute<Name extends RouteName>(app: Hono<HonoEnv>, context: ApiContext, name: Name) {
   const route: Route = ROUTES[name]
-  const handler = HANDLERS[name] as RouteHandler<Name>
+  const handler = (
+    route.command === undefined
+      ? HANDLERS[name as Exclude<RouteName, CommandRoute>]
+      : sendCommand(route.command)
+  ) as RouteHandler<Name>
   const hasParams = route.path.includes('{')
   app.on(route.method.toUpperCase(), pattern(route.path), async (c) => {
     const { incoming, outgoing, caller } = c.env

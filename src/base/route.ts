@@ -10,6 +10,8 @@ export interface Route {
   path: string
   who: 'anyone' | 'token' | 'person' | 'operator'
   summary: string
+  /** The command that the route sends: its fields are the path's parameters and the body, its details the answer. */
+  command?: string
   query?: z.ZodObject
   body?: z.ZodType
   /** Maximum size of the body in bytes, 64 KiB by default. `own`: the handler reads the body itself. */

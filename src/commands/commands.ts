@@ -1,4 +1,5 @@
 /** The interface between the door (handle.ts) and the rooms that handle commands. */
+import type { z } from 'zod'
 import type { Principal } from '../base/agent.ts'
 import type { AppError } from '../base/errors.ts'
 import type { CommandDefinition, CommandType, FieldsOf, SaidCommand } from '../protocol/command.ts'
@@ -16,6 +17,8 @@ export interface CommandOrigin {
   idempotencyKey?: string
   /** An agent that sends the same command by a tool and in its text, in one turn, means it once. */
   channel?: Channel
+  /** A browser session sent it: a hijacked page must not gain access that outlives the page. */
+  isBrowser?: boolean
 }
 
 export type Channel = 'mcp' | 'text'
@@ -34,7 +37,10 @@ export interface Speaker {
 /** Given to a handler: one transaction, one speaker. */
 export interface HandlerContext {
   readonly team: Team
+  /** Audit entries of the operator carry the person's name. */
   readonly tx: Tx
+  /** The same transaction without that, to carry out another speaker's command. */
+  readonly unsigned: Tx
   readonly speaker: Speaker
   /** A person has approved exactly this command: `ask` counts as `allow`. */
   readonly approved: boolean
@@ -45,8 +51,8 @@ export interface HandlerContext {
   once<T>(what: string, compute: () => T): T
 }
 
-/** Refusals are returned, not thrown: a throw means a fault and rolls back. */
-export interface Handler<Fields = Record<string, unknown>> {
+/** What the door has to know about a command before it carries it out. */
+interface HandlerTraits<Fields> {
   /** Doesn't count against the speaker's rate. */
   free?: boolean
   /** Changes nothing: an idempotency key has nothing to protect. */
@@ -55,16 +61,44 @@ export interface Handler<Fields = Record<string, unknown>> {
   whileHalted?: boolean
   /** Sent by a tool and in the text, it is meant twice. */
   isEachTime?: boolean
-  /** Runs before the transaction, for what takes long, such as asking a model. Returns a refusal or nothing. */
-  before?(fields: Fields, speaker: Speaker): Promise<AppError | undefined>
+  /** People of every role may send it, and the handler decides. Otherwise only operators may change something. */
+  forEveryRole?: boolean
+  /** The receipt holds a secret, so it is never stored: an idempotency key has no effect. */
+  isSecret?: boolean
   /** Whether the speaker may do this. Pure: it looks at the team only. Without it, everyone may. */
   decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
-  handle(
-    context: HandlerContext,
-    fields: Fields,
-    definition: CommandDefinition,
-  ): Promise<Receipt | AppError> | Receipt | AppError
 }
+
+/** Changes the state, in the door's transaction. Returns refusals; a throw means a fault and rolls back. */
+type HandleInTransaction<Fields> = (
+  context: HandlerContext,
+  fields: Fields,
+  definition: CommandDefinition,
+) => Promise<Receipt | AppError> | Receipt | AppError
+
+/** A command on its way through the door, for a handler that also acts outside the store. */
+export interface CommandCall {
+  readonly team: Team
+  readonly speaker: Speaker
+  readonly origin: CommandOrigin
+  /**
+   * Runs `work` in the door's transaction, and stores the receipt with the idempotency key. Returns the earlier receipt
+   * instead if the key is known by then: `work` has not run.
+   */
+  commit(work: (context: HandlerContext) => Promise<Receipt | AppError> | Receipt | AppError): CommandAnswer
+}
+
+export type CommandAnswer = Promise<Receipt | AppError>
+
+/**
+ * `handle` is all in one transaction. `perform` also acts outside the store: it asks a model, interrupts an agent,
+ * starts a run. It may throw refusals.
+ */
+export type Handler<Fields = Record<string, unknown>> = HandlerTraits<Fields> &
+  (
+    | { handle: HandleInTransaction<Fields>; perform?: never }
+    | { perform(call: CommandCall, fields: Fields): CommandAnswer; handle?: never }
+  )
 
 /** A handler for each built-in command: the compiler finds a missing one. */
 export type BuiltInHandlers = { [T in CommandType]: Handler<FieldsOf<T>> }
@@ -74,8 +108,25 @@ export type HandlersOf<T extends CommandType> = Pick<BuiltInHandlers, T>
 /** Looked up by type at run time, together with those that an application adds. */
 export type Handlers = Readonly<Record<string, Handler>>
 
-/** A command type that an embedding application adds (S1.23). */
+/** A command type and its handler: those that only people send, and those of an embedding application (S1.23). */
 export interface AddedCommand {
   definition: CommandDefinition
   handler: Handler
+}
+
+/** Checks the handler's fields against those of the definition. */
+export function addCommand<const Definition extends CommandDefinition>(
+  definition: Definition,
+  handler: Handler<z.output<Definition['fields']>>,
+): AddedCommand {
+  return { definition, handler: handler as Handler }
+}
+
+/** A receipt with the details that the definition promises. */
+export function receiptOf<const Definition extends CommandDefinition & { details: z.ZodObject }>(
+  _definition: Definition,
+  result: string,
+  details: z.output<Definition['details']>,
+): Receipt {
+  return { status: 'ok', result, details }
 }

@@ -9,11 +9,11 @@ import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
 import type { Decision } from '../rules/rule.ts'
 import type { Store, Tx } from '../store/store.ts'
-import type { Handle, Handler, HandlerContext, Handlers, Speaker } from './commands.ts'
+import type { CommandAnswer, Handle, Handler, HandlerContext, Handlers, Speaker } from './commands.ts'
 import { duplicateChannelOf } from './duplicate-channel.ts'
 import type { HaltState } from './halt-state.ts'
-import { keepAt, type Place, repeatedAt } from './idempotency.ts'
-import { behalf, changesNothing, identify, signedBy } from './identity.ts'
+import { type CommandKey, createInFlight, findEarlier, keepAt } from './idempotency.ts'
+import { behalf, changesNothing, identify, peopleOnly, signedBy } from './identity.ts'
 import type { RateLimits } from './rate-limits.ts'
 import { personBehind, type Team } from './team.ts'
 
@@ -39,6 +39,9 @@ export interface DoorOptions {
   onHalted(agent: string): void
 }
 
+/** A plan can have many mistakes; the audit keeps the first ones. */
+const REFUSAL_LENGTH = 1000
+
 /** List at most this many unknown fields in the receipt. */
 const IGNORED_NAMED = 20
 
@@ -51,6 +54,8 @@ const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permissi
  */
 export function createHandle(options: DoorOptions): Handle {
   const { store, registry, handlers, rateLimits, haltState, clock, log } = options
+  const inFlight = createInFlight()
+
   return async (principal, said, origin = {}) => {
     const team = options.team()
     const identified = identify(team, principal, said)
@@ -62,71 +67,125 @@ export function createHandle(options: DoorOptions): Handle {
     const { definition, command, ignored } = decoded
     const handler = handlers[definition.type]
     if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
-    if (handler.looksOnly !== true) {
-      const person = personBehind(team, principal)
-      if (person !== undefined && person.role !== 'operator') {
-        return refuse(options, person.name, definition.type, changesNothing(person))
-      }
-    }
+    const forbidden = whyForbidden(team, speaker, definition, handler)
+    if (forbidden !== undefined) return refuse(options, who, definition.type, forbidden)
     const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
     const counted = principal.kind === 'agent' && handler.free !== true
     const once = createOnce()
-    // A query has no effect to protect, and its answer may be large.
-    const idempotencyKey = handler.looksOnly === true ? undefined : origin.idempotencyKey
-    const keyOwner = speaker.onBehalf ? `${speaker.person ?? OPERATOR} for ${speaker.name}` : who
-    const place: Place | undefined =
-      idempotencyKey === undefined
-        ? undefined
-        : { owner: keyOwner, key: idempotencyKey, digest: digestOf(definition, command) }
+    const key = keyOf(handler, speaker, origin.idempotencyKey, definition, command)
     // A transcript may be read again: a command that was refused there stays refused (C25).
-    const placeInText = origin.channel === 'text' ? place : undefined
-    const unready = await handler.before?.(command.fields, speaker)
-    const answer = await store.write(async (unsigned): Promise<Receipt | AppError> => {
-      const tx = signedBy(unsigned, speaker.person)
-      const earlier = await repeatedAt(tx, place)
+    const keyInText = origin.channel === 'text' ? key : undefined
+    let isCommitted = false
+
+    type Work = (context: HandlerContext) => Promise<Receipt | AppError> | Receipt | AppError
+    const commit = (work: Work): CommandAnswer =>
+      store.write(async (unsigned) => {
+        isCommitted = true
+        const tx = signedBy(unsigned, speaker.person)
+        const earlier = await findEarlier(tx, key)
+        if (earlier !== undefined) return earlier
+        // Checked here, so that the halt also stops commands that already waited for the store.
+        const halted = isHeldUp ? haltState.refusal(tx) : undefined
+        if (halted !== undefined) return halted
+        const { channel } = origin
+        const context: HandlerContext = { team, tx, unsigned, speaker, approved: false, channel, once }
+        const duplicates =
+          channel === undefined ||
+          principal.kind !== 'agent' ||
+          handler.looksOnly === true ||
+          handler.isEachTime
+            ? undefined
+            : duplicateChannelOf(context, options.turnBegan, channel, definition, command)
+        const duplicate = await duplicates?.take()
+        if (duplicate !== undefined) {
+          keepAt(tx, key, duplicate)
+          return duplicate
+        }
+        const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
+        if (decision instanceof AppError) return decision
+        const takeCommand = () => rateLimits.takeCommand(team, speaker.name, clock.now())
+        const retryAfterMs = counted ? once('rate', takeCommand) : undefined
+        if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
+        if (decision.verdict === 'deny') {
+          const blocked = block(context, command, decision)
+          keepAt(tx, keyInText, blocked)
+          return blocked
+        }
+        const receipt =
+          decision.verdict === 'ask'
+            ? await options.hold(context, definition, command, decision)
+            : await work(context)
+        if (receipt instanceof AppError) return receipt
+        const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
+        keepAt(tx, key, noted)
+        duplicates?.leave(noted)
+        return noted
+      })
+
+    /** A repetition gets the first receipt, and nothing outside the store happens twice. */
+    const perform = async (perform: NonNullable<Handler['perform']>): CommandAnswer => {
+      const earlier = await findEarlier(store, key)
       if (earlier !== undefined) return earlier
-      if (unready !== undefined) return unready
-      // Checked here, so that the halt also stops commands that already waited for the store.
-      const halted = isHeldUp ? haltState.refusal(tx) : undefined
-      if (halted !== undefined) return halted
-      const { channel } = origin
-      const context: HandlerContext = { team, tx, speaker, approved: false, channel, once }
-      const duplicates =
-        channel === undefined ||
-        principal.kind !== 'agent' ||
-        handler.looksOnly === true ||
-        handler.isEachTime
-          ? undefined
-          : duplicateChannelOf(context, options.turnBegan, channel, definition, command)
-      const duplicate = await duplicates?.take()
-      if (duplicate !== undefined) {
-        keepAt(tx, place, duplicate)
-        return duplicate
-      }
-      const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
-      if (decision instanceof AppError) return decision
-      const takeCommand = () => rateLimits.takeCommand(team, speaker.name, clock.now())
-      const retryAfterMs = counted ? once('rate', takeCommand) : undefined
-      if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
-      if (decision.verdict === 'deny') {
-        const blocked = block(context, command, decision)
-        keepAt(tx, placeInText, blocked)
-        return blocked
-      }
-      const receipt =
-        decision.verdict === 'ask'
-          ? await options.hold(context, definition, command, decision)
-          : await handler.handle(context, command.fields, definition)
-      if (receipt instanceof AppError) return receipt
-      const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
-      keepAt(tx, place, noted)
-      duplicates?.leave(noted)
-      return noted
-    })
+      return await inFlight.join(key, async () => {
+        const answer = await perform({ team, speaker, origin, commit }, command.fields).catch(asRefusal)
+        if (isCommitted || key === undefined || answer instanceof AppError) return answer
+        await store.write((tx) => keepAt(tx, key, answer))
+        return answer
+      })
+    }
+
+    const answer =
+      handler.perform === undefined
+        ? await commit((context) => handler.handle(context, command.fields, definition))
+        : await perform(handler.perform)
     log.debug({ command: definition.type, speaker: speaker.name }, 'command')
-    if (answer instanceof AppError && answer.code === 'HALTED') options.onHalted(speaker.name)
-    return answer instanceof AppError ? refuse(options, who, definition.type, answer, placeInText) : answer
+    if (!(answer instanceof AppError)) return answer
+    if (answer.code === 'HALTED' && principal.kind === 'agent') options.onHalted(speaker.name)
+    return refuse(options, who, definition.type, answer, keyInText)
   }
+}
+
+/** The kind of speaker and a person's role decide first; rules come later. */
+function whyForbidden(
+  team: Team,
+  speaker: Speaker,
+  definition: CommandDefinition,
+  handler: Handler,
+): AppError | undefined {
+  const person = personBehind(team, speaker.principal)
+  if (definition.audience === 'nobody') return cannotBeSent(definition)
+  if (definition.audience === 'people' && (person === undefined || speaker.onBehalf)) return peopleOnly()
+  if (person === undefined || person.role === 'operator') return undefined
+  return handler.looksOnly === true || handler.forEveryRole === true ? undefined : changesNothing(person)
+}
+
+function cannotBeSent({ type, summary }: CommandDefinition): AppError {
+  return new AppError(
+    'FORBIDDEN',
+    `The command ${type} cannot be sent; it is only held for people to decide on`,
+    {
+      hint: summary,
+    },
+  )
+}
+
+/** A query has no effect to protect, and its answer may be large. */
+function keyOf(
+  handler: Handler,
+  { onBehalf, person, name }: Speaker,
+  key: string | undefined,
+  definition: CommandDefinition,
+  command: Command,
+): CommandKey | undefined {
+  if (key === undefined || handler.looksOnly === true || handler.isSecret === true) return undefined
+  const owner = onBehalf ? `${person ?? OPERATOR} for ${name}` : (person ?? name)
+  return { owner, key, digest: hash('sha256', JSON.stringify([definition.type, command.fields])) }
+}
+
+/** A fault of the service or its disk is no refusal. */
+function asRefusal(error: unknown): AppError {
+  if (!(error instanceof AppError) || /^(INTERNAL|SERVICE_STOPPING|STORE_\w+)$/.test(error.code)) throw error
+  return error
 }
 
 /** Takes or counts something in memory once per command, though its transaction may run again. */
@@ -145,15 +204,12 @@ export async function carryOut(
   definition: CommandDefinition,
   command: Command,
 ): Promise<Receipt> {
+  if (handler.handle === undefined) throw new Error(`the command ${definition.type} cannot be held`)
   const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
   if (decision instanceof AppError) return errorReceipt(decision)
   if (decision.verdict === 'deny') return block(context, command, decision)
   const receipt = await handler.handle(context, command.fields, definition)
   return receipt instanceof AppError ? errorReceipt(receipt) : receipt
-}
-
-function digestOf(definition: CommandDefinition, command: Command): string {
-  return hash('sha256', JSON.stringify([definition.type, command.fields]))
 }
 
 function rateLimited(retryAfterMs: number): AppError {
@@ -186,15 +242,15 @@ async function refuse(
   speaker: string,
   type: string,
   error: AppError,
-  place?: Place,
+  key?: CommandKey,
 ): Promise<Receipt> {
   const receipt = errorReceipt(error)
   const kind = isSecurity(error) ? 'security' : 'refusal'
   const note = rateLimits.noteRefusal(team(), speaker, kind, clock.now())
-  if (note.write || place !== undefined) {
+  if (note.write || key !== undefined) {
     await store.write(async (tx) => {
       if (note.write) tx.audit(refusalEntry(speaker, type, error, note.unwritten))
-      if ((await repeatedAt(tx, place)) === undefined) keepAt(tx, place, receipt)
+      if ((await findEarlier(tx, key)) === undefined) keepAt(tx, key, receipt)
     })
   }
   return receipt
@@ -211,7 +267,7 @@ function refusalEntry(speaker: string, type: string, error: AppError, unwritten:
     type: forged ? `security.${error.code.toLowerCase()}` : 'command.refused',
     class: forged ? 'private' : 'internal',
     actor: speaker,
-    text: `${type.slice(0, 100)} refused: ${error.message}${more}`,
+    text: `${type.slice(0, 100)} refused: ${error.message.slice(0, REFUSAL_LENGTH)}${more}`,
     data: {
       command: type.slice(0, 100),
       code: error.code,

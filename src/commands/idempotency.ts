@@ -1,33 +1,51 @@
 import { AppError } from '../base/errors.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { MaybePromise, Reader, Tx } from '../store/store.ts'
+import type { CommandAnswer } from './commands.ts'
 
-/** Identifies a stored receipt: the owner of the key, the key, and the digest of the command (C25). */
-export interface Place {
+/** A key that a speaker chose, and the digest of the command it stands for (C25). */
+export interface CommandKey {
   readonly owner: string
   readonly key: string
   readonly digest: string
 }
 
-export function keepAt(tx: Tx, place: Place | undefined, receipt: Receipt): void {
-  if (place === undefined) return
-  const { owner, key, digest } = place
-  keepReceipt(tx, owner, key, { digest, receipt: JSON.stringify(receipt) })
+export function keepAt(tx: Tx, key: CommandKey | undefined, receipt: Receipt): void {
+  if (key === undefined) return
+  keepReceipt(tx, key.owner, key.key, { digest: key.digest, receipt: JSON.stringify(receipt) })
 }
 
-/** The receipt of the same command, sent before with the same key. */
-export async function repeatedAt(tx: Tx, place: Place | undefined): Promise<Receipt | AppError | undefined> {
-  if (place === undefined) return undefined
-  const { owner, key, digest } = place
-  const earlier = await findReceipt(tx, owner, key)
+/** The receipt of the same command, sent before with the same key; a conflict if it was another command. */
+export async function findEarlier(
+  reader: Reader,
+  key: CommandKey | undefined,
+): Promise<Receipt | AppError | undefined> {
+  const earlier = key === undefined ? undefined : await findReceipt(reader, key.owner, key.key)
   if (earlier === undefined) return undefined
-  if (earlier.digest === digest) return JSON.parse(earlier.receipt) as Receipt
+  return earlier.digest === key?.digest ? (JSON.parse(earlier.receipt) as Receipt) : conflict(key!)
+}
+
+/** Commands that act outside the store right now: a repetition waits for the first instead of acting again. */
+export function createInFlight() {
+  const running = new Map<string, { digest: string; answer: CommandAnswer }>()
+  return {
+    async join(key: CommandKey | undefined, act: () => CommandAnswer): CommandAnswer {
+      if (key === undefined) return await act()
+      const name = JSON.stringify([key.owner, key.key])
+      const other = running.get(name)
+      if (other !== undefined) return other.digest === key.digest ? await other.answer : conflict(key)
+      const answer = act().finally(() => running.delete(name))
+      running.set(name, { digest: key.digest, answer })
+      return await answer
+    },
+  }
+}
+
+function conflict({ key }: CommandKey): AppError {
   return new AppError(
     'IDEMPOTENCY_CONFLICT',
     `The idempotency key "${key.slice(0, 100)}" was used before with another command`,
-    {
-      hint: 'Use a new key for each command, and the same key only to repeat the same one.',
-    },
+    { hint: 'Use a new key for each command, and the same key only to repeat the same one.' },
   )
 }
 

@@ -68,6 +68,27 @@ export function subjectOf(
   return name === undefined ? { ok: false, error: unknownAgent(team, named) } : { ok: true, value: name }
 }
 
+/** Resolves an agent's name to its registered spelling, or throws. */
+export function namedAgent(team: Team, name: string): string {
+  const found = team.resolve(name)
+  if (found === undefined) throw unknownAgent(team, name)
+  return found
+}
+
+/** Like `namedAgent` for terminals and transcripts: an agent that judges people's conduct is visible to moderators only (S3.15). */
+export function visibleAgent(team: Team, principal: Principal, name: string): string {
+  const agent = namedAgent(team, name)
+  if (!isWithheld(team, principal, agent)) return agent
+  throw new AppError('FORBIDDEN', `Only moderators may see what ${agent} writes: it may be about people`, {
+    hint: 'People with the role moderator in orc.yaml can see it.',
+  })
+}
+
+/** Whether this agent's output and spending are for moderators only and the caller is not one. */
+export function isWithheld(team: Team, principal: Principal, agent: string): boolean {
+  return team.isConfidential(agent) && personBehind(team, principal)?.role !== 'moderator'
+}
+
 export function unknownAgent(team: Team, name: string): AppError {
   return new AppError('UNKNOWN_AGENT', `Unknown agent: ${name.slice(0, 100)}`, {
     hint: `${didYouMean(name, team.names, '')} Valid agents: ${team.names.join(', ')}.`.trim(),
@@ -85,6 +106,19 @@ export function noLongerAmongPeople(principal: Principal): AppError {
   const name = principal.kind === 'person' ? principal.person : OPERATOR
   return new AppError('FORBIDDEN', `${name} is no longer one of the people of this team`, {
     hint: 'The token is still valid, but "people" in orc.yaml no longer names them.',
+  })
+}
+
+export function peopleOnly(): AppError {
+  return new AppError('FORBIDDEN', 'Only the operator may do this', {
+    // Agents read this and might act on it, so it must not explain how to become the operator.
+    hint: 'A person decides this. Continue with other work, or tell them what you need.',
+  })
+}
+
+export function noTokensForBrowsers(): AppError {
+  return new AppError('FORBIDDEN', 'A browser session cannot create tokens or sign-in links', {
+    hint: 'Use `orc token NAME` or `orc open` on the machine where the service runs.',
   })
 }
 

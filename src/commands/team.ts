@@ -44,6 +44,11 @@ export function isOperatorName(name: string): boolean {
   return name.trim().toLowerCase() === OPERATOR
 }
 
+/** `operator` for each of the operator's names, otherwise the result of `lookUp`. */
+export function operatorOr<T>(name: string, lookUp: (name: string) => T): string | T {
+  return isOperatorName(name) ? OPERATOR : lookUp(name)
+}
+
 /** Text that is too long is refused whole, never cut (C20). */
 export function tooLong({ config }: Team, what: string, ...texts: readonly string[]): AppError | undefined {
   const most = config.limits.messageBytes

@@ -47,7 +47,7 @@ export interface GithubTeam {
 const LOGIN_RETRY_MS = 500
 
 export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
-  const { handle, mailboxes, env, ...shared } = options
+  const { mailboxes, env, ...shared } = options
   const { github, store, clock, log, tasks, agents, people, team } = shared
   let login: string | undefined
   let loginFailedAt = Number.NEGATIVE_INFINITY
@@ -81,7 +81,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const health = createAgentHealth(parts)
   const moderatorLoop = startLoop(createModeratorCalls(parts, env), clock, log, isHalted)
   const members = createMembers({
-    ...{ parts, mailboxes, handle, proposals, health },
+    ...{ parts, mailboxes, handle: parts.handle, proposals, health },
     flagged: () => moderatorLoop.kick(),
     proposed: () => actionLoop.kick(),
   })

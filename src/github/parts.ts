@@ -1,4 +1,3 @@
-import type { Principal } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Person } from '../base/person.ts'
@@ -65,17 +64,6 @@ export interface TeamPeople {
     reader: Reader,
     request: number,
   ): Promise<readonly { readonly person: string; readonly action_hash: string }[]>
-  decide(
-    principal: Principal,
-    request: string,
-    verdict: { decision: 'approve' | 'reject'; comment?: string },
-  ): Promise<{
-    readonly request: {
-      readonly state: HumanRequestState
-      readonly quorum: number
-      readonly approvals: readonly unknown[]
-    }
-  }>
   /** Calls the listener after a request was decided or expired; `req_7`. */
   onDecided(listener: (request: string) => void): void
 }
@@ -95,6 +83,7 @@ export interface ApprovalRequest {
 interface StoredRequest {
   readonly id: number
   readonly state: HumanRequestState
+  readonly quorum: number
   readonly context: string
   readonly action_hash: string | null
   readonly created_at: number
@@ -104,7 +93,7 @@ interface StoredRequest {
 }
 
 /** Shared by all parts of the team. */
-export interface GithubParts extends Omit<GithubTeamOptions, 'handle' | 'mailboxes' | 'env' | 'isHalted'> {
+export interface GithubParts extends Omit<GithubTeamOptions, 'mailboxes' | 'env' | 'isHalted'> {
   /** The current configuration; throws when orc.yaml has no "github" section any more. */
   settings(): GithubConfig
   /** The login of the service on GitHub; undefined while GitHub cannot be asked. */

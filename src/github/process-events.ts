@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES } from '../base/backoff.ts'
-import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
 import { type GitHubEvent, newComment, readEvent } from './core/event.ts'
 import { isPaused } from './core/policy.ts'
@@ -206,7 +205,7 @@ const TASKS: Readonly<Record<string, string>> = {
 }
 
 /** Runs `/agent …` commands: verdicts are decided at once, everything else becomes a task. */
-function createSlashCommands({ store, team, people, log }: GithubParts) {
+function createSlashCommands({ store, team, people, log, handle }: GithubParts) {
   async function decide(command: SlashCommand, event: GitHubEvent): Promise<string | undefined> {
     // GitHub did not sign a replayed payload, so its author could be forged.
     if (isReplay(event.id)) {
@@ -219,23 +218,26 @@ function createSlashCommands({ store, team, people, log }: GithubParts) {
     if (!(await isAboutRepository(verdict.request, event.repository))) {
       return `There is no ${verdict.request} to decide in this repository.`
     }
-    try {
-      const { request } = await people.decide({ kind: 'person', person: person.name }, verdict.request, {
+    const said = {
+      type: 'decide',
+      fields: {
+        id: verdict.request,
         decision: command.name === 'approve' ? 'approve' : 'reject',
         ...(verdict.comment === '' ? {} : { comment: verdict.comment }),
-      })
-      const given = request.approvals.length
-      return request.state === 'open'
-        ? `${verdict.request}: ${given} of ${request.quorum} approvals.`
-        : undefined
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error
-      // After a crash the same comment is processed again, and its verdict already counts.
-      if (error.code === 'CONFLICT' && (await hasDecided(verdict.request, command.name, person.name)))
-        return undefined
-      log.info({ request: verdict.request, err: error.message }, 'refused a verdict from GitHub')
-      return `${verdict.request}: ${error.message}.`
+      },
     }
+    const receipt = await handle({ kind: 'person', person: person.name }, said)
+    if (receipt.status === 'error') {
+      // After a crash the same comment is processed again, and its verdict already counts.
+      if (receipt.code === 'CONFLICT' && (await hasDecided(verdict.request, command.name, person.name)))
+        return undefined
+      log.info({ request: verdict.request, err: receipt.message }, 'refused a verdict from GitHub')
+      return `${verdict.request}: ${receipt.message}.`
+    }
+    const row = await people.find(store, parseId('req', verdict.request) ?? 0)
+    if (row?.state !== 'open') return undefined
+    const given = (await people.approvals(store, row.id)).filter((one) => one.action_hash === row.action_hash)
+    return `${verdict.request}: ${given.length} of ${row.quorum} approvals.`
   }
 
   async function hasDecided(request: string, name: string, person: string): Promise<boolean> {

@@ -148,7 +148,7 @@ const text = z.string().optional()
 const definition = defineCommand({
   type: GITHUB_ACTION,
   summary: 'Perform a proposed action on GitHub',
-  hidden: true,
+  audience: 'nobody',
   fields: z.object({
     key: z.string().describe('Key of the proposal'),
     action: z.enum(ACTION_KINDS).describe(ACTION_KINDS.join(', ')),
@@ -177,12 +177,6 @@ interface GithubActionOptions {
 
 export function createGithubAction({ redact, findRequest }: GithubActionOptions): AddedCommand {
   const handler: Handler<ActionFields> = {
-    /** Only an approval performs it; agents cannot send it. */
-    async before() {
-      return new AppError('FORBIDDEN', 'Agents cannot act on GitHub', {
-        hint: 'Propose the action in the report of your task.',
-      })
-    },
     /** A changed proposal is judged again, so that no change bypasses a quorum or a prohibition. */
     decide({ team }, { key: _, action: kind, repository: __, ...fields }) {
       const settings = team.config.github

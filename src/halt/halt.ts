@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { Halting, Interrupted, Sessions } from '../agents/sessions.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
@@ -9,6 +10,7 @@ import type { Runs } from '../runs/runs.ts'
 import type { Store } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import type { Tasks } from '../tasks/tasks.ts'
+import type { HaltSchema } from './api.ts'
 import {
   endHalt,
   type HaltRow,
@@ -304,4 +306,8 @@ export function stoppedAgain(): AppError {
   return new AppError('CONFLICT', 'Somebody halted the team again in the meantime', {
     hint: '`orc status` says who and why. Then run `orc go` again.',
   })
+}
+
+export function wireHalt({ by, reason, at }: Halted): z.output<typeof HaltSchema> {
+  return { by, at: new Date(at).toISOString(), ...(reason === undefined ? {} : { reason }) }
 }

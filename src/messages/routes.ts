@@ -2,7 +2,6 @@ import type { AnswerOf, MailAnswer } from '../api/contract.ts'
 import {
   type ApiCall,
   type ApiContext,
-  namedAgent,
   namedParty,
   type RouteHandler,
   readableParties,
@@ -14,6 +13,7 @@ import { arrayFrame, parseTime, streamJson, unauthenticated } from '../api/http/
 import { streamAudit } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
+import { namedAgent } from '../commands/identity.ts'
 import { decideAction } from '../rules/decide.ts'
 import type { Store } from '../store/store.ts'
 import { countOpen, lastMoved } from './deliveries.ts'

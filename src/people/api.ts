@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { count, names, type Routes } from '../base/route.ts'
+import { defineCommand, routeOf } from '../protocol/command.ts'
 import { ReceiptSchema } from '../protocol/receipt-schema.ts'
 import { HUMAN_DECISIONS, HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from './human-request.ts'
 
@@ -41,6 +42,34 @@ export const HumanRequestSchema = z.object({
   comment: z.string().optional(),
 })
 
+export const decideCommand = defineCommand({
+  type: 'decide',
+  audience: 'people',
+  summary: 'Approve, reject, modify or answer a request; the asker is notified in every case',
+  fields: z.object({
+    id: z.string().describe('The request, such as req_7'),
+    decision: z.enum(HUMAN_DECISIONS),
+    comment: z
+      .string()
+      .optional()
+      .describe('The answer, or a remark to the asker of at most 10,000 characters'),
+    fields: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('With modify: the fields of the held command to change; null removes a field'),
+    hash: z
+      .string()
+      .regex(/^[0-9a-fA-F]{8,64}$/)
+      .optional()
+      .describe(
+        'The hash of the command you reviewed, at least its first 8 characters; a different command is not approved',
+      ),
+    insist: z.boolean().optional().describe('Accept the answer even if a model finds it unsuitable'),
+  }),
+  example: 'orc approve req_7',
+  details: z.object({ request: HumanRequestSchema, receipt: ReceiptSchema.optional() }),
+})
+
 export const PEOPLE_ROUTES = {
   humanRequests: {
     method: 'get',
@@ -61,28 +90,9 @@ export const PEOPLE_ROUTES = {
     method: 'post',
     path: '/api/v1/human-requests/{id}/verdict',
     who: 'person',
-    summary: 'Approve, reject, modify or answer a request; the asker is notified in every case',
+    ...routeOf(decideCommand),
+    body: decideCommand.fields.omit({ id: true }),
     // An answer may be as long as a message, and its JSON several times as long.
     limit: 1024 * 1024,
-    body: z.object({
-      decision: z.enum(HUMAN_DECISIONS),
-      comment: z
-        .string()
-        .optional()
-        .describe('The answer, or a remark to the asker of at most 10,000 characters'),
-      fields: z
-        .record(z.string(), z.unknown())
-        .optional()
-        .describe('With modify: the fields of the held command to change; null removes a field'),
-      hash: z
-        .string()
-        .regex(/^[0-9a-fA-F]{8,64}$/)
-        .optional()
-        .describe(
-          'The hash of the command you reviewed, at least its first 8 characters; a different command is not approved',
-        ),
-      insist: z.boolean().optional().describe('Accept the answer even if a model finds it unsuitable'),
-    }),
-    answer: z.object({ request: HumanRequestSchema, receipt: ReceiptSchema.optional() }),
   },
 } as const satisfies Routes

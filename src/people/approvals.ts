@@ -208,6 +208,7 @@ export function createRelease({ registry, handlers, timers, team, onContinued }:
     return {
       team: team(),
       tx,
+      unsigned: tx,
       speaker: { name: speaker, principal, onBehalf, ...(person === undefined ? {} : { person }) },
       approved,
       ...(saidIn === undefined ? {} : { saidIn }),

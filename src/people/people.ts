@@ -381,13 +381,13 @@ export interface RequestForm extends AnswerForm {
 export interface Verdict {
   decision: HumanDecision
   /** The answer, or a comment. */
-  comment?: string
+  comment?: string | undefined
   /** With `modify`: changed fields of the held command; null removes one. */
-  fields?: Readonly<Record<string, unknown>>
+  fields?: Readonly<Record<string, unknown>> | undefined
   /** Hash of the action that the person saw, or its first characters: no other action is approved. */
-  hash?: string
+  hash?: string | undefined
   /** The answer counts even if a model objects. */
-  insist?: boolean
+  insist?: boolean | undefined
 }
 
 export interface Decided {

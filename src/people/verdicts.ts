@@ -1,4 +1,4 @@
-import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
+import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
@@ -6,8 +6,8 @@ import { formatId, parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
 import type { Handlers } from '../commands/commands.ts'
 import type { HaltState } from '../commands/halt-state.ts'
-import { noLongerAmongPeople, signedBy } from '../commands/identity.ts'
-import { personBehind, type Team } from '../commands/team.ts'
+import { signedBy } from '../commands/identity.ts'
+import type { Team } from '../commands/team.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
 import type { Reader, Store, Tx } from '../store/store.ts'
@@ -28,8 +28,6 @@ import {
 import type { PermissionDialogs } from './permission-dialogs.ts'
 import { viewRequests } from './request-view.ts'
 import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
-
-/** Characters of a person's comment in the audit. */
 
 type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 
@@ -75,19 +73,6 @@ export function createVerdicts(options: VerdictsOptions) {
   const decidedListeners: ((request: string) => void)[] = []
   const notifyDecided = (request: string) => {
     for (const listener of decidedListeners) listener(request)
-  }
-
-  async function decide(principal: Principal, id: string, verdict: Verdict): Promise<Decided> {
-    if (principal.kind === 'agent') {
-      throw new AppError('FORBIDDEN', 'Only a person decides on requests to people', {
-        hint: 'Continue with other work; the verdict comes as a message.',
-      })
-    }
-    const person = personBehind(team(), principal)
-    if (person === undefined) throw noLongerAmongPeople(principal)
-    const doubtful = await whyNoAnswer(person, id, verdict)
-    if (doubtful !== undefined) throw doubtful
-    return await store.write((tx) => decideIn(tx, person, id, verdict))
   }
 
   /** A model's objection to an answer. Runs before the transaction, which must not wait for a model. */
@@ -286,10 +271,7 @@ export function createVerdicts(options: VerdictsOptions) {
     (await whyNot(tx, person, id, verdict)) ?? (await decideIn(tx, person, id, verdict))
 
   return {
-    decide,
-    decideIn,
     decideOrRefuse,
-    whyNot,
     whyNoAnswer,
     /** Calls the listener after the commit in which a request was decided or expired; `req_7`. */
     onDecided: (listener: (request: string) => void) => void decidedListeners.push(listener),
@@ -298,13 +280,13 @@ export function createVerdicts(options: VerdictsOptions) {
 
 export type Verdicts = ReturnType<typeof createVerdicts>
 
-/** Decides on a request in the caller's transaction, or returns why the verdict can't be taken. */
+/** Decides on a request in the caller's transaction, which must not carry the person's name, or returns why the verdict can't be taken. */
 export type DecideRequest = (
   tx: Tx,
   person: Person,
   request: string,
   verdict: Verdict,
-) => Promise<{ receipt?: Receipt } | AppError>
+) => Promise<Decided | AppError>
 
 interface Work {
   /** Audit entries of the operator carry the person's name. */

@@ -7,10 +7,10 @@ import { REPORT_STATUSES } from '../tasks/task.ts'
  * Describes a command for every notation (S0.16, S0.17, S1.23): modern and legacy XML, JSON, shell, HTTP and the prompts
  * all derive from it. Field names are those of the protocols that agents already know.
  */
-export interface CommandDefinition<Fields extends z.ZodObject = z.ZodObject> {
+export interface CommandDefinition {
   type: string
   summary: string
-  fields: Fields
+  fields: z.ZodObject
   /** The field filled by an element's body, a shell argument or standard input. */
   body?: string
   /** The field in which the sender may name itself: a claim, checked against the transport's identity (C3). */
@@ -23,12 +23,36 @@ export interface CommandDefinition<Fields extends z.ZodObject = z.ZodObject> {
   shell?: string
   /** Success carries no information, so a listening agent isn't woken for the receipt. */
   confirmation?: true
-  /** Not offered to agents: the command exists only to be held and decided on. */
-  hidden?: boolean
+  /**
+   * Who may send it. Default: everyone. `people`: it is in no prompt or tool list, and the door refuses it to agents.
+   * `nobody`: it exists only to be held and decided on.
+   */
+  audience?: 'people' | 'nobody'
+  /** Describes the details of its receipt: the body of its HTTP route's response. */
+  details?: z.ZodObject
 }
 
-export function defineCommand<Fields extends z.ZodObject>(definition: CommandDefinition<Fields>) {
+export function defineCommand<const Definition extends CommandDefinition>(
+  definition: Definition,
+): Definition {
   return definition
+}
+
+/** The part of an HTTP route that its command determines. A route with path parameters takes them out of the body. */
+export function routeOf<const Definition extends CommandDefinition & { details: z.ZodObject }>(
+  definition: Definition,
+) {
+  return {
+    command: definition.type,
+    summary: definition.summary,
+    body: definition.fields,
+    answer: definition.details,
+  } as {
+    command: string
+    summary: string
+    body: Definition['fields']
+    answer: Definition['details']
+  }
 }
 
 /** Models write `title=""` for "no title", so an empty value counts as missing (C13). */

@@ -4,7 +4,7 @@ import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type SaidComma
 /** All commands: the built-in ones and those of an embedding application. */
 export interface Registry {
   find(type: string): CommandDefinition | undefined
-  /** All commands that can be sent. */
+  /** All commands that agents can send. */
   all(): readonly CommandDefinition[]
   decode(said: SaidCommand): DecodedFields
 }
@@ -26,7 +26,7 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
     }
     definitions.set(definition.type, definition)
   }
-  const ordered = [...definitions.values()].filter(({ hidden }) => hidden !== true)
+  const ordered = [...definitions.values()].filter(({ audience }) => audience === undefined)
 
   return {
     find: (type) => definitions.get(type.toLowerCase()),

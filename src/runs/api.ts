@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { count, type Routes, sequence } from '../base/route.ts'
+import { defineCommand, routeOf } from '../protocol/command.ts'
 import { MESSAGE_TYPES } from './plan.ts'
 import { NODE_STATES, RUN_OUTCOMES } from './run.ts'
 
@@ -141,26 +142,94 @@ const RunEventSchema = z.discriminatedUnion('type', [
 
 export type RunUpdate = z.output<typeof RunEventSchema>
 
+/** A plan's own limit is lower; its JSON may be longer. */
+const PLAN_BYTES = 9 * 1024 * 1024
+
+const runId = z.string().describe('The run, such as run_7')
+const planFile = z.string().max(4096).optional().describe('The name of the plan file, for error messages')
+const concurrency = z.int().min(1).max(10_000).optional()
+
+export const startRun = defineCommand({
+  type: 'start_run',
+  audience: 'people',
+  summary: 'Run a plan. A plan with a mistake starts nothing. The same Idempotency-Key starts one run only',
+  fields: z.object({
+    plan: z.string().describe('The text of plan.yaml'),
+    folder: z
+      .string()
+      .describe("The absolute path that the plan's paths are relative to; workspaces go to runs/ID in it"),
+    file: planFile,
+    name: z.string().max(200).optional().describe('The name of the run, unless the plan has one'),
+    concurrency: concurrency.describe("Replaces the plan's own"),
+  }),
+  example: 'orc run plan.yaml',
+  details: z.object({ run_id: z.string() }),
+})
+
+export const resumeRun = defineCommand({
+  type: 'resume_run',
+  audience: 'people',
+  summary:
+    'Resume a run that has ended. Agents that completed with the same inputs are not run again. A run that is still going is left alone, and changes to it are refused',
+  fields: z.object({
+    id: runId,
+    plan: z.string().optional().describe('The new text of the plan. Default: the plan of the last round'),
+    folder: z
+      .string()
+      .optional()
+      .describe("The path that the plan's paths are relative to now; the workspaces stay where they are"),
+    file: planFile,
+    concurrency,
+    fresh: z.boolean().optional().describe('Also run agents again that completed'),
+    round: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        'The round to resume into: the open one, or the one after the last that ended. No later round is started, whatever happened meanwhile',
+      ),
+  }),
+  example: 'orc run --resume run_7',
+  details: z.object({
+    run_id: z.string(),
+    round: z.number(),
+    resumed: z.boolean().describe('False: the run is still going, or the requested round had begun already'),
+  }),
+})
+
+export const cancelRun = defineCommand({
+  type: 'cancel_run',
+  audience: 'people',
+  summary: 'Cancel a run and stop its active agents',
+  fields: z.object({ id: runId, reason: z.string().trim().min(1).max(500).optional() }),
+  example: 'orc run cancel run_7',
+  details: z.object({
+    run_id: z.string(),
+    cancelled: z.boolean().describe('False: it had ended or was cancelled before'),
+  }),
+})
+
+export const sendToRun = defineCommand({
+  type: 'send_to_run',
+  audience: 'people',
+  summary: 'Send a message to an agent of a run whose plan has messages: it becomes a file in messages/',
+  fields: z.object({
+    id: runId,
+    to: z.string().min(1).max(64),
+    type: z.enum(MESSAGE_TYPES).default('update'),
+    content: z.unknown().refine((content) => content !== undefined, 'there is no content'),
+  }),
+  example: 'orc run send run_7 writer "Use British spelling"',
+  details: z.object({ run_id: z.string(), file: z.string().describe('Its name in messages/') }),
+})
+
 export const RUN_ROUTES = {
   startRun: {
     method: 'post',
     path: '/api/v1/runs',
     who: 'operator',
-    summary:
-      'Start a run. A plan with mistakes starts nothing. Requests with the same Idempotency-Key start one run',
-    body: z.object({
-      plan: z.string().describe('The text of plan.yaml'),
-      folder: z
-        .string()
-        .describe(
-          'Absolute path. The paths in the plan are relative to it, and the workspaces are in runs/ID below it',
-        ),
-      file: z.string().max(4096).optional().describe('Name of the plan file, for messages about mistakes'),
-      name: z.string().max(200).optional().describe('Name of a plan that has no name itself'),
-      concurrency: z.int().min(1).max(10_000).optional().describe('Replaces the concurrency of the plan'),
-    }),
-    limit: 9 * 1024 * 1024,
-    answer: z.object({ run_id: z.string() }),
+    ...routeOf(startRun),
+    limit: PLAN_BYTES,
   },
   runs: {
     method: 'get',
@@ -184,54 +253,25 @@ export const RUN_ROUTES = {
     method: 'post',
     path: '/api/v1/runs/{id}/resume',
     who: 'operator',
-    summary:
-      'Resume a run that has ended. Agents that completed from the same inputs do not run again. A run that has not ended continues unchanged; a request that would change it is refused',
-    body: z.object({
-      plan: z.string().optional().describe('The current text of the plan. Default: the stored plan'),
-      folder: z.string().optional().describe('New base of the paths in the plan; the workspaces stay'),
-      file: z.string().max(4096).optional().describe('Name of the plan file, for messages about mistakes'),
-      concurrency: z.int().min(1).max(10_000).optional(),
-      fresh: z.boolean().optional().describe('True: completed agents run again, too'),
-      round: z
-        .int()
-        .min(1)
-        .optional()
-        .describe(
-          'The requested round: the open one, or the one after the last that ended. No later round is started, whatever happened meanwhile',
-        ),
-    }),
-    limit: 9 * 1024 * 1024,
-    answer: z.object({
-      run_id: z.string(),
-      round: z.number(),
-      resumed: z.boolean().describe('False: the run had not ended, or the requested round already existed'),
-    }),
+    ...routeOf(resumeRun),
+    body: resumeRun.fields.omit({ id: true }),
+    limit: PLAN_BYTES,
   },
   cancelRun: {
     method: 'post',
     path: '/api/v1/runs/{id}/cancel',
     who: 'operator',
-    summary: 'Cancel a run and stop its active agents',
-    body: z.object({ reason: z.string().trim().min(1).max(500).optional() }),
-    answer: z.object({
-      run_id: z.string(),
-      cancelled: z.boolean().describe('False: the run had already ended or been cancelled'),
-    }),
+    ...routeOf(cancelRun),
+    body: cancelRun.fields.omit({ id: true }),
   },
   sendToRun: {
     method: 'post',
     path: '/api/v1/runs/{id}/messages',
     who: 'operator',
-    summary:
-      'Send a message to an agent of a run whose plan has "messages: true": it becomes a file in messages/',
+    ...routeOf(sendToRun),
+    body: sendToRun.fields.omit({ id: true }),
     // The message itself has a lower limit; its JSON may be several times as long.
     limit: 1024 * 1024,
-    body: z.object({
-      to: z.string().min(1).max(64),
-      type: z.enum(MESSAGE_TYPES).default('update'),
-      content: z.unknown().refine((content) => content !== undefined, 'content is missing'),
-    }),
-    answer: z.object({ run_id: z.string(), file: z.string().describe('Name of the file in messages/') }),
   },
   runEvents: {
     method: 'get',

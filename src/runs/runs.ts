@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import type { Log } from '../base/log.ts'
+import type { CommandAnswer, CommandCall } from '../commands/commands.ts'
 import type { HaltState } from '../commands/halt-state.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
@@ -45,12 +46,9 @@ export type { ResumeOrder, RunOrder, SeenRun }
 
 /** All runs of one service: starts, resumes, cancels and shows them, and performs what their core decides. */
 export interface Runs {
-  start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }>
-  resume(
-    id: string,
-    order: ResumeOrder,
-    by: string,
-  ): Promise<{ run_id: string; round: number; resumed: boolean }>
+  /** Starting and resuming are part of the transaction of the command that orders them. */
+  start(order: RunOrder, call: CommandCall): CommandAnswer
+  resume(id: string, order: ResumeOrder, call: CommandCall): CommandAnswer
   cancel(id: string, by: string, reason: string): Promise<{ run_id: string; cancelled: boolean }>
   /** Returns undefined for an unknown id. */
   see(id: string): Promise<SeenRun | undefined>
@@ -226,13 +224,13 @@ export function createRuns(options: RunsOptions): Runs {
   timers.on('run', async (tx, id) => tx.afterCommit(() => drivers.get(id)?.ring()))
 
   return {
-    async start(order, by, idempotencyKey) {
+    async start(order, call) {
       mayBegin()
-      return await orders.start(order, by, idempotencyKey)
+      return await orders.start(order, call)
     },
-    async resume(id, order, by) {
+    async resume(id, order, call) {
       mayBegin()
-      return await orders.resume(id, order, by)
+      return await orders.resume(id, order, call)
     },
     async cancel(id, by, reason) {
       const driver = drivers.get(id)

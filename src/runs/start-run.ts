@@ -1,13 +1,14 @@
-import { hash } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { AppError, reasonOf } from '../base/errors.ts'
-import { findReceipt, keepReceipt } from '../commands/idempotency.ts'
+import { type CommandAnswer, type CommandCall, receiptOf } from '../commands/commands.ts'
 import type { Team } from '../commands/team.ts'
 import { formatProblems } from '../config/config.ts'
+import type { Receipt } from '../protocol/receipt.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
+import { resumeRun as resumeCommand, startRun } from './api.ts'
 import { resumeRun } from './core/reduce.ts'
 import { createRun, type Run } from './core/run-state.ts'
 import type { Driver } from './driver.ts'
@@ -29,9 +30,9 @@ export interface RunOrder {
   readonly plan: string
   readonly folder: string
   /** Name of the file, for messages about mistakes in it. */
-  readonly file?: string
-  readonly name?: string
-  readonly concurrency?: number
+  readonly file?: string | undefined
+  readonly name?: string | undefined
+  readonly concurrency?: number | undefined
 }
 
 interface RunStarterOptions extends PlanContext {
@@ -49,19 +50,14 @@ interface RunStarterOptions extends PlanContext {
 export function createRunStarter(options: RunStarterOptions) {
   const { store, now, drivers, drive, abandon, mustFind } = options
 
-  async function start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }> {
+  async function start(order: RunOrder, { speaker, commit }: CommandCall): CommandAnswer {
     const { folder } = order
-    const digest = hash('sha256', JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]))
+    const by = speaker.person!
     const plan = readOrderedPlan(order.plan, folder, order, options)
     /** Folders by run id, because a transaction may be retried. */
     const claimed = new Map<string, string>()
     let started: { facts: RunFacts; run: Run } | undefined
-    const ordered = store.write(async (tx) => {
-      started = undefined
-      const earlier = idempotencyKey === undefined ? undefined : await findReceipt(tx, by, idempotencyKey)
-      if (earlier !== undefined) {
-        return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
-      }
+    const answer = await commit(async ({ tx }) => {
       const id = `run_${await tx.nextKey('run')}`
       const place = claimed.get(id) ?? claimFolder(folder, id)
       claimed.set(id, place)
@@ -75,22 +71,13 @@ export function createRunStarter(options: RunStarterOptions) {
         text: `${id}: ${by} starts ${plan.name} (${plan.agents.length} agents) in ${folder}`,
         data: { run_id: id, name: plan.name, folder },
       })
-      const receipt = { run_id: id }
-      if (idempotencyKey !== undefined) {
-        await keepReceipt(tx, by, idempotencyKey, { digest, receipt: JSON.stringify(receipt) })
-      }
-      started = { facts, run }
-      return receipt
+      tx.afterCommit(() => {
+        started = { facts, run }
+      })
+      return receiptOf(startRun, `${id} started`, { run_id: id })
+    }).finally(() => {
+      for (const place of claimed.values()) if (place !== started?.facts.place) releaseRunFolder(place)
     })
-    const answer = await ordered
-      .catch((error: unknown) => {
-        started = undefined
-        throw error
-      })
-      .finally(() => {
-        for (const place of claimed.values()) if (place !== started?.facts.place) releaseRunFolder(place)
-      })
-    if (answer instanceof AppError) throw answer
     if (started !== undefined) {
       const driver = drive(started.facts, started.run, new Map())
       driver.tell({ type: 'begun' })
@@ -102,8 +89,9 @@ export function createRunStarter(options: RunStarterOptions) {
   async function resume(
     id: string,
     order: ResumeOrder,
-    by: string,
-  ): Promise<{ run_id: string; round: number; resumed: boolean }> {
+    { speaker, commit }: CommandCall,
+  ): Promise<Receipt | AppError> {
+    const by = speaker.person!
     const seen = await mustFind(id)
     const { run, folder: before } = seen
     const { round: meant = run.head.round + 1 } = order
@@ -135,30 +123,38 @@ export function createRunStarter(options: RunStarterOptions) {
     const begun = drivers.get(id)
     if (begun !== undefined) return rejoin(begun, order)
     const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
-    try {
-      await store.write(async (tx) => {
-        // Another call may have started and ended this round since the run was read.
-        if ((await readRunHead(tx, id))?.round !== run.head.round) {
-          throw new AppError('CONFLICT', `${id} was just resumed by someone else`, {
-            hint: `orc run show ${id}`,
-          })
-        }
-        await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
-        tx.audit({
-          type: 'run.resumed',
-          class: 'internal',
-          actor: by,
-          text: `${id}: ${by} resumes it, round ${next.head.round}`,
-          data: { run_id: id, round: next.head.round },
+    let isStored = false
+    const answer = await commit(async ({ tx }) => {
+      // Another call may have started and ended this round since the run was read.
+      if ((await readRunHead(tx, id))?.round !== run.head.round) {
+        return new AppError('CONFLICT', `${id} was just resumed by someone else`, {
+          hint: `orc run show ${id}`,
         })
+      }
+      await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
+      const { round } = next.head
+      tx.audit({
+        type: 'run.resumed',
+        class: 'internal',
+        actor: by,
+        text: `${id}: ${by} resumes it, round ${round}`,
+        data: { run_id: id, round },
       })
-    } catch (error) {
+      tx.afterCommit(() => {
+        isStored = true
+      })
+      return receiptOf(resumeCommand, `${id} resumed`, { run_id: id, round, resumed: true })
+    }).catch((error: unknown) => {
       abandon(driver)
       throw error
+    })
+    if (!isStored) {
+      abandon(driver)
+      return answer
     }
     driver.tell({ type: 'begun' })
     await driver.settled()
-    return { run_id: id, round: next.head.round, resumed: true }
+    return answer
   }
 
   /** Refuses options that can no longer apply, instead of ignoring them. */
@@ -171,7 +167,8 @@ export function createRunStarter(options: RunStarterOptions) {
         : readOrderedPlan(order.plan, order.folder ?? folder, { ...order, name: plan.name }, options)
     const refusal = cannotChange(seen, order, asked)
     if (refusal !== undefined) throw refusal
-    return { run_id: id, round: run.head.round, resumed: false }
+    const details = { run_id: id, round: run.head.round, resumed: false }
+    return receiptOf(resumeCommand, `${id} is going already`, details)
   }
 
   return { start, resume }
@@ -188,20 +185,14 @@ function claimFolder(folder: string, id: string): string {
   }
 }
 
-function conflict(): AppError {
-  return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key was already used for another request', {
-    hint: 'Use a new key for each run, and the same key only to repeat the same request.',
-  })
-}
-
 export interface ResumeOrder {
-  readonly plan?: string
-  readonly folder?: string
-  readonly file?: string
-  readonly concurrency?: number
-  readonly fresh?: boolean
+  readonly plan?: string | undefined
+  readonly folder?: string | undefined
+  readonly file?: string | undefined
+  readonly concurrency?: number | undefined
+  readonly fresh?: boolean | undefined
   /** The requested round. If it has already begun, no other one is started. */
-  readonly round?: number
+  readonly round?: number | undefined
 }
 
 /** True until the run has ended and its report is written. */
@@ -251,7 +242,7 @@ interface PlanContext {
 function readOrderedPlan(
   text: string,
   folder: string,
-  order: { name?: string; file?: string; concurrency?: number },
+  order: Pick<RunOrder, 'name' | 'file' | 'concurrency'>,
   { team, runtimes }: PlanContext,
 ): Plan {
   checkFolder(folder)
@@ -268,7 +259,6 @@ function readOrderedPlan(
   if (!read.ok) {
     throw new AppError('PLAN_INVALID', formatProblems(read.error, order.file ?? 'the plan'), {
       hint: read.error[0]!.hint,
-      data: { problems: read.error },
     })
   }
   const plan = read.value

@@ -3,6 +3,7 @@ import { count, names, type Routes, sequence } from '../base/route.ts'
 import { MailSchema } from '../messages/api.ts'
 import { DELIVERY_STATES, TASK_MESSAGE_KINDS } from '../messages/message.ts'
 import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../people/human-request.ts'
+import { defineCommand, routeOf } from '../protocol/command.ts'
 import { EVIDENCE_OUTCOMES, QUESTION_KINDS, TASK_STATES, TASK_TIMERS, VALIDATION_STEPS } from './task.ts'
 
 export const SpentSchema = z.object({
@@ -161,6 +162,30 @@ const TaskStreamEventSchema = z.discriminatedUnion('type', [
 
 export type TaskStreamEvent = z.output<typeof TaskStreamEventSchema>
 
+export const askCommand = defineCommand({
+  type: 'ask',
+  audience: 'people',
+  summary:
+    'Ask the team: chooses the agents that are needed and delegates to the root agent. The same Idempotency-Key asks once',
+  fields: z.object({
+    question: z.string(),
+    agent: z
+      .string()
+      .optional()
+      .describe('The agent that answers. Default: the only agent without a parent, or a chosen one'),
+  }),
+  body: 'question',
+  example: 'orc ask "How do I get from Tokyo to Osaka?"',
+  details: z.object({
+    task_id: z.string(),
+    root: z.string(),
+    chosen: names.describe('Other agents that may be needed; may be empty'),
+    why: z.string(),
+    by: z.enum(['model', 'keywords']),
+    unknown: names.describe('Names that the model invented'),
+  }),
+})
+
 export const TASK_ROUTES = {
   tasks: {
     method: 'get',
@@ -220,27 +245,5 @@ export const TASK_ROUTES = {
       more: z.boolean().describe('The limit cut off further steps'),
     }),
   },
-  ask: {
-    method: 'post',
-    path: '/api/v1/asks',
-    who: 'operator',
-    summary:
-      'Ask the team: chooses the agents that are needed and delegates to the root agent. The same Idempotency-Key asks once',
-    body: z.object({
-      question: z.string(),
-      agent: z
-        .string()
-        .optional()
-        .describe('The agent that answers. Default: the only agent without a parent, or a chosen one'),
-    }),
-    limit: 1024 * 1024,
-    answer: z.object({
-      task_id: z.string(),
-      root: z.string(),
-      chosen: names.describe('Other agents that may be needed; may be empty'),
-      why: z.string(),
-      by: z.enum(['model', 'keywords']),
-      unknown: names.describe('Names that the model invented'),
-    }),
-  },
+  ask: { method: 'post', path: '/api/v1/asks', who: 'operator', ...routeOf(askCommand), limit: 1024 * 1024 },
 } as const satisfies Routes

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { readFailureStreak } from '../../src/github/agent-health.ts'
 import { readHumanRequests } from '../../src/people/people.ts'
+import { decide } from '../harness/engine.ts'
 import { bug, NOTHING, openGithubTeam } from './harness.ts'
 
 const comment = (body: string, confidence = 0.99) => ({
@@ -212,7 +213,7 @@ describe('GitHub', () => {
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.comments).toHaveLength(1))
     issue.state = 'closed'
-    await team.board().verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })
+    await decide(team.board(), { kind: 'operator' }, 'req_1', { decision: 'approve' })
     await team.until(() => expect(team.lines().join('\n')).toContain('it was closed in the meantime'))
     expect(issue.comments).toHaveLength(1)
   })

@@ -1,5 +1,6 @@
 /** Approvals, quorums and pauses cannot be bypassed: not by replays, changes or agents (issue 6, §3; S3.12–S3.15). */
 import { describe, expect, it } from 'vitest'
+import { decide } from '../harness/engine.ts'
 import { bug, type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
 const close = (more: object = {}) => ({
@@ -253,7 +254,7 @@ describe('the approval request on GitHub', () => {
 
 describe('a changed proposal', () => {
   const modify = (team: GithubTeam, person: string, fields: Record<string, unknown>, id = 'req_1') =>
-    team.board().verdicts.decide({ kind: 'person', person }, id, { decision: 'modify', fields })
+    decide(team.board(), { kind: 'person', person }, id, { decision: 'modify', fields })
 
   it('that has become critical needs two people (S3.13)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.5) })
@@ -264,9 +265,7 @@ describe('a changed proposal', () => {
     await team.settled()
     expect(issue.labels).toEqual([])
     const { hash } = request.action!
-    await team
-      .board()
-      .verdicts.decide({ kind: 'person', person: 'ben' }, 'req_1', { decision: 'approve', hash })
+    await decide(team.board(), { kind: 'person', person: 'ben' }, 'req_1', { decision: 'approve', hash })
     await team.until(() => expect(issue.labels).toEqual(['security']))
   })
 

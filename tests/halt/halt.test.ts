@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
 import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
-import { agent, OPERATOR } from '../harness/engine.ts'
+import { agent, decide, OPERATOR } from '../harness/engine.ts'
 import { openTeam, type TaskTeam } from '../tasks/harness.ts'
 
 let team: TaskTeam
@@ -175,10 +175,10 @@ describe('stopping everything (issue 4, §4)', () => {
     const held = await team.says('Lead', 'request_action', { action: 'terminate_agent', target: 'Worker' })
     const { request_id: id } = held as { request_id: string }
     await stop()
-    await expect(team.verdicts.decide(OPERATOR, id, { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(team, OPERATOR, id, { decision: 'approve' })).rejects.toMatchObject({
       code: 'HALTED',
     })
-    await team.verdicts.decide(OPERATOR, id, { decision: 'reject' })
+    await decide(team, OPERATOR, id, { decision: 'reject' })
     await team.settle()
     expect(team.puppets.of('Worker').ended).toBeUndefined()
   })

@@ -1,15 +1,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { z } from 'zod'
 import { genesisHash, sealWith } from '../../src/audit/chain.ts'
 import type { AuditEntry } from '../../src/audit/entry.ts'
 import { openRedactor } from '../../src/audit/redact.ts'
 import type { Principal } from '../../src/base/agent.ts'
+import { AppError } from '../../src/base/errors.ts'
 import type { AddedCommand } from '../../src/commands/commands.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { type Engine, openEngine } from '../../src/engine.ts'
 import type { Models } from '../../src/llm/llm.ts'
 import { checkMessages } from '../../src/messages/store.ts'
+import type { decideCommand } from '../../src/people/api.ts'
+import type { Verdict } from '../../src/people/people.ts'
 import type { Receipt } from '../../src/protocol/receipt.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
 import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
@@ -23,6 +27,33 @@ const redactor = openRedactor()
 
 export const OPERATOR: Principal = { kind: 'operator' }
 export const agent = (name: string): Principal => ({ kind: 'agent', agent: name })
+
+/** Sends a command through the door, and returns the details of its receipt or throws its error. */
+export async function send<Details = Record<string, unknown>>(
+  { handle }: Pick<Engine, 'handle'>,
+  principal: Principal,
+  type: string,
+  fields: Record<string, unknown>,
+  idempotencyKey?: string,
+): Promise<Details> {
+  const receipt = await handle(
+    principal,
+    { type, fields },
+    idempotencyKey === undefined ? {} : { idempotencyKey },
+  )
+  if (receipt.status === 'ok') return receipt.details as Details
+  if (receipt.status !== 'error') throw new Error(JSON.stringify(receipt))
+  const { code, message, hint } = receipt
+  throw new AppError(code, message, hint === undefined ? {} : { hint })
+}
+
+/** A person's verdict on a request. */
+export const decide = (
+  engine: Pick<Engine, 'handle'>,
+  principal: Principal,
+  id: string,
+  verdict: Verdict,
+): Promise<z.output<typeof decideCommand.details>> => send(engine, principal, 'decide', { id, ...verdict })
 
 export type Board = Awaited<ReturnType<typeof openBoard>>
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
 import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
-import { openBoard } from '../harness/engine.ts'
+import { decide, openBoard } from '../harness/engine.ts'
 
 let server: PostgresServer
 beforeAll(async () => {
@@ -27,20 +27,20 @@ it('counts simultaneous approvals, changes and verdicts correctly on PostgreSQL 
     await board.say('Worker', 'send_message', { to: 'Master', content: 'one' })
     const all = await Promise.allSettled(
       ['ada', 'ada', 'ben', 'cleo'].map((name) =>
-        board.verdicts.decide(person(name), 'req_1', { decision: 'approve' }),
+        decide(board, person(name), 'req_1', { decision: 'approve' }),
       ),
     )
     expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected'])
     expect(await arrived()).toEqual(['one'])
 
     await board.say('Worker', 'send_message', { to: 'Master', content: 'two' })
-    await board.verdicts.decide(person('ada'), 'req_2', { decision: 'approve' })
-    const { request } = await board.verdicts.decide(person('ben'), 'req_2', {
+    await decide(board, person('ada'), 'req_2', { decision: 'approve' })
+    const { request } = await decide(board, person('ben'), 'req_2', {
       decision: 'modify',
       fields: { content: 'three' },
     })
     expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
-    await board.verdicts.decide(person('ada'), 'req_2', { decision: 'approve', hash: request.action!.hash })
+    await decide(board, person('ada'), 'req_2', { decision: 'approve', hash: request.action!.hash })
     expect(await arrived()).toEqual(['one', 'three'])
   } finally {
     await board.close()

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import { AppError } from '../../src/base/errors.ts'
 import { findHumanRequest, hashOf } from '../../src/people/people.ts'
-import { type Board, openBoard } from '../harness/engine.ts'
+import { type Board, decide, openBoard } from '../harness/engine.ts'
 
 const HOUR = 3600_000
 const APPROVERS = ['ada', 'ben', 'cleo']
@@ -119,7 +119,7 @@ async function take(board: Board, one: Step): Promise<Board> {
         ...(one.what === 'approve' ? { hash: row!.action_hash } : {}),
         ...(one.what === 'modify' ? { fields: { content: one.to } } : {}),
       }
-      await board.verdicts.decide(principal(one.who), 'req_1', verdict).catch((error: unknown) => {
+      await decide(board, principal(one.who), 'req_1', verdict).catch((error: unknown) => {
         if (!(error instanceof AppError)) throw error
       })
       return board

@@ -3,7 +3,7 @@ import type { Principal } from '../../src/base/agent.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
 import type { Verdict } from '../../src/people/people.ts'
-import { agent, type Board, OPERATOR, openBoard } from '../harness/engine.ts'
+import { agent, type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
 import { openTeam } from '../tasks/harness.ts'
 
 const person = (name: string): Principal => ({ kind: 'person', person: name })
@@ -37,9 +37,10 @@ const open = async (input: Omit<ConfigInput, 'store' | 'service'> = TEAM) => {
 }
 const send = (content = 'please', more = {}) =>
   board.say('Worker', 'send_message', { to: 'Master', content, ...more })
-const decide = (name: string, verdict: Verdict, id = 'req_1') =>
-  board.verdicts.decide(name === 'operator' ? OPERATOR : person(name), id, verdict)
-const approve = (name: string, more: Partial<Verdict> = {}) => decide(name, { decision: 'approve', ...more })
+const decideAs = (name: string, verdict: Verdict, id = 'req_1') =>
+  decide(board, name === 'operator' ? OPERATOR : person(name), id, verdict)
+const approve = (name: string, more: Partial<Verdict> = {}) =>
+  decideAs(name, { decision: 'approve', ...more })
 const arrived = async () => (await board.mailOf('Master')).map(({ content }) => content)
 const told = async () => (await board.mailOf('Worker')).at(-1)
 
@@ -59,7 +60,7 @@ describe('a quorum (C9)', () => {
     expect(await arrived()).toEqual([])
     const second = await approve('ben')
     expect(second).toMatchObject({
-      request: { state: 'approved', decidedBy: 'ben', approvals: [{ by: 'ada' }, { by: 'ben' }] },
+      request: { state: 'approved', decided_by: 'ben', approvals: [{ by: 'ada' }, { by: 'ben' }] },
       receipt: { status: 'delivered' },
     })
     expect(await arrived()).toEqual(['please'])
@@ -82,12 +83,12 @@ describe('a quorum (C9)', () => {
     await open()
     await send()
     for (const verdict of ['approve', 'reject', 'modify'] as const) {
-      await expect(decide('operator', { decision: verdict, fields: { content: 'x' } })).rejects.toMatchObject(
-        {
-          code: 'FORBIDDEN',
-          hint: 'Its approvers: ada, ben, cleo.',
-        },
-      )
+      await expect(
+        decideAs('operator', { decision: verdict, fields: { content: 'x' } }),
+      ).rejects.toMatchObject({
+        code: 'FORBIDDEN',
+        hint: 'Its approvers: ada, ben, cleo.',
+      })
     }
     expect(await arrived()).toEqual([])
   })
@@ -107,7 +108,7 @@ describe('a quorum (C9)', () => {
     await open()
     await send()
     await approve('ada')
-    await decide('ben', { decision: 'reject', comment: 'no' })
+    await decideAs('ben', { decision: 'reject', comment: 'no' })
     await expect(approve('cleo')).rejects.toMatchObject({
       code: 'CONFLICT',
       message: 'req_1 was already rejected by ben at 2030-01-01T00:00:00.000Z',
@@ -148,7 +149,7 @@ describe('a quorum (C9)', () => {
     expect(await told()).toMatchObject({ title: 'req_1 expired: send_message' })
     await expect(approve('ben')).rejects.toMatchObject({ code: 'CONFLICT' })
     expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.asked']))
-    expect(await decide('operator', { decision: 'approve' }, 'req_2')).toMatchObject({
+    expect(await decideAs('operator', { decision: 'approve' }, 'req_2')).toMatchObject({
       request: { kind: 'escalation', reason: 'req_1 expired' },
       receipt: { result: 'noted' },
     })
@@ -250,7 +251,7 @@ describe('a changed action', () => {
   it('runs instead of the original; asker and audit see the difference', async () => {
     await open(ONE)
     await send('do it NOW', { priority: 'high', title: 'Hurry' })
-    const decided = await decide('ada', {
+    const decided = await decideAs('ada', {
       decision: 'modify',
       fields: { content: 'do it soon', priority: 'normal', title: null },
       comment: 'calmly',
@@ -258,7 +259,7 @@ describe('a changed action', () => {
     expect(decided).toMatchObject({
       request: {
         state: 'modified',
-        decidedBy: 'ada',
+        decided_by: 'ada',
         modified: {
           by: 'ada',
           changes: {
@@ -290,7 +291,7 @@ describe('a changed action', () => {
       [{ from: 'Master' }, '"from" names the sender and cannot be changed'],
     ] as const
     for (const [fields, message] of bad) {
-      await expect(decide('ada', { decision: 'modify', fields })).rejects.toMatchObject({
+      await expect(decideAs('ada', { decision: 'modify', fields })).rejects.toMatchObject({
         code: 'INVALID_COMMAND',
         message: typeof message === 'string' ? message : expect.stringMatching(message),
       })
@@ -301,18 +302,18 @@ describe('a changed action', () => {
   it('is checked by the rules again, for the same sender', async () => {
     await open(ONE)
     await send()
-    await expect(decide('ada', { decision: 'modify', fields: { to: 'Boss' } })).rejects.toMatchObject({
+    await expect(decideAs('ada', { decision: 'modify', fields: { to: 'Boss' } })).rejects.toMatchObject({
       code: 'CONFLICT',
       message: /the Boss is not to be disturbed/,
     })
-    await expect(decide('ada', { decision: 'modify', fields: { to: 'Nobody' } })).rejects.toMatchObject({
+    await expect(decideAs('ada', { decision: 'modify', fields: { to: 'Nobody' } })).rejects.toMatchObject({
       code: 'UNKNOWN_RECIPIENT',
     })
-    await expect(decide('ada', { decision: 'modify', fields: { priority: 'urgent' } })).rejects.toMatchObject(
-      {
-        code: 'CONFLICT',
-      },
-    )
+    await expect(
+      decideAs('ada', { decision: 'modify', fields: { priority: 'urgent' } }),
+    ).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
     expect(await board.mailOf('Boss')).toEqual([])
     expect(board.types()).not.toContain('human.action_changed')
   })
@@ -328,10 +329,10 @@ describe('a changed action', () => {
       },
     })
     await send()
-    await expect(decide('ada', { decision: 'modify', fields: { to: 'Boss' } })).rejects.toMatchObject({
+    await expect(decideAs('ada', { decision: 'modify', fields: { to: 'Boss' } })).rejects.toMatchObject({
       code: 'FORBIDDEN',
     })
-    expect(await decide('ben', { decision: 'modify', fields: { to: 'Boss' } })).toMatchObject({
+    expect(await decideAs('ben', { decision: 'modify', fields: { to: 'Boss' } })).toMatchObject({
       request: { state: 'open', quorum: 2, approvers: ['ben', 'cleo'], approvals: [{ by: 'ben' }] },
     })
     await expect(approve('ada')).rejects.toMatchObject({ code: 'FORBIDDEN' })
@@ -341,28 +342,28 @@ describe('a changed action', () => {
     await open()
     await send('one')
     await approve('ada')
-    const { request } = await decide('ben', { decision: 'modify', fields: { content: 'two' } })
+    const { request } = await decideAs('ben', { decision: 'modify', fields: { content: 'two' } })
     expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
     expect(await arrived()).toEqual([])
     // Nobody approves by accident what was changed after they looked.
     await expect(approve('cleo')).rejects.toMatchObject({ code: 'CONFLICT', message: /ben changed it/ })
     await expect(approve('ben', { hash: request.action!.hash })).rejects.toMatchObject({ code: 'CONFLICT' })
     const last = await approve('ada', { hash: request.action!.hash.slice(0, 12) })
-    expect(last).toMatchObject({ request: { state: 'modified', decidedBy: 'ada' } })
+    expect(last).toMatchObject({ request: { state: 'modified', decided_by: 'ada' } })
     expect(await arrived()).toEqual(['two'])
   })
 
   it('cannot be changed further by somebody who has not seen it', async () => {
     await open()
     await send('one')
-    const { request } = await decide('ada', { decision: 'modify', fields: { content: 'two' } })
+    const { request } = await decideAs('ada', { decision: 'modify', fields: { content: 'two' } })
     const further = { decision: 'modify', fields: { priority: 'low' } } as const
-    await expect(decide('ben', further)).rejects.toMatchObject({
+    await expect(decideAs('ben', further)).rejects.toMatchObject({
       code: 'CONFLICT',
       message: expect.stringContaining('ada changed it'),
       hint: expect.stringContaining('orc modify req_1 --hash '),
     })
-    expect(await decide('ben', { ...further, hash: request.action!.hash })).toMatchObject({
+    expect(await decideAs('ben', { ...further, hash: request.action!.hash })).toMatchObject({
       request: { state: 'open', approvals: [{ by: 'ben' }], action: { fields: { content: 'two' } } },
     })
   })
@@ -371,8 +372,8 @@ describe('a changed action', () => {
     await open()
     await send('one')
     await approve('ada')
-    await decide('ben', { decision: 'modify', fields: { content: 'two' } })
-    const { request } = await decide('ben', { decision: 'modify', fields: { content: 'one' } })
+    await decideAs('ben', { decision: 'modify', fields: { content: 'two' } })
+    const { request } = await decideAs('ben', { decision: 'modify', fields: { content: 'one' } })
     expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
     expect(await arrived()).toEqual([])
   })
@@ -390,7 +391,7 @@ describe('a dialog of an agent program', () => {
 
   it('can be approved but not changed', async () => {
     const { verdict } = await ask()
-    await expect(decide('ada', { decision: 'modify', fields: { command: 'ls' } })).rejects.toMatchObject({
+    await expect(decideAs('ada', { decision: 'modify', fields: { command: 'ls' } })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
     await approve('ada', { comment: 'go' })
@@ -411,7 +412,7 @@ describe('roles', () => {
     await send()
     for (const name of ['vera', 'mo']) {
       for (const decision of ['approve', 'reject', 'modify'] as const) {
-        await expect(decide(name, { decision, fields: { content: 'x' } })).rejects.toMatchObject({
+        await expect(decideAs(name, { decision, fields: { content: 'x' } })).rejects.toMatchObject({
           code: 'FORBIDDEN',
           hint: expect.stringContaining(`The role of ${name} in orc.yaml is`),
         })
@@ -425,7 +426,7 @@ describe('roles', () => {
     await send()
     await board.store.write((tx) => tx.run(`UPDATE human_requests SET kind = 'moderation'`))
     await expect(approve('vera')).rejects.toMatchObject({ code: 'FORBIDDEN' })
-    expect(await approve('mo')).toMatchObject({ request: { state: 'approved', decidedBy: 'mo' } })
+    expect(await approve('mo')).toMatchObject({ request: { state: 'approved', decided_by: 'mo' } })
   })
 
   it('let a viewer run read-only commands only', async () => {
@@ -467,9 +468,9 @@ describe('roles', () => {
   it('never let an agent decide', async () => {
     await open()
     await send()
-    await expect(
-      board.verdicts.decide(agent('Worker'), 'req_1', { decision: 'approve' }),
-    ).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    await expect(decide(board, agent('Worker'), 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+      code: 'FORBIDDEN',
+    })
   })
 })
 
@@ -489,7 +490,7 @@ describe('a task whose command is held', () => {
 
   it('continues with the verdict, including a changed command', async () => {
     const team = await held()
-    await decide('ada', { decision: 'modify', fields: { content: 'Please tell me' } })
+    await decideAs('ada', { decision: 'modify', fields: { content: 'Please tell me' } })
     await team.rest('Worker')
     expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
     expect(team.turn('Worker')).toContain('- content: "Tell me" → "Please tell me"')

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { agent, type Board, OPERATOR, openBoard } from '../harness/engine.ts'
+import { agent, type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
 
 const ASKING = {
   agents: { Master: {}, Worker: { permissions: { reset_session: 'ask' as const } } },
@@ -22,12 +22,12 @@ describe('a rule with the verdict ask', () => {
       reason: expect.stringContaining('Master is busy'),
     })
     expect(await board.mailOf('Master')).toEqual([])
-    const decided = await board.verdicts.decide(OPERATOR, 'req_1', {
+    const decided = await decide(board, OPERATOR, 'req_1', {
       decision: 'approve',
       comment: 'go ahead',
     })
     expect(decided).toMatchObject({
-      request: { state: 'approved', decidedBy: 'operator' },
+      request: { state: 'approved', decided_by: 'operator' },
       receipt: { status: 'delivered' },
     })
     expect(await board.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'please' }])
@@ -40,7 +40,7 @@ describe('a rule with the verdict ask', () => {
   it('refuses the command when a person rejects it, and notifies the asker', async () => {
     board = await openBoard(ASKING)
     await send()
-    const decided = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject', comment: 'not now' })
+    const decided = await decide(board, OPERATOR, 'req_1', { decision: 'reject', comment: 'not now' })
     expect(decided.receipt).toEqual({ status: 'blocked', reason: 'a person said no: not now' })
     expect(await board.mailOf('Master')).toEqual([])
     expect((await board.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 rejected: send_message' })
@@ -50,13 +50,13 @@ describe('a rule with the verdict ask', () => {
     board = await openBoard(ASKING)
     await send()
     const verdicts = await Promise.allSettled([
-      board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' }),
-      board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject' }),
-      board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' }),
+      decide(board, OPERATOR, 'req_1', { decision: 'approve' }),
+      decide(board, OPERATOR, 'req_1', { decision: 'reject' }),
+      decide(board, OPERATOR, 'req_1', { decision: 'approve' }),
     ])
     expect(verdicts.map((verdict) => verdict.status)).toEqual(['fulfilled', 'rejected', 'rejected'])
     expect(await board.mailOf('Master')).toHaveLength(1)
-    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(board, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
   })
@@ -64,9 +64,9 @@ describe('a rule with the verdict ask', () => {
   it('does not let agents decide', async () => {
     board = await openBoard(ASKING)
     await send()
-    await expect(
-      board.verdicts.decide(agent('Worker'), 'req_1', { decision: 'approve' }),
-    ).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    await expect(decide(board, agent('Worker'), 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+      code: 'FORBIDDEN',
+    })
     expect(await board.mailOf('Master')).toEqual([])
   })
 
@@ -74,7 +74,7 @@ describe('a rule with the verdict ask', () => {
     board = await openBoard(ASKING)
     await send('the very words')
     board = await board.reopen()
-    await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
     expect(await board.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'the very words' }])
   })
 
@@ -84,7 +84,7 @@ describe('a rule with the verdict ask', () => {
     await board.store.write((tx) =>
       tx.run(`UPDATE human_requests SET action = REPLACE(action, 'harmless', 'harmful')`),
     )
-    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(board, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'STORE_CORRUPT',
     })
     expect(await board.mailOf('Master')).toEqual([])
@@ -98,12 +98,12 @@ describe('a rule with the verdict ask', () => {
     await board.clock.advance(2 * HOUR)
     expect((await board.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 expired: send_message' })
     expect(await board.mailOf('Master')).toEqual([])
-    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(board, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
     expect(board.types()).toContain('human.expired')
     // The person is told as well, once, and can put it away.
-    expect(await board.verdicts.decide(OPERATOR, 'req_2', { decision: 'approve' })).toMatchObject({
+    expect(await decide(board, OPERATOR, 'req_2', { decision: 'approve' })).toMatchObject({
       request: { kind: 'escalation', state: 'approved' },
       receipt: { result: 'noted' },
     })
@@ -114,7 +114,7 @@ describe('a rule with the verdict ask', () => {
     await send('one')
     await send('two')
     await board.store.write((tx) => tx.run(`UPDATE human_requests SET action = 'garbage'`))
-    expect(await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject' })).toMatchObject({
+    expect(await decide(board, OPERATOR, 'req_1', { decision: 'reject' })).toMatchObject({
       request: { state: 'rejected' },
     })
     await board.clock.advance(73 * HOUR)
@@ -131,7 +131,7 @@ describe('a rule with the verdict ask', () => {
     await send()
     const { defineConfig } = await import('../../src/config/config.ts')
     await board.reload(defineConfig({ ...ASKING, rules: { preset: 'isolated' } }, { env: {} }))
-    const decided = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    const decided = await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
     expect(decided.receipt).toMatchObject({ status: 'blocked' })
     expect(await board.mailOf('Master')).toEqual([])
   })
@@ -139,10 +139,10 @@ describe('a rule with the verdict ask', () => {
   it('explains an unknown id and the wrong kind of verdict', async () => {
     board = await openBoard(ASKING)
     await send()
-    await expect(board.verdicts.decide(OPERATOR, 'req_9', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(board, OPERATOR, 'req_9', { decision: 'approve' })).rejects.toMatchObject({
       code: 'NOT_FOUND',
     })
-    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'answer' })).rejects.toMatchObject({
+    await expect(decide(board, OPERATOR, 'req_1', { decision: 'answer' })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
   })
@@ -170,7 +170,7 @@ describe('the loop breaker', () => {
     board = await board.reopen()
     expect(await speak('A', 'B')).toMatchObject({ status: 'blocked' })
     const before = (await board.mailOf('B')).length + (await board.mailOf('A')).length
-    const { receipt: sent } = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    const { receipt: sent } = await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
     expect(sent).toMatchObject({ status: 'delivered' })
     expect((await board.mailOf('B')).length + (await board.mailOf('A')).length).toBe(before + 2)
     expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
@@ -206,7 +206,7 @@ describe('the loop breaker', () => {
     await speak('A', 'B')
     await speak('B', 'A')
     expect(await speak('A', 'B')).toMatchObject({ status: 'held' })
-    await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject' })
+    await decide(board, OPERATOR, 'req_1', { decision: 'reject' })
     expect(await speak('B', 'A')).toMatchObject({ status: 'blocked' })
     await board.clock.advance(HOUR + 1)
     expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
@@ -243,7 +243,7 @@ describe('the loop breaker', () => {
     }
     expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('12 replies') })
     expect(await delegate()).toMatchObject({ status: 'blocked', reason: expect.stringContaining('req_1') })
-    const { receipt: gone } = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    const { receipt: gone } = await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
     expect(gone).toMatchObject({ status: 'ok', details: { to: 'B' } })
   })
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { decide } from '../harness/engine.ts'
 import { createWorkerStage } from '../runs/worker-stage.ts'
 
 const stage = createWorkerStage()
@@ -16,7 +17,7 @@ describe('a dialog of an agent program', () => {
     expect(await openRequests()).toMatchObject([
       { state: 'open', question: 'Worker wants to use Bash: rm -rf build' },
     ])
-    await stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', {
+    await decide(stage.board, { kind: 'operator' }, 'req_1', {
       decision: 'reject',
       comment: 'keep it',
     })
@@ -32,7 +33,7 @@ describe('a dialog of an agent program', () => {
     expect(await verdict).toBeUndefined()
     expect(await openRequests()).toMatchObject([{ state: 'withdrawn' }])
     await expect(
-      stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' }),
+      decide(stage.board, { kind: 'operator' }, 'req_1', { decision: 'approve' }),
     ).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
@@ -44,12 +45,12 @@ describe('a dialog of an agent program', () => {
     await settle()
     await stage.reopen()
     await expect(
-      stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' }),
+      decide(stage.board, { kind: 'operator' }, 'req_1', { decision: 'approve' }),
     ).rejects.toMatchObject({ code: 'CONFLICT' })
     const verdict = worker().port.askPermission(question, signal)
     await stage.board.clock.advance(20_000)
     expect((await openRequests()).map((request) => request.state)).toEqual(['open', 'withdrawn'])
-    await stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })
+    await decide(stage.board, { kind: 'operator' }, 'req_1', { decision: 'approve' })
     expect(await verdict).toEqual({ allow: true })
   })
 

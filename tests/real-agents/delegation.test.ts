@@ -2,6 +2,7 @@
  * Delegation among real agent programs and models, in one team that all tests share (S2.9, S2.17; issue 4, §6). It is a chain,
  * so that each program is somebody's parent and somebody's child.
  */
+
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -11,6 +12,7 @@ import { findTask, treeOf } from '../../src/tasks/store.ts'
 import type { Task } from '../../src/tasks/task.ts'
 import type { Recorded } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'
+import { OPERATOR, send } from '../harness/engine.ts'
 import { byJson, byTool, byXml, createParts, type Saying, says } from './harness/parts.ts'
 import { openTeam, type RealTeam, type Scene } from './harness/team.ts'
 
@@ -150,7 +152,9 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
           return says(report(say, `${found}, says ${child}`))({ prompt, ...request })
         })
       })
-      const asked = await team.orchub.engine.asks.ask({ question: `What is the answer, ${how}?` }, 'operator')
+      const asked = await send<{ task_id: string }>(team.orchub.engine, OPERATOR, 'ask', {
+        question: `What is the answer, ${how}?`,
+      })
       expect(asked).toMatchObject({ root: 'Boss', chosen: ['Lead'], by: 'model', unknown: ['Wizard'] })
 
       const root = await reaches(asked.task_id, 'completed')

@@ -2,6 +2,7 @@
  * Runs whose agents are real programs (S4; issue 5, §3): the run that the public skill of this protocol expects, and one in
  * which every other kind of agent has its part. The model plays an agent that keeps to SKILL.md.
  */
+
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,6 +12,7 @@ import type { AgentName } from '../../scripts/install-agents.ts'
 import type { SeenRun } from '../../src/runs/runs.ts'
 import { runOrc } from '../cli/orc.ts'
 import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'
+import { decide, OPERATOR, send } from '../harness/engine.ts'
 import { prepareHome } from './harness/home.ts'
 import { openTeam, type RealTeam, type TeamOptions } from './harness/team.ts'
 
@@ -86,8 +88,9 @@ async function guest(name: string, installed: AgentName, steps: Steps) {
 }
 
 async function start(plan: object): Promise<string> {
-  const runs = team.orchub.engine.runs
-  return (await runs.start({ plan: stringify(plan), folder: plans }, 'operator')).run_id
+  const fields = { plan: stringify(plan), folder: plans }
+  const started = await send<{ run_id: string }>(team.orchub.engine, OPERATOR, 'start_run', fields)
+  return started.run_id
 }
 
 /** Whatever a program asks permission for is granted, as a person would from anywhere. */
@@ -105,12 +108,12 @@ async function ended(id: string): Promise<SeenRun> {
 }
 
 async function grantAll() {
-  const { store, verdicts } = team.orchub.engine
-  const open = await store.all<{ id: number }>(
+  const { engine } = team.orchub
+  const open = await engine.store.all<{ id: number }>(
     "SELECT id FROM human_requests WHERE state = 'open' AND purpose = 'permission'",
     [],
   )
-  for (const { id } of open) await verdicts.decide({ kind: 'operator' }, `req_${id}`, { decision: 'approve' })
+  for (const { id } of open) await decide(engine, { kind: 'operator' }, `req_${id}`, { decision: 'approve' })
 }
 
 it('makes the run that the public skill expects, with Codex, Claude Code and opencode (S4.1 to S4.16, issue 5 §3)', async () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { AgentName } from '../../scripts/install-agents.ts'
+import { decide } from '../harness/engine.ts'
 import { createConductor } from './harness/conductor.ts'
 import { HOSTILE_TEXTS } from './harness/hostile-texts.ts'
 import { openTeam, type RealTeam } from './harness/team.ts'
@@ -158,7 +159,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expect(team.state('Alice')).toBe('waiting_input')
     expect(await team.screen('Alice')).toMatch(dialog)
     expect(hasRun()).toBe(false)
-    await team.orchub.engine.verdicts.decide({ kind: 'operator' }, request, { decision: 'approve' })
+    await decide(team.orchub.engine, { kind: 'operator' }, request, { decision: 'approve' })
     await team.until('the command has run', hasRun)
     await team.arrives(waiting)
     await team.idle('Alice')
@@ -180,7 +181,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
 
   it('tells the agent of a no and its reason, and nothing is run (C9)', async () => {
     const { request, hasRun } = await openDialog()
-    await team.orchub.engine.verdicts.decide({ kind: 'operator' }, request, {
+    await decide(team.orchub.engine, { kind: 'operator' }, request, {
       ...{ decision: 'reject', comment: 'not on a Friday' },
     })
     await team.idle('Alice')

@@ -7,7 +7,7 @@ import type { SeenRun } from '../../src/runs/runs.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
 import type { StoreOptions } from '../../src/store/assemble.ts'
 import type { Store } from '../../src/store/store.ts'
-import { openBoard } from '../harness/engine.ts'
+import { OPERATOR, openBoard, send } from '../harness/engine.ts'
 
 export interface RunTeamOptions {
   config?: Partial<ConfigInput>
@@ -52,10 +52,18 @@ function onBoard(board: Awaited<ReturnType<typeof openBoard>>) {
       return file
     },
     async start(plan: string, more: { concurrency?: number } = {}) {
-      return (await board.runs.start({ plan, folder, ...more }, 'operator')).run_id
+      const { run_id } = await send<{ run_id: string }>(board, OPERATOR, 'start_run', {
+        plan,
+        folder,
+        ...more,
+      })
+      return run_id
     },
     async resume(id: string, plan?: string) {
-      return await board.runs.resume(id, plan === undefined ? {} : { plan }, 'operator')
+      return await send<{ run_id: string; round: number; resumed: boolean }>(board, OPERATOR, 'resume_run', {
+        id,
+        ...(plan === undefined ? {} : { plan }),
+      })
     },
     /** Until its report is written. */
     async ended(id: string, ms = 50): Promise<SeenRun> {

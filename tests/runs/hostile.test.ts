@@ -1,4 +1,5 @@
 /** Hostile agents in a run, through the whole engine. */
+
 import {
   existsSync,
   lstatSync,
@@ -11,6 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { decide } from '../harness/engine.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam
@@ -270,9 +272,9 @@ fixers:
 })
 
 describe('what a person put into _fixed', () => {
-  async function decide(id: string, ask: number, comment: string) {
+  async function answer(id: string, ask: number, comment: string) {
     const { id: key } = (await team.until(async () => await team.runs.requestOf(id, 'b', ask)))!
-    await team.verdicts.decide({ kind: 'operator' }, `req_${key}`, { decision: 'answer', comment })
+    await decide(team, { kind: 'operator' }, `req_${key}`, { decision: 'answer', comment })
   }
   const PLAN = `agents: { b: { command: "grep good inbox/f && test -e ../../../enough && ${MADE} x > outbox/x", retries: 0, on_error: escalate } }`
 
@@ -282,15 +284,15 @@ describe('what a person put into _fixed', () => {
     await team.becomes(id, 'b', 'asking')
     mkdirSync(team.place(id, '_fixed', 'b'), { recursive: true })
     writeFileSync(team.place(id, '_fixed', 'b', 'f'), 'good')
-    await decide(id, 1, 'retry')
+    await answer(id, 1, 'retry')
     await team.until(async () => (await team.node(id, 'b')).asks === 2)
     expect(existsSync(team.place(id, 'b', 'inbox', 'f'))).toBe(false)
-    await decide(id, 2, 'fixed')
+    await answer(id, 2, 'fixed')
     await team.until(async () => (await team.node(id, 'b')).asks === 3)
     expect(team.file(id, 'b', 'inbox', 'f')).toBe('good')
     team = await team.reopened()
     team.write('enough', '')
-    await decide(id, 3, 'retry')
+    await answer(id, 3, 'retry')
     expect(statesOf(await team.ended(id))).toEqual({ b: 'completed' })
     await team.resume(id)
     const again = await team.ended(id)
@@ -305,7 +307,7 @@ describe('what a person put into _fixed', () => {
     await team.becomes(id, 'b', 'asking')
     mkdirSync(team.place(id, '_fixed'))
     symlinkSync(join(team.plans, 'elsewhere'), team.place(id, '_fixed', 'b'))
-    await decide(id, 1, 'fixed')
+    await answer(id, 1, 'fixed')
     await team.until(async () => (await team.node(id, 'b')).asks === 2)
     expect((await team.node(id, 'b')).reason).toContain('_fixed/b is a symbolic link')
     expect(existsSync(team.place(id, 'b', 'inbox', 'f'))).toBe(false)

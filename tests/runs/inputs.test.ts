@@ -1,9 +1,11 @@
 /** Files that agents get from the folders that a plan names. */
+
 import { linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
+import { OPERATOR, send } from '../harness/engine.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam
@@ -107,7 +109,8 @@ fixers: { mender: { command: "mkdir outbox/inputs; find inbox > outbox/inputs/fo
     const plan = (input: string) =>
       `agents: { a: { inputs: [{ path: "${input}", to: inbox/all }], command: "${MADE} x > outbox/x", retries: 0 } }`
     const start = async (input: string) => {
-      const { run_id } = await team.runs.start({ plan: plan(input), folder }, 'operator')
+      const fields = { plan: plan(input), folder }
+      const { run_id } = await send<{ run_id: string }>(team, OPERATOR, 'start_run', fields)
       const { place, run } = await team.ended(run_id)
       const { state, reason } = run.nodes.get('a')!
       const all = join(place, 'a/inbox/all')

@@ -10,6 +10,7 @@ import {
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { readProcesses } from '../../src/runtimes/processes.ts'
+import { decide } from '../harness/engine.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam
@@ -247,10 +248,10 @@ agents:
     const asked = (await team.runs.requestOf(id, 'fussy', 1))!
     expect(asked).toMatchObject({ state: 'open', purpose: 'run' })
     await expect(
-      team.verdicts.decide({ kind: 'operator' }, `req_${asked.id}`, { decision: 'answer', comment: 'maybe' }),
+      decide(team, { kind: 'operator' }, `req_${asked.id}`, { decision: 'answer', comment: 'maybe' }),
     ).rejects.toMatchObject({ code: 'INVALID_COMMAND' })
     team.write('go', '')
-    await team.verdicts.decide({ kind: 'operator' }, `req_${asked.id}`, {
+    await decide(team, { kind: 'operator' }, `req_${asked.id}`, {
       decision: 'answer',
       comment: 'retry',
     })

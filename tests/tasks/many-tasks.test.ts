@@ -8,7 +8,7 @@ import type { Reader, Store } from '../../src/store/store.ts'
 import { newTask } from '../../src/tasks/core/reduce.ts'
 import { insertTask } from '../../src/tasks/store.ts'
 import { createPuppets } from '../fakes/puppet-runtime.ts'
-import { OPERATOR } from '../harness/engine.ts'
+import { decide, OPERATOR } from '../harness/engine.ts'
 import { openTeam, type TaskTeam } from './harness.ts'
 
 let team: TaskTeam
@@ -130,7 +130,7 @@ describe('hundreds of tasks that fail at once (C7)', () => {
     expect(team.types().filter((type) => type === 'human.asked')).toHaveLength(2)
     expect(team.types().filter((type) => type === 'human.gathered')).toHaveLength(299)
     // After a person has seen the notice, later failures make a new one.
-    const seen = await team.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    const seen = await decide(team, OPERATOR, 'req_1', { decision: 'approve' })
     expect(seen.request).toMatchObject({ state: 'approved', count: 300 })
     await team.clock.advance(60_000)
     await delegate(1)

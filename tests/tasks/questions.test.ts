@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { Models } from '../../src/llm/llm.ts'
-import { type Board, OPERATOR, openBoard } from '../harness/engine.ts'
+import { type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
 import { deadUrl, modelsAt, openServer } from '../llm/harness.ts'
 import { openTeam } from './harness.ts'
 
@@ -19,7 +19,7 @@ async function open(more: Partial<ConfigInput> = {}, models?: Models) {
 const ask = (fields: Record<string, unknown> = {}) =>
   board.say('Worker', 'request_user_input', { question: 'Which one?', ...fields })
 const answer = (comment?: string, more = {}, who: Principal = OPERATOR) =>
-  board.verdicts.decide(who, 'req_1', {
+  decide(board, who, 'req_1', {
     decision: 'answer',
     ...(comment === undefined ? {} : { comment }),
     ...more,
@@ -246,7 +246,7 @@ describe('a question in a task', () => {
     await team.says('Worker', 'request_user_input', QUESTION)
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_user' })
     await expect(answer('Blue')).rejects.toMatchObject({ code: 'INVALID_COMMAND' })
-    expect(await answer('2')).toMatchObject({ request: { state: 'answered', taskId: 'task_1' } })
+    expect(await answer('2')).toMatchObject({ request: { state: 'answered', task_id: 'task_1' } })
     await team.rest('Worker')
     expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
     expect(team.turn('Worker')).toContain('Green')

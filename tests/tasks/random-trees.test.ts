@@ -13,7 +13,7 @@ import type { Receipt } from '../../src/protocol/receipt.ts'
 import { readTasks } from '../../src/tasks/store.ts'
 import { isEnd, type Task } from '../../src/tasks/task.ts'
 import { createPuppets } from '../fakes/puppet-runtime.ts'
-import { agent, type Board, OPERATOR, openBoard } from '../harness/engine.ts'
+import { agent, type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
 
 const PARENT: Record<string, string | undefined> = { Top: undefined, A: 'Top', B: 'Top', C: 'A', D: 'B' }
 const WORKERS = Object.keys(PARENT)
@@ -154,7 +154,7 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
       if (row === undefined) return
       const decision = row.kind === 'input' ? 'answer' : pick(['approve', 'reject'] as const, b)!
       try {
-        await board.verdicts.decide(OPERATOR, formatId('req', row.id), { decision, comment: 'LAX' })
+        await decide(board, OPERATOR, formatId('req', row.id), { decision, comment: 'LAX' })
         if (decision === 'approve' && row.purpose === 'command')
           approved.push(JSON.parse(row.action!).fields.what)
       } catch (error) {

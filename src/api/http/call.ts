@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Screens, TerminalHolders } from '../../agents/routes/terminals.ts'
 import type { AuditVerdict } from '../../audit/verify-store.ts'
-import { OPERATOR, type Principal, RESERVED_NAMES } from '../../base/agent.ts'
+import { type Principal, RESERVED_NAMES } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
-import { unknownAgent } from '../../commands/identity.ts'
-import { isOperatorName, personBehind, type Team } from '../../commands/team.ts'
+import { namedAgent, noTokensForBrowsers } from '../../commands/identity.ts'
+import { personBehind, type Team } from '../../commands/team.ts'
 import type { Engine } from '../../engine.ts'
 import { decideAction, readableLogs } from '../../rules/decide.ts'
 import type { Action } from '../../rules/rule.ts'
@@ -32,8 +31,6 @@ export interface ApiContext extends ServiceInfo {
   readonly openCalls: OpenCalls
   readonly mcp: McpEndpoint
   readonly logins: Logins
-  readonly screens: Screens
-  readonly terminals: TerminalHolders
   /** The name of the browser session's cookie. */
   cookie(): string
 }
@@ -81,13 +78,6 @@ export interface McpExchange {
 
 type CallerFacts = Pick<ApiCall, 'callerName' | 'isPerson'>
 
-/** Resolves an agent's name to its registered spelling. */
-export function namedAgent(team: Team, name: string): string {
-  const found = team.resolve(name)
-  if (found === undefined) throw unknownAgent(team, name)
-  return found
-}
-
 /** Like `namedAgent`, but also accepts the service and its people, who send messages and act in the audit. */
 export function namedParty(team: Team, name: string): string {
   const lower = name.toLowerCase()
@@ -134,26 +124,9 @@ export function readableParties(
   return readable === 'all' ? 'all' : [...new Set([callerName, ...readable])]
 }
 
-/** Like `namedAgent` for terminals and transcripts: an agent that judges people's conduct is visible to moderators only (S3.15). */
-export function visibleAgent(team: Team, { caller }: Pick<ApiCall, 'caller'>, name: string): string {
-  const agent = namedAgent(team, name)
-  if (!isWithheld(team, { caller }, agent)) return agent
-  throw new AppError('FORBIDDEN', `Only moderators may see what ${agent} writes: it may be about people`, {
-    hint: 'People with the role moderator in orc.yaml can see it.',
-  })
-}
-
-/** Whether this agent's output and spending are for moderators only and the caller is not one. */
-export function isWithheld(team: Team, { caller }: Pick<ApiCall, 'caller'>, agent: string): boolean {
-  return team.isConfidential(agent) && personBehind(team, caller.principal)?.role !== 'moderator'
-}
-
 /** A hijacked page must not gain access that outlives the page. */
 export function refuseBrowser({ caller }: Pick<ApiCall, 'caller'>) {
-  if (!caller.isBrowser) return
-  throw new AppError('FORBIDDEN', 'A browser session cannot create tokens or sign-in links', {
-    hint: 'Use `orc token NAME` or `orc open` on the machine where the service runs.',
-  })
+  if (caller.isBrowser) throw noTokensForBrowsers()
 }
 
 /** False after a reload removed the reader from the team. A revoked token ends its streams by itself. */
@@ -170,9 +143,4 @@ export function isInTeam(
 /** The person behind a principal; undefined for agents and for people removed from orc.yaml. */
 export function personOf(team: Team, principal: ApiCall['caller']['principal']) {
   return personBehind(team, principal)
-}
-
-/** `operator` for each of the operator's names, otherwise the result of `lookUp`. */
-export function operatorOr<T>(name: string, lookUp: (name: string) => T): string | T {
-  return isOperatorName(name) ? OPERATOR : lookUp(name)
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import { AppError, asAppError } from '../../base/errors.ts'
 import { principalName } from '../../commands/handle.ts'
-import { changesNothing, noLongerAmongPeople } from '../../commands/identity.ts'
+import { changesNothing, noLongerAmongPeople, peopleOnly } from '../../commands/identity.ts'
 import { personBehind } from '../../commands/team.ts'
 import { ROUTES, type Route, type RouteName } from '../contract.ts'
 import { type ApiCaller, NOBODY } from './authenticate.ts'
@@ -84,13 +84,6 @@ function refuseCaller(
 
 /** GET routes that change state: reading the next deliveries marks them as handed out. */
 const CHANGING_GETS: ReadonlySet<RouteName> = new Set(['nextDeliveries'])
-
-function peopleOnly(): AppError {
-  return new AppError('FORBIDDEN', 'Only the operator may do this', {
-    // Agents read this and might act on it, so it must not explain how to become the operator.
-    hint: 'A person decides this. Continue with other work, or tell them what you need.',
-  })
-}
 
 /** Audits the refusal, rate-limited so that a flood of refusals cannot fill the audit. */
 async function auditRefusal(

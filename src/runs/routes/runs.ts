@@ -1,22 +1,10 @@
 import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../../api/http/call.ts'
-import { idempotencyKey, send } from '../../api/http/exchange.ts'
+import { send } from '../../api/http/exchange.ts'
 import { formatId } from '../../base/ids.ts'
 import { htmlReport, markdownReport } from '../report/render.ts'
 import { reportOf } from '../report/report.ts'
 import { noSuchRun, type SeenRun } from '../store.ts'
 import { wireRun, wireWholeRun } from './run-view.ts'
-
-export const startRun: RouteHandler<'startRun'> = async ({ engine }, { body, callerName, incoming }) => {
-  const key = idempotencyKey(incoming.headers['idempotency-key'])
-  const { plan, folder, file, name, concurrency } = body
-  const order = {
-    ...{ plan, folder },
-    ...(file === undefined ? {} : { file }),
-    ...(name === undefined ? {} : { name }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-  }
-  return await engine.runs.start(order, callerName, key)
-}
 
 export const listRuns: RouteHandler<'runs'> = async ({ engine }, { query }) => {
   const { runs, clock } = engine
@@ -43,25 +31,6 @@ export const showRun: RouteHandler<'run'> = async (context, call) => {
     }
   })
 }
-
-export const resumeRun: RouteHandler<'resumeRun'> = async ({ engine }, { params, body, callerName }) => {
-  const { plan, folder, file, concurrency, fresh, round } = body
-  const order = {
-    ...(plan === undefined ? {} : { plan }),
-    ...(folder === undefined ? {} : { folder }),
-    ...(file === undefined ? {} : { file }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(fresh === undefined ? {} : { fresh }),
-    ...(round === undefined ? {} : { round }),
-  }
-  return await engine.runs.resume(params.id!, order, callerName)
-}
-
-export const cancelRun: RouteHandler<'cancelRun'> = ({ engine }, { params, body, callerName }) =>
-  engine.runs.cancel(params.id!, callerName, body.reason ?? `${callerName} cancelled it`)
-
-export const sendToRun: RouteHandler<'sendToRun'> = ({ engine }, { params, body, callerName }) =>
-  engine.runs.send(params.id!, body, callerName)
 
 export const reportRun: RouteHandler<'runReport'> = async (context, call) => {
   const { run } = await namedRun(context, call)

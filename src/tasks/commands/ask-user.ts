@@ -144,26 +144,24 @@ export const userResponseHandler = ({
   decide,
   checkAnswer,
 }: UserResponseOptions): Handler<FieldsOf<'user_response'>> => ({
-  async before(fields, { principal }) {
-    const person = personBehind(team(), principal)
-    const id = person === undefined ? undefined : await findRequest(store, team(), fields)
-    if (person === undefined || typeof id !== 'string') return undefined
-    return await checkAnswer(person, id, { decision: 'answer', comment: fields.answer })
-  },
-
-  async handle(context, fields) {
-    const { tx, team, speaker } = context
-    const person = personBehind(team, speaker.principal)
+  async perform({ team: called, speaker, commit }, fields) {
+    const person = personBehind(called, speaker.principal)
     if (person === undefined) {
       return new AppError('FORBIDDEN', 'Only a person answers for people', { hint: 'Use answer.' })
     }
-    const large = tooLong(context.team, 'answer', fields.answer)
-    if (large !== undefined) return large
-    const id = await findRequest(tx, team, fields)
-    if (id instanceof AppError) return id
-    const decided = await decide(tx, person, id, { decision: 'answer', comment: fields.answer })
-    if (decided instanceof AppError) return decided
-    return decided.receipt ?? ({ status: 'ok', result: `${id} is answered` } satisfies Receipt)
+    const verdict = { decision: 'answer', comment: fields.answer } as const
+    const named = await findRequest(store, team(), fields)
+    const doubtful = named instanceof AppError ? undefined : await checkAnswer(person, named, verdict)
+    return await commit(async ({ tx, unsigned, team }) => {
+      if (doubtful !== undefined) return doubtful
+      const large = tooLong(team, 'answer', fields.answer)
+      if (large !== undefined) return large
+      const id = await findRequest(tx, team, fields)
+      if (id instanceof AppError) return id
+      const decided = await decide(unsigned, person, id, verdict)
+      if (decided instanceof AppError) return decided
+      return decided.receipt ?? ({ status: 'ok', result: `${id} is answered` } satisfies Receipt)
+    })
   },
 })
 

@@ -107,7 +107,7 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
 /** A person's answer counts like one in the inbox. */
 async function answerAsPerson(
   decide: DecideRequest,
-  { tx, team, speaker }: HandlerContext,
+  { tx, unsigned, team, speaker }: HandlerContext,
   { task, about }: Reference,
   answer: string,
 ): Promise<Receipt | AppError | undefined> {
@@ -119,7 +119,7 @@ async function answerAsPerson(
   const row = await findOpenQuestion(tx, task.id, question.id)
   if (row === undefined) return undefined
   const verdict = { decision: 'answer', comment: answer } as const
-  const decided = await decide(tx, person, formatId('req', row.id), verdict)
+  const decided = await decide(unsigned, person, formatId('req', row.id), verdict)
   if (decided instanceof AppError) return decided
   return decided.receipt ?? { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
 }

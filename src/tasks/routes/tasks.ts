@@ -1,15 +1,10 @@
 import { type SpentTotals, spentOnTask, spentOnTasks } from '../../agents/usage.ts'
 import type { AnswerOf } from '../../api/contract.ts'
-import {
-  type ApiCall,
-  type ApiContext,
-  isWithheld,
-  type RouteHandler,
-  readableParties,
-} from '../../api/http/call.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, readableParties } from '../../api/http/call.ts'
 import type { ReadEntry } from '../../audit/store.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'
+import { isWithheld } from '../../commands/identity.ts'
 import { mailOfTask, wireMail } from '../../messages/messages.ts'
 import type { Reader, Store } from '../../store/store.ts'
 import { descendantsOf } from '../core/view.ts'
@@ -65,7 +60,7 @@ export const showTask: RouteHandler<'task'> = async (context, call) => {
 const hiddenFrom =
   ({ team }: ApiContext['engine'], call: Pick<ApiCall, 'caller'>) =>
   (agent: string) =>
-    isWithheld(team(), call, agent)
+    isWithheld(team(), call.caller.principal, agent)
 
 const iso = (at: number) => new Date(at).toISOString()
 

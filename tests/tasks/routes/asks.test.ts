@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Models } from '../../../src/llm/llm.ts'
+import { OPERATOR, send } from '../../harness/engine.ts'
 import { type Desk, openDesk } from '../../harness/service.ts'
 import { deadUrl, modelsAt, openServer } from '../../llm/harness.ts'
 
@@ -127,7 +128,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     await openWithModel({ ids: ['Hotels'], why: 'Rooms.' })
     const first = (await ask({ question: 'Find a hotel' }, 'k-1')).json
     const reopened = await desk.reopen()
-    const again = await reopened.board.asks.ask({ question: 'Find a hotel' }, 'operator', 'k-1')
+    const again = await send(reopened.board, OPERATOR, 'ask', { question: 'Find a hotel' }, 'k-1')
     expect(again).toEqual(first)
     await reopened.board.close()
   })
@@ -145,11 +146,13 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
         }),
     }
     desk = await openDesk({ agents: TRAVEL, ...FAST }, { models })
-    const asking = desk.board.asks.ask({ question: 'Find a hotel' }, 'operator', 'k-1')
+    const asking = send(desk.board, OPERATOR, 'ask', { question: 'Find a hotel' }, 'k-1')
     await chosen
-    desk.board.asks.close()
-    await expect(asking).rejects.toMatchObject({ code: 'SERVICE_STOPPING' })
-    expect(await tasks()).toEqual([])
+    const refused = expect(asking).rejects.toMatchObject({ code: 'SERVICE_STOPPING' })
+    const reopened = await desk.reopen()
+    await refused
+    expect(await reopened.board.store.all('SELECT * FROM tasks')).toEqual([])
+    await reopened.board.close()
   })
 
   it('takes the agent that is named, whatever its case, for the root', async () => {

@@ -1,6 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { BUILT_IN_COMMANDS, type CommandType } from '../../../src/protocol/command.ts'
+import { BUILT_IN_COMMANDS, type CommandDefinition, type CommandType } from '../../../src/protocol/command.ts'
 import { runOrc } from '../../cli/orc.ts'
 import { type Desk, openDesk } from '../../harness/service.ts'
 import { encodeCommand } from '../../protocol/encode-command.ts'
@@ -97,7 +97,8 @@ function textFields(type: MessageType): Record<string, string> {
     ]),
   )
 }
-const bodyOf = (type: MessageType) => BUILT_IN_COMMANDS[type.toLowerCase() as CommandType].body!
+const bodyOf = (type: MessageType) =>
+  (BUILT_IN_COMMANDS[type.toLowerCase() as CommandType] as CommandDefinition).body!
 const asText = async (type: MessageType, text: string) => {
   const { status, json } = await desk.text(tokenFor(type), `Let me see.\n\n${text}\n\nSo much for now.`)
   expect(status).toBe(200)

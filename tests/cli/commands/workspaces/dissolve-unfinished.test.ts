@@ -1,8 +1,10 @@
 /** The workspaces of a run that has ended while its outputs wait for disk space. */
+
 import type * as FileSystem from 'node:fs'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { OPERATOR, send } from '../../../harness/engine.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
 const disk = vi.hoisted(() => ({ isFull: false }))
@@ -32,7 +34,7 @@ const inRun = (...parts: string[]) => join(team.folder, 'runs/run_1', ...parts)
 it.runIf(process.platform === 'linux')('are not dissolved before the outputs are discarded', async () => {
   disk.isFull = true
   const { engine } = await team.start()
-  await engine.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
+  await send(engine, OPERATOR, 'start_run', { plan: PLAN, folder: team.folder })
   await vi.waitFor(() => expect(engine.runs.troubles()).toHaveLength(1), 10_000)
   // The run ends once the outputs are written.
   expect((await team.orc('run show run_1')).out).toMatch(/\(run_1\) is gathering its outputs: 1 of 1 agent/)
@@ -61,7 +63,7 @@ it.runIf(process.platform === 'linux')(
     disk.isFull = true
     const { engine } = await team.start()
     for (const id of ['run_1', 'run_2']) {
-      await engine.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
+      await send(engine, OPERATOR, 'start_run', { plan: PLAN, folder: team.folder })
       await vi.waitFor(() => expect(engine.runs.troubles().map(({ run }) => run)).toContain(id), 10_000)
     }
     expect((await team.orc('run cancel run_2')).code).toBe(0)

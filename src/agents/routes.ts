@@ -1,24 +1,16 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { AnswerOf } from '../../api/contract.ts'
-import {
-  type ApiCall,
-  type ApiContext,
-  isInTeam,
-  namedAgent,
-  operatorOr,
-  type RouteHandler,
-  refuseBrowser,
-  SENT,
-  visibleAgent,
-} from '../../api/http/call.ts'
-import { formatEvent, startEventStream } from '../../api/http/event-streams.ts'
-import { OPERATOR } from '../../base/agent.ts'
-import { AppError } from '../../base/errors.ts'
-import { AGENT_ACTIONS } from '../../protocol/command.ts'
-import { decideSend, explain } from '../../rules/decide.ts'
-import type { TerminalSnapshot } from '../../runtimes/runtime.ts'
-import { rosterOf } from '../agents.ts'
-import type { ScreenSnapshot, TerminalHolder } from './terminals.ts'
+import type { AnswerOf } from '../api/contract.ts'
+import { type ApiContext, isInTeam, type RouteHandler, SENT } from '../api/http/call.ts'
+import { formatEvent, startEventStream } from '../api/http/event-streams.ts'
+import { AppError } from '../base/errors.ts'
+import { namedAgent, visibleAgent } from '../commands/identity.ts'
+import { operatorOr } from '../commands/team.ts'
+import { AGENT_ACTIONS } from '../protocol/command.ts'
+import { decideSend, explain } from '../rules/decide.ts'
+import type { TerminalSnapshot } from '../runtimes/runtime.ts'
+import { rosterOf } from './agents.ts'
+import { notWorking } from './people-commands.ts'
+import { type ScreenSnapshot, type TerminalHolder, terminalHolder } from './terminals.ts'
 
 export const listAgents: RouteHandler<'agents'> = async ({ engine }) => ({
   agents: await rosterOf(engine.store, engine.team(), engine),
@@ -26,7 +18,7 @@ export const listAgents: RouteHandler<'agents'> = async ({ engine }) => ({
 
 export const showTerminal: RouteHandler<'terminal'> = async ({ engine }, call) => {
   const { params, query } = call
-  const agent = visibleAgent(engine.team(), call, params.agent!)
+  const agent = visibleAgent(engine.team(), call.caller.principal, params.agent!)
   const session = engine.sessions.session(agent)
   if (session === undefined) {
     throw new AppError('CONFLICT', `${agent} is not running here`, {
@@ -86,21 +78,6 @@ export const showMatrix: RouteHandler<'rulesMatrix'> = ({ engine }, { query }) =
   }
 }
 
-export const interruptAgent: RouteHandler<'interrupt'> = async ({ engine }, call) => {
-  const agent = namedAgent(engine.team(), call.params.agent!)
-  const outcome = await engine.sessions.interrupt(agent, call.callerName)
-  if (outcome !== undefined) return outcome
-  const { reason, hint } = notWorking(agent)
-  throw new AppError('CONFLICT', reason, { hint })
-}
-
-function notWorking(agent: string) {
-  return {
-    reason: `${agent} is not working, so there is nothing to interrupt`,
-    hint: 'To hold back messages from it, pause it.',
-  }
-}
-
 /** Lists the actions with the error that each would give now. */
 export const listActions: RouteHandler<'agentActions'> = ({ engine: { sessions, team } }, call) => {
   const agent = namedAgent(team(), call.params.agent!)
@@ -119,7 +96,7 @@ export const listActions: RouteHandler<'agentActions'> = ({ engine: { sessions, 
 }
 
 export const showTranscript: RouteHandler<'transcript'> = ({ engine }, call) => {
-  const agent = visibleAgent(engine.team(), call, call.params.agent!)
+  const agent = visibleAgent(engine.team(), call.caller.principal, call.params.agent!)
   return {
     agent,
     said: engine.sessions.recentOutput(agent).map(({ at, text }) => ({
@@ -173,56 +150,11 @@ export const listTokens: RouteHandler<'tokens'> = async ({ engine }) => ({
   tokens: await engine.tokens.list(),
 })
 
-export const mintToken: RouteHandler<'mintToken'> = async ({ engine }, call) => {
-  refuseBrowser(call)
-  const { tokens } = engine
-  const team = engine.team()
-  const { agent: name } = call.body
-  const person = operatorOr(name, (one) => team.person(one)?.name)
-  if (person !== undefined) {
-    mustBeTheOperator(call)
-    const minted = await (person === OPERATOR
-      ? tokens.mint(null, call.callerName)
-      : tokens.mintForPerson(person, call.callerName))
-    return { ...minted, agent: person }
-  }
-  const agent = namedAgent(team, name)
-  return { ...(await tokens.mint(agent, call.callerName)), agent }
-}
-
-/** Accepts unknown names too: an agent or person removed from orc.yaml can still have tokens. */
-export const revokeTokens: RouteHandler<'revokeTokens'> = async ({ engine }, call) => {
-  const { tokens } = engine
-  const team = engine.team()
-  const given = call.params.which!
-  const which = operatorOr(given, (one) => team.resolve(one) ?? team.person(one)?.name ?? one)
-  const holder = await tokens.holder(which)
-  const isAgents = holder === undefined ? team.resolve(which) !== undefined : holder.kind === 'agent'
-  const isOwn = which === call.callerName || (holder?.kind === 'person' && holder.person === call.callerName)
-  if (!isAgents && !isOwn) mustBeTheOperator(call)
-  const revoked = await tokens.revoke(which, call.callerName)
-  if (revoked > 0) return { revoked }
-  throw new AppError(
-    'NOT_FOUND',
-    `There is no valid token with the id ${which.slice(0, 100)}, and no agent or person of that name has one`,
-    {
-      hint: 'GET /api/v1/tokens (`orc token list`) shows the valid ones.',
-    },
-  )
-}
-
-/** A person who could create tokens for others could approve in their name, which would defeat any quorum. */
-function mustBeTheOperator({ caller, callerName }: Pick<ApiCall, 'caller' | 'callerName'>) {
-  if (caller.principal.kind === 'operator') return
-  throw new AppError('FORBIDDEN', `${callerName} may not create or revoke tokens of other people`, {
-    hint: "This needs the operator's own token: run `orc token NAME` on the machine where the service runs.",
-  })
-}
-
 /** Streams an agent's terminal: each event holds the rows that changed. */
 export const streamTerminal: RouteHandler<'terminalEvents'> = async (context, call) => {
-  const { engine, terminals, screens, openCalls } = context
-  const agent = visibleAgent(engine.team(), call, call.params.agent!)
+  const { engine, openCalls } = context
+  const { screens, terminals } = engine
+  const agent = visibleAgent(engine.team(), call.caller.principal, call.params.agent!)
   const stream = startEventStream(call.outgoing, openCalls.open('events', call.caller, call.outgoing))
   let snapshot: ScreenSnapshot | undefined
   let fault: { error: unknown } | undefined
@@ -234,7 +166,9 @@ export const streamTerminal: RouteHandler<'terminalEvents'> = async (context, ca
   }
   const stopWatching = [
     // A stream that displays nothing must not keep a take-over alive while deliveries wait for it.
-    ...(call.query.for === 'show' ? [terminals.watch(agent, holderOf(call), due)] : []),
+    ...(call.query.for === 'show'
+      ? [terminals.watch(agent, terminalHolder(call.callerName, call.caller.principal), due)]
+      : []),
     screens.watch(agent, {
       // A slow reader gets only the newest snapshot, not everything it missed.
       onSnapshot(next) {
@@ -255,10 +189,10 @@ export const streamTerminal: RouteHandler<'terminalEvents'> = async (context, ca
     while (!stream.signal.aborted && isInTeam(context, call)) {
       if (fault !== undefined) throw fault.error
       // A reload may have removed the permission since the stream began.
-      visibleAgent(engine.team(), call, agent)
+      visibleAgent(engine.team(), call.caller.principal, agent)
       const holds = terminals.holder(agent)
       if (snapshot !== undefined && (snapshot !== shown || holds !== holder)) {
-        const frame = frameOf(shown, snapshot, holds, call.caller.token)
+        const frame = frameOf(shown, snapshot, holds, call.caller.principal.tokenId)
         stream.send(formatEvent('picture', ++count, JSON.stringify(frame)))
         shown = snapshot
         holder = holds
@@ -285,22 +219,17 @@ function frameOf(
   before: ScreenSnapshot | undefined,
   { session, canTakeOver, picture }: ScreenSnapshot,
   holder: TerminalHolder | undefined,
-  token: string,
+  tokenId: string | undefined,
 ): AnswerOf<'terminalEvents'> {
   return {
     session,
-    ...(holder === undefined ? {} : { taken_by: holder.name, taken_here: holder.token === token }),
+    ...(holder === undefined ? {} : { taken_by: holder.name, taken_here: holder.tokenId === tokenId }),
     can_take_over: canTakeOver,
     columns: picture.columns,
     height: picture.rows.length,
     ...(picture.cursor === undefined ? {} : { cursor: picture.cursor }),
     rows: changedRows(before?.picture, picture),
   }
-}
-
-/** A second session of the same person is a different holder. */
-function holderOf({ callerName, caller }: Pick<ApiCall, 'callerName' | 'caller'>): TerminalHolder {
-  return { name: callerName, token: caller.token }
 }
 
 /** All rows if the size changed. */
@@ -312,23 +241,4 @@ function changedRows(
   return rows
     .map((row, index): [number, string] => [index, row])
     .filter(([index, row]) => !isSameSize || before.rows[index] !== row)
-}
-
-export const takeTerminal: RouteHandler<'takeTerminal'> = async ({ engine, terminals }, call) => {
-  const agent = visibleAgent(engine.team(), call, call.params.agent!)
-  await terminals.take(agent, holderOf(call))
-  return { status: 'taken', by: call.callerName }
-}
-
-export const releaseTerminal: RouteHandler<'releaseTerminal'> = async ({ engine, terminals }, call) => {
-  const agent = visibleAgent(engine.team(), call, call.params.agent!)
-  await terminals.release(agent, holderOf(call))
-  return { status: 'free' }
-}
-
-export const typeKeys: RouteHandler<'typeKeys'> = async ({ engine, terminals }, call) => {
-  const agent = visibleAgent(engine.team(), call, call.params.agent!)
-  const keyboard = terminals.keyboard(agent, holderOf(call))
-  await (call.body.paste === true ? keyboard.paste(call.body.keys) : keyboard.type(call.body.keys))
-  return { status: 'typed' }
 }

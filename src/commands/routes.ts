@@ -1,11 +1,5 @@
-import { MAX_COMMANDS } from '../../api/contract.ts'
-import {
-  type AlreadySent,
-  type ApiCall,
-  type ApiContext,
-  type RouteHandler,
-  SENT,
-} from '../../api/http/call.ts'
+import { MAX_COMMANDS } from '../api/contract.ts'
+import { type AlreadySent, type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
 import {
   COMMAND_BODY_LIMITS,
   idempotencyKey,
@@ -14,14 +8,14 @@ import {
   readText,
   sendJson,
   sendReceipt,
-} from '../../api/http/exchange.ts'
-import { AppError, asAppError } from '../../base/errors.ts'
-import { heardCommands, problemReceipt } from '../../delivery/listener.ts'
-import type { SaidCommand } from '../../protocol/command.ts'
-import { fieldsSchema } from '../../protocol/field-schema.ts'
-import { errorReceipt, type Receipt } from '../../protocol/receipt.ts'
-import { scanText } from '../../protocol/scanner.ts'
-import type { CommandOrigin } from '../commands.ts'
+} from '../api/http/exchange.ts'
+import { AppError, asAppError } from '../base/errors.ts'
+import { heardCommands, problemReceipt } from '../delivery/listener.ts'
+import type { SaidCommand } from '../protocol/command.ts'
+import { fieldsSchema } from '../protocol/field-schema.ts'
+import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
+import { scanText } from '../protocol/scanner.ts'
+import type { CommandOrigin } from './commands.ts'
 
 /** Passes commands from HTTP to `handle`. Runs for every command, so keep it small. */
 export async function takeCommands(context: ApiContext, call: ApiCall<'command'>): Promise<AlreadySent> {
@@ -76,6 +70,26 @@ async function act(
     return errorReceipt(asAppError(thrown))
   }
 }
+
+/** The handler of a route that is the HTTP form of a command: its details are the response. */
+export const sendCommand =
+  (type: string) =>
+  async ({ engine }: ApiContext, { incoming, caller, params, body }: ApiCall): Promise<unknown> => {
+    const key = idempotencyKey(incoming.headers['idempotency-key'])
+    const fields = { ...(body as Record<string, unknown> | undefined), ...params }
+    const receipt = await engine.handle(
+      caller.principal,
+      { type, fields },
+      { isBrowser: caller.isBrowser === true, ...(key === undefined ? {} : { idempotencyKey: key }) },
+    )
+    if (receipt.status === 'ok') return receipt.details
+    if (receipt.status !== 'error') throw new Error(`the receipt of ${type} is "${receipt.status}"`)
+    const { code, message, hint, retry_after_ms: retryAfterMs } = receipt
+    throw new AppError(code, message, {
+      ...(hint === undefined ? {} : { hint }),
+      ...(retryAfterMs === undefined ? {} : { data: { retryAfterMs } }),
+    })
+  }
 
 /** Splits `{type, …fields}`. Field names may be anything, even `__proto__`: `handle` reads only the ones it knows. */
 function toCommand(body: unknown): SaidCommand | AppError {

@@ -1,7 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
-import { AppError } from '../../base/errors.ts'
-import type { Engine } from '../../engine.ts'
-import type { Session, TerminalKeyboard, TerminalSnapshot } from '../../runtimes/runtime.ts'
+import type { Principal } from '../base/agent.ts'
+import type { Clock } from '../base/clock.ts'
+import { AppError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import type { Session, TerminalKeyboard, TerminalSnapshot } from '../runtimes/runtime.ts'
+import type { Store } from '../store/store.ts'
+import type { Sessions } from './sessions.ts'
 
 /** A snapshot of an agent's terminal. The same object as long as nothing changes. */
 export interface ScreenSnapshot {
@@ -120,7 +124,12 @@ function pause(ms: number, stopped: AbortSignal): Promise<void> {
 /** A person acting with one session or token. The same person in another session holds nothing. */
 export interface TerminalHolder {
   readonly name: string
-  readonly token: string
+  readonly tokenId: string | undefined
+}
+
+/** A second session of the same person is a different holder. */
+export function terminalHolder(name: string, { tokenId }: Principal): TerminalHolder {
+  return { name, tokenId }
 }
 
 /** Tracks which person has taken over which terminal from the control room; one session at a time. */
@@ -148,7 +157,15 @@ const IDLE_MS = 10 * 60_000
 /** Time for a page to reload or reconnect before its terminal is released. */
 const GRACE_MS = 10_000
 
-export function createTerminalHolders({ sessions, store, clock, log }: Engine): TerminalHolders {
+interface TerminalHoldersOptions {
+  sessions: Pick<Sessions, 'session'>
+  store: Store
+  clock: Clock
+  log: Log
+}
+
+export function createTerminalHolders(options: TerminalHoldersOptions): TerminalHolders {
+  const { sessions, store, clock, log } = options
   const held = new Map<string, TakenTerminal>()
   const watchers = new Map<string, Set<{ by: TerminalHolder; changed: () => void }>>()
 
@@ -173,8 +190,9 @@ export function createTerminalHolders({ sessions, store, clock, log }: Engine): 
     for (const { changed } of watchers.get(agent) ?? []) changed()
   }
 
-  async function drop(agent: string, { name, token }: TerminalHolder, why: string) {
-    if (current(agent)?.by.token !== token) return
+  async function drop(agent: string, { name, tokenId }: TerminalHolder, why: string) {
+    const now = current(agent)
+    if (now === undefined || now.by.tokenId !== tokenId) return
     letGo(agent)
     await note('released', agent, name, `${name} released the terminal of ${agent}${why}`)
   }
@@ -208,7 +226,7 @@ export function createTerminalHolders({ sessions, store, clock, log }: Engine): 
       const session = sessions.session(agent)
       if (session?.takeOver === undefined) throw noTerminal(agent)
       const now = current(agent)
-      if (now?.by.token === by.token) return
+      if (now !== undefined && now.by.tokenId === by.tokenId) return
       if (now !== undefined) throw taken(agent, now.by.name)
       held.set(agent, { by, session, keyboard: session.takeOver(by.name), cancelIdle: startIdle(agent, by) })
       tell(agent)
@@ -220,7 +238,7 @@ export function createTerminalHolders({ sessions, store, clock, log }: Engine): 
     },
     keyboard(agent, by) {
       const now = current(agent)
-      if (now?.by.token !== by.token) throw notHeld(agent)
+      if (now === undefined || now.by.tokenId !== by.tokenId) throw notHeld(agent)
       now.cancelIdle()
       now.cancelIdle = startIdle(agent, by)
       return now.keyboard
@@ -231,8 +249,9 @@ export function createTerminalHolders({ sessions, store, clock, log }: Engine): 
       watchers.set(agent, all.add(one))
       return () => {
         all.delete(one)
-        const isLast = () => ![...all].some((other) => other.by.token === by.token)
-        if (held.get(agent)?.by.token === by.token && isLast()) {
+        const isLast = () => ![...all].some((other) => other.by.tokenId === by.tokenId)
+        const now = held.get(agent)
+        if (now !== undefined && now.by.tokenId === by.tokenId && isLast()) {
           clock.after(GRACE_MS, () => {
             if (isLast()) dropLater(agent, by, ' by closing its window')
           })

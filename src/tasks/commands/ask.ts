@@ -1,0 +1,106 @@
+import type { Meter, OwnCall } from '../../agents/usage.ts'
+import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
+import { AppError } from '../../base/errors.ts'
+import { redactedExcerpt } from '../../base/excerpt.ts'
+import { type AddedCommand, addCommand, type HandlerContext, receiptOf } from '../../commands/commands.ts'
+import { unknownAgent } from '../../commands/identity.ts'
+import { type Team, tooLong } from '../../commands/team.ts'
+import type { Models } from '../../llm/llm.ts'
+import type { Receipt } from '../../protocol/receipt.ts'
+import { askCommand } from '../api.ts'
+import { type Choice, chooseAgents, selectAgents, type TeamQuestion } from '../choose-agents.ts'
+import { refusalError } from '../core/refusal.ts'
+import type { Tasks } from '../tasks.ts'
+
+interface AsksOptions {
+  tasks: Pick<Tasks, 'delegate'>
+  models: Models | undefined
+  meter: Pick<Meter, 'ownCall'>
+  redact(text: string): string
+}
+
+/** Questions of people to the team (S2.9): chooses the agents that are needed (S2.14) and delegates to the root agent. */
+export function createAsks({ tasks, models, meter, redact }: AsksOptions): {
+  command: AddedCommand
+  close(): void
+} {
+  const ending = new AbortController()
+
+  /** Stores choice, task and key in one transaction: a repetition finds all of them or none. */
+  async function delegate(
+    { tx, team }: HandlerContext,
+    { question }: TeamQuestion,
+    choice: Choice,
+  ): Promise<{ task: string; receipt: Receipt } | AppError> {
+    const { context, rootWhy, failure, ...chosen } = choice
+    const root = team.resolve(chosen.root)
+    if (root === undefined) return unknownAgent(team, chosen.root)
+    const delegated = await tasks.delegate(tx, {
+      delegator: OPERATOR,
+      agent: root,
+      text: question,
+      context,
+      requiresResponse: true,
+      checks: [],
+    })
+    if (!delegated.ok) return refusalError(delegated)
+    const { id } = delegated.task
+    const why = redactedExcerpt(redact, chosen.why)
+    tx.audit({
+      type: 'task.selected',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: root,
+      text: `${id}: ${root} answers; ${chosen.chosen.join(', ') || 'nobody'} may be needed: ${why}`,
+      data: {
+        task_id: id,
+        root: id,
+        agent: root,
+        chosen: chosen.chosen,
+        why,
+        by: chosen.by,
+        unknown: chosen.unknown,
+        ...(rootWhy === undefined ? {} : { root_why: redactedExcerpt(redact, rootWhy) }),
+        ...(failure === undefined ? {} : { failure }),
+      },
+    })
+    const details = { task_id: id, ...chosen, root }
+    return { task: id, receipt: receiptOf(askCommand, `${id}: ${root} answers`, details) }
+  }
+
+  /** Without a model, or beyond the spending limit, agents are chosen by keywords. */
+  function choose(team: Team, asked: TeamQuestion, call: OwnCall | undefined): Promise<Choice> {
+    const model = call === undefined ? undefined : team.config.tasks.selector
+    return chooseAgents(team, asked, (available) =>
+      selectAgents(models, model, { task: asked.question, available }, { signal: ending.signal, ...call }),
+    )
+  }
+
+  const command = addCommand(askCommand, {
+    async perform({ team, commit }, { question, agent }) {
+      if (question.trim() === '') {
+        return new AppError('INVALID_REQUEST', 'The question is blank', { hint: 'Write a question.' })
+      }
+      const large = tooLong(team, 'question', question)
+      if (large !== undefined) return large
+      const asked = { question, ...(agent === undefined ? {} : { agent }) }
+      const call = team.config.tasks.selector === undefined ? undefined : meter.ownCall('select')
+      const choice = await choose(team, asked, call)
+      if (ending.signal.aborted) throw stopping()
+      return await commit(async (context) => {
+        const delegated = await delegate(context, asked, choice)
+        if (delegated instanceof AppError) return delegated
+        context.tx.afterCommit(() => call?.about(delegated.task))
+        return delegated.receipt
+      })
+    },
+  })
+
+  return { command, close: () => ending.abort() }
+}
+
+function stopping(): AppError {
+  return new AppError('SERVICE_STOPPING', 'The service is shutting down', {
+    hint: 'Ask again when it is back. With the same idempotency key the question is asked once.',
+  })
+}

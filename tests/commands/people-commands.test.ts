@@ -1,0 +1,128 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ROUTES, type Route } from '../../src/api/contract.ts'
+import { agent, OPERATOR } from '../harness/engine.ts'
+import { type Desk, openDesk } from '../harness/service.ts'
+
+const TYPES = Object.values<Route>(ROUTES).flatMap(({ command }) => (command === undefined ? [] : [command]))
+
+/** Fields that satisfy the schema of every command that only people send. */
+const FIELDS = {
+  agent: 'Worker',
+  id: 'run_1',
+  decision: 'approve',
+  question: 'Why?',
+  plan: 'agents: { a: { command: "true" } }',
+  folder: '/',
+  to: 'a',
+  content: 'x',
+  which: 'Worker',
+  keys: 'x',
+}
+
+let desk: Desk
+beforeEach(async () => {
+  desk = await openDesk({ people: { vera: { role: 'viewer' }, ada: {} } })
+})
+afterEach(() => desk.close())
+
+const person = (name: string) => ({ kind: 'person', person: name }) as const
+const stored = async () => JSON.stringify(await desk.store.all('SELECT * FROM idempotency'))
+
+describe('a command that only people send', () => {
+  it('is the only way in which a route starts runs, decides, asks, halts, mints tokens or uses a terminal', () => {
+    expect(TYPES.sort()).toEqual([
+      'ask',
+      'cancel_run',
+      'create_token',
+      'decide',
+      'end_halt',
+      'halt',
+      'interrupt_agent',
+      'release_terminal',
+      'resume_run',
+      'revoke_tokens',
+      'send_to_run',
+      'start_run',
+      'take_terminal',
+      'type_keys',
+    ])
+  })
+
+  it.each(TYPES)(
+    '%s is refused to agents, to people who speak for one, and to viewers (C3)',
+    async (type) => {
+      const forbidden = { status: 'error', code: 'FORBIDDEN' }
+      const said = { type, fields: FIELDS }
+      expect(await desk.handle(agent('Worker'), said)).toMatchObject(forbidden)
+      const forWorker = { type, fields: { ...FIELDS, from: 'Worker' } }
+      expect(await desk.handle(OPERATOR, forWorker)).toMatchObject(forbidden)
+      // A viewer may be one of the people who decide; there is no such request here.
+      const code = type === 'decide' ? 'NOT_FOUND' : 'FORBIDDEN'
+      expect(await desk.handle(person('vera'), said)).toMatchObject({ status: 'error', code })
+      const refused = desk.entries.filter((entry) => entry.type === 'security.forbidden')
+      expect(refused[0]).toMatchObject({ actor: 'Worker', data: { command: type, code: 'FORBIDDEN' } })
+    },
+  )
+
+  it('is in no prompt, in no list of commands, and not heard in what an agent writes', async () => {
+    const prompt = desk.prompt('Worker')!
+    for (const type of TYPES.filter((one) => one.includes('_'))) expect(prompt).not.toContain(type)
+    const { commands } = (await desk.get('/api/v1/commands', desk.tokens.worker)).json
+    expect(commands.map((one: { type: string }) => one.type)).not.toEqual(expect.arrayContaining(['halt']))
+    const { json } = await desk.text(desk.tokens.worker, '<halt>\n</halt>')
+    expect(json).toEqual([])
+    expect(desk.haltState.halted()).toBeUndefined()
+  })
+
+  it('acts the same as a command and as a route, and the audit names the person', async () => {
+    const byRoute = await desk.call('POST', '/api/v1/halt', { body: { reason: 'lunch' } })
+    expect(byRoute.json).toMatchObject({ status: 'halted', already: false, halt: { by: 'operator' } })
+    const byCommand = await desk.handle(person('ada'), { type: 'end_halt', fields: {} })
+    expect(byCommand).toMatchObject({ status: 'ok', details: { status: 'going', halt: { reason: 'lunch' } } })
+    expect(desk.entries.at(-1)).toMatchObject({ type: 'team.resumed', actor: 'ada' })
+  })
+})
+
+describe('an idempotency key of a person (C25)', () => {
+  it('starts one run, however often and however closely it is repeated', async () => {
+    const fields = { plan: FIELDS.plan, folder: desk.folder }
+    const start = () => desk.handle(OPERATOR, { type: 'start_run', fields }, { idempotencyKey: 'k' })
+    const receipts = [...(await Promise.all([start(), start(), start()])), await start()]
+    for (const receipt of receipts) expect(receipt).toMatchObject({ details: { run_id: 'run_1' } })
+    expect(desk.types().filter((type) => type === 'run.ordered')).toHaveLength(1)
+    const other = { type: 'start_run', fields: { ...fields, name: 'another' } }
+    expect(await desk.handle(OPERATOR, other, { idempotencyKey: 'k' })).toMatchObject({
+      code: 'IDEMPOTENCY_CONFLICT',
+    })
+  })
+
+  it('protects an act outside the store, too: the receipt is stored after the act', async () => {
+    const halt = () => desk.handle(OPERATOR, { type: 'halt', fields: {} }, { idempotencyKey: 'h' })
+    const first = await halt()
+    await desk.handle(OPERATOR, { type: 'end_halt', fields: {} })
+    expect(await halt()).toEqual(first)
+    expect(desk.haltState.halted()).toBeUndefined()
+  })
+
+  it('keeps no token: each request creates a new one', async () => {
+    const create = async () =>
+      (
+        await desk.call('POST', '/api/v1/tokens', {
+          body: { agent: 'Worker' },
+          headers: { 'idempotency-key': 't' },
+        })
+      ).json.token
+    const [one, two] = [await create(), await create()]
+    expect(one).toMatch(/^orct_/)
+    expect(two).not.toBe(one)
+    expect(await stored()).not.toContain('orct_')
+  })
+
+  it('may be used again after a refusal', async () => {
+    const cancel = () =>
+      desk.handle(OPERATOR, { type: 'cancel_run', fields: { id: 'run_1' } }, { idempotencyKey: 'c' })
+    expect(await cancel()).toMatchObject({ code: 'NOT_FOUND' })
+    await desk.handle(OPERATOR, { type: 'start_run', fields: { plan: FIELDS.plan, folder: desk.folder } })
+    expect(await cancel()).toMatchObject({ status: 'ok', details: { run_id: 'run_1' } })
+  })
+})
