@@ -111,7 +111,7 @@ describe('orc audit', () => {
     expect(ran.out).not.toContain('unseen')
   })
 
-  it('refuses options that exclude each other', async () => {
+  it('refuses options that cannot be combined', async () => {
     expect((await team.orc('audit --with Worker')).err).toContain('--with needs --agent')
     expect((await team.orc('audit --follow --until 1m')).code).toBe(2)
     expect((await team.orc('audit --class secret')).err).toContain(

@@ -37,7 +37,7 @@ function losing(count: number): FetchLike & { sent: { url: string; headers: Reco
 }
 
 describe('a command of the client', () => {
-  it('gives its receipt as a value, whatever the status', async () => {
+  it('returns its receipt as a value, whatever the status', async () => {
     expect(await master.command(message('hi'))).toMatchObject({ status: 'delivered', to: 'Worker' })
     const worker = createClient({ url: desk.url, token: desk.tokens.worker })
     expect(await worker.command(message('hi', 'Other'))).toMatchObject({ status: 'blocked' })
@@ -53,7 +53,7 @@ describe('a command of the client', () => {
     expect(await master.command({ type: 'fly', high: true })).toMatchObject({ code: 'UNKNOWN_COMMAND' })
   })
 
-  it('goes alone, in an array, or in a text', async () => {
+  it('is sent alone, in an array, or within a text', async () => {
     const receipts = await master.commands([message('one'), message('two')])
     expect(receipts.map((receipt) => receipt.status)).toEqual(['delivered', 'delivered'])
     const [told] = await master.text('<orc-command name="send_message" to="Worker">three</orc-command>')
@@ -61,7 +61,7 @@ describe('a command of the client', () => {
     expect(await contents()).toEqual(['one', 'two', 'three'])
   })
 
-  it('is sent again when its answer is lost, and acts once (C25)', async () => {
+  it('is retried when its answer is lost, and runs once (C25)', async () => {
     const lossy = losing(3)
     const client = createClient({ url: desk.url, token: desk.tokens.master, fetch: lossy })
     expect(await client.command(message('once'))).toMatchObject({ status: 'delivered', message_id: 'msg_1' })
@@ -71,20 +71,20 @@ describe('a command of the client', () => {
     expect(new Set(keys).size).toBe(1)
   })
 
-  it('is sent again only so often', async () => {
+  it('is retried a limited number of times', async () => {
     const lossy = losing(99)
     const client = createClient({ url: desk.url, token: desk.tokens.master, fetch: lossy, retries: 1 })
     await expect(client.command(message('x'))).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' })
     expect(lossy.sent).toHaveLength(2)
   })
 
-  it('takes a key from outside', async () => {
+  it('accepts an idempotency key from the caller', async () => {
     const options = { idempotencyKey: 'mine' }
     expect(await master.command(message('x'), options)).toEqual(await master.command(message('x'), options))
     expect(await contents()).toEqual(['x'])
   })
 
-  it('stops when it is told to', async () => {
+  it('stops when its signal aborts', async () => {
     const controller = new AbortController()
     controller.abort(new Error('enough'))
     await expect(master.command(message('x'), { signal: controller.signal })).rejects.toThrow('enough')
@@ -92,7 +92,7 @@ describe('a command of the client', () => {
 })
 
 describe('the other methods of the client', () => {
-  it('ask every route', async () => {
+  it('reach every route', async () => {
     await master.command(message('hello'))
     await createClient({ url: desk.url, token: desk.tokens.other }).command(message('hi', 'Master'))
     expect(await operator.health()).toEqual({ status: 'ok' })
@@ -177,7 +177,7 @@ describe('an error of the client', () => {
     }
   })
 
-  it('says so when something else answers', async () => {
+  it('says that something other than Orchub answers', async () => {
     const other = createServer((_, answer) => answer.writeHead(404).end('<h1>Not here</h1>')).listen(
       0,
       '127.0.0.1',
@@ -191,7 +191,7 @@ describe('an error of the client', () => {
     other.close()
   })
 
-  it('comes at once for a Unix socket, which needs a fetch of its own', async () => {
+  it('is thrown at once for a Unix socket, which needs its own fetch', async () => {
     expect(() => createClient({ url: 'unix:/tmp/orc.sock', token: 'x' })).toThrow(/Unix socket/)
     const asked: string[] = []
     const client = createClient({

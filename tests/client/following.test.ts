@@ -50,7 +50,7 @@ describe('events', () => {
   }
   const isOpen = async () => (await desk.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 1')
 
-  it('go on without a gap when the service was away', async () => {
+  it('continue without a gap after the service was away', async () => {
     await send('old')
     const { texts, following } = follow()
     await until(isOpen)
@@ -71,7 +71,7 @@ describe('events', () => {
     await third.close()
   })
 
-  it('begin after an entry', async () => {
+  it('start after a given entry', async () => {
     await send('one')
     await send('two')
     const { texts, following } = follow(desk.entries.at(-2)!.seq)
@@ -81,7 +81,7 @@ describe('events', () => {
     await following
   })
 
-  it('end with an error that waiting cannot mend', async () => {
+  it('end with an error that a retry cannot fix', async () => {
     const events = clientOf(desk.tokens.worker).events({ signal: stop.signal })
     const next = events.next()
     await until(isOpen)
@@ -89,7 +89,7 @@ describe('events', () => {
     await expect(next).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
   })
 
-  it('let go of the connection when nobody reads on', async () => {
+  it('close the connection when the reader stops', async () => {
     for await (const event of clientOf(desk.tokens.operator).events({ after: 0 })) {
       expect(event.seq).toBe(1)
       break
@@ -99,7 +99,7 @@ describe('events', () => {
 })
 
 describe('taskEvents (S2.9)', () => {
-  it('go from the beginning to the end of a task, and without a gap when the service was away', async () => {
+  it('run from the beginning to the end of a task, without a gap after the service was away', async () => {
     const client = clientOf(desk.tokens.operator)
     const { task_id } = await client.ask(
       { question: 'What is it?', agent: 'Master' },
@@ -126,7 +126,7 @@ describe('taskEvents (S2.9)', () => {
     await second.close()
   })
 
-  it('of one connection end with it, on request', async () => {
+  it('end with their connection if reconnecting is off', async () => {
     const client = clientOf(desk.tokens.operator)
     const { task_id } = await client.ask({ question: 'What is it?', agent: 'Master' })
     const seen: string[] = []
@@ -183,7 +183,7 @@ describe('receive', () => {
     await receiving
   })
 
-  it('ends with the error of a handler when nobody else wants it', async () => {
+  it('ends with the error of a handler unless onError takes it', async () => {
     await send('fatal')
     const receiving = clientOf(desk.tokens.worker).receive({}, () => {
       throw new Error('broken')
@@ -192,7 +192,7 @@ describe('receive', () => {
     expect(await stateOf('msg_1')).toBe('written')
   })
 
-  it('goes on when the service was away', async () => {
+  it('continues after the service was away', async () => {
     const seen: string[] = []
     const receiving = clientOf(desk.tokens.worker).receive(
       { signal: stop.signal },
@@ -211,7 +211,7 @@ describe('receive', () => {
     await second.close()
   })
 
-  it('says at once when there is no such service or no right to the mail', async () => {
+  it('throws at once for a wrong address or a missing permission', async () => {
     await expect(clientOf('nonsense').receive({}, () => {})).rejects.toMatchObject({
       code: 'UNAUTHENTICATED',
     })

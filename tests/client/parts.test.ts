@@ -23,7 +23,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('the client', () => {
-  it('loads nothing but its own few files and the errors: every `orc` call waits for it', () => {
+  it('imports only its own files and the errors, because every `orc` call waits for it', () => {
     const folder = join(import.meta.dirname, '../../src/client')
     for (const file of readdirSync(folder)) {
       const source = readFileSync(join(folder, file), 'utf8')
@@ -41,7 +41,7 @@ describe('an idempotency key', () => {
     )
   })
 
-  it('grows with the time, so that the store appends it', () => {
+  it('increases with time, so that the store appends it', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 47 }), fc.integer({ min: 1, max: 10_000 }), (now, later) => {
         expect(newIdempotencyKey(now) < newIdempotencyKey(now + later)).toBe(true)
@@ -56,7 +56,7 @@ describe('an idempotency key', () => {
 })
 
 describe('lines and events', () => {
-  it('are the same however the text is cut', async () => {
+  it('are the same however the text is split', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.string({ unit: fc.constantFrom('a', 'é', '🙂', '"', ':') })),
@@ -74,7 +74,7 @@ describe('lines and events', () => {
     )
   })
 
-  it('leave out an event that was cut off, and keep a place without data', async () => {
+  it('leave out a truncated event, and keep the position of one without data', async () => {
     const text = 'retry: 1000\nid: 7\n\n: beat\n\nevent: x\nid: 8\ndata: {}\n\nevent: x\nid: 9\ndata: {'
     expect(await collect(readEvents(cut(text, [])))).toEqual([
       { id: '7', data: undefined },
@@ -84,7 +84,7 @@ describe('lines and events', () => {
 })
 
 describe('the wait between attempts', () => {
-  it('grows, stays bounded, and is never quite the same', () => {
+  it('grows up to a bound, with jitter', () => {
     for (let failures = 0; failures < 40; failures++) {
       const most = Math.min(10_000, 100 * 2 ** failures)
       const waits = Array.from({ length: 50 }, () => backoff(failures))
@@ -104,7 +104,7 @@ describe('the wait between attempts', () => {
 })
 
 describe('a stream that went silent', () => {
-  it('is given up after 40 s without a byte, and opened again where it stood', async () => {
+  it('is abandoned after 40 s without a byte, and reopened where it stopped', async () => {
     vi.useFakeTimers()
     try {
       const asked: (string | undefined)[] = []

@@ -86,7 +86,7 @@ export const halt: Verb = {
 async function stopSome(invocation: Invocation): Promise<number> {
   if (invocation.words.length > 0) return await stopOne.run(invocation)
   throw new AppError('USAGE', 'AGENT is missing', {
-    hint: 'orc agent stop AGENT stops stopOne agent; orc agent stop --all halts everything.',
+    hint: 'orc agent stop AGENT stops one agent; orc agent stop --all halts everything.',
   })
 }
 

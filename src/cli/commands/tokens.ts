@@ -79,7 +79,7 @@ export const revoke: Verb = {
   name: 'token revoke',
   summary: 'revoke a token by id, or every token of an agent or person',
   arguments: [{ name: 'ID|AGENT|PERSON' }],
-  examples: ['orc token revokeOffline tok_4', 'orc token revokeOffline Worker'],
+  examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
   async run({ words, location, show }) {
     const which = words[0]!
     const answer = await onlineOrOffline(

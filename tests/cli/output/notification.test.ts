@@ -51,7 +51,7 @@ describe('the notification', () => {
   })
 })
 
-describe('a burst', () => {
+describe('a burst of requests', () => {
   it('is one notification, and a second for all later requests', async () => {
     const clock = createSimulatedClock()
     const written: string[] = []

@@ -143,7 +143,7 @@ describe('orc run', () => {
     ['run plan.yaml --dry-run --concurrency 0', '"0" is not a valid number of agents'],
     ['run plan.yaml --dry-run --concurrency abc', '"abc" is not a valid number of agents'],
     ['run --resume run_1 --concurrency 10001', '"10001" is not a valid number of agents'],
-  ])('says what does not go together: orc %s', async (args, why) => {
+  ])('reports options that cannot be combined: orc %s', async (args, why) => {
     expect(await team.orc(args)).toMatchObject({ code: 2, err: expect.stringContaining(why) })
   })
 

@@ -179,7 +179,7 @@ describe('a change to a run that is still going', () => {
 })
 
 it.runIf(existsSync('/proc/self/environ'))(
-  'its service is no part of the agent that started it',
+  'does not end with the agent that started its service',
   async () => {
     plan(WAITS)
     await team.orc('run plan.yaml -d', { env: { ORC_SESSION: 'run-0123456789ab/run_1/a/attempt/1' } })

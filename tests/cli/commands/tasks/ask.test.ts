@@ -173,7 +173,7 @@ describe('orc ask (S2.9)', () => {
     expect((await team.orc('tasks --all --json')).json()).toHaveLength(1)
   })
 
-  it('does no harm when it is killed', async () => {
+  it('leaves the task running when it is killed', async () => {
     await openByHand()
     const asking = team.begin('ask --agent Lead What-is-it?')
     await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)

@@ -58,7 +58,7 @@ it.runIf(process.platform === 'linux')('are not dissolved before the outputs are
 })
 
 it.runIf(process.platform === 'linux')(
-  'are dissolved once there is room, or a person has given them up',
+  'are dissolved once the disk has room, or a person discards them',
   async () => {
     disk.isFull = true
     const { engine } = await team.start()
