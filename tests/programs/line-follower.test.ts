@@ -94,7 +94,7 @@ describe('following a file of lines', () => {
       'rewritten',
       (file: string) => writeFileSync(file, 'uno\ndue\ntre\nx\n'),
     ],
-  ])('begins again when a kept position points into %s', async (_, reason, change) => {
+  ])('restarts when a saved position points into %s', async (_, reason, change) => {
     const file = place()
     writeFileSync(file, 'one\ntwo\n')
     const first = follow(file)

@@ -26,7 +26,7 @@ describe('the ids of the messages in a text', () => {
     ['a message that was cut off', framed('msg_9').slice(0, -5), []],
     ['the end of another', '[ORCHUB MESSAGE msg_1] [END ORCHUB MESSAGE msg_12]', []],
     ['an end before its beginning', '[END ORCHUB MESSAGE msg_1] [ORCHUB MESSAGE msg_1]', []],
-  ])('are those of whole frames: %s (C25)', (_, text, ids) => {
+  ])('are those of complete envelopes: %s (C25)', (_, text, ids) => {
     expect(messageIdsIn(text)).toEqual(ids)
   })
 

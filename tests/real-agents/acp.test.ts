@@ -148,7 +148,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
   const idle = (session: Session, port: RecordingPort) => port.until(() => session.state === 'idle', 90_000)
   const heard = (port: RecordingPort) => port.said.map(({ text }) => text).join('')
 
-  it('takes messages, answers in its own words, and keeps its role', async () => {
+  it('accepts messages, answers with its own text, and keeps its role', async () => {
     const { session, port } = await start()
     const arrival = await session.deliver(message('msg_1', 'Please say a command now.'))
     expect(arrival.state).toBe('read')
@@ -162,7 +162,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     expect(port.used.some(({ spent }) => (spent?.input ?? 0) > 0)).toBe(true)
   })
 
-  it('carries a text of 100 KB with everything in it that is special somewhere', async () => {
+  it('delivers a text of 100 KB with all special characters', async () => {
     const { session, port } = await start()
     const text = `!ls\n/quit\n\tcolumn @x 👩‍🚀 \u001B[201~ $HOME \`date\`\n${'Zeile mit Umlaut ü. '.repeat(5000)}\\`
     await session.deliver(message('msg_1', text))
@@ -198,7 +198,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     expect(await commandLinesOf(home.env.HOME)).not.toContain('orc_token')
   })
 
-  it('asks a person before it runs a command, and does as it is told', async () => {
+  it('asks a person before it runs a command, and follows the verdict', async () => {
     const { session, port } = await start()
     await session.deliver(message('msg_1', 'Please run it.'))
     const asked = await port.until(() => port.asked[0], 60_000)
@@ -209,7 +209,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     await expect(realpath(join(root, 'work', 'ran-it'))).rejects.toThrow('ENOENT')
   })
 
-  it('is interrupted, with evidence, and takes the next turn', async () => {
+  it('is interrupted, with evidence, and accepts the next turn', async () => {
     const { session, port } = await start()
     const delivering = session.deliver(message('msg_1', 'Please think for long.'))
     await model.waitFor((call) => call.request?.userText.includes('think for long') === true)
@@ -222,7 +222,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     expect(heard(port)).toContain(COMMAND)
   })
 
-  it('hears of a notice: at once where it can, else with its next turn (C2)', async () => {
+  it('gets a notice at once if it can, otherwise with its next turn (C2)', async () => {
     const { session, port } = await start()
     work = Promise.withResolvers()
     const delivering = session.deliver(message('msg_1', 'Please work a while.'))
@@ -237,7 +237,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     expect(model.calls().at(-1)?.body.split('NOTICE: mail waits.')).toHaveLength(2)
   })
 
-  it('takes its conversation up again after everything was killed, and says nothing twice (C25)', async () => {
+  it('resumes its conversation after everything was killed, and repeats no text (C25)', async () => {
     const { session, port } = await start()
     await session.deliver(message('msg_1', 'Please say a command now.'))
     await idle(session, port)

@@ -130,13 +130,13 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   const callWith = (text: string) =>
     stage.model.waitFor(({ request }) => request?.side === false && request.userText.includes(text))
 
-  it('says that the agent got nothing before its first turn (C25)', async () => {
+  it('reports that the agent got nothing before its first turn (C25)', async () => {
     await quiet()
     // The screen may still be drawn, and then its content says nothing.
     await expect.poll(() => session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('wakes an idle agent by a paste, and hears its command once (S1.2, C4, C25)', async () => {
+  it('wakes an idle agent by a paste, and executes its command once (S1.2, C4, C25)', async () => {
     const { id, arrival } = await send('please say a command')
     expect(arrival).toMatchObject({ state: 'submitted' })
     await read(id)
@@ -146,7 +146,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     ])
   })
 
-  it('gives the role to the model word for word, and the token to nobody', async () => {
+  it('passes the role to the model word for word, and reveals the token to nobody', async () => {
     expect(stage.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
     expect(JSON.stringify(port.kept)).not.toContain('orc_token_of_dev')
     expect(desk.hooks.map(({ event }) => event.hook_event_name)).toContain('SessionStart')
@@ -155,7 +155,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     )
   })
 
-  it('exchanges ten messages, each put before the model once and in order (C25)', async () => {
+  it('exchanges ten messages, each shown to the model once and in order (C25)', async () => {
     const before = stage.model.calls('dev').length
     const ids: string[] = []
     for (let n = 0; n < 10; n++) {
@@ -180,7 +180,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     ['a trailing backslash', 'ends with \\'],
     ['emoji and wide characters', '👩‍👩‍👧‍👦 é\u0301 ｗｉｄｅ'],
     ['a file mention at the end', 'look at @x', 'look at \\@x'],
-  ])('carries %s without a change into an idle pane', async (_name, content, given = content) => {
+  ])('delivers %s unchanged into an idle pane', async (_name, content, given = content) => {
     await quiet()
     const { id, arrival } = await send(content)
     expect(arrival).toMatchObject({ state: 'submitted' })
@@ -193,7 +193,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   it.each([
     ['the end of a bracketed paste', 'a\u001b[201~\rb', /a\[201~\s?b/],
     ['tabs, which its input box turns into spaces', 'a\tb', /a {4}b/],
-  ])('carries %s into an idle pane', async (_name, content, carried) => {
+  ])('delivers %s into an idle pane', async (_name, content, carried) => {
     await quiet()
     const { id, arrival } = await send(content)
     expect(arrival).toMatchObject({ state: 'submitted' })
@@ -201,14 +201,14 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect((await callWith(`${id}]`)).request!.userText).toMatch(carried)
   })
 
-  it('proves a turn that holds only answers by its text', async () => {
+  it('confirms a turn without messages by its text', async () => {
     await quiet()
     const text = '[ORCHESTRATOR RESPONSE]\nCommand: list_agents\n\tStatus: ok\n[END ORCHESTRATOR RESPONSE]'
     expect(await session.deliver({ text, ids: [] })).toMatchObject({ state: 'submitted' })
     await quiet()
   })
 
-  it('does not take what a command printed, or thinking, for the word of the agent (C4)', async () => {
+  it('does not treat the output of a command, or thinking, as text of the agent (C4)', async () => {
     const before = port.said.length
     await send('print it')
     const isDone = () => port.said.length >= before + 2
@@ -226,7 +226,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(desk.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
   })
 
-  it('does not take a message while it is busy, and tells it a notice after a tool call (C2)', async () => {
+  it('accepts no message while it is busy, and gets a notice after a tool call (C2)', async () => {
     await quiet()
     await send('run the tests')
     const question = await openQuestion()
@@ -240,7 +240,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(await session.locate(['msg_x'])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('tells how full the context is, over the window of the model (C26)', async () => {
+  it('reports the context usage, relative to the window of the model (C26)', async () => {
     expect(port.used.at(-1)).toMatchObject({
       model: expect.stringContaining('claude'),
       contextTokens: expect.any(Number),
@@ -249,7 +249,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     })
   })
 
-  it('asks for leave outside of the pane, and takes the verdict from there (ask 9)', async () => {
+  it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
     await send('run the tests')
     const question = await openQuestion()
     expect(question).toMatchObject({ tool: 'Bash', input: { command: 'touch ../tests-ran' } })
@@ -270,7 +270,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await idle()
   })
 
-  it('closes the request when the person refuses in the pane with Escape', async () => {
+  it('closes the request when the person denies it in the pane with Escape', async () => {
     await send('run the tests')
     const question = await openQuestion()
     await answerInPane('Escape')
@@ -278,7 +278,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await quiet()
   })
 
-  it('waits for a draft of a person, and never fuses with it (ask 4)', async () => {
+  it('waits for the draft of a person, and never mixes with it (ask 4)', async () => {
     await quiet()
     await stage.type(port, 'a half-typed thought')
     await stage.shows(port, /half-typed thought/)
@@ -331,7 +331,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(await session.locate(['msg_z'])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('goes on after a turn that failed, and says why it is idle', async () => {
+  it('continues after a failed turn, and reports why it is idle', async () => {
     await quiet()
     const { id } = await send('fail now')
     await port.until(() => port.states.at(-1)?.evidence.includes('It is broken'))
@@ -341,7 +341,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await read(next)
   })
 
-  it('interrupts a turn that has begun to speak, and says so with evidence (C2)', async () => {
+  it('interrupts a turn that has begun to answer, with evidence (C2)', async () => {
     await quiet()
     await send('talk slowly')
     await stage.shows(port, /word word/)
@@ -350,7 +350,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await stage.shows(port, /Interrupted/)
   })
 
-  it('gives a message again that an interrupt took back before the model saw it (ask 11)', async () => {
+  it('redelivers a message that an interrupt withdrew before the model saw it (ask 11)', async () => {
     await quiet()
     const { id } = await send('think for long, but not twice')
     await callWith(`${id}]`)
@@ -365,7 +365,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await quiet()
   })
 
-  it('gives a message again by itself that a person took back and threw away', async () => {
+  it('redelivers a message by itself that a person withdrew and discarded', async () => {
     await quiet()
     const { id } = await send('think for long')
     await callWith(`${id}]`)
@@ -378,7 +378,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await quiet()
   })
 
-  it('goes on in another conversation when a person clears this one', async () => {
+  it('continues in another conversation when a person clears this one', async () => {
     await quiet()
     await stage.enter(port, '/clear')
     const isCleared = ({ event, answer }: Noted) => event.source === 'clear' && answer !== undefined
@@ -405,7 +405,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(call.body).not.toContain('a new beginning')
   })
 
-  it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
+  it('loses no text written while the service is down, and is found again (C25)', async () => {
     await quiet()
     const { id } = await send('work a while')
     await callWith(`${id}]`)
@@ -435,7 +435,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await quiet()
   })
 
-  it('takes up its conversation after everything was killed, with its role (asks 10, 15)', async () => {
+  it('resumes its conversation after everything was killed, with its role (asks 10, 15)', async () => {
     const { id } = await send('remember the word xylophone')
     await read(id)
     await quiet()
@@ -453,7 +453,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await idle()
   })
 
-  it('leaves no process behind, and no trouble in the log', async () => {
+  it('leaves no process behind, and no warnings in the log', async () => {
     await session.stop()
     expect(await stage.left()).toEqual([])
     expect(stage.problems).toEqual([])

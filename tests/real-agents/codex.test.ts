@@ -116,11 +116,11 @@ describe('codex', () => {
   const callWith = (text: string) =>
     stage.model.waitFor(({ request }) => request?.userText.includes(text) ?? false)
 
-  it('says that the agent got nothing before its first turn (C25)', async () => {
+  it('reports that the agent got nothing before its first turn (C25)', async () => {
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('puts a message before the agent, and hears its command once (S1.2, C4, C25)', async () => {
+  it('delivers a message to the agent, and executes its command once (S1.2, C4, C25)', async () => {
     const { id, arrival } = await send('please say a command')
     expect(arrival.state).toBe('submitted')
     await read(id)
@@ -132,7 +132,7 @@ describe('codex', () => {
     await stage.shows(port, /ORCHUB MESSAGE/)
   })
 
-  it('gives the role to the model word for word, and never writes the token down', async () => {
+  it('passes the role to the model word for word, and never writes the token to disk', async () => {
     expect(stage.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
     const script = await readFile(join(stage.folder, 'codex.sh'), 'utf8')
     expect(script).toContain('ORC_TOKEN')
@@ -140,12 +140,12 @@ describe('codex', () => {
     expect(JSON.stringify(port.kept)).not.toContain('orc_token_of_dev')
   })
 
-  it('lets nobody but the user to the socket of the conversation', async () => {
+  it('allows only the user to use the socket of the conversation', async () => {
     const { socket } = (port.kept as { program: { socket: string } }).program
     expect((await stat(socket)).mode & 0o077).toBe(0)
   })
 
-  it('tells how full the context is, over the window of the model (C26)', async () => {
+  it('reports the context usage, relative to the window of the model (C26)', async () => {
     await port.until(() => port.used.length > 0)
     expect(port.used[0]).toMatchObject({
       model: 'scripted',
@@ -180,7 +180,7 @@ describe('codex', () => {
     ['emoji and tabs', '👩‍👩‍👧‍👦\té\u0301 ｗｉｄｅ'],
     ['a file mention at the end', 'look at @x'],
     ['what looks like JSON and TOML', '{"id":1}\n[a]\nb = """'],
-  ])('carries %s without a change', async (_name, content) => {
+  ])('delivers %s unchanged', async (_name, content) => {
     const { id, arrival } = await send(content)
     expect(arrival.state).toBe('submitted')
     await read(id)
@@ -192,7 +192,7 @@ describe('codex', () => {
   it.each([
     ['the end of a bracketed paste', 'a\u001b[201~\rb', 'a[201~b'],
     ['half a surrogate pair and NUL', 'a\ud83d\u0000b', 'a\ufffdb'],
-  ])('carries %s without its controls', async (_name, content, carried) => {
+  ])('delivers %s without control characters', async (_name, content, carried) => {
     const { id, arrival } = await send(content)
     expect(arrival.state).toBe('submitted')
     await read(id)
@@ -200,7 +200,7 @@ describe('codex', () => {
     expect(call.request!.userText).toContain(envelope(id, carried))
   })
 
-  it('says that a message it never got is absent', async () => {
+  it('reports a message that it never got as absent', async () => {
     await idle()
     expect(await session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
@@ -223,7 +223,7 @@ describe('codex', () => {
     await idle()
   })
 
-  it('does not take what a command printed for the word of the agent (C4)', async () => {
+  it('does not treat the output of a command as text of the agent (C4)', async () => {
     const before = port.said.length
     await send('print it')
     await port.until(() => port.said.length >= before + 2)
@@ -231,7 +231,7 @@ describe('codex', () => {
     expect(port.said.slice(before).some(({ text }) => text.includes(COMMAND))).toBe(false)
   })
 
-  it('does not take a message while it is busy, and hears a notice within its turn (C2)', async () => {
+  it('accepts no message while it is busy, and gets a notice within its turn (C2)', async () => {
     const { id: working } = await send('work a while')
     await callWith(`${working}]`)
     expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
@@ -244,7 +244,7 @@ describe('codex', () => {
     await idle()
   })
 
-  it('stops a turn and says so with evidence; a text that was cut is not said (C2, C5)', async () => {
+  it('stops a turn, with evidence; text that was cut off is not passed on (C2, C5)', async () => {
     const { id } = await send('think for long')
     await busy()
     expect(await session.interrupt()).toMatchObject({
@@ -265,7 +265,7 @@ describe('codex', () => {
     })
   })
 
-  it('stops the command of the turn as well, which Codex would leave running (ask 11)', async () => {
+  it('also stops the command of the turn, which Codex would leave running (ask 11)', async () => {
     await send('sleep for long')
     await until(async () => (await commandsLike('sleep 331')).length > 0)
     expect(session.state).toBe('busy')
@@ -274,7 +274,7 @@ describe('codex', () => {
     await idle()
   })
 
-  it('goes on after a turn that failed, which the agent has not read', async () => {
+  it('continues after a failed turn, which the agent has not read', async () => {
     const before = port.states.length
     const { id, arrival } = await send('fail now')
     expect(arrival.state).toBe('submitted')
@@ -288,7 +288,7 @@ describe('codex', () => {
     await idle()
   })
 
-  it('asks for leave outside of the pane, and takes the verdict from there (ask 9)', async () => {
+  it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
     await send('run the tests')
     const question = await openQuestion()
     expect(question).toMatchObject({
@@ -303,7 +303,7 @@ describe('codex', () => {
     expect(question.isGone).toBe(false)
   })
 
-  it('tells the agent a no with its reason, and the agent goes on (C9)', async () => {
+  it('reports a denial with its reason to the agent, which continues (C9)', async () => {
     await send('run the tests')
     const question = await openQuestion()
     question.answer({ allow: false, comment: 'not on a Friday' })
@@ -333,7 +333,7 @@ describe('codex', () => {
     expect(existsSync('/usr/orchub-test.txt')).toBe(false)
   })
 
-  it('does not take the word of a subagent for its own, nor its thread for the conversation (C4)', async () => {
+  it('ignores the text of a subagent, and does not adopt its thread (C4)', async () => {
     const before = port.said.length
     await send('ask a helper')
     await stage.model.waitFor((one) => one.request?.userText === 'SUBTASK' && one.state === 'answered')
@@ -356,7 +356,7 @@ describe('codex', () => {
     await idle()
   })
 
-  it('goes on where a person opens another conversation in the pane', async () => {
+  it('continues in another conversation that a person opens in the pane', async () => {
     await stage.enter(port, '/new')
     await stage.hides(port, /ORCHUB MESSAGE/)
     await stage.enter(port, 'a new beginning')
@@ -372,7 +372,7 @@ describe('codex', () => {
     await idle()
   })
 
-  it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
+  it('loses no text written while the service is down, and is found again (C25)', async () => {
     const { id } = await send('work a while')
     await callWith(`${id}]`)
     const before = port
@@ -416,7 +416,7 @@ describe('codex', () => {
     },
   )
 
-  it('is found in the middle of a turn, and can stop it', async () => {
+  it('is found in the middle of a turn, which can be stopped', async () => {
     const { id } = await send('think for long')
     await busy()
     const { kept } = port
@@ -443,7 +443,7 @@ describe('codex', () => {
     await idle()
   })
 
-  it('takes up its conversation after everything was killed, with its role (asks 10, 15)', async () => {
+  it('resumes its conversation after everything was killed, with its role (asks 10, 15)', async () => {
     const { id } = await send('remember the word xylophone')
     await read(id)
     await idle()
@@ -507,7 +507,7 @@ describe('codex', () => {
     expect(await stage.left()).toEqual([])
   })
 
-  it('says clearly that a conversation to resume is not there', async () => {
+  it('reports a missing conversation that should be resumed', async () => {
     const wrong = '01a1ddf2-fe46-7dd3-b140-31f5ccc49999'
     const kept = structuredClone(port.kept) as WithThreads
     const [thread] = kept.program.threads
@@ -518,7 +518,7 @@ describe('codex', () => {
     await expect(stage.start(kept)).rejects.toMatchObject(refusal)
   })
 
-  it('has met nothing that it does not know', () => {
+  it('sent no unknown message', () => {
     expect(stage.problems).toEqual([])
   })
 
@@ -547,7 +547,7 @@ describe('codex at its start', () => {
   it.each([
     ['a configuration that it cannot read', { args: ['-c', 'sandbox_mode="nonsense"'] }, /nonsense/],
     ['an argument that it does not know', { args: ['--nonsense'] }, /nonsense/],
-  ])('says clearly why it ended: %s', async (_name, settings, why) => {
+  ])('reports why it ended: %s', async (_name, settings, why) => {
     const stage = await openStage({ agent: 'codex', program, play, role: ROLE, settings })
     try {
       await expect(stage.start()).rejects.toMatchObject({
@@ -559,7 +559,7 @@ describe('codex at its start', () => {
     }
   })
 
-  it('does as its settings say, trusts the folder if told so, and calls the tools of the team unasked', async () => {
+  it('follows its settings, trusts the folder if configured, and calls the tools of the team without asking', async () => {
     const team = await startTeam()
     const settings = { model: 'other', sandbox: 'read-only', approval_policy: 'never', trust_folder: true }
     const stage = await openStage({ agent: 'codex', program, play, role: ROLE, settings, url: team.url })

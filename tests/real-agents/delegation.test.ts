@@ -176,7 +176,7 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
     },
   )
 
-  it('wakes a parent once, when all of its children have reported (S2.17: simple delegation)', async () => {
+  it('wakes a parent once, when all its children have reported (S2.17: simple delegation)', async () => {
     when(
       'Lead',
       '(delegate)',
@@ -196,7 +196,7 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
     expect(woken.request!.prompt).toContain('nothing on the left')
   })
 
-  it('asks down and asks up, and each answer reaches whoever asked (S2.17: two-way queries)', async () => {
+  it('asks children and parents, and each answer reaches the asker (S2.17: two-way queries)', async () => {
     when(
       'Scout',
       '(delegate)',
@@ -232,7 +232,7 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
     expect(await childOf(root.id, 'Scribe')).toMatchObject({ result: 'Dear queen', questions: [] })
   })
 
-  it('asks a person, takes no blank for an answer, and goes on with it (S2.17: user input; S2.12)', async () => {
+  it('asks a person, accepts no blank answer, and continues with the answer (S2.17: user input; S2.12)', async () => {
     const from = team.entries.length
     when(
       'Scribe',
@@ -250,7 +250,7 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
     expect(await reaches(id, 'completed')).toMatchObject({ result: 'A flight from LAX', reminders: 0 })
   })
 
-  it('sends back what a check and what the judge find undone, until it is done (S2.17: validation failure and retry)', async () => {
+  it('sends work back that a check or the judge finds incomplete, until it is done (S2.17: validation failure and retry)', async () => {
     when('Coder', '(delegate)', says(report(byTool, 'The proof is there.')))
     when('Coder', 'proof.txt is missing', (request) => ({
       ...says(report(byTool, 'The proof is there, not quite.'))(request),
@@ -276,7 +276,7 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
 })
 
 describe('a model that', () => {
-  it('forgets to report is reminded twice; then its parent hears its last words and decides (ask 5)', async () => {
+  it('forgets to report is reminded twice; then its parent gets its last text and decides (ask 5)', async () => {
     when('Scribe', '(delegate)', says(delegate(byTool, 'Coder', 'Count the files.')))
     when('Coder', '(delegate)', { text: 'There are many files here.' })
     when('Coder', '(reminder)', { text: 'As I said, many.' })
@@ -297,7 +297,7 @@ describe('a model that', () => {
     expect(parts.unsaid()).toEqual([])
   })
 
-  it('is refused by its provider or refuses itself ends as needs_help, and can be given up (ask 5)', async () => {
+  it('is refused by its provider, or refuses itself, ends as needs_help and can be abandoned (ask 5)', async () => {
     const error = { status: 400, message: 'The request was refused', headers: { 'x-should-retry': 'false' } }
     when('Boss', '(delegate)', says(delegate(byTool, 'Lead', 'Do the forbidden.')))
     when('Lead', '(delegate)', { error })
@@ -321,7 +321,7 @@ describe('a model that', () => {
     expect(parts.unsaid()).toEqual([])
   })
 
-  it('answers garbage is told what is wrong with it, and the work ends all the same (S2.1)', async () => {
+  it('answers with garbage gets the error, and the work still ends (S2.1)', async () => {
     const from = team.entries.length
     when('Scribe', '(delegate)', {
       text: '<orc-command name="report" status="finished">Done.</orc-command>\n{"type": "REPORT", "status": \n<<<>>>',
@@ -335,7 +335,7 @@ describe('a model that', () => {
     expect(team.audited('session.changed', from).filter(({ data }) => data!.session === 'error')).toEqual([])
   })
 
-  it('picks agents that are not there is told who is, and picks again (S2.14)', async () => {
+  it('picks unknown agents gets the list of agents, and picks again (S2.14)', async () => {
     when('Lead', '(delegate)', says(delegate(byTool, 'Wizard', 'Conjure.')))
     when('Lead', '(reminder)', says(delegate(byXml, 'Wizzard', 'Conjure.')))
     when('Lead', 'Status: error', says(delegate(byXml, 'Scout', 'Conjure.')))
@@ -349,7 +349,7 @@ describe('a model that', () => {
     expect(parts.unsaid()).toEqual([])
   })
 
-  it('calls one tool for ever is interrupted when its time is up, and tries again: each program (C7)', async () => {
+  it('calls one tool forever is interrupted at its timeout, and tries again: each program (C7)', async () => {
     team.model.setPlay((request) => {
       const isLooping = request.prompt.includes('For ever and ever.') && !request.side
       if (!isLooping || request.prompt.includes('attempt 2')) return play(request)
@@ -369,7 +369,7 @@ describe('a model that', () => {
 })
 
 describe('people and programs', () => {
-  it('stop all programs in the middle of their turns at once, and let them go on (issue 4, §4)', async () => {
+  it('stop all programs at once in the middle of their turns, and let them continue (issue 4, §4)', async () => {
     const { halt } = team.orchub.engine
     const calls: Recorded[] = []
     const ids: string[] = []
@@ -417,7 +417,7 @@ describe('people and programs', () => {
     expect(body).toContain('The word is swordfish.')
   })
 
-  it('are killed while they wait for a child, and are there again when it has reported (issue 4, §6)', async () => {
+  it('are killed while they wait for a child, and run again when it has reported (issue 4, §6)', async () => {
     when('Temp', '(delegate)', says(delegate(byTool, 'Aide', 'Think it over.')))
     const goOn = hold('Aide', '(delegate)')
     when('Temp', '(children_ended)', says(report(byTool, 'It is thought over.')))

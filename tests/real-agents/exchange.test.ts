@@ -48,7 +48,7 @@ describe.each(PROGRAMS)('two agents of %s', (program) => {
     ['in their text', byText, 0],
     ['by MCP', byTool, ROUNDS],
   ])(
-    'exchange ten messages each way %s: none lost, none doubled, in order',
+    'exchange ten messages each way %s: none lost, none duplicated, in order',
     async (_, say, byToolAtLeast) => {
       team = await openTeam({ cast: { Alice: program, Bob: program }, play: tennis(say) })
       await team.idle('Alice')

@@ -91,7 +91,7 @@ describe('gemini', () => {
     return { id }
   }
 
-  it('puts a message before the agent, and hears its command once (S1.2, C4, C25)', async () => {
+  it('delivers a message to the agent, and executes its command once (S1.2, C4, C25)', async () => {
     const { id } = await send('please say a command')
     await read(id)
     await port.until(() => spoken().some((text) => text.includes(COMMAND)))
@@ -100,7 +100,7 @@ describe('gemini', () => {
     expect(port.said[0]).toMatchObject({ channel: 'transcript' })
   })
 
-  it('gives the role with every request, and the agent’s token to the service (C3)', async () => {
+  it('sends the role with every request, and the token of the agent to the service (C3)', async () => {
     expect(stage.model.calls('dev').at(-1)!.body).toContain(
       'You are dev, of the crew of the Argo. Write to @',
     )
@@ -118,7 +118,7 @@ describe('gemini', () => {
     expect(port.asked).toEqual([])
   })
 
-  it('tells how full the context is (C26)', () => {
+  it('reports the context usage (C26)', () => {
     expect(port.used[0]).toMatchObject({
       contextTokens: expect.any(Number),
       contextWindow: 1_048_576,
@@ -151,7 +151,7 @@ describe('gemini', () => {
     ['a leading /', '/quit'],
     ['a trailing backslash', 'ends with \\'],
     ['emoji', '👩‍👩‍👧‍👦 é ｗｉｄｅ'],
-  ])('carries %s without a change', async (_name, content) => {
+  ])('delivers %s unchanged', async (_name, content) => {
     const { id } = await send(content)
     await read(id)
     const call = await asks(id)
@@ -159,25 +159,25 @@ describe('gemini', () => {
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('carries the name of a file as a name, and not as that file', async () => {
+  it('passes the name of a file as a name, and not as that file', async () => {
     const { id } = await send('look at @x')
     await read(id)
     expect((await asks(id)).request!.userText).toContain(envelope(id, 'look at \\@x'))
   })
 
-  it('takes the end of a bracketed paste out of a text, so that nothing of it is typed', async () => {
+  it('removes the end of a bracketed paste from a text, so that none of it is typed', async () => {
     const { id } = await send('a\u001b[201~\rrm -rf x')
     expect((await asks(id)).request!.userText).not.toContain('\u001b')
     await read(id)
   })
 
-  it('says that a message it never got is absent', async () => {
+  it('reports a message that it never got as absent', async () => {
     await idle()
     // The screen may still be drawn, and then its content says nothing.
     await expect.poll(() => session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('waits for a person’s draft to be gone (field notes 4)', async () => {
+  it('waits until a draft is gone (field notes 4)', async () => {
     await idle()
     await stage.type(port, 'a half-typed thought')
     await stage.shows(port, /a half-typed thought/)
@@ -191,7 +191,7 @@ describe('gemini', () => {
     await idle()
   })
 
-  it('does not take a message while it is busy, and hears a notice within its turn (C2)', async () => {
+  it('accepts no message while it is busy, and gets a notice within its turn (C2)', async () => {
     const { id } = await send('look around')
     await asks(id)
     expect(await session.deliver({ text: 'later', ids: [] })).toMatchObject({ state: 'queued' })
@@ -203,7 +203,7 @@ describe('gemini', () => {
     await idle()
   })
 
-  it('asks for leave outside of the pane, and takes the verdict from there (ask 9)', async () => {
+  it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
     await send('run the tests')
     const asked: Asked = await question()
     expect(asked).toMatchObject({ tool: 'exec', input: { command: 'touch tests-ran' } })
@@ -224,7 +224,7 @@ describe('gemini', () => {
     await idle()
   })
 
-  it('tells the agent of a no with its next turn (C9)', async () => {
+  it('reports a denial to the agent in its next turn (C9)', async () => {
     await send('run the tests')
     const asked = await question()
     await stage.shows(port, /Allow once/)
@@ -236,7 +236,7 @@ describe('gemini', () => {
     await idle()
   })
 
-  it('stops a turn and says so with evidence; a text that was cut is not said (C2, C5)', async () => {
+  it('stops a turn, with evidence; text that was cut off is not passed on (C2, C5)', async () => {
     const { id } = await send('think for long')
     await asks(id)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
@@ -249,7 +249,7 @@ describe('gemini', () => {
     expect(port.said.slice(before)).toEqual([])
   })
 
-  it('stops a turn that asks for leave, and leaves no dialog behind', async () => {
+  it('stops a turn that asks for permission, and leaves no dialog behind', async () => {
     await send('run the tests')
     const asked = await question()
     await stage.shows(port, /Allow once/)
@@ -267,7 +267,7 @@ describe('gemini', () => {
     await idle()
   })
 
-  it('waits for a person when it takes its own answer for a loop', async () => {
+  it('waits for a person when it suspects a loop in its answer', async () => {
     await send('repeat yourself')
     await port.until(() => session.state === 'waiting_input')
     await stage.shows(port, /potential loop was detected/)
@@ -275,13 +275,13 @@ describe('gemini', () => {
     await idle()
   })
 
-  it('says nothing twice, however often its transcript is written anew (C25)', () => {
+  it('repeats no text, however often its transcript is rewritten (C25)', () => {
     const keys = port.said.map(({ key }) => key)
     expect(new Set(keys).size).toBe(keys.length)
     expect(spoken().filter((text) => text.includes(COMMAND))).toHaveLength(1)
   })
 
-  it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
+  it('loses no text written while the service is down, and is found again (C25)', async () => {
     const { id } = await send('work a while')
     await asks(id)
     const kept = await restartService()
@@ -308,7 +308,7 @@ describe('gemini', () => {
     await idle()
   })
 
-  it('takes up its conversation after everything was killed, with its role (asks 10, 15)', async () => {
+  it('resumes its conversation after everything was killed, with its role (asks 10, 15)', async () => {
     const { id } = await send('remember the word xylophone')
     await read(id)
     await idle()
@@ -332,7 +332,7 @@ describe('gemini', () => {
     expect(await stage.left()).toEqual([])
   })
 
-  it('says clearly that a conversation to resume is not there', async () => {
+  it('reports a missing conversation that should be resumed', async () => {
     const kept = structuredClone(port.kept) as { program: { transcript: string; sessionId: string } }
     kept.program.transcript = '/nowhere/session.jsonl'
     await expect(stage.start(kept)).rejects.toMatchObject({
@@ -341,7 +341,7 @@ describe('gemini', () => {
     })
   })
 
-  it('has met nothing that it does not know', () => {
+  it('sent no unknown message', () => {
     expect(stage.problems).toEqual([])
   })
 })

@@ -128,7 +128,7 @@ describe('opencode', () => {
     return { id, arrival }
   }
 
-  it('puts a message before the agent, and hears its command once (S1.2, C4, C25)', async () => {
+  it('delivers a message to the agent, and executes its command once (S1.2, C4, C25)', async () => {
     const { id, arrival } = await send('please say a command')
     expect(arrival.state).toBe('submitted')
     await read(id)
@@ -139,7 +139,7 @@ describe('opencode', () => {
     await stage.shows(port, /ORCHUB MESSAGE/)
   })
 
-  it('gives the role with every request, and the agent’s token to the service (C3)', async () => {
+  it('sends the role with every request, and the token of the agent to the service (C3)', async () => {
     expect([...authorizations]).toEqual(['Bearer orc_token_of_dev'])
     const call = stage.model.calls('dev').at(-1)!
     expect(call.request!.system).toContain('You are dev, of the crew of the Argo.')
@@ -149,7 +149,7 @@ describe('opencode', () => {
     )
   })
 
-  it('tells how full the context is, over the window of the model (C26)', async () => {
+  it('reports the context usage, relative to the window of the model (C26)', async () => {
     await port.until(() => port.used.length > 0)
     expect(port.used[0]).toMatchObject({
       model: 'scripted/scripted-model',
@@ -184,7 +184,7 @@ describe('opencode', () => {
     ['the end of a bracketed paste', 'a\u001b[201~\rrm -rf x'],
     ['emoji and tabs', '👩‍👩‍👧‍👦\té\u0301 ｗｉｄｅ'],
     ['a file mention at the end', 'look at @x'],
-  ])('carries %s without a change', async (_name, content) => {
+  ])('delivers %s unchanged', async (_name, content) => {
     const { id, arrival } = await send(content)
     expect(arrival.state).toBe('submitted')
     await read(id)
@@ -193,7 +193,7 @@ describe('opencode', () => {
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('says that a message it never got is absent', async () => {
+  it('reports a message that it never got as absent', async () => {
     expect(await session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 
@@ -212,7 +212,7 @@ describe('opencode', () => {
     await idle()
   })
 
-  it('does not take a message while it is busy, and hears a notice within its turn (C2)', async () => {
+  it('accepts no message while it is busy, and gets a notice within its turn (C2)', async () => {
     const { finish } = await sendWork()
     await busy()
     expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
@@ -225,7 +225,7 @@ describe('opencode', () => {
     await idle()
   })
 
-  it('does not take the word of a subagent for its own (C4)', async () => {
+  it('ignores the text of a subagent (C4)', async () => {
     const before = port.said.length
     await send('ask a helper')
     await stage.model.waitFor((one) => one.request?.userText === 'SUBTASK')
@@ -233,7 +233,7 @@ describe('opencode', () => {
     expect(port.said.slice(before).some(({ text }) => text.startsWith('The helper says'))).toBe(false)
   })
 
-  it('stops a turn and says so with evidence; a text that was cut is not said (C2, C5)', async () => {
+  it('stops a turn, with evidence; text that was cut off is not passed on (C2, C5)', async () => {
     const { id } = await send('think for long')
     await asks(id)
     expect(session.state).toBe('busy')
@@ -248,7 +248,7 @@ describe('opencode', () => {
     expect(spoken().some((text) => text.includes('word word'))).toBe(false)
   })
 
-  it('asks for leave outside of the pane, and takes the verdict from there (ask 9)', async () => {
+  it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
     await send('run the tests')
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
     expect(question).toMatchObject({ tool: 'bash', input: { command: 'echo tests-pass' } })
@@ -259,7 +259,7 @@ describe('opencode', () => {
     await idle()
   })
 
-  it('tells the agent a no with its reason, and the agent goes on (C9)', async () => {
+  it('reports a denial with its reason to the agent, which continues (C9)', async () => {
     await send('run the tests')
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
     question.answer({ allow: false, comment: 'not on a Friday' })
@@ -276,7 +276,7 @@ describe('opencode', () => {
     await idle()
   })
 
-  it('takes the answer to a question of the agent from outside', async () => {
+  it('accepts the answer to a question of the agent from outside', async () => {
     await send('ask the person')
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
     expect(question.tool).toBe('question')
@@ -295,7 +295,7 @@ describe('opencode', () => {
     await expect.poll(() => stage.screen(port), { timeout: 30_000 }).not.toContain('Permission required')
   })
 
-  it('goes on where a person opens another conversation in the pane', async () => {
+  it('continues in another conversation that a person opens in the pane', async () => {
     const conversationsOf = (kept: unknown) => new Set(JSON.stringify(kept).match(/"ses_[^"]+"/g)).size
     const before = conversationsOf(port.kept)
     expect(before).toBe(1)
@@ -316,7 +316,7 @@ describe('opencode', () => {
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
-  it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
+  it('loses no text written while the service is down, and is found again (C25)', async () => {
     const { id, finish } = await sendWork()
     await busy()
     const before = port
@@ -347,7 +347,7 @@ describe('opencode', () => {
     await idle()
   })
 
-  it('takes up its conversation after everything was killed, with its role (asks 10, 15)', async () => {
+  it('resumes its conversation after everything was killed, with its role (asks 10, 15)', async () => {
     const { id } = await send('remember the word xylophone')
     await read(id)
     await idle()
@@ -389,14 +389,14 @@ describe('opencode', () => {
     expect(await stage.left()).toEqual([])
   })
 
-  it('says clearly that a conversation to resume is not there', async () => {
+  it('reports a missing conversation that should be resumed', async () => {
     const kept = structuredClone(port.kept) as { program: { conversations: { id: string }[] } }
     kept.program.conversations = [{ ...kept.program.conversations[0]!, id: 'ses_0000000000000000000000000' }]
     await expect(stage.start(kept)).rejects.toThrow('ses_0000000000000000000000000')
     expect(await stage.left()).toEqual([])
   })
 
-  it('leaves a person alone who opens another conversation as soon as one is shown', async () => {
+  it('does not disturb a person who opens another conversation as soon as one is shown', async () => {
     ;({ session, port } = await stage.start())
     await stage.shows(port, CONVERSATION)
     await stage.press(port, 'C-x', 'n')
@@ -411,7 +411,7 @@ describe('opencode', () => {
     await session.stop()
   })
 
-  it('has met nothing that it does not know', () => {
+  it('sent no unknown message', () => {
     expect(stage.problems).toEqual([])
   })
 })

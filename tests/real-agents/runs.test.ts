@@ -116,7 +116,7 @@ async function grantAll() {
   for (const { id } of open) await decide(engine, { kind: 'operator' }, `req_${id}`, { decision: 'approve' })
 }
 
-it('makes the run that the public skill expects, with Codex, Claude Code and opencode (S4.1 to S4.16, issue 5 §3)', async () => {
+it('completes the run that the public skill expects, with Codex, Claude Code and opencode (S4.1 to S4.16, issue 5 §3)', async () => {
   await open()
   writeFileSync(join(plans, 'brief.md'), 'Compare apples and pears.\n')
   const instructions = (objective: string) => ({
@@ -232,7 +232,7 @@ it('makes the run that the public skill expects, with Codex, Claude Code and ope
   for (const name of names) expect(consolidated).toContain(name)
 })
 
-it('has an ACP agent, a model of the team, a bare model and a script work on one thing (S4.2, S4.15)', async () => {
+it('lets an ACP agent, a model of the team, a bare model and a script work on one task (S4.2, S4.15)', async () => {
   const models = ['clerk', 'poet']
   for (const name of models) process.env[`SCRIPTED_KEY_${name}`] = `sk-ant-fake-${name}`
   await open({

@@ -86,7 +86,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     return { id, from, request: asked.data!.request_id as string, hasRun: () => existsSync(path) }
   }
 
-  it('lets a message wait for the end of a turn, which nothing disturbs, and nobody else waits (C2)', async () => {
+  it('holds a message until the end of an undisturbed turn, while other agents do not wait (C2)', async () => {
     const goOn = conductor.hold('think it over')
     const first = await team.send('Alice', 'think it over')
     const call = await alice().message(first)
@@ -103,7 +103,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(first, second)
   })
 
-  it('gives what waits together as one turn, in the order it came (C2)', async () => {
+  it('delivers waiting messages as one turn, in order (C2)', async () => {
     const goOn = conductor.hold('collect the mail')
     await alice().message(await team.send('Alice', 'collect the mail'))
     const ids = [
@@ -121,7 +121,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(...ids)
   })
 
-  it('announces a message of high priority within the turn, and gives it after (C2)', async () => {
+  it('announces a message of high priority within the turn, and delivers it afterwards (C2)', async () => {
     const goOn = conductor.hold('look at the team')
     await alice().message(await team.send('Alice', 'look at the team'))
     await team.becomes('Alice', 'busy')
@@ -138,7 +138,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(high)
   })
 
-  it('interrupts for an urgent message, gives it, and has the stop on record (C2, ask 11)', async () => {
+  it('interrupts for an urgent message, delivers it, and records the stop (C2, ask 11)', async () => {
     const from = team.entries.length
     conductor.hold('count to a million')
     const first = await team.send('Alice', 'count to a million')
@@ -151,7 +151,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(first, urgent)
   })
 
-  it('types nothing into a dialog; the verdict from elsewhere answers it, then the message comes (C9)', async () => {
+  it('types nothing into a dialog; a verdict from elsewhere answers it, then the message arrives (C9)', async () => {
     const { request, hasRun } = await openDialog()
     const waiting = await team.send('Alice', 'while you were asking')
     await sleep(LONG_ENOUGH_MS)
@@ -166,7 +166,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(waiting)
   })
 
-  it('ends a turn that stands before a dialog for an urgent message; its request closes (C2, ask 11)', async () => {
+  it('ends a turn that waits at a dialog for an urgent message, and closes its request (C2, ask 11)', async () => {
     const { from, request, hasRun } = await openDialog()
     const urgent = await team.send('Alice', 'leave that dialog', { priority: 'urgent' })
     await team.arrives(urgent)
@@ -179,7 +179,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(urgent)
   })
 
-  it('tells the agent of a no and its reason, and nothing is run (C9)', async () => {
+  it('reports a denial with its reason to the agent, and runs nothing (C9)', async () => {
     const { request, hasRun } = await openDialog()
     await decide(team.orchub.engine, { kind: 'operator' }, request, {
       ...{ decision: 'reject', comment: 'not on a Friday' },
@@ -212,7 +212,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   it.each([
     ['sends it', 'Enter'],
     ['clears it', 'C-u'],
-  ])('never fuses a message with what a person is typing, who then %s (ask 4)', async (_, key) => {
+  ])('never mixes a message with the text of a typing person, who then %s (ask 4)', async (_, key) => {
     const draft = `a half-typed thought before ${key}`
     const person = await team.sitDown('Alice')
     await person.type(draft)
@@ -236,7 +236,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   // Gemini takes half a minute to draw so long a line; that it takes it is tried in its own suite.
   const texts = HOSTILE_TEXTS.filter(({ name }) => program !== 'gemini' || name !== '100 KB in one line')
 
-  it.each(texts)('carries $name once and exactly (C2)', async ({ content, carried, typed }) => {
+  it.each(texts)('delivers $name once and exactly (C2)', async ({ content, carried, typed }) => {
     await team.idle('Alice')
     const id = await team.send('Alice', content, { title: 'hostile' })
     await team.arrives(id)
@@ -324,7 +324,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
       expect(blanks(userText)).toContain(blanks(content))
     })
 
-    it.runIf(wayIn === 'hook')('does not make it read that at the end of a turn either', async () => {
+    it.runIf(wayIn === 'hook')('does not make it read the file at the end of a turn either', async () => {
       const goOn = conductor.hold('wait for a name')
       await alice().message(await team.send('Alice', 'wait for a name'))
       const person = await team.sitDown('Alice')
@@ -342,7 +342,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     })
   })
 
-  it('acts once on a command that is said by MCP and in the text (C25)', async () => {
+  it('executes a command once that is sent by MCP and in the text (C25)', async () => {
     const from = team.entries.length
     const fields = { to: 'Bob', title: 'said twice', content: 'the same words' }
     conductor.answer('say it both ways', {
@@ -358,7 +358,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expect(team.given('Bob').times(mails[0]!.id)).toBe(1)
   })
 
-  it('tells how full the context is (C26)', async () => {
+  it('reports the context usage (C26)', async () => {
     expect(await team.order('context_status', { agent: 'Alice' })).toMatchObject({
       status: 'ok',
       details: { tokens: expect.any(Number), window: expect.any(Number), percent: expect.any(Number) },
@@ -381,7 +381,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(id)
   })
 
-  it('leaves nothing of a stopped agent behind, and takes its conversation up again (S1.24, ask 10)', async () => {
+  it('leaves nothing of a stopped agent behind, and resumes its conversation (S1.24, ask 10)', async () => {
     const remembered = await team.send('Alice', 'the word is xylophone')
     await team.arrives(remembered)
     await team.idle('Alice')
@@ -396,7 +396,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(remembered, id)
   })
 
-  it('begins a new conversation with the role when an agent is reset (S1.24, ask 15)', async () => {
+  it('starts a new conversation with the role when an agent is reset (S1.24, ask 15)', async () => {
     await team.order('request_action', { action: 'reset_session', target: 'Alice' })
     const id = await team.send('Alice', 'a fresh start')
     await team.arrives(id)

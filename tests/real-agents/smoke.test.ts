@@ -52,7 +52,7 @@ describe.each(PROGRAMS)('%s with a scripted model (issue 3, §5)', (name, { once
     expect(call?.request?.tools).not.toEqual([])
   })
 
-  it('comes up in a terminal, asks nothing and answers there', async () => {
+  it('starts in a terminal, asks nothing and answers there', async () => {
     const { home, cwd } = await setUp()
     const terminal = await openTerminal({ argv: [home.settings.command], cwd, env: home.env })
     try {

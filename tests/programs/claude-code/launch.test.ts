@@ -114,7 +114,7 @@ it.each([
   ['claude-sonnet-5-5', 1000, 1_000_000],
   ['something-new', 1000, 200_000],
   ['something-new', 250_000, 1_000_000],
-])('the window of %s that held %i tokens is %i (C26)', (model, seen, window) => {
+])('the context window of %s with %i tokens seen is %i (C26)', (model, seen, window) => {
   expect(contextWindowOf(model, seen)).toBe(window)
 })
 

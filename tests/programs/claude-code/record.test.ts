@@ -58,7 +58,7 @@ describe('a line of a transcript', () => {
     ['no JSON', '{"type":"user"'],
     ['no object', '"type":"user"'],
     ['nothing', ''],
-  ])('that is %s says nothing', (_name, text) => {
+  ])('that is %s is ignored', (_name, text) => {
     expect(readRecord(text)).toBeUndefined()
   })
 
@@ -92,7 +92,7 @@ describe('a line of a transcript', () => {
   it.each([
     ['Stop', 'prompt'],
     ['PostToolUse', undefined],
-  ])('with what a hook of %s added shows %s', (hookEvent, kind) => {
+  ])('with the addition of a %s hook shows %s', (hookEvent, kind) => {
     const content = ['[ORCHUB MESSAGE msg_1]']
     const attachment = { type: 'hook_additional_context', hookName: hookEvent, hookEvent, content }
     expect(line({ type: 'attachment', uuid: 'u', attachment })?.kind).toBe(kind)

@@ -379,7 +379,7 @@ describe('following Claude Code', () => {
   it.each([
     ['at first', false],
     ['after another turn', true],
-  ])('gives a message again that was taken back %s, by the next service too (C25)', async (_, isLater) => {
+  ])('redelivers a message that was withdrawn %s, also by the next service (C25)', async (_, isLater) => {
     await ready()
     if (isLater) {
       await rig.hook('UserPromptSubmit', { prompt: 'hi' })

@@ -33,7 +33,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
   it.each([
     ['is not in the transcript', false],
     ['is in the transcript', true],
-  ])('ends though the same status is read again and again, where the prompt %s', async (_, isRecorded) => {
+  ])('ends although the same status is read repeatedly, when the prompt %s', async (_, isRecorded) => {
     await submitted()
     if (isRecorded) rig.prompt(message('msg_1'))
     rig.status('idle')

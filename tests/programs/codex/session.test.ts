@@ -88,7 +88,7 @@ describe('a session of codex', () => {
   it.each([
     ['the answer', () => undefined],
     ['the record', () => ({ result: { turn: turn('inProgress') } })],
-  ])('does not know what became of it when the connection breaks before %s', async (_name, answer) => {
+  ])('reports it as uncertain when the connection breaks before %s', async (_name, answer) => {
     const { session } = await open({ answers: { 'turn/start': answer } })
     const arrival = session.deliver({ text: MESSAGE, ids: ['msg_1'] })
     await until(() => server.called('turn/start').length > 0)
@@ -177,7 +177,7 @@ describe('a session of codex', () => {
     ['before', ['error', 'status']],
     ['after', ['status', 'error']],
     ['with the end of the turn, after', ['status', 'end']],
-  ])('tells why a turn failed, where that is said %s', async (_, order) => {
+  ])('reports why a turn failed if the reason comes %s', async (_, order) => {
     const { session, port } = await open()
     const fail = (what: string) => {
       const error = { message: 'It is broken.' }

@@ -128,7 +128,7 @@ describe('the settings of Gemini', () => {
     [{ modle: 'x' }, []],
     [{ args: ['-y', '-e', 'none'] }, ['args', 1]],
     [{ args: ['--extensions=none'] }, ['args', 0]],
-  ])('are refused at their place: %j', (settings, path) => {
+  ])('are refused with their path: %j', (settings, path) => {
     expect(program.check(settings)).toMatchObject([{ path, hint: expect.any(String) }])
   })
 

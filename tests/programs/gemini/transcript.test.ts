@@ -202,7 +202,7 @@ describe('the transcript of Gemini', () => {
     ],
     ['half a line', '{"id":"a","timest'],
     ['another thing', '[1, 2]'],
-  ])('says nothing with %s', (_name, line) => {
+  ])('ignores %s', (_name, line) => {
     expect(readRecord(line)).toBeUndefined()
   })
 })

@@ -91,7 +91,7 @@ describe('the settings of opencode', () => {
     [{ args: 'x' }, ['args']],
     [{ env: { OPENCODE_CONFIG_CONTENT: '{}' } }, ['env', 'OPENCODE_CONFIG_CONTENT']],
     [{ env: { OPENCODE_SERVER_PASSWORD: 'mine' } }, ['env', 'OPENCODE_SERVER_PASSWORD']],
-  ])('are refused at their place: %j', (settings, path) => {
+  ])('are refused with their path: %j', (settings, path) => {
     expect(program.check(settings)).toMatchObject([{ path, hint: expect.any(String) }])
   })
 })

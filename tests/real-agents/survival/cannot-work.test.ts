@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { createConductor } from '../harness/conductor.ts'
 import { openKillableTeam } from '../harness/killable-team.ts'
 
-describe('a team with members that cannot work', () => {
-  it('says why of each, and the others work', async () => {
+describe('a team with agents that cannot start', () => {
+  it('reports the reason for each, and the others work', async () => {
     const sh = (line: string) => ({
       ...{ program: 'any' as const, runtime: 'tmux' as const },
       with: { command: ['sh', '-c', line], patterns: { idle: '> $' } },

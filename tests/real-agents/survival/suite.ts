@@ -46,7 +46,7 @@ export function describeSurvival(program: AgentName) {
       expect(team.given('Bob').times(mail.id)).toBe(1)
     }
 
-    it('a kill of the service while a message waits for a busy agent; what is said meanwhile is heard', async () => {
+    it('a kill of the service while a message waits for a busy agent; text written meanwhile is read', async () => {
       const goOn = conductor.hold('be busy')
       const first = await team.send('Alice', 'be busy')
       await alice().message(first)
@@ -70,7 +70,7 @@ export function describeSurvival(program: AgentName) {
       await expectRead(...ids)
     })
 
-    it('a kill of the service between the writing and the evidence, with the agent stopped; others go on', async () => {
+    it('a kill of the service between the paste and its evidence, with the agent suspended; others continue', async () => {
       await team.signal('Alice', 'SIGSTOP')
       const id = await team.send('Alice', 'you cannot hear this yet')
       await team.reaches(id, 'written')
@@ -83,7 +83,7 @@ export function describeSurvival(program: AgentName) {
       await expectRead(id)
     })
 
-    it('a kill of the service after the agent took a message', async () => {
+    it('a kill of the service after the agent accepted a message', async () => {
       const goOn = conductor.hold('think about it')
       const id = await team.send('Alice', 'think about it')
       await team.reaches(id, 'submitted')
@@ -94,7 +94,7 @@ export function describeSurvival(program: AgentName) {
       await expectRead(id)
     })
 
-    it('a kill of the service while the agent answers; its words are heard once', async () => {
+    it('a kill of the service while the agent answers; its text is read once', async () => {
       // Repeated words are taken for a loop.
       const words = Array.from({ length: 40 }, (_, index) => `step-${index * 7919}`).join(' ')
       const text = `${words}\n${toBob('said in the middle')}`
@@ -109,7 +109,7 @@ export function describeSurvival(program: AgentName) {
       await expectHeard('said in the middle')
     })
 
-    it('a kill of the service while all are idle, and a person goes on with the agent', async () => {
+    it('a kill of the service while all are idle, and a person continues with the agent', async () => {
       await team.becomes('Alice', 'idle')
       await team.daemon.kill()
       conductor.answer('a word from the person', { text: toBob('said to a person') })
@@ -124,7 +124,7 @@ export function describeSurvival(program: AgentName) {
     it.each([
       ['its pane is closed', () => team.tmux('kill-pane', '-t', team.kept('Alice').pane)],
       ['its process is killed', () => process.kill(team.kept('Alice').process.pid, 'SIGKILL')],
-    ])('in its conversation when %s: it is told, nobody else is harmed', async (_, kill) => {
+    ])('in its conversation when %s: it is reported, and no other agent is harmed', async (_, kill) => {
       await expectRead(await team.send('Alice', 'the word is xylophone'))
       await kill()
       await team.becomes('Alice', 'exited')
@@ -154,7 +154,7 @@ export function describeSurvival(program: AgentName) {
       expect(alice().times(first)).toBe(1)
     })
 
-    it('the end of the terminals’ server, with the conversations of all', async () => {
+    it('the end of the tmux server, with all conversations', async () => {
       await team.tmux('kill-server')
       await Promise.all([team.becomes('Alice', 'exited'), team.becomes('Bob', 'exited')])
       const id = await team.send('Alice', 'and now?')
@@ -176,7 +176,7 @@ export function describeSurvival(program: AgentName) {
       await expectRead(await team.send('Alice', 'a new beginning'))
     }
 
-    it('a conversation that is not there any more, which it says clearly', async () => {
+    it('a conversation that no longer exists, which it reports', async () => {
       await team.becomes('Alice', 'idle')
       await team.killAll()
       team.change('Alice', (kept) =>
