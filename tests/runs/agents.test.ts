@@ -25,7 +25,7 @@ agents:
     return { puppets, id }
   }
 
-  it('does its work by a task, and its report counts like a status.json (S4.2)', async () => {
+  it('works on a task, and its report counts like a status.json (S4.2)', async () => {
     const { id } = await openWithMember()
     await team.until(async () => (await team.node(id, 'text')).started)
     await team.say('Writer', 'report', { status: 'completed', result: 'Roses are red.' })
@@ -35,7 +35,7 @@ agents:
     expect(JSON.parse(team.file(id, 'text', 'status.json'))).toMatchObject({ state: 'completed' })
   })
 
-  it('may as well only know files: then its task ends with them', async () => {
+  it('may use only files; then its task ends with them', async () => {
     const { id } = await openWithMember()
     const workspace = team.place(id, 'text')
     writeFileSync(join(workspace, 'outbox', 'summary.md'), 'A poem.')
@@ -46,7 +46,7 @@ agents:
     expect(team.types()).toContain('task.completed')
   })
 
-  it('that gives up fails its attempt', async () => {
+  it('fails its attempt when it gives up', async () => {
     const { id } = await openWithMember()
     await team.until(async () => (await team.node(id, 'text')).started)
     const error = { type: 'idea', message: 'No idea comes', recoverable: false }
@@ -58,7 +58,7 @@ agents:
   })
 })
 
-it('starts an agent program for the run, and lets it go afterwards', async () => {
+it('starts an agent program for the run, and stops it afterwards', async () => {
   const puppets = createPuppets()
   team = await openRunTeam({ runtimes: [puppets] })
   const id = await team.start(`
@@ -80,7 +80,7 @@ describe('a program that', () => {
   const GUEST =
     'agents: { guest: { program: any, with: { command: "true" }, instructions: Do it., retries: 0 } }'
 
-  it('takes long to start is kept; people get a notice with its screen, and it continues once it is ready', async () => {
+  it('takes long to start is kept: people get a notice with its screen, and it continues once it is ready', async () => {
     const puppets = createPuppets()
     team = await openRunTeam({ runtimes: [puppets] })
     const id = await team.start(GUEST)
@@ -97,7 +97,7 @@ describe('a program that', () => {
     expect(told()).toHaveLength(1)
   })
 
-  it('cannot be started fails with what was in the way, and leaves nobody in the team', async () => {
+  it('cannot be started fails with the reason, and leaves no agent in the team', async () => {
     const puppets = createPuppets()
     puppets.failNext = new Error('claude is not installed')
     team = await openRunTeam({ runtimes: [puppets] })
@@ -106,7 +106,7 @@ describe('a program that', () => {
     expect(team.team().names).toEqual(['Helper'])
   })
 
-  it('is stopped during startup ends with it', async () => {
+  it('is stopped while it starts ends at once', async () => {
     const puppets = createPuppets()
     team = await openRunTeam({ runtimes: [puppets] })
     const id = await team.start(GUEST)
@@ -117,7 +117,7 @@ describe('a program that', () => {
   })
 
   it.each(['initializing', 'idle', 'busy'] as const)(
-    'is %s when the service ends is found by the next one, and its work counts once',
+    'is %s when the service ends is found by the next service, and its work counts once',
     async (state) => {
       const puppets = createPuppets()
       team = await openRunTeam({ runtimes: [puppets] })
@@ -143,7 +143,7 @@ describe('a program that', () => {
     },
   )
 
-  it('is in a turn does not stall, however long that is; one that rests without a word does (C22)', async () => {
+  it('is in a turn does not stall, however long the turn takes; an idle one does (C22)', async () => {
     const puppets = createPuppets()
     team = await openRunTeam({ runtimes: [puppets] })
     const id = await team.start(GUEST.replace('retries: 0', 'retries: 0, stall_timeout: 1m, timeout: 20m'))
@@ -160,7 +160,7 @@ describe('a program that', () => {
   })
 })
 
-it('starts of the team only whom the plan needs, where the service is there for runs', async () => {
+it('starts only the members that the plan needs, if the service exists for runs only', async () => {
   const puppets = createPuppets()
   const config = { agents: { Writer: PROGRAM, Idle: PROGRAM } }
   team = await openRunTeam({ runtimes: [puppets], autostart: false, config })
@@ -171,7 +171,7 @@ it('starts of the team only whom the plan needs, where the service is there for 
   expect(puppets.started('Idle')).toBe(0)
 })
 
-it('starts nothing where the settings of a program are wrong, and names the place', async () => {
+it('starts nothing if the settings of a program are wrong, and reports their position', async () => {
   const puppets = createPuppets()
   puppets.check = ({ settings }) =>
     'modle' in (settings as object)
@@ -212,7 +212,7 @@ describe('a model', () => {
     return { models, asked }
   }
 
-  it('is given the instructions and the inputs, and what it answers is its work', async () => {
+  it('gets the instructions and the inputs, and its answer becomes its outputs', async () => {
     const { models, asked } = answering({
       summary: 'Summed it up.',
       files: [{ path: 'sum.md', content: 'In short.' }],
@@ -232,7 +232,7 @@ describe('a model', () => {
     })
   })
 
-  it('cannot write outside of its outbox', async () => {
+  it('cannot write outside its outbox', async () => {
     const { models } = answering({ summary: 'x', files: [{ path: '../../../stolen', content: 'x' }] })
     team = await openRunTeam({ models, config })
     const id = await team.start('agents: { sly: { model: fast, retries: 0 } }')
@@ -241,7 +241,7 @@ describe('a model', () => {
     expect(existsSync(join(team.plans, 'stolen'))).toBe(false)
   })
 
-  it('judges by the success criteria where the plan names it (C22)', async () => {
+  it('judges by the success criteria if the plan names it (C22)', async () => {
     const { models } = answering({ completed: false, reason: 'it does not rhyme' })
     team = await openRunTeam({ models, config })
     const id = await team.start(
@@ -252,7 +252,7 @@ describe('a model', () => {
   })
 })
 
-it('works with someone outside who only knows the files', async () => {
+it('works with somebody outside who only uses the files', async () => {
   team = await openRunTeam()
   const id = await team.start('agents: { outside: { instructions: Someone does it., judge: off } }')
   await team.becomes(id, 'outside', 'running')
@@ -265,7 +265,7 @@ it('works with someone outside who only knows the files', async () => {
   expect((await team.ended(id)).run.head.outcome).toBe('completed')
 })
 
-it('gives an agent a git worktree on a branch of its own, and merges nothing', async () => {
+it('gives an agent a git worktree on its own branch, and merges nothing', async () => {
   team = await openRunTeam()
   const { execFileSync } = await import('node:child_process')
   const git = (...args: string[]) =>
@@ -293,7 +293,7 @@ agents:
   })
 })
 
-it('says what of an agent’s work is not on its branch, and refuses a link or nothing instead of a worktree', async () => {
+it('reports work that is not on the branch of the agent, and refuses a link or an empty place instead of a worktree', async () => {
   team = await openRunTeam()
   const { execFileSync } = await import('node:child_process')
   const commit = 'git -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m'
@@ -315,7 +315,7 @@ agents:
   expect(seen.run.nodes.get('gone')!.reason).toContain('worktree is gone: the agent deleted or moved it')
 })
 
-it('goes on with a worktree that was made before its inputs were there', async () => {
+it('continues with a worktree that was made before its inputs existed', async () => {
   team = await openRunTeam()
   const { execFileSync } = await import('node:child_process')
   const git = (...args: string[]) =>
@@ -356,7 +356,7 @@ agents:
     return await team.ended(id)
   }
 
-  it('of the team judges the work; what it rejects is tried again, with its reason (C22)', async () => {
+  it('from the team judges the work; rejected work is tried again with the reason (C22)', async () => {
     const seen = await openWithCritic([
       'REJECTED: roses and violets do not rhyme.',
       '**Accepted.** It rhymes now.',
@@ -375,14 +375,14 @@ agents:
     expect(Number(team.file(seen.id, 'poet', 'outbox', 'poem'))).toBeGreaterThan(0)
   })
 
-  it('that gives no verdict has not judged', async () => {
+  it('without a verdict has not judged', async () => {
     const seen = await openWithCritic(['It was a nice read.', 'ACCEPTED'])
     expect(seen.run.nodes.get('poet')!.attempts[0]!.why).toBe('Critic gave no verdict: It was a nice read.')
   })
 })
 
 describe('a halt', () => {
-  it('breaks off the work of a model, which is asked again when all goes on; no attempt is lost by it', async () => {
+  it('aborts the call of a model and repeats it after the halt, in the same attempt', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let calls = 0
     const models = {
@@ -412,7 +412,7 @@ describe('a halt', () => {
     expect(calls).toBe(2)
   })
 
-  it('holds a fixer still, and its clock with it', async () => {
+  it('suspends a fixer and its timeout', async () => {
     team = await openRunTeam()
     team.write('in.txt', 'bad')
     const id = await team.start(`

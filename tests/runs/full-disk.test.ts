@@ -51,7 +51,7 @@ const told = () =>
   team.entries.filter(({ type }) => /^run\.(noted|reported)$/.test(type)).map(({ text }) => text)
 
 describe('while the disk is full', () => {
-  it('nothing is in _outputs that is not whole, and the run ends once it is there', async () => {
+  it('_outputs holds only complete folders, and the run ends once all are there', async () => {
     const id = await startFull(IN_OUTPUTS)
     expect(readdirSync(team.place(id, '_outputs'))).toEqual([])
     await team.clock.advance(5000)
@@ -66,7 +66,7 @@ describe('while the disk is full', () => {
     expect(told()).toEqual([`${id}: the report of round 1 is written`])
   })
 
-  it('the report is not said to be written before it is, and nothing is left of the tries', async () => {
+  it('the report counts only once it is written, and no temporary files remain', async () => {
     const heard: (string | undefined)[] = []
     team.runs.onTrouble((_, text) => void heard.push(text))
     const id = await startFull(/\/\.report\.md\./)
@@ -80,7 +80,7 @@ describe('while the disk is full', () => {
     expect(team.runs.troubles()).toEqual([])
   })
 
-  it('a person may do without the report', async () => {
+  it('a person can give up the report', async () => {
     const id = await startFull(/\/\.report\./)
     expect(await team.runs.cancel(id, 'operator', 'no room')).toEqual({ run_id: id, cancelled: true })
     const seen = await team.ended(id)
@@ -97,7 +97,7 @@ describe('while the disk is full', () => {
     expect(team.file(id, 'report.md')).toContain('round 2')
   })
 
-  it('the next service writes what this one could not', async () => {
+  it('the next service writes the report', async () => {
     const id = await startFull(IN_OUTPUTS)
     // As one that was killed in the middle of it leaves it.
     mkdirSync(team.place(id, '_outputs', '.a.of-a-killed-one'))
@@ -109,8 +109,8 @@ describe('while the disk is full', () => {
   })
 })
 
-describe('what does not pass', () => {
-  it('is told in the notes and in the report', async () => {
+describe('a permanent error', () => {
+  it('appears in the notes and in the report', async () => {
     disk.refuses = IN_OUTPUTS
     disk.code = 'EIO'
     const id = await team.start(PLAN)
@@ -126,7 +126,7 @@ describe('what does not pass', () => {
     }
   })
 
-  it('lets a run end without a report, and that is told', async () => {
+  it('lets a run end without a report, and shows the reason', async () => {
     const id = await team.start(
       `agents: { a: { command: "mkdir -p ../report.md/x; ${MADE} x > outbox/x", retries: 0 } }`,
     )
@@ -152,7 +152,7 @@ async function fullBeforeStart(id: string) {
 }
 
 describe('while the store is full', () => {
-  it('whoever looks is answered, whoever changes something is refused, and it goes on with room', async () => {
+  it('reads are answered, changes are refused, and the run continues once there is space', async () => {
     const id = await team.start(
       `agents: { a: { command: "until test -e ../../../enough; do sleep 0.02; done; ${MADE} x > outbox/x" } }`,
     )
@@ -175,7 +175,7 @@ describe('while the store is full', () => {
     expect(team.runs.troubles()).toEqual([])
   })
 
-  it('nothing begins twice that a halt ends before it is stored', async () => {
+  it('nothing starts twice if a halt comes before the write', async () => {
     const id = await team.start(`
 agents:
   a: { command: "while ! test -e ../../../enough; do sleep 0.01; done; ${MADE} x > outbox/x" }
@@ -193,7 +193,7 @@ agents:
     expect(readFileSync(join(team.plans, 'count'), 'utf8')).toBe('ran\n')
   })
 
-  it('a cancellation says that it is not stored yet, each time it is asked for, and counts once it is', async () => {
+  it('a cancellation reports each time that it is not stored yet, and counts once it is', async () => {
     const id = await team.start('agents: { a: { command: "sleep 300" } }')
     await team.becomes(id, 'a', 'running')
     const { write } = team.store
@@ -213,7 +213,7 @@ agents:
     expect(team.entries.filter(({ type }) => type === 'run.cancelling')).toHaveLength(1)
   })
 
-  it('a cancellation lets nothing begin whose start was not stored before', async () => {
+  it('a cancellation starts nothing whose start was not stored before', async () => {
     const id = await team.start(`
 agents:
   a: { command: "while ! test -e ../../../enough; do sleep 0.01; done; ${MADE} x > outbox/x" }
@@ -228,7 +228,7 @@ agents:
     expect(existsSync(join(team.plans, 'ran'))).toBe(false)
   })
 
-  it('a run that cannot be stored does not begin, and leaves no folder', async () => {
+  it('a run that cannot be stored does not start, and leaves no folder', async () => {
     const { write } = team.store
     team.store.write = (work) =>
       write(async (tx) => {
@@ -243,7 +243,7 @@ agents:
     expect(readdirSync(join(team.plans, 'runs'))).toEqual([id])
   })
 
-  it('a run that cannot be taken up again stays as it ended, and can be later', async () => {
+  it('a run that cannot be resumed stays as it ended, and can be resumed later', async () => {
     const id = await team.start(PLAN)
     await team.ended(id)
     const { write } = team.store

@@ -118,7 +118,7 @@ function check({ plan, scripts }: Graph, { run }: SeenRun, log: readonly string[
 }
 
 it.each([40, 150, 500])(
-  'a random graph of %i agents comes to what a simple reference says (C7, C22)',
+  'runs a random graph of %i agents with the same result as a simple reference (C7, C22)',
   {
     timeout: 120_000,
   },

@@ -23,7 +23,7 @@ agents:
   return id
 }
 
-it('hands on files with their modes, and read-only', async () => {
+it('hands files on with their modes, and read-only', async () => {
   const id = await runTo("mkdir outbox/bin; printf '#!/bin/sh' > outbox/bin/tool; chmod 744 outbox/bin/tool")
   team.write('open', '')
   const { run } = await team.ended(id)
@@ -58,7 +58,7 @@ it('refuses an output that was changed while the service was down', async () => 
   expect(run.nodes.get('last')!.reason).toContain('was changed after it was validated')
 })
 
-it('keeps of an input what it is, and not what is in it', async () => {
+it('stores the hashes of inputs, and not their content', async () => {
   team = await openRunTeam()
   team.write('secret.txt', 'a secret of the person')
   const id = await team.start(`

@@ -34,7 +34,7 @@ agents:
 }
 
 describe('an outbox', () => {
-  it('full of traps gives the next agent nothing but plain files, and nothing of outside (C21)', async () => {
+  it('full of traps gives the next agent only plain files, and none from outside (C21)', async () => {
     team = await openRunTeam()
     const secret = team.write('secret.txt', 'the secret')
     const { id, seen } = await run(
@@ -59,14 +59,14 @@ describe('an outbox', () => {
     expect(existsSync(team.place(id, '_outputs', 'maker', 'hard.txt'))).toBe(false)
   })
 
-  it('with more files than the limit is an error with the number, and nothing is cut', async () => {
+  it('with too many files is an error with their number, and is not truncated', async () => {
     team = await openRunTeam()
     const { maker } = await run(`${SUMMARY}; cd outbox; seq 10001 | xargs touch`)
     expect(maker.state).toBe('failed')
     expect(maker.reason).toMatch(/more than 10,?000 files/)
   })
 
-  it('with a file of more than could be read is an error with the numbers, before anything is read', async () => {
+  it('with a file that is too large to read is an error with the sizes, before anything is read', async () => {
     team = await openRunTeam()
     const checks = 'retries: 0, checks: [{ name: looks, command: "touch ../../../checked" }]'
     for (const more of ['retries: 0', checks]) {
@@ -83,13 +83,13 @@ describe('an outbox', () => {
     expect(existsSync(join(team.plans, 'checked'))).toBe(false)
   })
 
-  it('with nothing but a link names the link', async () => {
+  it('with only a link leads to an error that names the link', async () => {
     team = await openRunTeam()
     const { maker } = await run(`${SUMMARY}; ln -s ../workspace/result.txt outbox/result.txt`)
     expect(maker.reason).toMatch(/holds no deliverable.*; outbox\/result\.txt is a symbolic link/)
   })
 
-  it('with a sparse file over the limit hands it on by reference, uncopied', async () => {
+  it('with a sparse file over the limit hands it on by reference, without a copy', async () => {
     team = await openRunTeam()
     const { id, seen } = await run(`${SUMMARY}; truncate -s 256M outbox/big.bin`)
     expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
@@ -111,7 +111,7 @@ describe('an outbox', () => {
 })
 
 describe('an agent that', () => {
-  it('puts a link in the place of its outbox, or takes it away, has delivered nothing', async () => {
+  it('replaces its outbox by a link, or removes it, has delivered nothing', async () => {
     team = await openRunTeam()
     mkdirSync(join(team.plans, 'elsewhere'))
     writeFileSync(join(team.plans, 'elsewhere', 'summary.md'), 'The secret of others.')
@@ -122,7 +122,7 @@ describe('an agent that', () => {
     expect(readFileSync(join(team.plans, 'elsewhere', 'summary.md'), 'utf8')).toBe('The secret of others.')
   })
 
-  it('took its outbox away has one again for its next attempt', async () => {
+  it('removed its outbox has a new one for its next attempt', async () => {
     team = await openRunTeam()
     const { maker } = await run(
       `test -e ../../../once || { touch ../../../once; rm -r outbox inbox; exit 1; }; ${SUMMARY}; echo x > outbox/x`,
@@ -131,7 +131,7 @@ describe('an agent that', () => {
     expect(maker).toMatchObject({ state: 'completed', attempt: 2 })
   })
 
-  it('writes a status.json over the limit is not read, and what it says does not count (C23)', async () => {
+  it('writes a status.json over the limit is not read, and its report does not count (C23)', async () => {
     team = await openRunTeam()
     const { maker } = await run(
       `${SUMMARY}; echo x > outbox/x; { printf '{"state": "completed", "x": "'; head -c 11000000 /dev/zero | tr '\\0' x; printf '"}'; } > status.json`,
@@ -140,13 +140,13 @@ describe('an agent that', () => {
     expect(maker.reason).toMatch(/status\.json.*(10 MiB|10485760|10,485,760|limit)/)
   })
 
-  it('kills itself, without a word and without an exit code, is seen to have died', async () => {
+  it('kills itself without a report and an exit code is noticed', async () => {
     team = await openRunTeam()
     const { maker } = await run('kill -9 $$')
     expect(maker.reason).toMatch(/137|SIGKILL/)
   })
 
-  it('prints as it goes shows life; one that does neither print nor write status.json stalls', async () => {
+  it('prints shows life; one that neither prints nor writes status.json stalls', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -172,7 +172,7 @@ agents:
   last: { command: "${MADE} x > outbox/x", depends_on: [{ agent: other, on_failure: proceed }] }
 `
 
-  it('that an agent has made a pipe holds nobody up', async () => {
+  it('blocks nobody if an agent replaces it by a pipe', async () => {
     team = await openRunTeam()
     const seen = await team.ended(await team.start(logged('mkfifo ../_logs/other.1.log')))
     expect(statesOf(seen)).toEqual({
@@ -187,7 +187,7 @@ agents:
   it.each([
     ['the log', 'ln -s ../../../victim.txt ../_logs/other.1.log'],
     ['the exit code', 'ln -s ../../../victim.txt ../_logs/other.1.exit'],
-  ])('is written into nothing elsewhere, where %s is made a link', async (_, plant) => {
+  ])('is not written through a link that replaces %s', async (_, plant) => {
     team = await openRunTeam()
     team.write('victim.txt', 'as it was')
     const seen = await team.ended(await team.start(logged(plant)))
@@ -202,23 +202,20 @@ agents:
 })
 
 describe('beside the workspaces, an agent', () => {
-  it.each(['ln -s $PWD/../../../victim.txt', 'mkfifo'])(
-    'does not lead the report astray (%s)',
-    async (plant) => {
-      team = await openRunTeam()
-      const victim = team.write('victim.txt', 'the victim')
-      const plants = ['report.md.tmp', 'report.html.tmp', 'report.md', 'report.html']
-      const { id, seen } = await run(
-        [...plants.map((name) => `${plant} ../${name}`), `${SUMMARY}; echo x > outbox/x`].join('\n'),
-      )
-      expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
-      expect(readFileSync(victim, 'utf8')).toBe('the victim')
-      expect(lstatSync(team.place(id, 'report.md')).isFile()).toBe(true)
-      expect(team.file(id, 'report.md')).toContain('**completed**')
-    },
-  )
+  it.each(['ln -s $PWD/../../../victim.txt', 'mkfifo'])('cannot redirect the report (%s)', async (plant) => {
+    team = await openRunTeam()
+    const victim = team.write('victim.txt', 'the victim')
+    const plants = ['report.md.tmp', 'report.html.tmp', 'report.md', 'report.html']
+    const { id, seen } = await run(
+      [...plants.map((name) => `${plant} ../${name}`), `${SUMMARY}; echo x > outbox/x`].join('\n'),
+    )
+    expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
+    expect(readFileSync(victim, 'utf8')).toBe('the victim')
+    expect(lstatSync(team.place(id, 'report.md')).isFile()).toBe(true)
+    expect(team.file(id, 'report.md')).toContain('**completed**')
+  })
 
-  it('puts nothing into the outputs of others, and does not lead them elsewhere', async () => {
+  it('cannot add to the outputs of others or redirect them', async () => {
     team = await openRunTeam()
     const victim = team.write('victim/kept.txt', 'the victim')
     // Once the outputs of the first are there, if they are gathered ahead, and before those of the last are.
@@ -248,16 +245,19 @@ agents:
       'a link on the way',
       'rmdir ../_fixed; mkdir ../../../away; ln -s ../victim ../../../away/next; ln -s ../../away ../_fixed',
     ],
-  ])('does not put the inputs of another right: nobody said so (%s)', async (_, plant) => {
-    team = await openRunTeam()
-    team.write('victim/f', 'the victim')
-    const { id, seen } = await run(`mkdir -p ../_fixed; ${plant}; ${SUMMARY}; echo x > outbox/x`)
-    expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
-    expect(existsSync(team.place(id, 'next', 'inbox', 'f'))).toBe(false)
-  })
+  ])(
+    'cannot correct the inputs of another agent unless somebody reported a correction (%s)',
+    async (_, plant) => {
+      team = await openRunTeam()
+      team.write('victim/f', 'the victim')
+      const { id, seen } = await run(`mkdir -p ../_fixed; ${plant}; ${SUMMARY}; echo x > outbox/x`)
+      expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
+      expect(existsSync(team.place(id, 'next', 'inbox', 'f'))).toBe(false)
+    },
+  )
 })
 
-it('a fixer works in no folder that an agent has put a link to', async () => {
+it('does not run a fixer in a folder that an agent has linked', async () => {
   team = await openRunTeam()
   team.write('victim/b.1/kept', 'the victim')
   const id = await team.start(`
@@ -271,14 +271,14 @@ fixers:
   expect(readFileSync(join(team.plans, 'victim/b.1/kept'), 'utf8')).toBe('the victim')
 })
 
-describe('what a person put into _fixed', () => {
+describe('a correction by a person in _fixed', () => {
   async function answer(id: string, ask: number, comment: string) {
     const { id: key } = (await team.until(async () => await team.runs.requestOf(id, 'b', ask)))!
     await decide(team, { kind: 'operator' }, `req_${key}`, { decision: 'answer', comment })
   }
   const PLAN = `agents: { b: { command: "grep good inbox/f && test -e ../../../enough && ${MADE} x > outbox/x", retries: 0, on_error: escalate } }`
 
-  it('counts once they say so, and after a restart and in later rounds as well', async () => {
+  it("counts after the person's answer, also after a restart and in later rounds", async () => {
     team = await openRunTeam()
     const id = await team.start(PLAN)
     await team.becomes(id, 'b', 'asking')
@@ -299,7 +299,7 @@ describe('what a person put into _fixed', () => {
     expect(again.run.nodes.get('b')).toMatchObject({ state: 'completed', cached: true })
   })
 
-  it('is not taken where it is a link', async () => {
+  it('is refused if it is a link', async () => {
     team = await openRunTeam()
     team.write('elsewhere/f', 'good')
     team.write('enough', '')
@@ -313,7 +313,7 @@ describe('what a person put into _fixed', () => {
     expect(existsSync(team.place(id, 'b', 'inbox', 'f'))).toBe(false)
   })
 
-  it('is what fixers made, one after the other, and nothing that was planted', async () => {
+  it('combines the results of successive fixers, without planted files', async () => {
     team = await openRunTeam()
     team.write('victim/f', 'the victim')
     const id = await team.start(`
@@ -334,7 +334,7 @@ fixers:
   })
 })
 
-it('takes nothing of what another service has left under the same name for its own', async () => {
+it('does not use a folder of the same name that another service has left', async () => {
   team = await openRunTeam()
   const left = join(team.plans, 'runs', 'run_1', 'maker')
   mkdirSync(join(left, 'outbox'), { recursive: true })

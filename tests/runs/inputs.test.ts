@@ -37,7 +37,7 @@ const given = (id: string) =>
 const notes = () => team.entries.filter(({ type }) => type === 'run.noted').map(({ text }) => text)
 
 describe('a folder around the service and its runs', () => {
-  it('is given without the runs of the plan, whose own workspace is among them', async () => {
+  it('is copied without the runs of the plan, which contain the workspace itself', async () => {
     team.write('data.txt', 'data')
     team.write('runs/run_0/old.txt', 'old')
     const { id, seen } = await run('.')
@@ -48,7 +48,7 @@ describe('a folder around the service and its runs', () => {
     ])
   })
 
-  it('is given without the state of the service, wherever it lies and whatever it is called', async () => {
+  it('is copied without the state of the service, whatever its place and name', async () => {
     team.write('data.txt', 'data')
     team.write('runs/.orc/mine.txt', 'of an earlier run')
     symlinkSync('.orc', join(team.folder, 'link'))
@@ -61,7 +61,7 @@ describe('a folder around the service and its runs', () => {
     expect(notes().filter((text) => text.includes('/runs'))).toHaveLength(1)
   })
 
-  it('can be an earlier run that the plan names, and all of them but this one', async () => {
+  it('can be an earlier run that the plan names, or all runs except this one', async () => {
     team.write('runs/old/out.txt', 'old')
     const one = await run('runs/old')
     expect(given(one.id)).toEqual(['out.txt'])
@@ -71,9 +71,9 @@ describe('a folder around the service and its runs', () => {
   })
 })
 
-describe('what is in the state folder', () => {
+describe('the state folder', () => {
   it.each(['../.orc', '../.orc/operator.token', '../.orc/agents', 'link', 'to-token'])(
-    'is no input, also where it is asked for: %s',
+    'is refused as an input: %s',
     async (input) => {
       symlinkSync('../.orc', join(team.plans, 'link'))
       symlinkSync('link/operator.token', join(team.plans, 'to-token'))
@@ -84,7 +84,7 @@ describe('what is in the state folder', () => {
     },
   )
 
-  it('is not given to a fixer either', async () => {
+  it('is withheld from fixers as well', async () => {
     team.write('data.txt', 'data')
     const id = await team.start(`
 agents:
@@ -101,7 +101,7 @@ fixers: { mender: { command: "mkdir outbox/inputs; find inbox > outbox/inputs/fo
     await team.ended(id)
   })
 
-  it('is an input of a plan that lies there itself, but for its tokens and its store', async () => {
+  it('can provide inputs for a plan inside it, except tokens and the store', async () => {
     const folder = join(state, 'plan')
     mkdirSync(folder)
     writeFileSync(join(folder, 'data.txt'), 'data')

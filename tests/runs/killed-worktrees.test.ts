@@ -26,7 +26,7 @@ function makeRepository(): string {
   return folder
 }
 
-it('makes a worktree anew whose git outlived the service that was killed (C23)', async () => {
+it('makes a worktree again whose git outlived a killed service (C23)', async () => {
   const daemon = await createDaemon('agents: { Master: {} }')
   const folder = makeRepository()
   onTestFinished(async () => {

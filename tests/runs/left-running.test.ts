@@ -39,8 +39,8 @@ const hasOverlapped = (id: string, name: string) => existsSync(team.place(id, na
 const isAlive = async (process: number) =>
   (await readProcesses()).some(({ pid, isZombie }) => pid === process && !isZombie)
 
-describe.runIf(HAS_MARKS)('what an attempt left in a session of its own', () => {
-  it('writes nothing into the work of the next attempt', async () => {
+describe.runIf(HAS_MARKS)('a process that an attempt left in another session', () => {
+  it('cannot write into the work of the next attempt', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -55,7 +55,7 @@ agents:
     expect(team.file(id, '_outputs', 'a', 'data.txt')).toBe('GOOD\n')
   })
 
-  it('is gone before the next attempt begins, in whatever way the one before ended', async () => {
+  it('is killed before the next attempt starts, however the previous one ended', async () => {
     const id = await start({
       failed: { ending: 'exit 1', more: 'retries: 1' },
       killed: { ending: 'kill -9 $$', more: 'retries: 1' },
@@ -70,14 +70,14 @@ agents:
     }
   })
 
-  it('ends with the attempt where that failed, and not only before the next one', async () => {
+  it('is killed as soon as the attempt fails', async () => {
     const id = await start({ a: { ending: 'exit 1', more: 'retries: 0, on_error: escalate' } })
     const left = Number(team.file(id, 'a', 'workspace', 'left'))
     await team.becomes(id, 'a', 'asking')
     expect(await isAlive(left)).toBe(false)
   })
 
-  it('is gone before a run that is resumed begins it again', async () => {
+  it('is killed before a resumed run starts the agent again', async () => {
     const id = await start({ a: { ending: 'exit 0', more: 'retries: 0' } })
     await team.ended(id)
     await team.resume(id)
@@ -85,7 +85,7 @@ agents:
     expect(hasOverlapped(id, 'a')).toBe(false)
   })
 
-  it('holds up no cancellation, and the attempt that waited for its end never begins', async () => {
+  it('does not block a cancellation, and the attempt that waited for its end never starts', async () => {
     const id = await start({ a: { ending: 'exit 0', more: 'retries: 1' } }, 2)
     const left = Number(team.file(id, 'a', 'workspace', 'left'))
     await team.until(async () => (await team.node(id, 'a')).attempt === 2, 50)

@@ -50,7 +50,7 @@ async function finish(id: string) {
   return await team.ended(id)
 }
 
-it('tells agents of messages/ where the plan has it, and of nothing where it has not (S4.16, S4.17)', async () => {
+it('explains messages/ to agents only if the plan has it (S4.16, S4.17)', async () => {
   team = await openRunTeam()
   const a = `agents: { a: { command: "${MADE} x > outbox/x" } }`
   const [quiet, loud] = [await team.start(a), await team.start(`messages: true\n${a}`)]
@@ -61,7 +61,7 @@ it('tells agents of messages/ where the plan has it, and of nothing where it has
   expect(existsSync(team.place(quiet, 'messages'))).toBe(false)
 })
 
-it('gives what an agent puts there to the one it is for, once, over a restart too (S4.16, C23, C25)', async () => {
+it('delivers the message of an agent once, even after a restart (S4.16, C23, C25)', async () => {
   const { id } = await openWithMember()
   put(id, 'other_to_text_001.json', {
     from: 'other',
@@ -87,7 +87,7 @@ it('gives what an agent puts there to the one it is for, once, over a restart to
   expect(await mail('Writer')).toHaveLength(1)
 })
 
-it('makes a numbered file of what a person says to an agent, and mail where that has a mailbox (S4.16)', async () => {
+it('writes the message of a person to a numbered file, and to the mailbox of the agent if it has one (S4.16)', async () => {
   const { id } = await openWithMember()
   put(id, 'text_to_text_007.json', { from: 'text', to: 'text', type: 'update', content: 'Note to myself.' })
   const files = await Promise.all(
@@ -114,7 +114,7 @@ it('makes a numbered file of what a person says to an agent, and mail where that
   )
 })
 
-it('refuses and records what is no message, is of a stranger or in a name that is not its own', async () => {
+it('refuses and records invalid messages, unknown senders and forged names', async () => {
   const { id } = await openWithMember()
   put(id, 'other_to_Helper_001.json', { from: 'other', to: 'Helper', type: 'update', content: 'hi' })
   put(id, 'text_to_other_002.json', { from: 'other', to: 'text', type: 'update', content: 'hi' })
@@ -133,7 +133,7 @@ it('refuses and records what is no message, is of a stranger or in a name that i
   expect(await mail('Writer')).toEqual([])
 })
 
-it('has numbers left whoever took the last of them, and gives none of them twice', async () => {
+it('has numbers left after a forged high number, and uses none twice', async () => {
   const { id } = await openWithMember()
   const send = async () =>
     (await team.runs.send(id, { to: 'text', type: 'update', content: 'x' }, 'operator')).file
@@ -148,7 +148,7 @@ it('has numbers left whoever took the last of them, and gives none of them twice
   expect(await send()).toBe('operator_to_text_003.json')
 })
 
-it('gives no number again, and tells of another message under an old name, over a restart too (C23, C25)', async () => {
+it('reuses no number, and delivers another message under an old name, even after a restart (C23, C25)', async () => {
   const { id } = await openWithMember()
   const send = async () =>
     (await team.runs.send(id, { to: 'text', type: 'update', content: 'x' }, 'operator')).file

@@ -1,4 +1,4 @@
-/** Parts of runs on real folders, each in a moment that a whole run seldom comes to. */
+/** Parts of runs on real folders, in situations that a whole run seldom reaches. */
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ const clock = {
   },
 }
 
-/** A run of one agent, in a folder of its own. */
+/** A run of one agent, in its own folder. */
 function place(files: Record<string, string> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-run-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -43,7 +43,7 @@ function place(files: Record<string, string> = {}) {
   return { folder, notes, driver }
 }
 
-/** Begins an attempt that an earlier service began and never stored; gives what its worker finds, once it starts. */
+/** Starts an attempt that an earlier service started and never stored. Returns what its worker finds. */
 async function beginAnew(meanwhile: (nodes: Map<string, object>) => void = () => {}) {
   const { folder, driver } = place({
     'one/outbox/half.txt': 'half',
@@ -76,16 +76,16 @@ async function beginAnew(meanwhile: (nodes: Map<string, object>) => void = () =>
   return seen
 }
 
-it('begins an attempt anew that an earlier service began and never stored, with nothing that it left', async () => {
+it('starts an attempt again that an earlier service started and never stored, without its leftovers', async () => {
   expect(await beginAnew()).toEqual([false, 'pending'])
 })
 
-it('begins no attempt that was called off while it was made ready', async () => {
+it('does not start an attempt that was cancelled while it was prepared', async () => {
   const seen = await beginAnew((nodes) => nodes.set('one', { ...nodes.get('one'), state: 'cancelled' }))
   expect(seen).toEqual([])
 })
 
-it('notes where what is collected is not what was validated', async () => {
+it('notes gathered outputs that differ from the validated ones', async () => {
   const { folder, notes, driver } = place({
     'one/outbox/same.txt': 'same',
     'one/outbox/changed.txt': 'after',
@@ -109,7 +109,7 @@ it('notes where what is collected is not what was validated', async () => {
   expect(existsSync(join(folder, 'report.md'))).toBe(true)
 })
 
-it('tries a message of an agent again while the store fails', async () => {
+it('retries the message of an agent while the store fails', async () => {
   const { folder, driver } = place()
   let tries = 0
   const store = {
@@ -128,7 +128,7 @@ it('tries a message of an agent again while the store fails', async () => {
   expect(tries).toBe(3)
 })
 
-it('writes SKILL.md anew where the plan says otherwise than before', async () => {
+it('rewrites SKILL.md if the plan has changed', async () => {
   const team = await openRunTeam()
   onTestFinished(() => team.close())
   const plan = (what: string) =>

@@ -21,7 +21,7 @@ function makeFolders() {
   return { state, link, other }
 }
 
-it('are the same however the state folder is named, and others for another', () => {
+it('are the same for every path of a state folder, and differ between state folders', () => {
   const { state, link, other } = makeFolders()
   const markOf = (folder: string) => createRunMarks(folder).of('run_1', 'a', 'attempt 1')
   expect(markOf(link)).toBe(markOf(state))

@@ -52,7 +52,7 @@ function planOf(nodes: readonly Wanted[]): string {
   return `concurrency: 3\nagents:\n${agents.join('\n')}\n`
 }
 
-it('ends as its policies say, whatever fails, and runs nothing twice (C22)', {
+it('ends as its policies require, whatever fails, and runs nothing twice (C22)', {
   timeout: 60_000,
 }, async () => {
   const team = await openRunTeam()

@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { createRunRequests } from '../../src/runs/requests.ts'
 import { openRunTeam } from './harness.ts'
 
-it('asks a question of a run once, however often its commit is tried again', async () => {
+it('asks a question of a run once, however often its commit is retried', async () => {
   const team = await openRunTeam()
   onTestFinished(() => team.close())
   const requests = createRunRequests((text) => text)

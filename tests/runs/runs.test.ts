@@ -17,7 +17,7 @@ let team: RunTeam
 afterEach(() => team.close())
 
 describe('a run of plain commands', () => {
-  it('starts everything in its order, and hands on what was validated (S4.14, S4.15, C22)', async () => {
+  it('starts agents in order, and hands on validated outputs (S4.14, S4.15, C22)', async () => {
     team = await openRunTeam()
     team.write('names.txt', 'b\na\n')
     const id = await team.start(`
@@ -42,7 +42,7 @@ agents:
     await expect.poll(() => team.entries.filter(({ type }) => type === 'run.ended')).toHaveLength(1)
   })
 
-  it('waits for status.json where the agent uses it, and takes what it says of itself (S4.2)', async () => {
+  it('follows status.json if the agent uses it (S4.2)', async () => {
     team = await openRunTeam()
     const put = (state: string, more = '') => `printf '{"state": "${state}"${more}}' > s; mv s status.json`
     const id = await team.start(`
@@ -59,7 +59,7 @@ agents:
     expect(team.types()).toContain('run.progress')
   })
 
-  it('does not take a claim for the deed: no summary, no deliverable, no completion (S4.7, C22)', async () => {
+  it('does not complete an agent without a summary and a deliverable (S4.7, C22)', async () => {
     team = await openRunTeam()
     const id = await team.start(`agents: { idle: { command: "true", retries: 0 } }`)
     const seen = await team.ended(id)
@@ -79,7 +79,7 @@ agents:
     expect(seen.run.nodes.get('bad')!.reason).toContain('the check "is yes" failed')
   })
 
-  it('refuses a plan with mistakes before anything starts, and names the places', async () => {
+  it('refuses a plan with mistakes before anything starts, and reports their positions', async () => {
     team = await openRunTeam()
     await expect(
       team.start('agents:\n  a: { command: x, depends_on: [b] }\n  b: { command: x, depends_on: [a] }\n'),
@@ -90,7 +90,7 @@ agents:
     expect(existsSync(join(team.plans, 'runs'))).toBe(false)
   })
 
-  it('notices an agent that changed its inbox, and does not take its work (C21)', async () => {
+  it('refuses the work of an agent that changed its inbox (C21)', async () => {
     team = await openRunTeam()
     team.write('in.txt', 'as given')
     const id = await team.start(`
@@ -101,7 +101,7 @@ agents:
     expect(seen.run.nodes.get('sly')!.reason).toContain('it changed its inbox')
   })
 
-  it('leaves traps in an outbox where they are (S4.10)', async () => {
+  it('does not copy links from an outbox (S4.10)', async () => {
     team = await openRunTeam()
     const secret = team.write('secret.txt', 'not for you')
     const id = await team.start(`
@@ -116,8 +116,8 @@ agents:
 
   it.each([
     ['', 'sleep 300'],
-    [', though nothing in its environment tells whose it is', 'env -i sleep 300'],
-  ])('ends what an agent left running in its group%s', async (_, left) => {
+    [', even without the mark in their environment', 'env -i sleep 300'],
+  ])('kills processes that an agent left in its group%s', async (_, left) => {
     team = await openRunTeam()
     const id = await team.start(
       `agents: { parent: { command: "${left} & echo $! > outbox/pid; ${MADE} > /dev/null" } }`,
@@ -137,7 +137,7 @@ agents:
     expect(places).toEqual([team.place(one!, 'who'), team.place(two!, 'who')])
   })
 
-  it('has no more agents alive at once than the plan allows', async () => {
+  it('runs no more agents in parallel than the plan allows', async () => {
     team = await openRunTeam()
     const busy = team.write('busy.log', '')
     const agent = `{ command: "echo + >> ${busy}; sleep 0.1; echo - >> ${busy}; ${MADE} x > outbox/x" }`
@@ -155,7 +155,7 @@ agents:
   })
 })
 
-describe('what an agent writes into status.json', () => {
+describe('a status.json', () => {
   const script = (write: string) => `
 agents:
   one: { command: "${MADE} x > outbox/x; python3 ../../../write.py" , retries: 0 }
@@ -169,10 +169,10 @@ agents:
     ['with a byte order mark', `open('status.json','wb').write(b'\\xef\\xbb\\xbf{"state": "completed"}')`],
     ['with CRLF', `open('status.json','wb').write(b'{\\r\\n"state": "completed"\\r\\n}\\r\\n')`],
     [
-      'of almost 10 MiB',
+      'with almost 10 MiB',
       `open('status.json','w').write('{"state": "completed", "padding": "' + 'x' * (10 * 1024 * 1024 - 100) + '"}')`,
     ],
-  ])('is understood %s (C23)', async (_, write) => {
+  ])('is read %s (C23)', async (_, write) => {
     team = await openRunTeam()
     team.write('write.py', write)
     const id = await team.start(script('').replace('# \n', ''))
@@ -180,7 +180,7 @@ agents:
     expect(seen.run.nodes.get('one')).toMatchObject({ state: 'completed', reason: '' })
   })
 
-  it('is recorded where it cannot follow, and changes nothing (S4.3)', async () => {
+  it('with an invalid transition is recorded, and changes nothing (S4.3)', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -193,7 +193,7 @@ agents:
 })
 
 describe('recovery', () => {
-  it('retries after 1, 2, 4 s, keeps what each attempt left, and then tells a person (S4.12, C7)', async () => {
+  it('retries after 1, 2, 4 s, keeps the results of each attempt, and then notifies a person (S4.12, C7)', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -212,7 +212,7 @@ agents:
     expect(pauses.map((ms) => Math.floor(ms / 1000))).toEqual([1, 2, 4])
   })
 
-  it('tells what was wrong, and not where in its program that was', async () => {
+  it('reports the error without the stack trace', async () => {
     team = await openRunTeam()
     const printed = `SyntaxError: no such word\\n${'    at step (file.js:1:2)\\n'.repeat(30)}Node.js`
     const id = await team.start(`
@@ -223,7 +223,7 @@ agents:
     expect(reason).toContain('it exited with 1: SyntaxError: no such word\nNode.js')
   })
 
-  it('does not retry what the agent calls unrecoverable, and lets each edge decide on the rest (C22)', async () => {
+  it('does not retry an unrecoverable error, and lets each edge decide on the dependents (C22)', async () => {
     team = await openRunTeam()
     const fatal = `echo '{\\"state\\": \\"failed\\", \\"error\\": {\\"type\\": \\"x\\", \\"message\\": \\"no way\\", \\"recoverable\\": false}}' > status.json`
     const id = await team.start(`
@@ -238,7 +238,7 @@ agents:
     expect(seen.run.nodes.get('broken')).toMatchObject({ attempt: 1 })
   })
 
-  it('has a person decide, by an ordinary request to people (C9)', async () => {
+  it('asks a person by an ordinary request (C9)', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -259,7 +259,7 @@ agents:
     expect(seen.run.head.outcome).toBe('completed')
   })
 
-  it('gives the inputs to a fixer, and tries again with what that puts right (S4.12)', async () => {
+  it('gives the inputs to a fixer, and tries again with the corrected ones (S4.12)', async () => {
     team = await openRunTeam()
     team.write('number.txt', 'seven\n')
     const id = await team.start(`
@@ -279,7 +279,7 @@ fixers:
     expect(readFileSync(join(team.plans, 'number.txt'), 'utf8')).toBe('seven\n')
   })
 
-  it('gives an error report to a fixer that is too large to be told of', async () => {
+  it('gives a fixer an error report that is too large to read', async () => {
     team = await openRunTeam()
     team.write('go.txt', 'stay\n')
     const id = await team.start(`
@@ -297,7 +297,7 @@ fixers:
     expect(seen.run.nodes.get('wordy')).toMatchObject({ state: 'completed', fixes: 1 })
   })
 
-  it('takes nothing for a correction that a fixer did not put into outbox/inputs/', async () => {
+  it('takes corrections only from outbox/inputs/ of a fixer', async () => {
     team = await openRunTeam()
     team.write('number.txt', 'seven\n')
     const plan = (more: string) =>
@@ -324,7 +324,7 @@ fixers:
     expect(team.file(id, 'math', 'outbox', 'seen')).toBe('instructions.md\nnumber.txt\n')
   })
 
-  it('lets inputs and outputs of others share the top of the inbox', async () => {
+  it('lets inputs and outputs of dependencies share the top folder of the inbox', async () => {
     team = await openRunTeam()
     team.write('given/brief.md', 'the brief\n')
     const id = await team.start(`
@@ -340,7 +340,7 @@ agents:
     expect(team.file(id, 'second', 'outbox', 'both')).toBe('the brief\nx\n')
   })
 
-  it('ends an attempt that takes too long, with all that it started', async () => {
+  it('ends an attempt that times out, with all its processes', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents: { slow: { command: "sh -c 'sleep 300' & sleep 300", timeout: 10s, retries: 0 } }
@@ -352,7 +352,7 @@ agents: { slow: { command: "sh -c 'sleep 300' & sleep 300", timeout: 10s, retrie
     expect(seen.run.head.alive).toBe(0)
   })
 
-  it('notices an agent that says nothing for too long, and one that dies without a word', async () => {
+  it('notices an agent that stalls, and one that dies without a report', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -368,7 +368,7 @@ agents:
 })
 
 describe('cancelling', () => {
-  it('stops all that lives, and what waits never begins', async () => {
+  it('stops active agents, and starts no waiting ones', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents: { long: { command: "sleep 300" }, after: { command: "touch ../../../never", depends_on: [long] } }
@@ -395,7 +395,7 @@ agents:
       .trim()
       .split('\n').length
 
-  it('goes on by one driver, however many ask for it in the moment in which the run ends', async () => {
+  it('starts one driver, however many callers resume the run when it ends', async () => {
     team = await openRunTeam()
     const id = await team.start(
       'agents: { a: { command: "mkdir ../../../once && exit 1; exec sleep 300", retries: 0 } }',
@@ -414,7 +414,7 @@ agents:
     expect((await team.ended(id)).run.head).toMatchObject({ round: 2, outcome: 'cancelled' })
   })
 
-  it('ends nothing of another run that has an agent of its name', async () => {
+  it('kills no process of another run with an agent of the same name', async () => {
     team = await openRunTeam()
     const first = await team.start(
       `agents: { run_2: { command: "sleep 1; ${MADE} x > outbox/x", retries: 0 } }`,
@@ -426,7 +426,7 @@ agents:
     expect((await team.ended(first)).run.nodes.get('run_2')!.state).toBe('completed')
   })
 
-  it('runs only what depends on an input that was changed', async () => {
+  it('runs only agents that depend on a changed input', async () => {
     team = await openRunTeam()
     team.write('l.txt', 'l\n')
     team.write('r.txt', 'r\n')
@@ -442,7 +442,7 @@ agents:
     expect(team.file(id, 'both', 'outbox', 'both.txt')).toBe('l\nR\n')
   })
 
-  it('runs again whose outputs were tampered with', async () => {
+  it('runs an agent again whose outputs were changed', async () => {
     team = await openRunTeam()
     team.write('l.txt', 'l\n')
     team.write('r.txt', 'r\n')
@@ -456,7 +456,7 @@ agents:
 })
 
 describe('a restart of the service', () => {
-  it('finds the processes that went on meanwhile, and runs nothing twice', async () => {
+  it('finds processes that continued meanwhile, and runs nothing twice', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -473,7 +473,7 @@ agents:
     expect(seen.run.nodes.get('slow')).toMatchObject({ attempt: 1 })
   })
 
-  it('takes what ended meanwhile by its exit code', async () => {
+  it('uses the exit code of a command that ended meanwhile', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents: { slow: { command: "echo ran >> ../../../slow.log; while ! test -e ../../../go; do sleep 0.05; done; ${MADE} x > outbox/x; exit 0", retries: 0 } }
@@ -487,7 +487,7 @@ agents: { slow: { command: "echo ran >> ../../../slow.log; while ! test -e ../..
     expect(seen.run.nodes.get('slow')).toMatchObject({ state: 'completed', attempt: 1 })
   })
 
-  it('starts anew what the store does not know of, and believes nothing that it left (a restored backup)', async () => {
+  it('starts an unknown attempt again without its leftovers (a restored backup)', async () => {
     team = await openRunTeam()
     const log = () => readFileSync(join(team.plans, 'second.log'), 'utf8')
     const begins =
@@ -526,7 +526,7 @@ agents:
     expect(log()).toBe('1\n1\n1\n')
   })
 
-  it('begins again what went down with the machine, without counting it as a failure', async () => {
+  it('restarts attempts that were lost with the machine, without counting a failure', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents: { slow: { command: "echo ran >> ../../../slow.log; test -e ../../../go || sleep 300; ${MADE} x > outbox/x", retries: 0 } }
@@ -541,7 +541,7 @@ agents: { slow: { command: "echo ran >> ../../../slow.log; test -e ../../../go |
 })
 
 describe('a halt', () => {
-  it('holds processes still, starts nothing and lets no clock run on; then all goes on (issue 4, §4)', async () => {
+  it('suspends processes and timeouts and starts nothing; then everything continues (issue 4, §4)', async () => {
     team = await openRunTeam()
     const id = await team.start(`
 agents:
@@ -563,7 +563,7 @@ agents:
   })
 })
 
-it('gives a workspace whose inbox is read-only (S4.6)', async () => {
+it('makes the inbox of a workspace read-only (S4.6)', async () => {
   team = await openRunTeam()
   team.write('in.txt', 'x')
   const id = await team.start(`agents: { one: { inputs: [in.txt], command: "${MADE} x > outbox/x" } }`)

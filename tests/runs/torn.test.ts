@@ -4,7 +4,7 @@ import { MADE, openRunTeam, type RunTeam } from './harness.ts'
 let team: RunTeam
 afterEach(() => team.close())
 
-it('tells of a status.json that is torn when its agent ends', async () => {
+it('reports a status.json that is incomplete when its agent ends', async () => {
   team = await openRunTeam()
   const said = `echo '{\\"state\\": \\"running\\"}' > status.json; sleep 0.3; echo '{\\"state' > status.json; ${MADE} x > outbox/x`
   const id = await team.start(`agents: { a: { command: "${said}", retries: 0 } }`)

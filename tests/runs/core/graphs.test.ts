@@ -58,14 +58,14 @@ const SEED = fc.integer({ min: 0, max: 2 ** 31 })
 const SIZE = fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 60 }))
 
 describe('random graphs with random failures and policies', () => {
-  it('end as the simple reference says, in whatever order things happen (S4.12, S4.15, C7, C22)', () => {
+  it('end like a simple reference, in whatever order events come (S4.12, S4.15, C7, C22)', () => {
     fc.assert(
       fc.property(SEED, SIZE, (seed, size) => compare(play(seed, size, { crashes: 0, repeats: 0 }))),
       { numRuns: 200 },
     )
   })
 
-  it('end the same when happenings come twice, late and after their time (C25)', () => {
+  it('end the same when events come twice or late (C25)', () => {
     fc.assert(
       fc.property(SEED, SIZE, (seed, size) => compare(play(seed, size, { crashes: 0, repeats: 0.5 }))),
       { numRuns: 120 },
@@ -79,7 +79,7 @@ describe('random graphs with random failures and policies', () => {
     )
   })
 
-  it('are up to 500 agents large', () => {
+  it('work with up to 500 agents', () => {
     fc.assert(
       fc.property(SEED, fc.integer({ min: 300, max: 500 }), (seed, size) =>
         compare(play(seed, size, { crashes: 2 / size, repeats: 0.05 })),
@@ -88,7 +88,7 @@ describe('random graphs with random failures and policies', () => {
     )
   })
 
-  it('end soon when they are cancelled, and start nobody after it', () => {
+  it('end soon when they are cancelled, and start no agent afterwards', () => {
     fc.assert(
       fc.property(SEED, SIZE, (seed, size) => {
         const random = randomOf(seed)

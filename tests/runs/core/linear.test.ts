@@ -71,7 +71,7 @@ function counting(graph: Graph): { graph: Graph; steps: () => number } {
 
 const LOOKS: Record<string, (graph: Graph) => unknown> = {
   'sorting by dependencies': topologicalOrder,
-  'looking for circles': findCycles,
+  'finding cycles': findCycles,
   'the steps of a dry run': stepsOf,
   'the drawing for a terminal': (graph) => drawGraph(graph),
   'the list of steps': (graph) => drawSteps(graph),
@@ -82,9 +82,9 @@ const LOOKS: Record<string, (graph: Graph) => unknown> = {
 
 const SHAPES: Shape[] = ['random', 'chain', 'star', 'layers']
 
-describe('ten times the agents are ten times the steps', () => {
+describe('ten times the agents take ten times the steps', () => {
   it.each(SHAPES)(
-    'in all that looks at a graph of the shape %s',
+    'in every function on a graph of the shape %s',
     (shape) => {
       const stepsFor = (size: number) => {
         const graph = graphOf(definedPlan(shape, size))
@@ -104,7 +104,7 @@ describe('ten times the agents are ten times the steps', () => {
   )
 
   it.each(SHAPES)(
-    'in a whole run of a graph of the shape %s: an event costs the edges of its agent',
+    'in a whole run of a graph of the shape %s, where an event costs the edges of its agent',
     (shape) => {
       const small = stepsOfRun(definedPlan(shape, 1000))
       expect(stepsOfRun(definedPlan(shape, 10_000))).toBeLessThanOrEqual(small * 10.5)
@@ -112,7 +112,7 @@ describe('ten times the agents are ten times the steps', () => {
     60_000,
   )
 
-  it('also where a chain of 10,000 fails at its first agent', () => {
+  it('also if a chain of 10,000 fails at its first agent', () => {
     const run = createRun({ id: 'run_1', plan: definedPlan('chain', 10_000), now: 0, attended: false })
     const tell = (event: Parameters<typeof reduce>[1]) => {
       const decided = reduce(run, event, 0)

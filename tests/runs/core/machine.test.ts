@@ -6,13 +6,13 @@ const after = (agent: string, on_failure?: 'fail' | 'skip' | 'proceed') => ({
 })
 
 describe('a run', () => {
-  it('prepares at once whatever waits for nobody, and nothing else (S4.15)', () => {
+  it('prepares exactly the agents without dependencies at once (S4.15)', () => {
     const bench = openBench({ a: {}, b: {}, c: after('a') })
     expect(bench.taken('prepare').map(({ node }) => node)).toEqual(['a', 'b'])
     expect(bench.states()).toEqual({ a: 'preparing', b: 'preparing', c: 'waiting' })
   })
 
-  it('hands on outputs when they are validated, not when an agent says that it is done (issue 5)', () => {
+  it('hands on outputs when they are validated, not when an agent reports completion (issue 5)', () => {
     const bench = openBench({
       collector: {},
       writer: {
@@ -51,7 +51,7 @@ describe('a run', () => {
     ])
   })
 
-  it('takes the exit code for the word of a command that knows no status.json', () => {
+  it('uses the exit code of a command that does not write status.json', () => {
     const bench = openBench({ a: {} })
     bench.start('a')
     bench.exit('a', 0)
@@ -60,7 +60,7 @@ describe('a run', () => {
     expect(bench.run.head).toMatchObject({ outcome: 'completed', reportOwed: true })
   })
 
-  it('does not believe an agent that ends while its status.json says running', () => {
+  it('fails an agent that exits while its status.json says running', () => {
     const bench = openBench({ a: { retries: 0 } })
     bench.start('a')
     bench.status('a', 'running')
@@ -91,7 +91,7 @@ describe('a run', () => {
     expect(bench.run.head.reportOwed).toBe(false)
   })
 
-  it('keeps to its concurrency, first come, first served, living processes counted', () => {
+  it('keeps its concurrency, first come, first served, and counts live processes', () => {
     const bench = openBench({ a: {}, b: {}, c: {} }, { concurrency: 1 })
     bench.start('a')
     bench.status('a', 'completed')
@@ -108,7 +108,7 @@ describe('a run', () => {
     expect(bench.node('a').progress).toEqual({ step: 'analyzing_data', done: 3, total: 5 })
   })
 
-  it('remembers what each attempt spent, also when that is known late', () => {
+  it('stores the spending of each attempt, even if it is known late', () => {
     const bench = openBench({ a: {}, b: {} })
     bench.finish('a')
     const spent = { inputTokens: 10, outputTokens: 5, cost: 0.02 }
@@ -129,13 +129,13 @@ describe('an edge to an agent that failed', () => {
     expect(bench.node('b')).toMatchObject({ state, reason })
   })
 
-  it('gives a dependent that proceeds none of its outputs, and says so', () => {
+  it('gives a dependent that proceeds none of its outputs, and lists it as missing', () => {
     const bench = openBench({ a: { retries: 0 }, b: after('a', 'proceed') })
     bench.finish('a', 1)
     expect(bench.taken('prepare').at(-1)).toMatchObject({ node: 'b', sources: [], missing: ['a'] })
   })
 
-  it('fails the dependent without waiting for its other dependencies, which fail outweighs', () => {
+  it('fails the dependent without waiting for its other dependencies', () => {
     const bench = openBench({
       a: { retries: 0 },
       b: {},
@@ -147,7 +147,7 @@ describe('an edge to an agent that failed', () => {
     expect(bench.node('c')).toMatchObject({ because: 'a', attempts: [] })
   })
 
-  it('of which there are two entries takes the stricter policy', () => {
+  it('with two entries has the stricter policy', () => {
     const bench = openBench({
       a: { retries: 0 },
       b: {
@@ -163,7 +163,7 @@ describe('an edge to an agent that failed', () => {
 })
 
 describe('the outcome', () => {
-  it('is completed, partial, failed or cancelled by what became of the agents', () => {
+  it('is completed, partial, failed or cancelled, depending on the agents', () => {
     const done = openBench({ a: {} })
     done.finish('a')
     expect(done.run.head.outcome).toBe('completed')
@@ -181,7 +181,7 @@ describe('the outcome', () => {
 })
 
 describe('cancelling', () => {
-  it('ends what waits at once, stops what runs, and ends the run when all have stopped', () => {
+  it('ends waiting agents at once, stops running ones, and ends the run when all have stopped', () => {
     const bench = openBench({ a: {}, b: after('a'), c: {}, d: { retries: 0, on_error: 'escalate' } })
     bench.start('a')
     bench.finish('d', 1)
@@ -216,7 +216,7 @@ describe('cancelling', () => {
     expect(bench.run.head.outcome).toBe('cancelled')
   })
 
-  it('comes by itself when the whole run takes too long, which is a failure', () => {
+  it('happens when the whole run times out, which is a failure', () => {
     const bench = openBench({ a: {} }, { timeout: '1m' })
     expect(bench.take()).toContainEqual(
       expect.objectContaining({ type: 'set_timer', node: null, kind: 'run', at: 61_000 }),
@@ -230,7 +230,7 @@ describe('cancelling', () => {
   })
 })
 
-describe('news that is late, doubled or foreign', () => {
+describe('an event that is late, duplicate or about an unknown agent', () => {
   it('is refused and changes nothing', () => {
     const bench = openBench({ a: { retries: 1 } })
     const first = bench.node('a').preparations

@@ -15,7 +15,7 @@ function retry(bench: Bench, name = 'a') {
 }
 
 describe('retry', () => {
-  it('comes three times, after 1, 2 and 4 s, and then a person is told (C7)', () => {
+  it('happens three times, after 1, 2 and 4 s, before a person is notified (C7)', () => {
     const bench = openBench({ a: {} })
     const pauses: number[] = []
     for (let attempt = 1; attempt <= 4; attempt++) {
@@ -29,7 +29,7 @@ describe('retry', () => {
     expect(bench.taken('ask_person')).toMatchObject([{ node: 'a', awaits: false }])
   })
 
-  it('goes on with 8 and 16 s where more are asked for (C7)', () => {
+  it('continues after 8 and 16 s if the plan has more retries (C7)', () => {
     const bench = openBench({ a: { retries: 6 } })
     const pauses: number[] = []
     for (let attempt = 1; attempt <= 6; attempt++) {
@@ -40,7 +40,7 @@ describe('retry', () => {
     expect(pauses.slice(3)).toEqual([8000, 16_000, 16_000])
   })
 
-  it('never comes for what the agent calls unrecoverable (S4.11, C7)', () => {
+  it('never happens after an unrecoverable error (S4.11, C7)', () => {
     const bench = openBench({ a: {} })
     bench.start('a')
     bench.status('a', 'failed', false)
@@ -50,7 +50,7 @@ describe('retry', () => {
     })
   })
 
-  it('tells the next attempt what the one before left, and prepares its inbox anew (S4.11)', () => {
+  it('gives the next attempt the results of the previous one, and prepares its inbox again (S4.11)', () => {
     const bench = openBench({ a: {} })
     failOnce(bench)
     retry(bench)
@@ -61,7 +61,7 @@ describe('retry', () => {
     ])
   })
 
-  it('follows on work that is not accepted, with the evidence (C22)', () => {
+  it('follows work that is not accepted, with the evidence (C22)', () => {
     const bench = openBench({ a: {} })
     bench.start('a')
     bench.exit('a', 0)
@@ -70,7 +70,7 @@ describe('retry', () => {
     expect(bench.node('a').attempts[0]).toMatchObject({ outcome: 'failed', evidence: [{ step: 'outputs' }] })
   })
 
-  it('waits until the attempt before is really gone: never two in one workspace', () => {
+  it('waits until the previous attempt is gone: a workspace never has two', () => {
     const bench = openBench({ a: {} })
     bench.start('a')
     bench.status('a', 'failed')
@@ -81,7 +81,7 @@ describe('retry', () => {
     expect(bench.node('a')).toMatchObject({ state: 'preparing', alive: false })
   })
 
-  it('follows on inputs that could not be copied', () => {
+  it('follows inputs that could not be copied', () => {
     const bench = openBench({ a: { retries: 1 } })
     const fail = (recoverable: boolean) =>
       bench.tell({
@@ -116,7 +116,7 @@ describe('a timer', () => {
     })
   })
 
-  it('ends an attempt that gives no sign of life; each sign starts it anew (C22)', () => {
+  it('ends an attempt that gives no sign of life; each sign restarts it (C22)', () => {
     const bench = openBench({ a: { stall_timeout: '20s' } })
     bench.start('a')
     bench.pass(19_000)
@@ -129,13 +129,13 @@ describe('a timer', () => {
     expect(bench.node('a')).toMatchObject({ state: 'retrying', reason: 'no sign of life for 20 s' })
   })
 
-  it('does not watch for life in a plain command, whose end is seen, unless it is asked to', () => {
+  it('does not watch a command for signs of life unless the plan asks for it', () => {
     const bench = openBench({ a: {} })
     bench.start('a')
     expect(bench.node('a').stallAt).toBeNull()
   })
 
-  it('lets the service come back before silence counts again', () => {
+  it('leaves at least ten seconds after a restart of the service', () => {
     const bench = openBench({ a: { stall_timeout: '20s', timeout: '30s' } })
     bench.start('a')
     bench.pass(3_600_000)
@@ -148,7 +148,7 @@ describe('a timer', () => {
     expect(bench.tell({ type: 'timed_out', node: 'a' }).ok).toBe(true)
   })
 
-  it('leaves an attempt whose time is not up as much of it as it had', () => {
+  it('keeps the rest of the time of an attempt', () => {
     const bench = openBench({ a: { timeout: '30s' } })
     bench.start('a')
     bench.pass(15_000)
@@ -164,7 +164,7 @@ describe('a timer', () => {
 })
 
 describe('an attempt lost with the machine', () => {
-  it('is no failure of the agent, three times', () => {
+  it('does not count as a failure the first three times', () => {
     const bench = openBench({ a: { retries: 0 } })
     for (let loss = 1; loss <= 3; loss++) {
       bench.start('a')
@@ -178,7 +178,7 @@ describe('an attempt lost with the machine', () => {
 })
 
 describe('skip', () => {
-  it('goes on without the agent (S4.12)', () => {
+  it('continues without the agent (S4.12)', () => {
     const bench = openBench({
       a: { retries: 0, on_error: 'skip' },
       b: { depends_on: [{ agent: 'a', on_failure: 'proceed' }] },
@@ -216,7 +216,7 @@ describe('escalate', () => {
     expect(bench.reduce('a', decision).ok).toBe(false)
   })
 
-  it('gives all retries anew with a decision to retry', () => {
+  it('gives all retries again after a decision to retry', () => {
     const bench = openBench({ a: { retries: 1, on_error: 'escalate' } })
     failOnce(bench)
     retry(bench)
@@ -236,13 +236,13 @@ describe('escalate', () => {
     expect(bench.taken('withdraw')).toMatchObject([{ node: 'a', ask: 1 }])
   })
 
-  it('waits as long as it takes where the plan says so', () => {
+  it('waits without limit if the plan says so', () => {
     const bench = openBench({ a: { retries: 0, on_error: 'escalate' } }, { ask_timeout: 'off' })
     failOnce(bench)
     expect(bench.node('a')).toMatchObject({ state: 'asking', due: null })
   })
 
-  it('fails at once where nobody is there to be asked', () => {
+  it('fails at once if nobody can be asked', () => {
     const bench = openBench({ a: { retries: 0, on_error: 'escalate' } }, {}, { attended: false })
     failOnce(bench)
     expect(bench.node('a').state).toBe('failed')
@@ -287,7 +287,7 @@ describe('fix and retry', () => {
     expect(used.node('a').state).toBe('asking')
   })
 
-  it('goes to a person where there is no fixer', () => {
+  it('asks a person if there is no fixer', () => {
     const bench = openBench({ a: { retries: 0, on_error: 'fix' } })
     failOnce(bench)
     expect(bench.node('a').state).toBe('asking')
@@ -295,7 +295,7 @@ describe('fix and retry', () => {
     expect(bench.node('a').state).toBe('preparing')
   })
 
-  it('helps where trying again would not', () => {
+  it('also follows errors that a retry would not solve', () => {
     const bench = openBench(
       { a: { on_error: 'fix', fixer: 'mender' } },
       { fixers: { mender: { command: 'fix' } } },

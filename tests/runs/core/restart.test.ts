@@ -18,8 +18,8 @@ const reloaded = (bench: ReturnType<typeof openBench>) =>
   loadRun(JSON.parse(JSON.stringify(storedRun(bench.run))))
 const owed = (bench: ReturnType<typeof openBench>) => pendingEffects(reloaded(bench)).map(({ key }) => key)
 
-describe('a crash between the commit and the deed', () => {
-  it('forgets nothing: what is due outside is told from the stored run, under the same keys', () => {
+describe('a crash between the commit and its effects', () => {
+  it('loses no effect: the stored run yields all of them under the same keys', () => {
     const bench = openBench(
       { a: { retries: 0, on_error: 'fix', fixer: 'm' } },
       { fixers: { m: { command: 'x' } } },
@@ -42,7 +42,7 @@ describe('a crash between the commit and the deed', () => {
     expect(owed(bench)).toEqual([])
   })
 
-  it('owes exactly what was said and not answered, at every point of any run', () => {
+  it('leaves exactly the unanswered effects pending, at every point of any run', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0 }), fc.integer({ min: 1, max: 15 }), (seed, size) => {
         const random = randomOf(seed)
@@ -70,7 +70,7 @@ describe('a crash between the commit and the deed', () => {
     )
   })
 
-  it('is as if nothing had been decided: deciding changes nothing by itself', () => {
+  it('undoes the event: reduce alone changes nothing', () => {
     const bench = openBench({ a: {}, b: { depends_on: ['a'] } })
     const before = JSON.stringify(storedRun(bench.run))
     const line = [...bench.run.line]
@@ -155,8 +155,8 @@ const HAPPENING = fc.oneof(
   ...Object.entries(FIELDS).map(([type, fields]) => fields.map((rest) => ({ ...rest, type }) as RunEvent)),
 )
 
-describe('anything at all, in any order', () => {
-  it('throws nothing, keeps the counts, and does nothing where it is refused', () => {
+describe('random events in any order', () => {
+  it('never throw, keep the counts right, and change nothing if they are refused', () => {
     const plan = definePlan({
       concurrency: 2,
       timeout: '1h',

@@ -18,7 +18,7 @@ const resumed = (run: Run, plan = run.graph.plan): Run => {
 }
 
 describe('resuming', () => {
-  it('runs nobody again whose inputs are the same, and says so (issue 5)', () => {
+  it('does not run agents with unchanged inputs again, and marks them (issue 5)', () => {
     const bench = openBench({ a: {}, b: { depends_on: ['a'], retries: 0 } })
     bench.finish('a')
     bench.finish('b', 1)
@@ -35,8 +35,8 @@ describe('resuming', () => {
 
   it.each([
     ['other inputs', 'in other', 'out a'],
-    ['an outbox that someone changed', 'in a', 'out changed'],
-    ['an outbox that is gone', 'in a', null],
+    ['a changed outbox', 'in a', 'out changed'],
+    ['a missing outbox', 'in a', null],
   ])('runs an agent again with %s', (_, inputs, outputs) => {
     const bench = openBench({ a: {} })
     bench.finish('a')
@@ -46,14 +46,14 @@ describe('resuming', () => {
     expect(bench.node('a')).toMatchObject({ state: 'running', attempt: 2, kept: null, cached: false })
   })
 
-  it('is refused while the run goes on, which needs no resuming', () => {
+  it('is refused while the run continues', () => {
     const bench = openBench({ a: {} })
     expect(resumeRun(bench.run, { plan: bench.run.graph.plan, now: 2000 })).toMatchObject({
       error: { code: 'RUN_RUNS' },
     })
   })
 
-  it('takes the plan as it is now: agents come and go', () => {
+  it('uses the current plan, with added and removed agents', () => {
     const bench = openBench({ a: {}, b: {} })
     bench.finish('a')
     bench.finish('b')
@@ -64,7 +64,7 @@ describe('resuming', () => {
     expect(bench.states()).toEqual({ a: 'completed', c: 'preparing' })
   })
 
-  it('goes on after a cancellation, with what was done', () => {
+  it('continues after a cancellation with the completed work', () => {
     const bench = openBench({ a: {}, b: { depends_on: ['a'] } })
     bench.finish('a')
     bench.tell({ type: 'cancelled', by: 'ada', reason: 'lunch' })
@@ -87,7 +87,7 @@ describe('resuming', () => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  it('runs only what depends on a changed input, and stops where outputs come out the same', () => {
+  it('runs only agents that depend on a changed input, and stops where outputs stay the same', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0 }), fc.integer({ min: 1, max: 60 }), (seed, size) => {
         const random = randomOf(seed)
@@ -185,7 +185,7 @@ describe('the hash of inputs', () => {
     return hashInputs({ agent: plan.agents[0]!, files: given, missing })
   }
 
-  it('is the same in whatever order files are found', () => {
+  it('does not depend on the order of files', () => {
     expect(hashOf({}, files.toReversed())).toBe(hashOf())
     expect(hashOf()).toMatch(/^[0-9a-f]{64}$/)
   })
@@ -195,7 +195,7 @@ describe('the hash of inputs', () => {
     ['the instructions', { instructions: 'Write more.' }],
     ['the checks', { checks: ['npm run lint'] }],
     ['the outputs', { outputs: ['outbox/x.md'] }],
-    ['what is asked of others', { depends_on: [{ agent: 'b', outputs: ['outbox/data.json'] }] }],
+    ['the outputs of dependencies', { depends_on: [{ agent: 'b', outputs: ['outbox/data.json'] }] }],
     ['the template', { template: 'writer' }],
   ])('changes with %s', (_, changes) => {
     expect(hashOf(changes)).not.toBe(hashOf())
@@ -204,8 +204,8 @@ describe('the hash of inputs', () => {
   it.each<[string, Partial<PlanAgentInput>]>([
     ['retries', { retries: 0 }],
     ['timeouts', { timeout: '1h', stall_timeout: '1m' }],
-    ['what follows on a failure', { on_error: 'escalate', depends_on: [{ agent: 'b', on_failure: 'skip' }] }],
-    ['where an input comes from', { inputs: ['elsewhere/brief.md'] }],
+    ['the reaction to failures', { on_error: 'escalate', depends_on: [{ agent: 'b', on_failure: 'skip' }] }],
+    ['the path of an input', { inputs: ['elsewhere/brief.md'] }],
   ])('does not change with %s', (_, changes) => {
     expect(hashOf(changes)).toBe(hashOf())
   })

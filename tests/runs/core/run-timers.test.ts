@@ -4,7 +4,7 @@ import { createRunTimers } from '../../../src/runs/core/events-and-effects.ts'
 const stall = (node: string, at: number) =>
   ({ type: 'set_timer', key: `${node}/${at}`, node, kind: 'stall', at }) as const
 
-it('does not forget a clock that is set while the row for another is on its way to the disk', () => {
+it('keeps a timer that is set while the row of another is being stored', () => {
   const clock = createRunTimers()
   clock.take(stall('slow', 1000))
   expect(clock.wanted()).toBe(1000)

@@ -21,7 +21,7 @@ const TEAM = graph({
 })
 
 describe('the drawing for a terminal', () => {
-  it('has every agent once, below the last it waits for', () => {
+  it('shows every agent once, below its last dependency', () => {
     expect(drawGraph(TEAM)).toBe(
       [
         '╭ collector',
@@ -36,7 +36,7 @@ describe('the drawing for a terminal', () => {
     )
   })
 
-  it('branches off what is smaller, and says what it waits for and what happens if that fails', () => {
+  it('branches off smaller subtrees, and names other dependencies and policies', () => {
     const drawn = drawGraph(
       graph({
         a: {},
@@ -90,12 +90,12 @@ describe('the drawing for a terminal', () => {
     expect([lines[0], lines[1], lines[499]]).toEqual(['╭ n0', '├ n1', '╰ n499'])
   })
 
-  it('lets no note steer the terminal', () => {
+  it('strips control characters from notes', () => {
     const drawn = drawGraph(graph({ a: {} }), { note: () => 'x\x1b[2J\r\n\u202Ey' })
     expect(drawn).toBe('─ a  x [2J   y')
   })
 
-  it('lists what runs at once, step by step', () => {
+  it('lists the steps that run in parallel', () => {
     expect(drawSteps(TEAM)).toBe(
       ['1. collector, schema', '2. notes, charts, analyst', '3. legend, writer', '4. editor'].join('\n'),
     )
@@ -140,7 +140,7 @@ describe('the flowchart', () => {
     expect(drawn).toContain('classDef failed ')
   })
 
-  it('takes no name for syntax', () => {
+  it('never reads a name as syntax', () => {
     const hostile = [
       'end',
       'a"]; click n0 "javascript:alert(1)"',
@@ -157,7 +157,7 @@ describe('the flowchart', () => {
       expect(line).toMatch(/^ {2}n\d+\["(?:[\p{L}\p{N} _.,:()/-]|#\d+;)*"\]$/u)
   })
 
-  it('says when a renderer must be told to draw so much', () => {
+  it('notes when a renderer needs a higher limit of edges', () => {
     const many = Object.fromEntries(
       Array.from({ length: 60 }, (_, index) => [
         `n${index}`,

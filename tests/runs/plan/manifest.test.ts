@@ -18,7 +18,7 @@ const workspaces = [
 const manifestOf = (agent: PlanAgent) => JSON.parse(manifestText(agent))
 
 describe('dependencies.json', () => {
-  it("is read as the seed has it, and the plan's text of it is the same (S4.13)", () => {
+  it('is read in its documented form, and written in the same form (S4.13)', () => {
     const found = planFromManifests(workspaces)
     if (!found.ok) throw new Error('not found')
     const plan = definePlan(found.value)
@@ -37,7 +37,7 @@ describe('dependencies.json', () => {
     expect(JSON.parse(manifestText(plan.agents[2]!))).toEqual(JSON.parse(SEED))
   })
 
-  it('brings any plan back as it was, edges, outputs, places and policies', () => {
+  it('restores any plan with its edges, outputs, targets and policies', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0 }), fc.integer({ min: 1, max: 40 }), (seed, size) => {
         const plan = definePlan(randomPlan(randomOf(seed), size))
@@ -54,7 +54,7 @@ describe('dependencies.json', () => {
     )
   })
 
-  it('says nothing of a policy that is the usual one, so that it stays as the seed has it', () => {
+  it('leaves out the default policy, as the documented form does', () => {
     const plan = definePlan({
       agents: { a: {}, b: { depends_on: ['a'] }, c: { depends_on: [{ agent: 'a', on_failure: 'proceed' }] } },
     })
@@ -62,7 +62,7 @@ describe('dependencies.json', () => {
     expect(manifestOf(plan.agents[2]!).depends_on[0]).toHaveProperty('on_failure', 'proceed')
   })
 
-  it('keeps the policy of one who is only waited for', () => {
+  it('keeps the policy of a dependency without outputs', () => {
     const depends_on = [
       { agent: 'a', outputs: [], on_failure: 'skip' as const },
       { agent: 'b', outputs: [] },
@@ -78,7 +78,7 @@ describe('dependencies.json', () => {
     expect(found.ok && definePlan(found.value).agents[2]!.dependsOn).toEqual(plan.agents[2]!.dependsOn)
   })
 
-  it('keeps quiet about keys that are not ours, and takes a BOM and CRLF', () => {
+  it('ignores unknown keys, and accepts a BOM and CRLF', () => {
     const text = `\uFEFF${SEED.replace('{', '{ "note": "mine",').replaceAll('\n', '\r\n')}`
     const [own, changed] = [SEED, text].map((manifest) => planFromManifests([{ name: 'analyst', manifest }]))
     expect(changed).toEqual(own)
@@ -98,14 +98,14 @@ describe('dependencies.json', () => {
       'depends_on.0.agent: Invalid input: expected string, received undefined',
     ],
     [`"${'x'.repeat(1024 * 1024)}"`, 'is too large'],
-  ])('that cannot be read is named with its place: %.40s', (manifest, message) => {
+  ])('that is invalid is reported with its path: %.40s', (manifest, message) => {
     expect(planFromManifests([{ name: 'a', manifest }])).toMatchObject({
       ok: false,
       error: [{ path: 'a/inbox/dependencies.json', message }],
     })
   })
 
-  it('of others is checked like any plan: strangers, circles and places outside the inbox are refused', () => {
+  it('is checked like any plan: unknown agents, cycles and targets outside the inbox are refused', () => {
     const found = planFromManifests([
       { name: 'a', manifest: '{"wait_for":["b","x"]}' },
       { name: 'b', manifest: '{"depends_on":[{"agent":"a","copy_to":"../../etc"}]}' },

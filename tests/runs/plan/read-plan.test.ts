@@ -14,7 +14,7 @@ const problemsOf = (text: string, team = {}) => {
 const messagesOf = (text: string, team = {}) => problemsOf(text, team).map(({ message }) => message)
 
 describe('plan.yaml', () => {
-  it('is filled in with what it leaves out (C7, C22)', () => {
+  it('gets defaults for missing keys (C7, C22)', () => {
     const plan = definePlan({
       agents: {
         collector: { command: './collect.sh' },
@@ -43,11 +43,11 @@ describe('plan.yaml', () => {
     })
   })
 
-  it('has a smallest form, which hints show', () => {
+  it('has a minimal form, which hints show', () => {
     expect(readPlan(SMALLEST).ok).toBe(true)
   })
 
-  it('takes all the sections of instructions.md (S4.5)', () => {
+  it('accepts all sections of instructions.md (S4.5)', () => {
     const plan = definePlan({
       agents: {
         a: {
@@ -76,18 +76,18 @@ describe('plan.yaml', () => {
     })
   })
 
-  it('may leave the work to someone outside, who knows files and nothing else', () => {
+  it('may leave the work to somebody outside who only uses files', () => {
     expect(definePlan({ agents: { a: {} } }).agents[0]!.runner).toEqual({ kind: 'files' })
   })
 
-  it('puts inputs under their own names, or others', () => {
+  it('puts inputs under their own names or under others', () => {
     const { inputs } = definePlan({
       agents: { a: { inputs: ['../docs/brief.md', 'data/', { path: 'x.csv', to: 'inbox/raw/y.csv' }] } },
     }).agents[0]!
     expect(inputs.map(({ to }) => to)).toEqual(['inbox/brief.md', 'inbox/data', 'inbox/raw/y.csv'])
   })
 
-  it('is written as it is read', () => {
+  it('is the same after writing and reading it', () => {
     const input = {
       name: 'x',
       agents: { a: { command: 'true' }, b: { depends_on: [{ agent: 'a', outputs: [] }] } },
@@ -98,7 +98,7 @@ describe('plan.yaml', () => {
 })
 
 describe('a mistake in a plan', () => {
-  it('is told with its line, column and a hint', () => {
+  it('is reported with its line, column and a hint', () => {
     expect(
       problemsOf(`agents:
   collector: { command: ./collect.sh, outputs: [outbox/data.json] }
@@ -135,18 +135,18 @@ describe('a mistake in a plan', () => {
 
   it.each<[string, string, string]>([
     [
-      'a circle',
+      'a cycle',
       'agents: { a: { depends_on: [c] }, b: { depends_on: [a] }, c: { depends_on: [b] } }',
       'a waits for itself: a → c → b → a',
     ],
-    ['a circle of one', 'agents: { a: { depends_on: [a] } }', 'a waits for itself'],
+    ['a cycle of one', 'agents: { a: { depends_on: [a] } }', 'a waits for itself'],
     ['a name twice', 'agents: { a: {}, a: {} }', 'The key "a" appears twice, first in line 1'],
     ['names that differ by case', 'agents: { Ada: {}, ada: {} }', '"ada" is already taken by "Ada"'],
-    ['a name that stands for something', 'agents: { operator: {} }', '"operator" is a reserved name'],
+    ['a reserved name', 'agents: { operator: {} }', '"operator" is a reserved name'],
     ['a dependency twice', 'agents: { a: {}, b: { depends_on: [a, a] } }', 'a is listed twice'],
-    ['nobody', 'agents: {}', 'The plan has no agents'],
+    ['no agents', 'agents: {}', 'The plan has no agents'],
     [
-      'two who do the work',
+      'two runners',
       'agents: { a: { command: x, model: y } }',
       '"command" and "model" cannot both do the work',
     ],
@@ -166,13 +166,17 @@ describe('a mistake in a plan', () => {
       'workspace/x is in workspace/, whose files are not outputs',
     ],
     [
-      'an input on our files',
+      'an input with the name of a file of Orchub',
       'agents: { a: { inputs: [instructions.md] } }',
       'inbox/instructions.md is a file that Orchub writes',
     ],
-    ['inputs in one place', 'agents: { a: { inputs: [x/a.md, y/a.md] } }', 'entry 1 already uses inbox/a.md'],
     [
-      'outputs in one place',
+      'two inputs with the same target',
+      'agents: { a: { inputs: [x/a.md, y/a.md] } }',
+      'entry 1 already uses inbox/a.md',
+    ],
+    [
+      'two outputs with the same target',
       'agents: { a: {}, b: {}, c: { depends_on: [{ agent: a, copy_to: inbox/x }, { agent: b, copy_to: inbox/x }] } }',
       'inbox/x/summary.md already comes from a',
     ],
@@ -187,11 +191,11 @@ describe('a mistake in a plan', () => {
       '/inbox/x must be relative',
     ],
     [
-      'a fixer without its use',
+      'a fixer without on_error: fix',
       'agents: { a: { fixer: m } }\nfixers: { m: { command: x } }',
       '"fixer" needs "on_error: fix"',
     ],
-    ['a fixer that nobody is', 'agents: { a: {} }\nfixers: { m: {} }', 'No runner for "m"'],
+    ['a fixer without a runner', 'agents: { a: {} }\nfixers: { m: {} }', 'No runner for "m"'],
     ['an unknown key', 'agents: { a: { needs: [b] } }', 'Unknown key "needs"'],
     [
       'a wrong policy',
@@ -200,12 +204,16 @@ describe('a mistake in a plan', () => {
     ],
     ['a number for a duration', 'agents: { a: { timeout: 30 } }', '"timeout" must be text (got 30)'],
     ['an empty file', '', 'The file is empty'],
-    ['no YAML', 'agents: {', 'Flow map in block collection must be sufficiently indented and end with a }'],
+    [
+      'invalid YAML',
+      'agents: {',
+      'Flow map in block collection must be sufficiently indented and end with a }',
+    ],
   ])('%s', (_, text, message) => {
     expect(messagesOf(text)).toContain(message)
   })
 
-  it('answers the words of other tools with ours', () => {
+  it('suggests the key of Orchub for keys of other tools', () => {
     expect(problemsOf('agents: { a: { needs: [b], run: x } }\njobs: {}').map(({ hint }) => hint)).toEqual([
       'Here it is called "depends_on".',
       'Here it is called "command".',
@@ -213,7 +221,7 @@ describe('a mistake in a plan', () => {
     ])
   })
 
-  it('is no output that an agent may make without declaring it, nor one of an agent that declares none (S4.8)', () => {
+  it('is not reported for outputs that need no declaration (S4.8)', () => {
     const plan = (outputs: string, wanted: string) =>
       messagesOf(
         `agents: { a: { outputs: [${outputs}] }, b: { depends_on: [{ agent: a, outputs: ["${wanted}"] }] } }`,
@@ -230,7 +238,7 @@ describe('a mistake in a plan', () => {
     expect(plan('outbox/data/d.csv', 'outbox/dat')).toEqual(['a does not make outbox/dat'])
   })
 
-  it('is a name that orc.yaml does not have, where it is known', () => {
+  it('is a name that is missing in orc.yaml, if orc.yaml is known', () => {
     const text =
       'agents: { a: { agent: Wroker }, b: { model: fats, judge: smart }, c: { on_error: fix, fixer: x } }'
     expect(
@@ -246,13 +254,13 @@ describe('a mistake in a plan', () => {
     expect(messagesOf(text)).toEqual([])
   })
 
-  it('in every knot of circles is named once', () => {
+  it('is reported once for every group of cycles', () => {
     const text =
       'agents: { a: { depends_on: [b] }, b: { depends_on: [a] }, c: { depends_on: [d, a] }, d: { depends_on: [c] }, e: { depends_on: [d] } }'
     expect(messagesOf(text)).toEqual(['a waits for itself: a → b → a', 'c waits for itself: c → d → c'])
   })
 
-  it('never throws for bytes that are no text', () => {
+  it('never throws for bytes that are not text', () => {
     const read = readPlan(Uint8Array.of(0x61, 0xff, 0xfe))
     expect(!read.ok && read.error[0]!.message).toBe('The file is not UTF-8')
     expect(messagesOf('agents: { a: { command: "" } }')).toEqual(['"command" must not be empty'])

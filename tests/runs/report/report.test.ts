@@ -63,7 +63,7 @@ describe('the report of a run', () => {
     expect(report.agents[2]).toMatchObject({ name: 'extra', state: 'skipped', summary: '' })
   })
 
-  it('counts pauses between attempts to the longest chain', () => {
+  it('includes pauses between attempts in the longest chain', () => {
     const bench = openBench({
       again: { retries: 1 },
       busy: {},
@@ -84,7 +84,7 @@ describe('the report of a run', () => {
     expect(report.criticalPath).toEqual(['again', 'last'])
   })
 
-  it('can be had while the run goes on', () => {
+  it('is available while the run continues', () => {
     const bench = openBench({ a: {}, b: { depends_on: ['a'] } })
     bench.start('a')
     bench.pass(500)
@@ -112,7 +112,7 @@ describe('the report of a run', () => {
     expect(text).toContain('Skipped: it exited with 3; its only attempt failed')
   })
 
-  it('draws no graph in Markdown that nobody could read', () => {
+  it('draws no graph in Markdown that is too large to read', () => {
     const drawn = (count: number) => {
       const agents = Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, {}]))
       const bench = openBench(agents)
@@ -121,7 +121,7 @@ describe('the report of a run', () => {
     expect([drawn(100), drawn(101)]).toEqual([true, false])
   })
 
-  it('as a page needs nothing else, and tells the browser so', () => {
+  it('as a page loads nothing else, and forbids the browser to', () => {
     const bench = exampleRun()
     const page = htmlReport(reportOf(bench.run, bench.now))
     expect(page).toMatch(/^<!doctype html>\n/)

@@ -62,7 +62,7 @@ const told = (stream: OpenStream, times: number) =>
   stream.until(() => eventsIn(stream.text()).length >= times)
 
 describe('GET /api/v1/runs/{id}/agents/{agent}/log/events', () => {
-  it('watches for as long as somebody reads, and for nobody whose token has too many streams open', async () => {
+  it('watches while somebody reads, and refuses tokens with too many open streams', async () => {
     const first = await open()
     await told(first, 1)
     expect(watchers()).toHaveLength(1)
@@ -73,7 +73,7 @@ describe('GET /api/v1/runs/{id}/agents/{agent}/log/events', () => {
     expect(watchers()).toEqual([])
   })
 
-  it('ends when the log can be watched no more, so that whoever reads connects again', async () => {
+  it('ends when the log cannot be watched any more, so that the reader reconnects', async () => {
     const stream = await open()
     await told(stream, 1)
     watchers()[0]!.emit('error', new Error('no more watches'))
@@ -81,7 +81,7 @@ describe('GET /api/v1/runs/{id}/agents/{agent}/log/events', () => {
     await told(await open(), 1)
   })
 
-  it('listens once for its end, however much is printed', async () => {
+  it('listens once for its end, however much the agent prints', async () => {
     const signals = new Set<AbortSignal>()
     const listen = EventTarget.prototype.addEventListener
     vi.spyOn(EventTarget.prototype, 'addEventListener').mockImplementation(function (

@@ -27,7 +27,7 @@ async function eventsOf(id: string): Promise<RunUpdate[]> {
 }
 
 describe('POST /api/v1/runs', () => {
-  it('carries out a plan; its events tell all of it, and the end comes when the report is there', async () => {
+  it('runs a plan and streams all its events; the end comes after the report', async () => {
     desk = await openDesk()
     const { run_id } = await start(
       `name: Small\nagents: { a: { command: "${MADE}" }, b: { command: "${MADE}", depends_on: [a] } }`,
@@ -65,7 +65,7 @@ describe('POST /api/v1/runs', () => {
     expect(rest).toEqual(all.slice(2))
   })
 
-  it('starts once for one idempotency key (C25)', async () => {
+  it('starts one run for one idempotency key (C25)', async () => {
     desk = await openDesk()
     const body = { plan: `agents: { a: { command: "${MADE}" } }`, folder: folder() }
     const one = await client().startRun(body, { idempotencyKey: 'same' })
@@ -78,7 +78,7 @@ describe('POST /api/v1/runs', () => {
     )
   })
 
-  it('refuses mistakes with their places, folders that are none, and agents', async () => {
+  it('refuses mistakes with their positions, invalid folders, and agents', async () => {
     desk = await openDesk()
     await expect(start('agents:\n  a: { command: x, depends_on: [nobody] }')).rejects.toMatchObject({
       code: 'PLAN_INVALID',
@@ -96,7 +96,7 @@ describe('POST /api/v1/runs', () => {
     await expect(client().run('run_9')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  it('cancels, and takes up again what was cancelled', async () => {
+  it('cancels a run and resumes it', async () => {
     desk = await openDesk()
     const { run_id } = await start(`agents: { a: { command: "test -e ../../../go || sleep 300; ${MADE}" } }`)
     await vi.waitFor(async () => expect((await client().run(run_id)).nodes[0]!.state).toBe('running'))
@@ -108,7 +108,7 @@ describe('POST /api/v1/runs', () => {
     expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'completed', round: 2 })
   })
 
-  it('begins no round but the one that is meant', async () => {
+  it('starts only the requested round', async () => {
     desk = await openDesk()
     const { run_id } = await start('agents: { a: { command: "false", retries: 0 } }')
     await eventsOf(run_id)
@@ -126,7 +126,7 @@ describe('POST /api/v1/runs', () => {
     })
   })
 
-  it('refuses what would change a run that goes on', async () => {
+  it('refuses to change a run that has not ended', async () => {
     desk = await openDesk()
     const plan = (name: string) =>
       `agents: { ${name}: { command: "until test -e ../../../go; do sleep 0.02; done; ${MADE}" } }`
@@ -177,7 +177,7 @@ describe('POST /api/v1/runs', () => {
 })
 
 describe('while the disk is full', () => {
-  it('whoever follows a run, or asks how the service is, is told, and answered', async () => {
+  it('followers of a run and health checks get the reason', async () => {
     desk = await openDesk()
     const { run_id } = await start(
       `agents: { a: { command: "until test -e ../../../enough; do sleep 0.02; done; ${MADE}" } }`,
@@ -244,7 +244,7 @@ describe('POST /api/v1/plans', () => {
     return { calls: () => calls }
   }
 
-  it('gives a plan that could be run, and runs nothing', async () => {
+  it('returns a valid plan, and runs nothing', async () => {
     await openWith({
       name: 'Trip',
       agents: [agent('a'), agent('b', [{ agent: 'a', outputs: ['outbox/a.md'] }])],
@@ -255,7 +255,7 @@ describe('POST /api/v1/plans', () => {
     expect((await client().runs()).runs).toEqual([])
   })
 
-  it('asks once more for one that could not, and then shows what is wrong', async () => {
+  it('asks once more for a plan with mistakes, and then shows them', async () => {
     const circle = {
       name: 'Circle',
       agents: [agent('a', [{ agent: 'b', outputs: [] }]), agent('b', [{ agent: 'a', outputs: [] }])],
@@ -266,7 +266,7 @@ describe('POST /api/v1/plans', () => {
     expect(problems[0]!.message).toContain('waits for itself')
   })
 
-  it('says what to do where no model is named for it', async () => {
+  it('explains what to do if no planner is configured', async () => {
     desk = await openDesk()
     await expect(client().proposePlan({ goal: 'x' })).rejects.toMatchObject({
       code: 'NOT_FOUND',

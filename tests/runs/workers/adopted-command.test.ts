@@ -8,7 +8,7 @@ import { isRunning } from '../../../src/base/process.ts'
 import { adoptCommand } from '../../../src/runs/workers/command.ts'
 import { HAS_MARKS, SESSION_MARK } from '../../../src/runtimes/processes.ts'
 
-it('ends nobody whose number a command had before the machine was started again', async () => {
+it('kills no process that got the pid of a command after a reboot', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-adopted-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   // A group whose first process has ended, as daemons are.
@@ -25,8 +25,8 @@ it('ends nobody whose number a command had before the machine was started again'
 })
 
 it.runIf(HAS_MARKS).each([
-  ['ends what has left the group of a command that failed', 1, true],
-  ['leaves alone what has left the group of a command that ended well', 0, false],
+  ['kills processes that left the group of a command that failed', 1, true],
+  ['keeps processes that left the group of a command that succeeded', 0, false],
 ])('%s', async (_, code, ends) => {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-adopted-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

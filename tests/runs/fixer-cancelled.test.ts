@@ -10,7 +10,7 @@ afterEach(() => team.close())
 const MANY = 9000
 const LONG_ENOUGH_TO_BEGIN = 1000
 
-it('begins no fixer that was called off while its inbox was filled', async () => {
+it('does not start a fixer that was cancelled while its inbox was filled', async () => {
   team = await openRunTeam()
   for (let count = 0; count < MANY; count++) team.write(`in/f${count}`, 'x')
   const id = await team.start(`
