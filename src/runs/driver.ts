@@ -124,15 +124,15 @@ export function createDriver(
   const key = parseId('run', facts.id)!
   const clock = createRunTimers()
   clock.load(run)
-  let told: DriverInput[] = []
+  let inputs: DriverInput[] = []
   let unstored = nothing()
   let isDeciding = false
   let writing: Promise<void> | undefined
   let closed = false
   let isClosing = false
   let lastNow = 0
-  /** Counts of events that were told, reduced and stored. */
-  let tellings = 0
+  /** Counts of inputs that were received, reduced and stored. */
+  let received = 0
   let decided = 0
   let stored = 0
   let waiting: (() => void)[] = []
@@ -154,22 +154,22 @@ export function createDriver(
     return lastNow
   }
 
-  function push(news: DriverInput) {
+  function push(input: DriverInput) {
     if (closed) return
-    told.push(news)
-    tellings += 1
+    inputs.push(input)
+    received += 1
     // Reduce and write together what happens in the same turn of the event loop.
     if (!isDeciding) setImmediate(decideAll)
     isDeciding = true
   }
 
   function decideAll() {
-    const batch = told.length <= TOGETHER ? told : told.slice(0, TOGETHER)
-    told = batch === told ? [] : told.slice(TOGETHER)
-    isDeciding = told.length > 0
+    const batch = inputs.length <= TOGETHER ? inputs : inputs.slice(0, TOGETHER)
+    inputs = batch === inputs ? [] : inputs.slice(TOGETHER)
+    isDeciding = inputs.length > 0
     if (isDeciding) setImmediate(decideAll)
     if (closed) return
-    for (const news of batch) take(news)
+    for (const input of batch) take(input)
     decided += batch.length
     if (isUrgent()) write()
     else later ??= setTimeout(write, LAZY_MS)
@@ -190,17 +190,17 @@ export function createDriver(
     })
   }
 
-  function take(news: DriverInput) {
-    if ('entry' in news) {
-      unstored.entries.push(news.entry)
+  function take(input: DriverInput) {
+    if ('entry' in input) {
+      unstored.entries.push(input.entry)
       return
     }
-    if ('laterMs' in news) {
-      for (const name of shiftDeadlines(run, news.laterMs)) unstored.nodes.add(name)
+    if ('laterMs' in input) {
+      for (const name of shiftDeadlines(run, input.laterMs)) unstored.nodes.add(name)
       clock.load(run)
       return
     }
-    const { event, record } = news
+    const { event, record } = input
     if (record !== undefined && 'node' in event) {
       records.set(event.node, { ...records.get(event.node), ...record })
       unstored.records.set(event.node, { ...unstored.records.get(event.node), ...record })
@@ -270,7 +270,7 @@ export function createDriver(
       reach(upTo)
       performOwed(now.outside)
       const isOver = head.outcome !== null && !head.reportOwed
-      if (isOver && isNothing(unstored) && told.length === 0) options.ended(driver)
+      if (isOver && isNothing(unstored) && inputs.length === 0) options.ended(driver)
     }
   }
 
@@ -354,12 +354,12 @@ export function createDriver(
       push({ laterMs: 0 })
     },
     async settled() {
-      const all = tellings
+      const all = received
       while (stored < all && !closed && fault === undefined) await reaching(all)
       return stored < all ? fault : undefined
     },
     async stored() {
-      const all = tellings
+      const all = received
       while (stored < all && !closed) await reaching(all)
     },
     async close() {

@@ -82,13 +82,13 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     replaceReceipt(tx, ORCHESTRATOR, key, { digest: sha256, receipt: file })
     await raiseNumber(tx, driver, number)
     const { agents } = driver.run.graph
-    const stranger = [from, to].find((name) => name !== OPERATOR && !agents.has(name))
-    if (stranger !== undefined) {
-      tx.audit(noted(driver.id, null, `messages/${file} is refused: ${stranger} is not an agent of this run`))
+    const unknown = [from, to].find((name) => name !== OPERATOR && !agents.has(name))
+    if (unknown !== undefined) {
+      tx.audit(noted(driver.id, null, `messages/${file} is refused: ${unknown} is not an agent of this run`))
       return
     }
     tx.audit(noted(driver.id, from, `says to ${to} (${type}): ${cut(textOf(message.content), 500)}`))
-    await give(tx, driver, message)
+    await forward(tx, driver, message)
   }
 
   /** Stores the highest number ever used, because messages may be removed and their numbers must stay unique (C23). */
@@ -111,7 +111,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
   }
 
   /** Forwards a message to the recipient's mailbox, if there is one, and says how to answer. */
-  async function give(
+  async function forward(
     tx: Tx,
     driver: Driver,
     { from, to, type, content }: OutgoingRunMessage & { from: string },
@@ -147,22 +147,22 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
       }
     },
     /** Sends a message from a person. Returns the name of its file. */
-    async send(driver: Driver, letter: OutgoingRunMessage, by: string): Promise<string> {
+    async send(driver: Driver, message: OutgoingRunMessage, by: string): Promise<string> {
       const { graph } = driver.run
       if (!graph.plan.messages) {
         throw new AppError('CONFLICT', `${driver.id} has no messages`, {
           hint: 'Set "messages: true" in its plan and resume it.',
         })
       }
-      if (!graph.agents.has(letter.to)) {
-        throw new AppError('NOT_FOUND', `${driver.id} has no agent ${letter.to.slice(0, 100)}`, {
+      if (!graph.agents.has(message.to)) {
+        throw new AppError('NOT_FOUND', `${driver.id} has no agent ${message.to.slice(0, 100)}`, {
           hint: `orc run show ${driver.id} lists them.`,
         })
       }
       const timestamp = new Date(clock.now()).toISOString()
       const posted = await postMessage(
         messagesOf(driver.place),
-        { from: OPERATOR, timestamp, ...letter },
+        { from: OPERATOR, timestamp, ...message },
         (highest) => nextNumber(driver, highest),
       )
       if (!posted.ok) {
@@ -175,9 +175,9 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
       }
       const { file } = posted.value
       await store.write(async (tx) => {
-        const text = `${by} says to ${letter.to} (${letter.type}): ${cut(textOf(letter.content), 500)}`
-        tx.audit(noted(driver.id, letter.to, text))
-        await give(tx, driver, { from: OPERATOR, ...letter })
+        const text = `${by} says to ${message.to} (${message.type}): ${cut(textOf(message.content), 500)}`
+        tx.audit(noted(driver.id, message.to, text))
+        await forward(tx, driver, { from: OPERATOR, ...message })
       })
       return file
     },

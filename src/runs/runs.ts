@@ -56,7 +56,7 @@ export interface Runs {
   /** The request that asks people about an agent. */
   requestOf(run: string, node: string, ask: number): Promise<HumanRequestRow | undefined>
   /** Sends a message from a person to an agent of a run with messages/ (S4.16). */
-  send(id: string, letter: OutgoingRunMessage, by: string): Promise<{ run_id: string; file: string }>
+  send(id: string, message: OutgoingRunMessage, by: string): Promise<{ run_id: string; file: string }>
   /** Runs that are blocked by something other than an agent, such as a full disk, with the reason. */
   troubles(): readonly { run: string; text: string; isFull: boolean }[]
   /** Reports changes of `troubles`; undefined means that the run continues. Returns a function that stops listening. */
@@ -263,13 +263,13 @@ export function createRuns(options: RunsOptions): Runs {
       await drivers.get(run)?.settled()
       return await requests.find(store, { run, node, ask })
     },
-    async send(id, letter, by) {
+    async send(id, message, by) {
       await mustFind(id)
       const driver = drivers.get(id)
       if (driver === undefined) {
         throw new AppError('CONFLICT', `${id} has ended`, { hint: `orc run --resume ${id}` })
       }
-      return { run_id: id, file: await mail.send(driver, letter, by) }
+      return { run_id: id, file: await mail.send(driver, message, by) }
     },
     troubles: () =>
       [...drivers.values()].flatMap(({ id, trouble, isDiskFull }) =>

@@ -294,8 +294,8 @@ export function auditEntriesOf(
   }
   for (const node of nodes) {
     const before = run.nodes.get(node.name)!
-    if (isTold(before, node)) entries.push(moved(id, node, cut))
-    else if (node.progress !== null && isOther(before.progress, node.progress))
+    if (isAudited(before, node)) entries.push(moved(id, node, cut))
+    else if (node.progress !== null && isNewProgress(before.progress, node.progress))
       entries.push(stepped(id, node, cut))
   }
   for (const effect of effects) {
@@ -326,11 +326,11 @@ export function noted(run: string, node: string | null, text: string): AuditDraf
   )
 }
 
-function isTold(before: RunNode, { state, attempt }: RunNode): boolean {
+function isAudited(before: RunNode, { state, attempt }: RunNode): boolean {
   return !PASSING.has(state) && (state !== before.state || attempt !== before.attempt)
 }
 
-function isOther(before: Progress | null, { step, done, total }: Progress): boolean {
+function isNewProgress(before: Progress | null, { step, done, total }: Progress): boolean {
   return before === null || before.step !== step || before.done !== done || before.total !== total
 }
 
@@ -351,11 +351,11 @@ function moved(run: string, node: RunNode, cut: RedactedExcerpt): AuditDraft {
 function stepped(run: string, { name, attempt, progress }: RunNode, cut: RedactedExcerpt): AuditDraft {
   const { step, done, total } = progress!
   const far = total === 0 ? '' : ` (${done} of ${total})`
-  const said = cut(step)
-  return entry(run, 'progress', `${run} ${name}: ${said}${far}`, {
+  const shown = cut(step)
+  return entry(run, 'progress', `${run} ${name}: ${shown}${far}`, {
     node: name,
     attempt,
-    step: said,
+    step: shown,
     done,
     total,
   })

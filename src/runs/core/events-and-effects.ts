@@ -249,7 +249,7 @@ export function createRunTimers() {
       due.delete(key)
       return
     }
-    due.set(key, { at, tell: happening(node, kind) })
+    due.set(key, { at, tell: eventOf(node, kind) })
     soonest = Math.min(soonest, at)
   }
 
@@ -288,7 +288,7 @@ export function createRunTimers() {
   }
 }
 
-function happening(node: string | null, kind: NodeTimer | 'run'): RunEvent {
+function eventOf(node: string | null, kind: NodeTimer | 'run'): RunEvent {
   return kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)
 }
 

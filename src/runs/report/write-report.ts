@@ -37,10 +37,10 @@ export function createReportWriter(clock: Clock) {
     if (copied.ok && other.length === 0) return undefined
     if (copied.ok) {
       const shown = other.sort().slice(0, 10).join(', ')
-      return told(driver, name, `_outputs/${name} differs from the validated outputs: ${shown}`)
+      return noteFault(driver, name, `_outputs/${name} differs from the validated outputs: ${shown}`)
     }
     const { code, message } = copied.error[0]!
-    if (code !== 'disk_full') return told(driver, name, `its outputs are not in _outputs: ${message}`)
+    if (code !== 'disk_full') return noteFault(driver, name, `its outputs are not in _outputs: ${message}`)
     return { isFull: true, text: message }
   }
 
@@ -140,7 +140,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-function told(driver: Driver, name: string, text: string): ReportFault {
+function noteFault(driver: Driver, name: string, text: string): ReportFault {
   driver.note(name, text)
   return { isFull: false, text }
 }

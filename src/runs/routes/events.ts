@@ -54,7 +54,7 @@ export const streamRun: RouteHandler<'runEvents'> = async (context, call) => {
 
 type WireEventOf<T extends RunUpdate['type']> = Extract<RunUpdate, { type: T }>
 
-interface EntryData
+interface RunEntryData
   extends Partial<Omit<WireEventOf<'node'>, 'type' | 'seq' | 'at'>>,
     Partial<Pick<WireEventOf<'progress'>, 'step' | 'done' | 'total'>>,
     Partial<Pick<WireEventOf<'asked'>, 'request_id' | 'awaits'>>,
@@ -64,7 +64,7 @@ interface EntryData
 
 /** Converts an audit entry about a run into an event. The engine wrote its data. */
 export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunUpdate {
-  const data = (said ?? {}) as EntryData
+  const data = (said ?? {}) as RunEntryData
   const about = { seq, at, run_id: data.run_id!, text }
   const { node } = data
   switch (type) {

@@ -24,7 +24,7 @@ import { type TemporaryAgents, temporaryName } from './temporary-agents.ts'
 import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
 export type MemberTasks = Pick<Tasks, 'delegate' | 'tell'>
-type Delegation = Parameters<Tasks['delegate']>[1]
+type RunTaskOrder = Parameters<Tasks['delegate']>[1]
 
 export interface MemberWorkersOptions {
   store: Store
@@ -288,7 +288,7 @@ export async function delegateOnce(
   store: Store,
   tasks: MemberTasks,
   key: string,
-  order: Pick<Delegation, 'agent' | 'text' | 'context' | 'timeoutMs'>,
+  order: Pick<RunTaskOrder, 'agent' | 'text' | 'context' | 'timeoutMs'>,
 ): Promise<Result<string, string>> {
   return await store.write(async (tx) => {
     const earlier = await findReceipt(tx, ORCHESTRATOR, key)
