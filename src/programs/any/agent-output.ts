@@ -127,7 +127,7 @@ function cut(saying: Saying) {
 function sayNext(saying: Saying, one: Cut) {
   saying.waiting.push(one)
   Promise.resolve()
-    .then(() => goOn(saying))
+    .then(() => sayWaiting(saying))
     .catch((error: unknown) => fail(saying, error))
 }
 
@@ -136,10 +136,10 @@ function fail(saying: Saying, error: unknown) {
   saying.hasFailed = true
 }
 
-function goOn(saying: Saying) {
+function sayWaiting(saying: Saying) {
   const { open, waiting } = saying
-  const goesOn = () => !saying.hasFailed && !saying.isClosed && waiting.length > 0
-  while (goesOn() && open.length < MAX_SAYING) say(saying, waiting.shift()!)
+  const hasWaiting = () => !saying.hasFailed && !saying.isClosed && waiting.length > 0
+  while (hasWaiting() && open.length < MAX_SAYING) say(saying, waiting.shift()!)
 }
 
 function say(saying: Saying, one: Cut) {
@@ -149,7 +149,7 @@ function say(saying: Saying, one: Cut) {
   saying.port
     .onText({ channel: 'pane', text: one.words, key: `${saying.run}:${one.from}` })
     .then(() => finish(saying, one))
-    .then(() => goOn(saying))
+    .then(() => sayWaiting(saying))
     .catch((error: unknown) => fail(saying, error))
 }
 

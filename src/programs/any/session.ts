@@ -78,8 +78,8 @@ export async function followAny(
   const { bracketed_paste, enter_after_ms, evidence_ms, patience_ms, interrupt } = settings
   const patterns = compilePatterns(settings.patterns)
   const named = (turn: Turn) => ({ ...turn, text: withoutMentions(turn.text, settings.mentions) })
-  const place = readLogPosition(folder)
-  const from = place.saying.at(-1) ?? place.offset
+  const position = readLogPosition(folder)
+  const from = position.saying.at(-1) ?? position.offset
   const path = await pane.log()
   const shown = createPlainText((line) => {
     agent.tail.push(line.slice(-TAIL_LINE_LIMIT))
@@ -87,8 +87,8 @@ export async function followAny(
     agent.watch?.line(line)
   })
   const speech = createSpeech({
-    ...{ folder, path, run, patterns, port, offset: place.offset, begun: from },
-    released: place.released,
+    ...{ folder, path, run, patterns, port, offset: position.offset, begun: from },
+    released: position.released,
     isBracketed: () => agent.isBracketed,
     onFailure: (error) => become(agent, 'error', `its output could not be processed: ${String(error)}`),
   })
@@ -147,7 +147,7 @@ export async function followAny(
     session,
     tail: [],
     waiting: [],
-    isBracketed: place.isBracketed,
+    isBracketed: position.isBracketed,
     watch: undefined,
     unanswered: [],
     answeredAlready: undefined,
@@ -156,8 +156,8 @@ export async function followAny(
     isGivingPrompt: false,
   }
   if (from > 0) shown.push(reader.read(Math.max(0, from - TAIL_BYTES), from))
-  for (const [index, to] of place.saying.entries()) {
-    const begin = place.saying[index - 1] ?? place.offset
+  for (const [index, to] of position.saying.entries()) {
+    const begin = position.saying[index - 1] ?? position.offset
     speech.repeat(begin, to, reader.read(begin, to))
   }
 

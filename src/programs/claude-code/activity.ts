@@ -32,7 +32,7 @@ export interface ClaudeActivity {
   /** Reported by the program. */
   readonly version: string
   readonly hasStatus: boolean
-  heed(status: ClaudeStatus): Promise<void>
+  onStatus(status: ClaudeStatus): Promise<void>
   /** The SessionStart hook called. */
   started(): void
   /** The program connected to our MCP server; before that its model lacks our tools. */
@@ -86,7 +86,7 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
   let backAtPrompt: NodeJS.Timeout | undefined
   let endedBy: string | undefined
   /** When a hook reported something newer than the status file. */
-  let told = { at: 0, elapsed: 0 }
+  let reported = { at: 0, elapsed: 0 }
   /** Incremented with every event, so that facts learnt before an await can be recognised as outdated. */
   let news = 0
   /** Evidence that it is at its prompt. */
@@ -100,21 +100,21 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
 
   function tell() {
     news += 1
-    told = { at: Date.now(), elapsed: performance.now() }
+    reported = { at: Date.now(), elapsed: performance.now() }
     clearTimeout(backAtPrompt)
   }
 
   /** By the current clock: records written after it was set back have earlier times. */
-  function toldAt(): number {
-    return Math.min(told.at, Math.ceil(Date.now() - (performance.now() - told.elapsed)))
+  function reportedAt(): number {
+    return Math.min(reported.at, Math.ceil(Date.now() - (performance.now() - reported.elapsed)))
   }
 
-  async function heed(read: ClaudeStatus) {
+  async function onStatus(read: ClaudeStatus) {
     const { status, waitingFor, statusUpdatedAt } = read
     if (status === undefined) return
     hasStatus = true
     version = read.version
-    if (statusUpdatedAt < toldAt()) return
+    if (statusUpdatedAt < reportedAt()) return
     // A repeated read is not news.
     if (status === 'idle' && returning === news) return
     news += 1
@@ -159,7 +159,7 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
 
   function warm() {
     isWarm = true
-    void options.readStatus().then((status) => status && heed(status))
+    void options.readStatus().then((status) => status && onStatus(status))
   }
 
   return {
@@ -178,7 +178,7 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
     get hasStatus() {
       return hasStatus
     },
-    heed,
+    onStatus,
     started() {
       hasStarted = true
       warmUpWithin(hasTools ? WARM_UP_MS : LONGEST_WARM_UP_MS)

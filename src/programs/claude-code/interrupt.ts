@@ -234,8 +234,8 @@ export function createWithdrawals(
       changed()
     },
     joinedWith(turn) {
-      const given = new Set(turn?.ids)
-      const others = turns.filter(({ ids }) => ids.length === 0 || !ids.every((id) => given.has(id)))
+      const delivered = new Set(turn?.ids)
+      const others = turns.filter(({ ids }) => ids.length === 0 || !ids.every((id) => delivered.has(id)))
       const all = [...(turn === undefined ? [] : [turn]), ...others]
       if (all.length === 0) return undefined
       return { text: all.map(({ text }) => text).join('\n\n'), ids: all.flatMap(({ ids }) => ids) }

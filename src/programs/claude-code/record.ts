@@ -58,7 +58,7 @@ const Usage = z.looseObject({
   cache_creation_input_tokens: count,
 })
 
-const Answer = z.looseObject({
+const AnswerRecord = z.looseObject({
   uuid: z.string(),
   timestamp: z.string().optional(),
   isApiErrorMessage: z.boolean().optional(),
@@ -69,7 +69,7 @@ const Answer = z.looseObject({
     usage: Usage.optional().catch(undefined),
   }),
 })
-const Said = z.looseObject({
+const UserRecord = z.looseObject({
   uuid: z.string(),
   parentUuid: z.string().optional().catch(undefined),
   isMeta: z.boolean().optional(),
@@ -111,7 +111,7 @@ export function readRecord(line: string): ClaudeRecord | undefined {
 }
 
 function readAnswer(record: object): ClaudeRecord | undefined {
-  const parsed = Answer.safeParse(record).data
+  const parsed = AnswerRecord.safeParse(record).data
   if (parsed === undefined) return undefined
   const { uuid, message } = parsed
   const texts = textsOf(message.content)
@@ -136,7 +136,7 @@ function readAnswer(record: object): ClaudeRecord | undefined {
 }
 
 function readUser(record: object): ClaudeRecord | undefined {
-  const parsed = Said.safeParse(record).data
+  const parsed = UserRecord.safeParse(record).data
   // A summary of the conversation quotes old messages.
   if (parsed === undefined || parsed.isCompactSummary === true) return undefined
   const { content } = parsed.message

@@ -179,7 +179,7 @@ export async function followSession(
     if (savedState.statusFile === file && statusFile !== undefined) return
     statusFile?.close()
     savedState = { ...savedState, statusFile: file }
-    statusFile = followStatus({ file, log, onStatus: (status) => void activity.heed(status) })
+    statusFile = followStatus({ file, log, onStatus: (status) => void activity.onStatus(status) })
   }
 
   async function hook(received: unknown, signal: AbortSignal): Promise<unknown> {
@@ -256,8 +256,8 @@ export async function followSession(
 
   async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
     const withdrawn = withdrawals.ids
-    const places = await locateIn(ids, pane, (some) => search(some, withdrawn), lookElsewhere)
-    return places.map((place, index) => (withdrawn.has(ids[index]!) ? TAKEN_BACK : place))
+    const locations = await locateIn(ids, pane, (some) => search(some, withdrawn), lookElsewhere)
+    return locations.map((location, index) => (withdrawn.has(ids[index]!) ? TAKEN_BACK : location))
   }
 
   async function search(ids: readonly string[], withdrawn: ReadonlySet<string>) {

@@ -278,10 +278,10 @@ function orderFirstAnswer({
 
   function hearLate(line: string) {
     const link = readLink(line)
-    const goesOn = link?.parentUuid && heldIds.has(link.parentUuid)
-    if (goesOn) heldIds.add(link.uuid)
+    const isNext = link?.parentUuid && heldIds.has(link.parentUuid)
+    if (isNext) heldIds.add(link.uuid)
     // The next turn has begun: nothing in it is answered yet.
-    if (link?.type === 'assistant' || (goesOn && link.type === 'user')) isFollowedLate = false
+    if (link?.type === 'assistant' || (isNext && link.type === 'user')) isFollowedLate = false
     hear(line)
     if (link?.uuid !== follows || !isFollowedLate) return
     isFollowedLate = false

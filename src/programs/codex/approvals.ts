@@ -10,10 +10,14 @@ interface CodexDialog {
   readonly no: object
 }
 
-const Place = z.object({ threadId: z.string(), turnId: z.string().nullish(), itemId: z.string().optional() })
+const ItemReference = z.object({
+  threadId: z.string(),
+  turnId: z.string().nullish(),
+  itemId: z.string().optional(),
+})
 const reasonOf = (reason: string | null | undefined) => (reason ? { reason } : {})
 
-const Command = Place.extend({
+const Command = ItemReference.extend({
   approvalId: z.string().nullish(),
   command: z.string().nullish(),
   cwd: z.string().nullish(),
@@ -22,15 +26,15 @@ const Command = Place.extend({
   additionalPermissions: z.unknown().optional(),
 })
 
-const FileChange = Place.extend({ reason: z.string().nullish(), grantRoot: z.string().nullish() })
+const FileChange = ItemReference.extend({ reason: z.string().nullish(), grantRoot: z.string().nullish() })
 
-const Permissions = Place.extend({
+const Permissions = ItemReference.extend({
   reason: z.string().nullish(),
   cwd: z.string(),
   permissions: z.looseObject({}),
 })
 
-const ToolCall = Place.extend({
+const ToolCall = ItemReference.extend({
   serverName: z.string(),
   message: z.string(),
   _meta: z.looseObject({
@@ -57,20 +61,20 @@ const DIALOGS: Record<string, (params: unknown, item: Item | undefined) => Codex
     }
   },
   'item/fileChange/requestApproval'(params, item) {
-    const { reason, grantRoot, ...place } = FileChange.parse(params)
+    const { reason, grantRoot, ...reference } = FileChange.parse(params)
     const input = defined({ changes: item?.changes, grantRoot })
     return {
-      question: { key: keyOf(place), tool: 'apply_patch', input, ...reasonOf(reason) },
+      question: { key: keyOf(reference), tool: 'apply_patch', input, ...reasonOf(reason) },
       yes: { decision: 'accept' },
       no: { decision: 'decline' },
     }
   },
   'item/permissions/requestApproval'(params) {
-    const { reason, cwd, permissions, ...place } = Permissions.parse(params)
+    const { reason, cwd, permissions, ...reference } = Permissions.parse(params)
     const granted = defined(permissions)
     return {
       question: {
-        key: keyOf(place),
+        key: keyOf(reference),
         tool: 'request_permissions',
         input: { ...granted, cwd },
         ...reasonOf(reason),
@@ -82,10 +86,10 @@ const DIALOGS: Record<string, (params: unknown, item: Item | undefined) => Codex
   'mcpServer/elicitation/request'(params) {
     const call = ToolCall.safeParse(params).data
     if (call === undefined) return undefined
-    const { serverName, message, _meta, ...place } = call
+    const { serverName, message, _meta, ...reference } = call
     return {
       question: {
-        key: `${keyOf(place)}:${message}:${JSON.stringify(_meta.tool_params ?? {})}`,
+        key: `${keyOf(reference)}:${message}:${JSON.stringify(_meta.tool_params ?? {})}`,
         tool: `mcp:${serverName}`,
         input: _meta.tool_params ?? {},
         reason: message,
@@ -96,8 +100,8 @@ const DIALOGS: Record<string, (params: unknown, item: Item | undefined) => Codex
   },
 }
 
-function keyOf(place: z.output<typeof Place>, extra?: string | null): string {
-  return ['codex', place.threadId, place.turnId, place.itemId, extra].filter(Boolean).join(':')
+function keyOf(reference: z.output<typeof ItemReference>, extra?: string | null): string {
+  return ['codex', reference.threadId, reference.turnId, reference.itemId, extra].filter(Boolean).join(':')
 }
 
 function defined(fields: Record<string, unknown>): Record<string, unknown> {

@@ -150,8 +150,8 @@ export async function prepareLaunch(
 function assertStillThere({ id, rollout }: CodexSavedThread, agent: string): void {
   if (rollout === undefined) return
   const home = rollout.slice(0, rollout.lastIndexOf('/sessions/'))
-  const places = [rollout, `${rollout}.zst`, join(home, 'archived_sessions', basename(rollout))]
-  if (places.some((place) => existsSync(place))) return
+  const files = [rollout, `${rollout}.zst`, join(home, 'archived_sessions', basename(rollout))]
+  if (files.some((file) => existsSync(file))) return
   throw new AppError('NOT_FOUND', `Codex has no conversation ${id} for ${agent}`, {
     hint: `${rollout} was deleted. Reset the agent to start a new conversation.`,
     data: { conversation: id, rollout },
@@ -188,15 +188,15 @@ function tuiOptions({ args, model, sandbox, approval_policy }: CodexSettings): s
 
 /** The user's arguments that the server needs too: the pane's program does not pass them on. */
 function configArguments(args: readonly string[]): string[] {
-  const taken: string[] = []
+  const passed: string[] = []
   for (let index = 0; index < args.length; index += 1) {
     const argument = args[index]!
     if (/^(-c|--config|--enable|--disable)$/.test(argument)) {
-      taken.push(argument, ...args.slice(index + 1, index + 2))
+      passed.push(argument, ...args.slice(index + 1, index + 2))
       index += 1
-    } else if (/^(-c.|--config=|--enable=|--disable=)/.test(argument)) taken.push(argument)
+    } else if (/^(-c.|--config=|--enable=|--disable=)/.test(argument)) passed.push(argument)
   }
-  return taken
+  return passed
 }
 
 /** JSON strings are TOML strings, except for DEL and lone surrogates. */

@@ -14,7 +14,7 @@ import {
   type ThreadStatus,
   TurnPage,
 } from './records.ts'
-import { type Arrivals, type CodexTurns, placeOf, readSince } from './turns.ts'
+import { type Arrivals, type CodexTurns, positionOf, readSince } from './turns.ts'
 
 /** Saved state: needed to find the program and its conversation again. */
 export const CodexSavedState = z.object({
@@ -160,13 +160,13 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
 
   async function catchUp(on: AppServer, thread: CodexSavedThread, { path }: Thread) {
     const isKept = options.savedState.threads.at(-1)?.id === thread.id
-    const place = isKept ? options.savedState.saidUpTo : undefined
-    const entries = await readSince(on, thread.id, { place, time: thread.since })
+    const position = isKept ? options.savedState.saidUpTo : undefined
+    const entries = await readSince(on, thread.id, { position, time: thread.since })
     const rollout = path ?? thread.rollout
     const others = options.savedState.threads.filter(({ id }) => id !== thread.id)
     const threads = [...others, { ...thread, ...(rollout ? { rollout } : {}) }]
     await options
-      .keep({ ...options.savedState, threads, saidUpTo: place })
+      .keep({ ...options.savedState, threads, saidUpTo: position })
       .catch(failed("could not save Codex's conversation"))
     const page = await on.request('thread/turns/list', { threadId: thread.id, limit: 1 }, TurnPage)
     for (const entry of entries) handle(thread.id, entry)
@@ -178,14 +178,14 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   }
 
   function handle(threadId: string, entry: ItemEntry) {
-    const place = placeOf(entry)
-    if (handled.has(place)) return
-    handled.add(place)
+    const position = positionOf(entry)
+    if (handled.has(position)) return
+    handled.add(position)
     if (handled.size > HANDLED) handled.delete(handled.values().next().value!)
     arrivals.saw(entry.turnId, entry.item)
     if (entry.item.type !== 'agentMessage') return
     const { text } = AgentMessage.parse(entry.item)
-    if (text !== '') options.say({ text, channel: 'api', key: `codex:${threadId}:${place}` }, place)
+    if (text !== '') options.say({ text, channel: 'api', key: `codex:${threadId}:${position}` }, position)
   }
 
   /** Use the result only if no newer notification arrived meanwhile: a response can be overtaken. */

@@ -172,13 +172,13 @@ async function* backwards(server: AppServer, threadId: string): AsyncGenerator<I
   } while (cursor)
 }
 
-export function placeOf({ turnId, item }: ItemEntry): string {
+export function positionOf({ turnId, item }: ItemEntry): string {
   return `${turnId}/${item.id}`
 }
 
 interface Since {
   /** The last known item. */
-  readonly place: string | undefined
+  readonly position: string | undefined
   readonly time: number
 }
 
@@ -187,7 +187,7 @@ export async function readSince(server: AppServer, threadId: string, since: Sinc
   const entries: ItemEntry[] = []
   for await (const entry of backwards(server, threadId)) {
     const time = entry.item.completedAtMs ?? Number.POSITIVE_INFINITY
-    if (placeOf(entry) === since.place || time < since.time) break
+    if (positionOf(entry) === since.position || time < since.time) break
     entries.push(entry)
   }
   return entries.reverse()

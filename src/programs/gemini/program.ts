@@ -99,12 +99,12 @@ async function mirrorEntries(from: string, to: string, except: readonly string[]
   }
   for (const name of wanted) {
     const target = join(from, name)
-    const place = join(to, name)
+    const link = join(to, name)
     // Keeps what the program itself put in place of a link, or before the user had the original.
-    if ((await isThere(place)) && (await linkOf(place)) === undefined) continue
-    if ((await linkOf(place)) === target) continue
-    await rm(place, { force: true })
-    await symlink(target, place)
+    if ((await isThere(link)) && (await linkOf(link)) === undefined) continue
+    if ((await linkOf(link)) === target) continue
+    await rm(link, { force: true })
+    await symlink(target, link)
   }
 }
 

@@ -52,7 +52,7 @@ export function createWayIn(
       const messageId =
         (await within(EVIDENCE_MS, expectation.found)) ??
         (await findTurn(turn, expectation.isNews).catch(() => undefined))
-      if (messageId !== undefined) return { state: 'submitted', evidence: placeOf(messageId) }
+      if (messageId !== undefined) return { state: 'submitted', evidence: evidenceOf(messageId) }
       const why = failure instanceof Error ? `: ${failure.message}` : ''
       return { state: 'uncertain', evidence: `opencode does not show it in its conversation${why}` }
     } finally {
@@ -82,7 +82,7 @@ export function createWayIn(
     if (missing.size === 0) return
     for await (const message of userMessages()) {
       for (const id of messageIdsIn(userText(message)).filter((id) => missing.delete(id)))
-        found.set(id, placeOf(message.info.id))
+        found.set(id, evidenceOf(message.info.id))
       if (missing.size === 0) return
     }
   }
@@ -133,7 +133,7 @@ export function createWayIn(
   }
 }
 
-const placeOf = (messageId: string) => `it is ${messageId} in the conversation`
+const evidenceOf = (messageId: string) => `it is ${messageId} in the conversation`
 
 async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value | undefined> {
   const { promise: over, resolve } = Promise.withResolvers<undefined>()

@@ -39,16 +39,16 @@ interface ShowOptions {
  */
 export async function showInPane({ show, view, isWanted }: ShowOptions): Promise<void> {
   const until = performance.now() + PATIENCE_MS
-  const goesOn = () => isWanted() && performance.now() < until
+  const isDue = () => isWanted() && performance.now() < until
   async function look(): Promise<TerminalView> {
     await sleep(LOOK_MS, undefined, { ref: false })
     return await view().catch(() => 'nothing')
   }
-  for (let shows = 0; shows < MOST_SHOWS && goesOn(); ) {
-    if ((await look()) === 'nothing' || !goesOn()) continue
+  for (let shows = 0; shows < MOST_SHOWS && isDue(); ) {
+    if ((await look()) === 'nothing' || !isDue()) continue
     shows += 1
     await show().catch(() => {})
-    for (let looks = 0; looks < LOOKS_PER_SHOW && goesOn(); looks++) {
+    for (let looks = 0; looks < LOOKS_PER_SHOW && isDue(); looks++) {
       if ((await look()) === 'conversation') return
     }
   }

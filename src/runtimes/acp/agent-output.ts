@@ -19,7 +19,7 @@ interface AcpOutput {
 }
 
 export function createAcpOutput(
-  said: SessionPort['onText'],
+  onText: SessionPort['onText'],
   clock: Clock,
   onError: (error: unknown) => void,
 ): AcpOutput {
@@ -27,7 +27,7 @@ export function createAcpOutput(
   let lastMessage: string | undefined
   let hasSpoken = false
   let isPaused = false
-  let goOn = () => {}
+  let release = () => {}
 
   return {
     say(text, message) {
@@ -38,12 +38,12 @@ export function createAcpOutput(
       isPaused = false
       lastMessage = message
       unheard += 1
-      said({ text: gap + text, channel: 'api' })
+      onText({ text: gap + text, channel: 'api' })
         // Text that could not be processed must not block later text.
         .catch(onError)
         .finally(() => {
           unheard -= 1
-          if (unheard < UNHEARD) goOn()
+          if (unheard < UNHEARD) release()
         })
     },
     pause() {
@@ -53,7 +53,7 @@ export function createAcpOutput(
       if (unheard < UNHEARD) return undefined
       return new Promise((resolve) => {
         const cancel = clock.after(SLOW_MS, resolve)
-        goOn = () => {
+        release = () => {
           cancel()
           resolve()
         }

@@ -114,8 +114,8 @@ const REFUSALS: ReadonlySet<number> = new Set([AUTH_REQUIRED, -32002, -32600, -3
 /** The agent's error message; adapters hide the reason in `data`. */
 export function describeError(error: unknown): string {
   if (error instanceof z.ZodError) {
-    const places = error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
-    return `its answer is malformed (${places.join('; ')})`
+    const problems = error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
+    return `its answer is malformed (${problems.join('; ')})`
   }
   if (!(error instanceof RequestError)) return error instanceof Error ? error.message : String(error)
   const details = z.object({ details: z.string() }).safeParse(error.data)

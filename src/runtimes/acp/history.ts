@@ -134,16 +134,16 @@ interface History {
 
 /** `before`: whether the agent may have received anything before this process. */
 export function createHistory(before: 'nothing' | 'something'): History {
-  const taken = new Map<string, string>()
+  const accepted = new Map<string, string>()
   const doubtful = new Set<string>()
   let knowsAll = before === 'nothing'
   let source = 'this is a new conversation, and'
   let carried = ''
 
   function remember(id: string, evidence: string) {
-    taken.set(id, evidence)
-    if (taken.size <= REMEMBERED) return
-    taken.delete(taken.keys().next().value!)
+    accepted.set(id, evidence)
+    if (accepted.size <= REMEMBERED) return
+    accepted.delete(accepted.keys().next().value!)
     knowsAll = false
   }
 
@@ -167,7 +167,7 @@ export function createHistory(before: 'nothing' | 'something'): History {
       source = 'it is not in the history the agent replayed, and'
     },
     locate(id) {
-      const evidence = taken.get(id)
+      const evidence = accepted.get(id)
       if (evidence !== undefined) return { at: 'submitted', evidence }
       if (doubtful.has(id))
         return { at: 'unknown', evidence: 'it was written, but the agent gave no evidence of it' }

@@ -290,7 +290,7 @@ export function startSession(options: AcpSessionOptions): Session {
       const isReady = state === 'idle' && turn === undefined && ending === undefined && !isOver
       if (!isReady) return { state: 'queued', evidence: `the agent is ${ending ?? state}` }
       const running = openTurn(next, port.onEvidence)
-      const { text, given } = prefix.before(withoutMentions(next.text, mentions))
+      const { text, markGiven } = prefix.before(withoutMentions(next.text, mentions))
       turn = running
       history.wrote(next.ids)
       become('busy', 'session/prompt was sent')
@@ -300,7 +300,7 @@ export function startSession(options: AcpSessionOptions): Session {
       )
       const result = await running.result
       cancelDoubt()
-      if (running.isTaken) given()
+      if (running.isTaken) markGiven()
       return result
     },
     async locate(ids) {
@@ -390,7 +390,7 @@ interface TurnPrefix {
    * Returns the turn with everything due before it; call `given` once the agent has it, otherwise it stays
    * due.
    */
-  before(turn: string): { text: string; given(): void }
+  before(turn: string): { text: string; markGiven(): void }
 }
 
 export function createTurnPrefix(prompt: string): TurnPrefix {
@@ -405,13 +405,13 @@ export function createTurnPrefix(prompt: string): TurnPrefix {
     },
     before(turn) {
       const role = occasion
-      const told = notices
-      const text = [...(role === undefined ? [] : [frameRole(prompt, role)]), ...told, turn].join('\n\n')
+      const added = notices
+      const text = [...(role === undefined ? [] : [frameRole(prompt, role)]), ...added, turn].join('\n\n')
       return {
         text,
-        given() {
+        markGiven() {
           if (occasion === role) occasion = undefined
-          notices = notices.filter((notice) => !told.includes(notice))
+          notices = notices.filter((notice) => !added.includes(notice))
         },
       }
     },

@@ -57,7 +57,7 @@ export function startSession(options: LlmSessionOrder): Session {
     abort = new AbortController()
     become('busy', why)
     running = work
-      .goOn(stops)
+      .resume(stops)
       .catch(
         (error: unknown): TurnLoopResult => ({
           is: 'waiting',

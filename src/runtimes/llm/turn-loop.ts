@@ -80,7 +80,7 @@ interface TurnLoop {
   /** Stores the input of a new turn. */
   begin(turn: Turn): Promise<void>
   /** Continues the open turn from its current step. */
-  goOn(stops: StopFlags): Promise<TurnLoopResult>
+  resume(stops: StopFlags): Promise<TurnLoopResult>
   /** Repeats text that may not have been processed. */
   sayAgain(): void
   notice(text: string): void
@@ -212,11 +212,11 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
 
   return {
     async begin({ text, ids }) {
-      const told = [...notices, text].join('\n\n')
-      await write({ type: 'user', n: conversation.next, at: clock.now(), text: told, ids: [...ids] })
+      const input = [...notices, text].join('\n\n')
+      await write({ type: 'user', n: conversation.next, at: clock.now(), text: input, ids: [...ids] })
       notices.length = 0
     },
-    async goOn(stops) {
+    async resume(stops) {
       for (;;) {
         const rest = await move(stops)
         if (rest !== undefined) return rest

@@ -255,18 +255,18 @@ const OLDEST = [3, 2] as const
 
 /** Throws an AppError if tmux is missing or too old. */
 async function requireTmux(command: string, env: Readonly<Record<string, string>>): Promise<void> {
-  const said = await new Promise<string>((resolve, reject) => {
+  const output = await new Promise<string>((resolve, reject) => {
     execFile(command, ['-V'], { env }, (error, stdout) => {
       if (error === null) resolve(stdout.trim())
       else reject(missing(command, error))
     })
   })
-  const version = /(\d+)\.(\d+)/.exec(said)
+  const version = /(\d+)\.(\d+)/.exec(output)
   // A development version (`tmux master`) has no number and is recent.
   if (version === null || isAtLeast(Number(version[1]), Number(version[2]))) return
   throw new AppError(
     'RUNTIME_MISSING',
-    `${said} is too old: agents in panes require tmux ${OLDEST.join('.')}`,
+    `${output} is too old: agents in panes require tmux ${OLDEST.join('.')}`,
     {
       hint: 'Install a newer tmux, or run the agents with `runtime: acp`.',
     },

@@ -39,7 +39,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
   let lastPlacement: Promise<unknown> = Promise.resolve()
 
   /** Launches run one at a time, because each looks for a window with room. */
-  function place(): Promise<PlacedPane> {
+  function placeNext(): Promise<PlacedPane> {
     const placed = lastPlacement.then(() => placePane(server, panesPerWindow))
     lastPlacement = placed.catch(() => {})
     return placed
@@ -47,7 +47,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
 
   /** Starts and pipes in one command line, so that the log misses no output. */
   async function run(path: string, { name, folder }: AgentStart, launched: Launch, mark: string) {
-    const { pane } = await place()
+    const { pane } = await placeNext()
     const set = (option: string, value: string) => ['set-option', '-p', '-t', pane, option, value]
     const pipe = ['pipe-pane', '-t', pane, pipeCommand(join(folder, LOG_FILE))]
     const blocks = await server.run(
@@ -186,14 +186,14 @@ export async function writeLaunchFile(folder: string, launch: LaunchFile): Promi
 
 export function renderLaunchFile({ argv, env, cwd }: LaunchFile): string {
   const exported: string[] = []
-  const given: string[] = []
+  const assignments: string[] = []
   for (const [name, value] of Object.entries(env)) {
     if (!VARIABLE.test(name)) throw new Error(`not a variable name: ${JSON.stringify(name)}`)
-    if (READ_ONLY_IN_SHELLS.test(name)) given.push(`${name}=${value}`)
+    if (READ_ONLY_IN_SHELLS.test(name)) assignments.push(`${name}=${value}`)
     else exported.push(`export ${name}=${quoteForShell(value)}`)
   }
   // Command lines are world-readable; no secret has such a name.
-  const words = given.length === 0 ? argv : ['/usr/bin/env', ...given, ...argv]
+  const words = assignments.length === 0 ? argv : ['/usr/bin/env', ...assignments, ...argv]
   return [
     'rm -f -- "$0"',
     `unset ${UNSET.join(' ')}`,

@@ -182,7 +182,7 @@ async function writeIfUnchanged(
   // Stored in the pane together with the paste, in case the connection breaks before tmux responds.
   const trace: TmuxCommand = ['set-option', '-p', '-t', pane, WRITTEN_OPTION, buffer.name]
   const seen = `000${input === 'held' ? 1 : 0}/${snapshot.attached}`
-  let said: string
+  let result: string
   try {
     const blocks = await server.run(loadBuffer(buffer), [
       ...['if-shell', '-F', '-t', pane, `#{==:${facts},${seen}}`],
@@ -192,14 +192,14 @@ async function writeIfUnchanged(
         ['display-message', '-p', 'refused'],
       ]),
     ])
-    said = blocks.at(-1)!.lines[0] ?? ''
+    result = blocks.at(-1)!.lines[0] ?? ''
   } catch (error) {
     if (!(error instanceof ControlLost)) throw error
     const isWritten = await wasWritten(target, buffer)
     if (isWritten === undefined) return 'unknown'
-    said = isWritten ? 'written' : 'refused'
+    result = isWritten ? 'written' : 'refused'
   }
-  if (said !== 'written') return { reason: 'its pane changed at that moment', againMs: 0 }
+  if (result !== 'written') return { reason: 'its pane changed at that moment', againMs: 0 }
   return isEnterDue ? 'entered' : 'pasted'
 }
 

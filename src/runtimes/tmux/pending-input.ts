@@ -120,7 +120,7 @@ export async function readPendingInput(
   clock: Clock,
   pane: string,
 ): Promise<PendingInput | undefined> {
-  const [said] = await server.run([
+  const [reply] = await server.run([
     ...[
       'display-message',
       '-p',
@@ -129,7 +129,7 @@ export async function readPendingInput(
       `#{pane_input_off} #{?${ENTERED_OPTION},1,0} #{${PENDING_OPTION}}`,
     ],
   ])
-  const [, off, entered, lines, lastLine] = /^(\d) (\d) (\d+) (.*)$/.exec(said!.lines[0] ?? '') ?? []
+  const [, off, entered, lines, lastLine] = /^(\d) (\d) (\d+) (.*)$/.exec(reply!.lines[0] ?? '') ?? []
   const isEntered = entered === '1'
   const isInputOff = off === '1' && !isEntered
   if (lastLine === undefined || isEntered) await server.run(['select-pane', '-e', '-t', pane])
@@ -250,8 +250,8 @@ async function pressNow({ server, pane }: PasteTarget, word: string): Promise<En
     ]),
     commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),
   ])
-  const said = blocks.at(-1)!.lines[0]
-  return said === 'pressed' || said === 'dead' ? said : 'in mode'
+  const reply = blocks.at(-1)!.lines[0]
+  return reply === 'pressed' || reply === 'dead' ? reply : 'in mode'
 }
 
 /** Lets people type again. The text stays ours as long as nobody is there. */
