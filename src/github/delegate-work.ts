@@ -220,7 +220,7 @@ export function createDelegation({ tasks, team, settings, redact }: GithubParts,
   }
 }
 
-/** Whether the delegation said that people decide on every proposal. */
+/** Whether people decide on every proposal, according to the delegation. */
 export function wantsPeople({ delegation }: GithubWork): boolean {
   const read = readTeamMessage(JSON.parse(delegation))
   return read.ok && read.value.type === 'task_delegation' && read.value.task.requiresHitl

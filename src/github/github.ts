@@ -92,8 +92,8 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   let reactions: Promise<unknown> = Promise.resolve()
 
   // Events are only hints: every reaction reads the state from the store, and `begin` catches up after a crash.
-  tasks.onReport(async (tx, task, said) => {
-    const filtered = await filterReport(tx, parts.redact, task, said)
+  tasks.onReport(async (tx, task, report) => {
+    const filtered = await filterReport(tx, parts.redact, task, report)
     if (filtered?.isFlagged) tx.afterCommit(() => moderatorLoop.kick())
     return filtered
   })

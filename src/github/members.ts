@@ -338,11 +338,11 @@ export function createCallbacks(
       response.body?.cancel().catch(() => {})
       return `it answered with ${response.status}`
     }
-    const said = (await response.text()).slice(0, MAX_MESSAGE_BYTES + 1)
+    const body = (await response.text()).slice(0, MAX_MESSAGE_BYTES + 1)
     // Any other body only confirms the receipt.
-    if (!/^\s*[[{][\s\S]*"message_type"/.test(said)) return undefined
+    if (!/^\s*[[{][\s\S]*"message_type"/.test(body)) return undefined
     await members
-      .say(agent, said)
+      .say(agent, body)
       .catch((error: unknown) =>
         log.warn({ agent, err: error }, 'refused the message in the response to a callback'),
       )

@@ -31,32 +31,32 @@ export async function filterReport(
   tx: Tx,
   redact: (text: string) => string,
   task: Task,
-  said: string,
+  report: string,
 ): Promise<(FilteredReport & { isFlagged?: boolean }) | undefined> {
   const { github_work: id, role, repository = '', number } = task.context as Partial<WorkContext>
   if (typeof id !== 'string' || typeof role !== 'string') return undefined
   const context = reportContextOf({ id, agent: task.agent, role, number: number ?? null }, task)
-  const value = parseResult(said)
+  const value = parseResult(report)
   const conduct = separateConduct(value, isConfidentialRole(role))
   if (conduct !== undefined) {
     await storeFlags(tx, redact, { context, repository, flags: conduct.flags })
     return { result: EMPTY_REPORT, isFlagged: true }
   }
-  const read = readReport(said, context)
+  const read = readReport(report, context)
   if (read.ok && isEmptyReport(value)) return { result: EMPTY_REPORT }
-  if (read.ok) return { result: isConfidentialRole(role) ? withoutText(value, read.value) : said }
+  if (read.ok) return { result: isConfidentialRole(role) ? withoutText(value, read.value) : report }
   // An invalid report of a confidential role is neither stored nor quoted.
   return isConfidentialRole(role)
     ? { result: NOT_STORED, problem: UNFIT }
-    : { result: said, problem: read.error }
+    : { result: report, problem: read.error }
 }
 
 const REMOVED = 'The text of the agent is not stored.'
 
 /** Keeps the proposals of a confidential role without their explanations, and of a failure only its type. */
-function withoutText(said: unknown, { completion }: TeamReport): string {
+function withoutText(value: unknown, { completion }: TeamReport): string {
   if (completion.status !== 'failure') {
-    const messages = (Array.isArray(said) ? said : [said]) as Record<string, unknown>[]
+    const messages = (Array.isArray(value) ? value : [value]) as Record<string, unknown>[]
     return JSON.stringify(messages.map(storedFields))
   }
   const { errorType = '', isRecoverable = false } = completion.error ?? {}

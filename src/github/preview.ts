@@ -10,7 +10,7 @@ import {
   COMMAND_ROLES,
   DEFAULT_ROUTES,
   holds,
-  maySay,
+  mayUse,
   readSlashCommands,
   whyIgnored,
 } from './core/routing.ts'
@@ -122,20 +122,20 @@ function commandsIn(team: Team, event: GitHubEvent) {
   const comment = newComment(event)
   if (comment === undefined) return []
   const author = { association: comment.association, person: personOf(team, comment.author)?.name }
-  return readSlashCommands(comment.body).map((said) => {
-    if (said.name === undefined)
+  return readSlashCommands(comment.body).map((parsed) => {
+    if (parsed.name === undefined)
       return {
-        command: `/agent ${said.said}`,
+        command: `/agent ${parsed.text}`,
         allowed: false,
         role: undefined,
         does: 'nothing: unknown command',
       }
-    const command = `/agent ${said.name}${said.words === '' ? '' : ` ${said.words}`}`
-    const role = COMMAND_ROLES[said.name]
-    const allowed = maySay(said.name, author)
+    const command = `/agent ${parsed.name}${parsed.words === '' ? '' : ` ${parsed.words}`}`
+    const role = COMMAND_ROLES[parsed.name]
+    const allowed = mayUse(parsed.name, author)
     const does =
       role === undefined
-        ? said.name === 'help'
+        ? parsed.name === 'help'
           ? 'posts the list of commands'
           : `counts as ${author.person ?? comment.author}'s verdict if GitHub sends it`
         : `goes to ${role}`
@@ -173,11 +173,11 @@ export interface PreviewedReport {
 }
 
 /** The policy decisions on a report of that role about this event. */
-export function previewReport(team: Team, event: GitHubEvent, role: string, said: string): PreviewedReport {
+export function previewReport(team: Team, event: GitHubEvent, role: string, report: string): PreviewedReport {
   const settings = team.config.github!
-  const conduct = separateConduct(parseResult(said), isConfidentialRole(role))
+  const conduct = separateConduct(parseResult(report), isConfidentialRole(role))
   const flags = conduct?.flags.length ?? 0
-  const read = readReport(conduct?.rest ?? said, {
+  const read = readReport(conduct?.rest ?? report, {
     delegation: `${event.id}/${role}`,
     task: 'task_0',
     agent: agentFor(team, settings, role) ?? role,

@@ -8,7 +8,7 @@ import {
   COMMAND_ROLES,
   DEFAULT_ROUTES,
   helpText,
-  maySay,
+  mayUse,
   readSlashCommands,
   readVerdict,
   routeEvent,
@@ -268,7 +268,7 @@ function createSlashCommands({ store, team, people, log, handle }: GithubParts) 
     const author = { association: comment.association, person: personOf(team(), comment.author)?.name }
     for (const command of readSlashCommands(comment.body)) {
       if (command.name === undefined) continue
-      if (!maySay(command.name, author)) {
+      if (!mayUse(command.name, author)) {
         log.info(
           { command: command.name, author: comment.author },
           'the author may not use this slash command',

@@ -161,8 +161,8 @@ export function createTaskVerdicts(tell: TellTask) {
       }
       const event = eventOf(row, kind, word)
       if (event instanceof AppError) throw event
-      const told = await tell(tx, id, event)
-      if (!told.ok) throw refusalError(told)
+      const change = await tell(tx, id, event)
+      if (!change.ok) throw refusalError(change)
       return `${id} continues`
     },
 
@@ -183,8 +183,8 @@ export function createTaskVerdicts(tell: TellTask) {
       const by = isExpired ? ORCHESTRATOR : OPERATOR
       const isDone = state === 'approved' || state === 'modified'
       const verdict = isExpired ? 'expired' : isDone ? state : 'rejected'
-      const told = await tell(tx, task.id, { type: 'approval_decided', by, question, verdict }, words)
-      return told.ok
+      const change = await tell(tx, task.id, { type: 'approval_decided', by, question, verdict }, words)
+      return change.ok
     },
   }
 }
@@ -205,14 +205,14 @@ function eventOf(row: HumanRequestRow, kind: QuestionKind, word: PersonsWord): T
   if (kind === 'extension') {
     return decision === 'approve'
       ? { type: 'extension_granted', by, question }
-      : { type: 'extension_refused', by, question, reason: comment ?? 'a person said no' }
+      : { type: 'extension_refused', by, question, reason: comment ?? 'a person refused' }
   }
   if (kind !== 'help' && !(kind === 'takeover' && decision === 'reject')) {
     return wrongVerdict(row, 'an answer', 'Use `orc answer ID TEXT`.')
   }
   return decision === 'approve'
     ? { type: 'settled', by, as: 'completed', reason: comment ?? 'a person accepted it' }
-    : { type: 'settled', by, as: 'failed', reason: comment ?? 'a person gave it up' }
+    : { type: 'settled', by, as: 'failed', reason: comment ?? 'a person gave up on it' }
 }
 
 function wrongVerdict(row: HumanRequestRow, what: string, hint: string): AppError {

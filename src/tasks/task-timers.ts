@@ -100,8 +100,8 @@ export function createTaskTimers({
     }
     // A busy agent will take the task after its turn, which has a timer of its own.
     const event = isBusyElsewhere ? ({ type: 'acknowledged', by: task.agent } as const) : ON_DUE[kind]
-    const told = await tell(tx, task.id, event)
-    return told.ok && told.task.version !== task.version ? 'changed' : undefined
+    const change = await tell(tx, task.id, event)
+    return change.ok && change.task.version !== task.version ? 'changed' : undefined
   }
 
   return {

@@ -148,7 +148,7 @@ export function watchAgents(options: WatchAgentsOptions) {
       if (isReview) return { type: 'review_turn_ended', by: agent, lastWords: quoted }
       // Mail from its children will wake it, so it needs no reminder. `spoke` is empty after a restart; this isn't.
       const hasMail = delegations > 0 && (await hasMailOfChildren(reader, agent, parseId('task', id)!))
-      return { type: 'turn_ended', by: agent, said: spokenFor.has(id) || hasMail, lastWords: quoted }
+      return { type: 'turn_ended', by: agent, responded: spokenFor.has(id) || hasMail, lastWords: quoted }
     }
     await logged(agent, tellAll(agent, eventFor, inHandsOf))
     if (!closed) await logged(agent, idle.rests(agent))

@@ -300,8 +300,8 @@ describe('a command without in_response_to in a turn on one task', () => {
     expect(await report('First is done')).toMatchObject({
       status: 'error',
       code: 'CONFLICT',
-      message: 'task_1 was ended while you were at it: is this about that, or task_2?',
-      hint: 'If it is about task_2, report it again with in_response_to task_2.',
+      message: 'task_1 ended while you worked on it: is this report about it, or about task_2?',
+      hint: 'If it is about task_2, report again with in_response_to task_2.',
     })
     expect(await team.task('task_2')).toMatchObject({ state: 'executing', result: null })
     expect(await report('Second is done', { in_response_to: 'task_2' })).toMatchObject({

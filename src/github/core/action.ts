@@ -108,11 +108,11 @@ export function readAction(
       error: `unknown action "${type.slice(0, 60)}"; known actions: ${ACTION_KINDS.join(', ')}`,
     }
   }
-  const said = details.number ?? details.issue_number ?? details.pr_number ?? about
+  const thread = details.number ?? details.issue_number ?? details.pr_number ?? about
   const words = details.body ?? details.comment ?? details.text
   return checkAction(kind, {
     ...details,
-    ...(said === undefined ? {} : { number: said }),
+    ...(thread === undefined ? {} : { number: thread }),
     ...(words === undefined ? {} : { body: words }),
   })
 }

@@ -111,13 +111,13 @@ function shownProposal(
 /** The fields that `describeAction` leaves out. */
 function partsOf(action: RepositoryAction): string[] {
   const { files = [], ...fields } = action as { files?: readonly { path: string; content: string }[] }
-  const said = fields as Readonly<Record<string, unknown>>
+  const texts = fields as Readonly<Record<string, unknown>>
   const lines = ['branch', 'head', 'base', 'title', 'message', 'reason'].flatMap((name) =>
-    typeof said[name] === 'string' ? [`${name}: ${said[name]}`] : [],
+    typeof texts[name] === 'string' ? [`${name}: ${texts[name]}`] : [],
   )
   return [
     ...(lines.length === 0 ? [] : [lines.join('\n')]),
-    ...(typeof said.body === 'string' ? [said.body] : []),
+    ...(typeof texts.body === 'string' ? [texts.body] : []),
     ...files.map(({ path, content }) => `--- ${path}\n${content}`),
   ]
 }

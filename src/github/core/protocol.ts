@@ -28,7 +28,7 @@ const MAX_ACTIONS = 50
 /** S3.18 counts characters, not UTF-16 units. */
 const rationale = z
   .string()
-  .refine((said) => said.length <= MAX_RATIONALE || [...said].length <= MAX_RATIONALE, {
+  .refine((words) => words.length <= MAX_RATIONALE || [...words].length <= MAX_RATIONALE, {
     error: `is over ${MAX_RATIONALE} characters`,
   })
 

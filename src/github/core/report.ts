@@ -55,13 +55,13 @@ export function readReport(result: string, context: ReportContext): Result<TeamR
     return refuse(`the result is ${bytes} bytes; the limit is ${MAX_MESSAGE_BYTES}`)
   const value = parseResult(result)
   if (value === undefined) return refuse('the result must be one JSON object, and nothing else')
-  const said = Array.isArray(value) ? value : [value]
-  if (said.length === 0 || said.length > MAX_MESSAGES)
+  const messages = Array.isArray(value) ? value : [value]
+  if (messages.length === 0 || messages.length > MAX_MESSAGES)
     return refuse(`the result must contain 1 to ${MAX_MESSAGES} messages`)
 
   const requests: HitlApprovalRequest[] = []
   const completions: TaskCompletion[] = []
-  for (const [index, one] of said.entries()) {
+  for (const [index, one] of messages.entries()) {
     if (typeof one !== 'object' || one === null)
       return refuse('the result must be one JSON object, and nothing else')
     const decoded = readTeamMessage(enveloped(one, context, index))
@@ -111,19 +111,19 @@ function sortProposals(
   for (const { proposedAction, confidence, rationale, timeoutHours } of requests) {
     const { actionType, issueNumber, prNumber, reason, details } = proposedAction
     const about = issueNumber ?? prNumber
-    const said = {
+    const fields = {
       ...details,
       ...(about === undefined ? {} : { number: about }),
       ...(reason === undefined ? {} : { reason }),
     }
-    sort(byApproval, actionType, said, { confidence, rationale, timeoutHours })
+    sort(byApproval, actionType, fields, { confidence, rationale, timeoutHours })
   }
   return { proposals, byApproval, refused }
 }
 
 /** Adds the envelope fields that models leave out. Fields that they do send are kept, and checked by `mismatch`. */
 export function enveloped(
-  said: object,
+  message: object,
   { delegation, role, at, task }: ReportContext,
   index: number,
 ): Record<string, unknown> {
@@ -134,7 +134,7 @@ export function enveloped(
     from_agent: role,
     to_agent: ORCHESTRATOR,
     in_reply_to: delegation,
-    ...said,
+    ...message,
   }
 }
 
@@ -178,8 +178,8 @@ export const EMPTY_REPORT = JSON.stringify({
 })
 
 /** Undefined without a flag. In a confidential role, a request for human review counts as a flag too. */
-export function separateConduct(said: unknown, isConfidential = false): SeparatedConduct | undefined {
-  const messages = (Array.isArray(said) ? said : [said]).filter(isRecord)
+export function separateConduct(value: unknown, isConfidential = false): SeparatedConduct | undefined {
+  const messages = (Array.isArray(value) ? value : [value]).filter(isRecord)
   const flags = messages.filter(({ message_type }) => message_type === TYPE)
   const others = messages.filter(({ message_type }) => message_type !== TYPE)
   const hints = others.filter(
@@ -191,9 +191,9 @@ export function separateConduct(said: unknown, isConfidential = false): Separate
 }
 
 /** A report without proposals, requests and findings. */
-export function isEmptyReport(said: unknown): boolean {
-  if (!isRecord(said) || said.status === 'failure' || said.requires_human_review === true) return false
-  const { actions_taken: actions, flags } = said
+export function isEmptyReport(value: unknown): boolean {
+  if (!isRecord(value) || value.status === 'failure' || value.requires_human_review === true) return false
+  const { actions_taken: actions, flags } = value
   if (Array.isArray(actions) && actions.length > 0) return false
   return !isRecord(flags) || Object.values(flags).every((one) => !one)
 }
@@ -273,21 +273,22 @@ const SUGGESTED: Readonly<Record<string, string>> = {
 }
 
 export function taskError({ task, completion, problem, retries, at }: FailedTask): TaskError {
-  const said = completion?.error
-  if (said !== undefined && said !== null) {
-    const type = Object.hasOwn(SUGGESTED, said.errorType) ? said.errorType : AGENT_ERROR
+  const reported = completion?.error
+  if (reported !== undefined && reported !== null) {
+    const type = Object.hasOwn(SUGGESTED, reported.errorType) ? reported.errorType : AGENT_ERROR
     const words = [
-      type === said.errorType ? '' : `${said.errorType}:`,
-      said.errorMessage,
-      said.suggestedAction,
+      type === reported.errorType ? '' : `${reported.errorType}:`,
+      reported.errorMessage,
+      reported.suggestedAction,
     ]
     return {
       error_type: type,
       error_message: words.filter((part) => part !== undefined && part !== '').join(' '),
-      error_code: said.errorCode !== undefined && CODE.test(said.errorCode) ? said.errorCode : codeOf(type),
-      timestamp: said.at ?? at,
-      retry_count: Math.max(said.retryCount, retries),
-      is_recoverable: said.isRecoverable,
+      error_code:
+        reported.errorCode !== undefined && CODE.test(reported.errorCode) ? reported.errorCode : codeOf(type),
+      timestamp: reported.at ?? at,
+      retry_count: Math.max(reported.retryCount, retries),
+      is_recoverable: reported.isRecoverable,
       suggested_action: suggestion(type),
     }
   }

@@ -74,7 +74,7 @@ export function holds(condition: string, event: GitHubEvent, facts: EventFacts):
     case 'association':
       return authorOf(event)?.association === value.toUpperCase()
     case 'command':
-      return readSlashCommands(event.comment?.body ?? '').some((said) => said.name === value.toLowerCase())
+      return readSlashCommands(event.comment?.body ?? '').some(({ name }) => name === value.toLowerCase())
     default:
       return false
   }
@@ -121,7 +121,7 @@ export interface SlashCommand {
 }
 
 /** `name` is undefined for an unknown command. */
-type ParsedSlash = SlashCommand | { readonly name: undefined; readonly said: string }
+type ParsedSlash = SlashCommand | { readonly name: undefined; readonly text: string }
 
 const LINE = /^\/agent(?:[ \t]+(\S+)(?:[ \t]+(.*))?)?$/i
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/
@@ -142,15 +142,16 @@ export function readSlashCommands(body: string): ParsedSlash[] {
       fence = mark[1]!
       continue
     }
-    const said = LINE.exec(line.trimEnd())
-    if (said !== null && found.length < MAX_COMMANDS) found.push(toCommand(said[1] ?? 'help', said[2] ?? ''))
+    const match = LINE.exec(line.trimEnd())
+    if (match !== null && found.length < MAX_COMMANDS)
+      found.push(toCommand(match[1] ?? 'help', match[2] ?? ''))
   }
   return found
 }
 
-function toCommand(said: string, words: string): ParsedSlash {
-  const name = SLASH_COMMANDS.find((one) => one === said.toLowerCase())
-  return name === undefined ? { name, said: said.slice(0, 40) } : { name, words: words.trim() }
+function toCommand(text: string, words: string): ParsedSlash {
+  const name = SLASH_COMMANDS.find((one) => one === text.toLowerCase())
+  return name === undefined ? { name, text: text.slice(0, 40) } : { name, words: words.trim() }
 }
 
 /** In ascending order. Unknown associations rank below all of them (C19). */
@@ -173,7 +174,7 @@ interface SlashAuthor {
   readonly person: string | undefined
 }
 
-export function maySay(name: SlashName, { association, person }: SlashAuthor): boolean {
+export function mayUse(name: SlashName, { association, person }: SlashAuthor): boolean {
   const needed = PERMISSIONS[name]
   if (needed === 'anyone') return true
   if (needed === 'people') return person !== undefined

@@ -32,8 +32,8 @@ export const requestUserInputHandler = (
   async handle(context, fields) {
     const { tx, team, speaker } = context
     if (speaker.name === OPERATOR) {
-      return new AppError('INVALID_COMMAND', 'Only agents ask people', {
-        hint: 'A person can answer with user_response.',
+      return new AppError('INVALID_COMMAND', 'Only agents can ask people', {
+        hint: 'People answer with user_response.',
       })
     }
     const large = tooLong(team, 'question', fields.question)
@@ -49,7 +49,7 @@ export const requestUserInputHandler = (
     const awaits = fields.awaiting_response
     if (task === undefined) await askOutsideOfTasks(timers, context, key, fields, form)
     else {
-      const told = await tasks.tell(tx, task.id, {
+      const change = await tasks.tell(tx, task.id, {
         type: 'user_asked',
         by: speaker.name,
         question: id,
@@ -58,7 +58,7 @@ export const requestUserInputHandler = (
         form,
         ...(fields.context === undefined ? {} : { context: fields.context }),
       })
-      if (!told.ok) return refusalError(told)
+      if (!change.ok) return refusalError(change)
       // If the task doesn't wait for the answer, its turn must still end with a report.
       if (awaits) tasks.spoke(tx, speaker.name, task.id)
     }
@@ -70,7 +70,7 @@ export const requestUserInputHandler = (
 function isAsked(request: string, task: string | undefined): Receipt {
   return {
     status: 'ok',
-    result: 'a person is asked; the answer comes as a message',
+    result: 'a person gets the question; the answer comes as a message',
     details: { request_id: request, ...(task === undefined ? {} : { task_id: task }) },
   }
 }
@@ -86,7 +86,7 @@ function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
   }
   const isOther = standard !== undefined && choices !== undefined && !known.has(standard.toLowerCase())
   if (isOther && !allowOther) {
-    return new AppError('INVALID_COMMAND', 'request_user_input: "default" is none of the choices', {
+    return new AppError('INVALID_COMMAND', 'request_user_input: "default" is not one of the choices', {
       hint: `One of: ${choices.join(', ')}; or allow_other="true".`,
     })
   }
@@ -147,7 +147,7 @@ export const userResponseHandler = ({
   async perform({ team: called, speaker, commit }, fields) {
     const person = personBehind(called, speaker.principal)
     if (person === undefined) {
-      return new AppError('FORBIDDEN', 'Only a person answers for people', { hint: 'Use answer.' })
+      return new AppError('FORBIDDEN', 'Only a person can answer for people', { hint: 'Use answer.' })
     }
     const verdict = { decision: 'answer', comment: fields.answer } as const
     const named = await findRequest(store, team(), fields)
@@ -166,9 +166,9 @@ export const userResponseHandler = ({
 })
 
 /** Finds requests by the id that the asker chose; several askers may have chosen the same. */
-async function requestsNamed(reader: Reader, said: string): Promise<HumanRequestRow[]> {
+async function requestsNamed(reader: Reader, reference: string): Promise<HumanRequestRow[]> {
   const rows: HumanRequestRow[] = []
-  for (const ref of await rememberedIds(reader, said)) {
+  for (const ref of await rememberedIds(reader, reference)) {
     const key = parseId('req', ref)
     const row = key === undefined ? undefined : await findHumanRequest(reader, key)
     if (row !== undefined) rows.push(row)
@@ -176,9 +176,9 @@ async function requestsNamed(reader: Reader, said: string): Promise<HumanRequest
   return rows
 }
 
-function severalNamed(said: string, rows: readonly HumanRequestRow[]): AppError {
+function severalNamed(reference: string, rows: readonly HumanRequestRow[]): AppError {
   const listed = rows.map(({ id, asker }) => `${formatId('req', id)} (${asker})`).join(', ')
-  return new AppError('CONFLICT', `Several open questions are called ${said.slice(0, 100)}: ${listed}`, {
+  return new AppError('CONFLICT', `Several open questions are called ${reference.slice(0, 100)}: ${listed}`, {
     hint: 'Name the asker with "to", or the request with in_response_to.',
   })
 }
@@ -186,26 +186,27 @@ function severalNamed(said: string, rows: readonly HumanRequestRow[]): AppError 
 async function findRequest(
   reader: Reader,
   team: Team,
-  { in_response_to: said, to }: FieldsOf<'user_response'>,
+  { in_response_to: reference, to }: FieldsOf<'user_response'>,
 ): Promise<string | AppError> {
   const asker = to === undefined ? undefined : (team.resolve(to) ?? to)
-  if (said !== undefined) {
-    if (parseId('req', said) !== undefined) return said
-    const named = (await requestsNamed(reader, said)).filter(
+  if (reference !== undefined) {
+    if (parseId('req', reference) !== undefined) return reference
+    const named = (await requestsNamed(reader, reference)).filter(
       (row) => asker === undefined || row.asker === asker,
     )
     const waiting = named.filter(({ state }) => state === 'open')
-    if (waiting.length > 1) return severalNamed(said, waiting)
+    if (waiting.length > 1) return severalNamed(reference, waiting)
     const [only] = [...waiting, ...named]
     if (only !== undefined) return formatId('req', only.id)
   }
   const open = asker === undefined ? [] : await openRequestsOf(reader, asker)
   const fitting = open.filter(
     ({ kind, context }) =>
-      kind === 'input' && (said === undefined || (JSON.parse(context) as { task?: string }).task === said),
+      kind === 'input' &&
+      (reference === undefined || (JSON.parse(context) as { task?: string }).task === reference),
   )
   if (fitting.length === 1) return formatId('req', fitting[0]!.id)
   return new AppError('NOT_FOUND', 'There is no such open question', {
-    hint: '`orc inbox` lists them; name one with in_response_to.',
+    hint: '`orc inbox` lists open questions; name one with in_response_to.',
   })
 }

@@ -42,7 +42,7 @@ export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
     const asked = to ?? task.delegator
     const question =
       asked === OPERATOR ? formatId('req', await tx.nextKey('req')) : formatId('msg', await tx.nextKey('msg'))
-    const told = await tasks.tell(tx, task.id, {
+    const change = await tasks.tell(tx, task.id, {
       type: 'query_asked',
       by: speaker.name,
       question,
@@ -50,7 +50,7 @@ export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
       text: fields.question,
       requiresResponse: fields.requires_response,
     })
-    if (!told.ok) return refusalError(told)
+    if (!change.ok) return refusalError(change)
     remember(context, fields.message_id, question)
     // If the task doesn't wait for the answer, its turn must still end with a report.
     if (fields.requires_response) tasks.spoke(tx, speaker.name, task.id)
@@ -61,7 +61,7 @@ export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
 function isAsked(whom: string, task: string, question: string): Receipt {
   return {
     status: 'ok',
-    result: `${whom} is asked; the answer comes as a message`,
+    result: `${whom} gets the question; the answer comes as a message`,
     details: { task_id: task, question_id: question },
   }
 }
@@ -89,18 +89,18 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
     const asPerson = await answerAsPerson(decide, context, found, fields.answer)
     if (asPerson !== undefined) return asPerson
     const isKnown = task.seen.includes(about) || task.questions.some(({ id }) => id === about)
-    const told = await tasks.tell(tx, task.id, {
+    const change = await tasks.tell(tx, task.id, {
       type: 'query_answered',
       by: speaker.name,
       // An answer to a message of the service itself answers the last question of the task.
       question: isKnown ? about : task.id,
       answer: fields.answer,
     })
-    if (!told.ok) return refusalError(told)
+    if (!change.ok) return refusalError(change)
     remember(context, fields.message_id, task.id)
     const own = await ownTask(tasks, context, undefined)
     if (own !== undefined && !(own instanceof AppError)) tasks.spoke(tx, speaker.name, own.id)
-    return { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
+    return { status: 'ok', result: `${task.agent} gets the answer`, details: { task_id: task.id } }
   },
 })
 
@@ -121,7 +121,13 @@ async function answerAsPerson(
   const verdict = { decision: 'answer', comment: answer } as const
   const decided = await decide(unsigned, person, formatId('req', row.id), verdict)
   if (decided instanceof AppError) return decided
-  return decided.receipt ?? { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
+  return (
+    decided.receipt ?? {
+      status: 'ok',
+      result: `${task.agent} gets the answer`,
+      details: { task_id: task.id },
+    }
+  )
 }
 
 /** The named question, or the only one that this agent has asked the speaker. */
@@ -144,13 +150,13 @@ async function findQuestion(
   if (only !== undefined && others.length === 0) return only
   return new AppError(
     'NOT_FOUND',
-    only === undefined ? 'Nobody waits for this answer' : `${asker} asked you several questions`,
-    { hint: 'Say which question you answer with in_response_to, such as msg_12.' },
+    only === undefined ? 'No question waits for this answer' : `${asker} asked you several questions`,
+    { hint: 'Name the question with in_response_to, such as msg_12.' },
   )
 }
 
-function partner({ team }: HandlerContext, said: string | undefined): string | undefined | AppError {
-  if (said === undefined) return undefined
-  if (isOperatorName(said) || said.trim().toLowerCase() === 'user') return OPERATOR
-  return team.resolve(said) ?? unknownAgent(team, said)
+function partner({ team }: HandlerContext, name: string | undefined): string | undefined | AppError {
+  if (name === undefined) return undefined
+  if (isOperatorName(name) || name.trim().toLowerCase() === 'user') return OPERATOR
+  return team.resolve(name) ?? unknownAgent(team, name)
 }

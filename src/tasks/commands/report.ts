@@ -33,7 +33,7 @@ export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
       task,
       fields.result,
     )
-    const told = await tasks.tell(tx, task, {
+    const change = await tasks.tell(tx, task, {
       type: 'reported',
       by: speaker.name,
       report,
@@ -41,28 +41,32 @@ export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
       result,
       ...(problem === undefined || status !== 'completed' ? {} : { problem }),
     })
-    if (!told.ok) return refusalError(told)
+    if (!change.ok) return refusalError(change)
     remember(context, fields.message_id, task.id)
     tasks.spoke(tx, speaker.name, task.id)
-    const { state } = told.task
-    const missing = status === 'completed' ? missingIn(told.task) : undefined
+    const { state } = change.task
+    const missing = status === 'completed' ? missingIn(change.task) : undefined
     if (missing !== undefined) {
       const next =
-        told.task.rejections > task.rejections ? 'Put it right and report again' : 'Its delegator decides'
+        change.task.rejections > task.rejections ? 'Correct it and report again' : 'Its delegator decides'
       const reason = `${task.id} is not done: ${missing}. ${next}`
       return { status: 'ok', result: reason, details: { task_id: task.id, state, accepted: false, missing } }
     }
     const outcome =
-      told.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
+      change.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
     return { status: 'ok', result: `${task.id} is ${outcome}`, details: { task_id: task.id, state } }
   },
 })
 
 /** A late report on one task must not end another. */
 function unclear(ended: string, { id }: Task): AppError {
-  return new AppError('CONFLICT', `${ended} was ended while you were at it: is this about that, or ${id}?`, {
-    hint: `If it is about ${id}, report it again with in_response_to ${id}.`,
-  })
+  return new AppError(
+    'CONFLICT',
+    `${ended} ended while you worked on it: is this report about it, or about ${id}?`,
+    {
+      hint: `If it is about ${id}, report again with in_response_to ${id}.`,
+    },
+  )
 }
 
 function misfit({ resultSchema, takenOver }: Task, result: string): string | undefined {
@@ -85,18 +89,18 @@ export const judgeHandler = (tasks: Tasks): Handler<FieldsOf<'judge'>> => ({
     const found = await findReference(tx, task_id, ({ task }) => task.judge?.name === speaker.name)
     if (found === undefined) return unknownReference(task_id)
     const { id, agent } = found.task
-    const told = await tasks.tell(tx, id, {
+    const change = await tasks.tell(tx, id, {
       type: 'judged',
       by: speaker.name,
       claim,
       completed,
       reason,
     })
-    if (!told.ok) return refusalError(told)
+    if (!change.ok) return refusalError(change)
     const own = await ownTask(tasks, context, undefined)
     if (own !== undefined && !(own instanceof AppError)) tasks.spoke(tx, speaker.name, own.id)
-    const { state, delegator, questions } = told.task
-    const next = questions.some(({ kind }) => kind === 'help') ? `${delegator} decides` : `${agent} goes on`
+    const { state, delegator, questions } = change.task
+    const next = questions.some(({ kind }) => kind === 'help') ? `${delegator} decides` : `${agent} continues`
     return {
       status: 'ok',
       result: isEnd(state) ? `${id} is ${state}` : `${id} is not done; ${next}`,

@@ -22,15 +22,15 @@ export const taskActionHandler = (tasks: Tasks): Handler<TaskActionFields> => ({
     const { id } = found.task
     if (fields.action === 'follow_up' && fields.text.trim() === '') {
       return new AppError('INVALID_COMMAND', 'task_action: "text" is missing', {
-        hint: 'Say what else is to be done.',
+        hint: 'Describe what is left to do.',
       })
     }
     const question = fields.action === 'extend' ? formatId('msg', await tx.nextKey('msg')) : id
     const event = EVENTS[fields.action](speaker.name, question, fields)
-    const told = await tasks.tell(tx, id, event)
-    if (!told.ok) return refusalError(told)
+    const change = await tasks.tell(tx, id, event)
+    if (!change.ok) return refusalError(change)
     tasks.spoke(tx, speaker.name, id)
-    const { state } = told.task
+    const { state } = change.task
     return { status: 'ok', result: `${id} is ${state}`, details: { task_id: id, state } }
   },
 })

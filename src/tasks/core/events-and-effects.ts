@@ -36,8 +36,8 @@ export type TaskEvent =
   | ({ type: 'extension_requested'; question: string; seconds: number; reason: string } & By)
   /** `problem`: how the result breaks its schema. */
   | ({ type: 'reported'; report: string; status: ReportStatus; result: string; problem?: string } & By)
-  /** `said`: the worker reported, asked or delegated in this turn, or has unread mail from its children. */
-  | ({ type: 'turn_ended'; said: boolean; lastWords: string } & By)
+  /** `responded`: the worker reported, asked or delegated in this turn, or has unread mail from its children. */
+  | ({ type: 'turn_ended'; responded: boolean; lastWords: string } & By)
   // Answers. The task's id also names a question: the last one put to the sender.
   | ({ type: 'query_answered'; question: string; answer: string } & By)
   | ({ type: 'user_answered'; question: string; answer: string } & By)

@@ -42,12 +42,12 @@ export const reportHandlers: Pick<TaskEventHandlers, 'reported' | 'turn_ended'> 
   },
 
   /** Models often forget to report (ask 5): remind the worker up to the limit, then ask the delegator. */
-  turn_ended(view, { said, lastWords }) {
+  turn_ended(view, { responded, lastWords }) {
     const { task } = view
     const isIdle = task.state === 'executing' && task.claim === null && !task.unread
     if (!isIdle) return accept(task)
     if (restingState(task, view.children) !== 'executing') return accept(updateState(view, task))
-    if (said) return accept(task)
+    if (responded) return accept(task)
     if (task.reminders < view.settings.maxReminders) {
       const waiting = view.children.filter((child) => child.requiresResponse && !isEnd(child.state))
       const sent = sendToWorker(task, 'reminder', reminderText(task, waiting))

@@ -14,7 +14,7 @@ import {
 import {
   DEFAULT_ROUTES,
   holds,
-  maySay,
+  mayUse,
   readSlashCommands,
   readVerdict,
   routeEvent,
@@ -132,12 +132,12 @@ describe('a slash command', () => {
   it('depends on the association of its author; verdicts are for people of orc.yaml only', () => {
     for (const association of ['OWNER', 'MEMBER', 'NONE', 'MANNEQUIN', 'SUPREME_LEADER']) {
       const stranger = { association, person: undefined }
-      expect(maySay('approve', stranger)).toBe(false)
-      expect(maySay('reject', stranger)).toBe(false)
-      expect(maySay('help', stranger)).toBe(true)
-      expect(maySay('draft-docs', stranger)).toBe(association === 'OWNER' || association === 'MEMBER')
+      expect(mayUse('approve', stranger)).toBe(false)
+      expect(mayUse('reject', stranger)).toBe(false)
+      expect(mayUse('help', stranger)).toBe(true)
+      expect(mayUse('draft-docs', stranger)).toBe(association === 'OWNER' || association === 'MEMBER')
     }
-    for (const name of SLASH_COMMANDS) expect(maySay(name, { association: 'NONE', person: 'ada' })).toBe(true)
+    for (const name of SLASH_COMMANDS) expect(mayUse(name, { association: 'NONE', person: 'ada' })).toBe(true)
   })
 
   it.each([

@@ -59,7 +59,7 @@ describe('a parent', () => {
   it('is not reminded in the turn in which it is woken', () => {
     const world = begin({})
     finish(world, 'task_2')
-    world.say('task_1', { type: 'turn_ended', by: 'lead', said: false, lastWords: '' })
+    world.say('task_1', { type: 'turn_ended', by: 'lead', responded: false, lastWords: '' })
     expect(world.sends('reminder')).toHaveLength(0)
   })
 

@@ -33,7 +33,7 @@ const FIELDS: { [T in TaskEventType]: fc.Arbitrary<Omit<Extract<TaskEvent, { typ
     status: fc.constantFrom('completed', 'partial', 'needs_help'),
     result: text,
   }),
-  turn_ended: fc.record({ by, said: flag, lastWords: text }),
+  turn_ended: fc.record({ by, responded: flag, lastWords: text }),
   query_answered: fc.record({ by, question: id, answer: text }),
   user_answered: fc.record({ by, question: id, answer: text }),
   approval_decided: fc.record({

@@ -150,8 +150,8 @@ export function play(seed: number, temper: Temper) {
     if (!own || own.agent !== agent) return
     const acts = dice.below(4)
     for (let act = 0; act < acts; act++) later(100, () => doSomething(agent, own.id))
-    const said = acts > 0 && dice.chance(0.5)
-    sayLater(100, own.id, { type: 'turn_ended', by: agent, said, lastWords: 'all good' })
+    const responded = acts > 0 && dice.chance(0.5)
+    sayLater(100, own.id, { type: 'turn_ended', by: agent, responded, lastWords: 'all good' })
   }
 
   function doSomething(agent: string, id: string) {

@@ -141,7 +141,7 @@ describe('a loop', () => {
     world.delegate({ agent: 'ada', delegator: 'lead' })
     for (let round = 0; round < 9 && world.task('task_1').endedAt === null; round++) {
       world.say('task_1', { type: 'started', by: 'ada' })
-      world.say('task_1', { type: 'turn_ended', by: 'ada', said: false, lastWords: 'hm' })
+      world.say('task_1', { type: 'turn_ended', by: 'ada', responded: false, lastWords: 'hm' })
       world.say('task_1', { type: 'query_answered', by: 'lead', question: 'task_1', answer: 'Try' })
     }
     expect(world.task('task_1').state).toBe('failed')

@@ -19,9 +19,9 @@ function report(world: World, status: ReportStatus, id = 'r1', result = 'Found t
   return world.say('task_2', { type: 'reported', by: 'ada', report: id, status, result })
 }
 
-function endTurn(world: World, said = false) {
+function endTurn(world: World, responded = false) {
   world.say('task_2', { type: 'started', by: 'ada' })
-  return world.say('task_2', { type: 'turn_ended', by: 'ada', said, lastWords: 'I think it is fine.' })
+  return world.say('task_2', { type: 'turn_ended', by: 'ada', responded, lastWords: 'I think it is fine.' })
 }
 
 describe('a report of completed', () => {
@@ -210,7 +210,7 @@ describe('a turn that ends without a report', () => {
   it('leads to no reminder for a worker with unread mail', () => {
     const world = begin()
     world.say('task_2', { type: 'followed_up', by: 'lead', text: 'One more' })
-    world.say('task_2', { type: 'turn_ended', by: 'ada', said: false, lastWords: '' })
+    world.say('task_2', { type: 'turn_ended', by: 'ada', responded: false, lastWords: '' })
     expect(world.sends('reminder')).toHaveLength(0)
   })
 
@@ -228,7 +228,7 @@ describe('a turn that ends without a report', () => {
     const world = begin()
     world.say('task_1', { type: 'started', by: 'lead' })
     report(world, 'needs_help')
-    world.say('task_1', { type: 'turn_ended', by: 'lead', said: false, lastWords: '' })
+    world.say('task_1', { type: 'turn_ended', by: 'lead', responded: false, lastWords: '' })
     expect(world.sends('reminder')).toMatchObject([{ to: 'lead', text: expect.stringContaining('task_2') }])
   })
 })

@@ -239,7 +239,7 @@ describe('an agent that judges', () => {
   it('cannot judge an earlier claim, judge twice, or judge claims of others', async () => {
     await openReviewed()
     await report('One')
-    expect(await judge(1, false)).toMatchObject({ result: 'task_1 is not done; Worker goes on' })
+    expect(await judge(1, false)).toMatchObject({ result: 'task_1 is not done; Worker continues' })
     await report('Two')
     expect(await judge(1, true)).toMatchObject({ status: 'error', code: 'CONFLICT' })
     for (const name of ['Worker', 'Master']) {

@@ -262,7 +262,7 @@ describe('a report of completed that is blank (S2.11)', () => {
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Find it' })
     expect(await report('  ')).toMatchObject({
       status: 'ok',
-      result: 'task_1 is not done: the result is empty. Put it right and report again',
+      result: 'task_1 is not done: the result is empty. Correct it and report again',
       details: { task_id: 'task_1', accepted: false, missing: 'the result is empty' },
     })
     await team.ends('Worker')
