@@ -11,7 +11,7 @@ import type { AnswerForm } from './human-request.ts'
 import type { HumanRequestRow } from './people.ts'
 import { formOf } from './request-view.ts'
 
-export type ReadAnswer = { ok: true; text: string; isChoice: boolean } | { ok: false; error: AppError }
+type ReadAnswer = { ok: true; text: string; isChoice: boolean } | { ok: false; error: AppError }
 
 /** Reads a person's answer: a choice by its text or number, the default for an empty answer, or free text (S2.12). */
 export function readAnswer(row: Pick<HumanRequestRow, 'question' | 'form'>, said: string): ReadAnswer {
@@ -43,7 +43,7 @@ function invalid(what: string, question: string, form: AnswerForm): AppError {
   })
 }
 
-export interface AnswerCheckOptions {
+interface AnswerCheckOptions {
   models: Models | undefined
   /** Charges a model call to the task; undefined: the cap on spending is reached. */
   ownCall(purpose: 'answer-check', task: string | undefined): ModelCallOptions | undefined
@@ -97,12 +97,12 @@ export function createAnswerCheck({ models, ownCall, store, clock, team }: Answe
 
 export type AnswerCheck = ReturnType<typeof createAnswerCheck>
 
-export const AnswerVerdict = z.object({
+const AnswerVerdict = z.object({
   valid: z.boolean().describe('Whether the answer answers the question, be it briefly or by declining.'),
   reason: z.string().trim().min(1).max(1000).describe('Why, in one sentence, for the person who answered.'),
 })
 
-export interface CheckedAnswer {
+interface CheckedAnswer {
   readonly valid: boolean
   readonly reason: string
   /** Why the model couldn't check the answer, which then counts. */
@@ -117,7 +117,7 @@ const SYSTEM = [
   FENCE_RULE,
 ].join('\n')
 
-export function answerPrompt(question: string, answer: string): Pick<ObjectCall, 'system' | 'prompt'> {
+function answerPrompt(question: string, answer: string): Pick<ObjectCall, 'system' | 'prompt'> {
   const prompt = [
     'The question:',
     fence('question', excerpt(question, MOST)),

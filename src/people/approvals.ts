@@ -191,7 +191,7 @@ function valueText(value: unknown): string {
 /** After a rejection, a conversation stays parked this long before the two agents may try again. */
 const PARKED_AFTER_REJECTION_MS = 3600_000
 
-export interface ReleaseOptions {
+interface ReleaseOptions {
   registry: Registry
   handlers: Handlers
   timers: Pick<Timers, 'setFor'>

@@ -42,7 +42,7 @@ export interface HeldInTasks {
   ): Promise<Readonly<Record<string, unknown>>>
 }
 
-export interface HoldingOptions {
+interface HoldingOptions {
   timers: Pick<Timers, 'setFor'>
   tasks: HeldInTasks
   redact(text: string): string

@@ -9,7 +9,7 @@ import type { HeldInTasks } from './hold-command.ts'
 import { askPeople, type HumanRequestRow } from './people.ts'
 import { intactAction } from './request-view.ts'
 
-export interface VerdictOutcome {
+interface VerdictOutcome {
   state: 'approved' | 'modified' | 'rejected' | 'expired'
   receipt: Receipt
   comment: string | null

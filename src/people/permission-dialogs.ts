@@ -26,7 +26,7 @@ export interface PermissionDialogs {
   begin(agent: string): Promise<void>
 }
 
-export interface PermissionDialogsOptions {
+interface PermissionDialogsOptions {
   store: Store
   timers: Timers
   /** People see the text, and the store keeps it. */

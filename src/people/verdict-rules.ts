@@ -89,7 +89,7 @@ function otherwise(row: HumanRequestRow, decisions: readonly HumanDecision[]): A
   })
 }
 
-export function alreadyDecided(row: HumanRequestRow): AppError {
+function alreadyDecided(row: HumanRequestRow): AppError {
   const who = row.decided_by === null ? '' : ` by ${row.decided_by}`
   const when = row.decided_at === null ? '' : ` at ${time(row.decided_at)}`
   return new AppError('CONFLICT', `${formatId('req', row.id)} was already ${row.state}${who}${when}`, {

@@ -1,4 +1,5 @@
 /** Types, limits and the resolution of names that all notations share. */
+import type { Result } from '../base/result.ts'
 
 /** UTF-8 byte offsets in the whole stream; `line` is 1-based and belongs to `offset`. */
 export interface Span {
@@ -35,7 +36,6 @@ export type DiagnosticCode =
 
 /** Why a text that looks like a command is not one (S0.23), and what to do about it. */
 export interface ScanProblem {
-  ok: false
   code: DiagnosticCode
   message: string
   hint: string
@@ -43,7 +43,6 @@ export interface ScanProblem {
 
 /** A command as the agent wrote it. Values are not validated yet and defaults are not filled in. */
 export interface DecodedCommand {
-  ok: true
   type: string
   fields: Record<string, string>
   /** Written names that are not parameters of the command (C5). */
@@ -51,7 +50,11 @@ export interface DecodedCommand {
   notation: Notation
 }
 
-export type Scanned = (DecodedCommand & { span: Span; raw: string }) | (ScanProblem & { span: Span })
+export type Decoded<T = DecodedCommand> = Result<T, ScanProblem>
+
+export type Scanned =
+  | ({ ok: true; span: Span; raw: string } & DecodedCommand)
+  | ({ ok: false; span: Span } & ScanProblem)
 
 /** The longest decoded field, in UTF-8 bytes (C20). */
 export const MAX_COMMAND_BYTES = 102_400
@@ -62,8 +65,10 @@ export const MAX_COMMAND_BYTES = 102_400
  */
 export const MAX_COMMAND_TEXT = 10 * MAX_COMMAND_BYTES
 
-export function scanProblem(code: DiagnosticCode, message: string, hint: string): ScanProblem {
-  return { ok: false, code, message, hint }
+export type ScanFailure = Extract<Decoded, { ok: false }>
+
+export function scanProblem(code: DiagnosticCode, message: string, hint: string): ScanFailure {
+  return { ok: false, error: { code, message, hint } }
 }
 
 /** The beginning of a name, for messages: names may be hostile and long. */
@@ -78,13 +83,10 @@ export function thousands(count: number): string {
 // The names that an agent wrote, resolved to those of the command table, the same way in every notation (S0.4).
 
 /** The command with the written type. */
-export function commandNamed(
-  written: string,
-  known: KnownCommands,
-): { ok: true; shape: CommandShape } | ScanProblem {
+export function commandNamed(written: string, known: KnownCommands): Decoded<CommandShape> {
   // Most types are written as in the table, so the plain lookup comes first.
   const shape = known(written) ?? known(plain(written))
-  if (shape !== undefined) return { ok: true, shape }
+  if (shape !== undefined) return { ok: true, value: shape }
   const type = written.trim()
   return type === '' ? missingType() : unknownCommand(type, known)
 }
@@ -106,11 +108,11 @@ export function chooseName(
   name: string | undefined,
   type: string | undefined,
   known: KnownCommands,
-): { ok: true; key: 'name' | 'type' | undefined } | ScanProblem {
-  if (name === undefined) return { ok: true, key: type === undefined ? undefined : 'type' }
-  if (type === undefined || plain(name) === plain(type)) return { ok: true, key: 'name' }
-  if (known(plain(type))?.fields.has('name')) return { ok: true, key: 'type' }
-  if (known(plain(name))?.fields.has('type')) return { ok: true, key: 'name' }
+): Decoded<'name' | 'type' | undefined> {
+  if (name === undefined) return { ok: true, value: type === undefined ? undefined : 'type' }
+  if (type === undefined || plain(name) === plain(type)) return { ok: true, value: 'name' }
+  if (known(plain(type))?.fields.has('name')) return { ok: true, value: 'type' }
+  if (known(plain(name))?.fields.has('type')) return { ok: true, value: 'name' }
   return scanProblem(
     'NOT_WELL_FORMED',
     "The command's name and type differ",
@@ -122,7 +124,7 @@ function plain(written: string): string {
   return written.trim().toLowerCase()
 }
 
-export function missingType(): ScanProblem {
+export function missingType(): ScanFailure {
   return scanProblem(
     'MISSING_TYPE',
     'The command has no type',
@@ -130,7 +132,7 @@ export function missingType(): ScanProblem {
   )
 }
 
-export function duplicateName(name: string): ScanProblem {
+export function duplicateName(name: string): ScanFailure {
   return scanProblem(
     'NOT_WELL_FORMED',
     `The command contains "${brief(name)}" twice`,
@@ -138,7 +140,7 @@ export function duplicateName(name: string): ScanProblem {
   )
 }
 
-function unknownCommand(written: string, known: KnownCommands): ScanProblem {
+function unknownCommand(written: string, known: KnownCommands): ScanFailure {
   const near = /[-\s]/.test(written) ? known(written.toLowerCase().replaceAll(/[-\s]+/g, '_')) : undefined
   const hint =
     near === undefined ? 'Use one of the command types in your instructions.' : `Did you mean ${near.type}?`

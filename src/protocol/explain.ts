@@ -3,7 +3,7 @@ import {
   type KnownCommands,
   MAX_COMMAND_TEXT,
   missingType,
-  type ScanProblem,
+  type ScanFailure,
   scanProblem,
   thousands,
 } from './codec.ts'
@@ -31,7 +31,7 @@ export function explain(
   window: TextWindow,
   hiddenTag: () => HiddenClosingTag | undefined,
   known: KnownCommands,
-): ScanProblem {
+): ScanFailure {
   switch (kind) {
     case 'bare':
       return missingType()
@@ -41,14 +41,14 @@ export function explain(
       const tagEnd = kind === 'endless' ? Math.min(end, start + ENDLESS_LIMIT) : inner
       const opening = decodeTag(window.text(start, tagEnd), known)
       if (!opening.ok) return opening
-      return kind === 'unclosed-too-long' ? tooLong() : unclosed(opening.shape.type, hiddenTag())
+      return kind === 'unclosed-too-long' ? tooLong() : unclosed(opening.value.shape.type, hiddenTag())
     }
     default:
       return EXPLANATIONS[kind]({ regionLine: inner, character: () => characterAt(window, inner) })
   }
 }
 
-const EXPLANATIONS: Record<ExplainedByKind, (details: Details) => ScanProblem> = {
+const EXPLANATIONS: Record<ExplainedByKind, (details: Details) => ScanFailure> = {
   'object-unescaped': () =>
     scanProblem(
       'UNESCAPED_CHARACTERS',
@@ -115,7 +115,7 @@ const EXPLANATIONS: Record<ExplainedByKind, (details: Details) => ScanProblem> =
     ),
 }
 
-function tooLong(): ScanProblem {
+function tooLong(): ScanFailure {
   return scanProblem(
     'TOO_LARGE',
     `The command is not closed within ${thousands(MAX_COMMAND_TEXT)} bytes`,
@@ -130,7 +130,7 @@ const REGIONS = {
   cdata: 'a CDATA section',
 }
 
-function unclosed(type: string, hidden: HiddenClosingTag | undefined): ScanProblem {
+function unclosed(type: string, hidden: HiddenClosingTag | undefined): ScanFailure {
   const hint =
     hidden === undefined
       ? 'End it with </orc-command>, or its tag with "/>" if it has no body. What follows the tag was read as ordinary text.'
@@ -143,7 +143,7 @@ function characterAt(window: TextWindow, offset: number): string {
   return character
 }
 
-function typographic(): ScanProblem {
+function typographic(): ScanFailure {
   return scanProblem(
     'NON_ASCII_QUOTES',
     'The JSON command uses typographic quotation marks',

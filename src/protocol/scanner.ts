@@ -1,8 +1,9 @@
 /** Finds commands in free agent text that arrives in chunks of any size (S0.1, C4, C5). Rules: docs/protocol-scanning.md. */
 import {
-  type DecodedCommand,
+  type Decoded,
   type KnownCommands,
   MAX_COMMAND_BYTES,
+  type ScanFailure,
   type Scanned,
   type ScanProblem,
   type Span,
@@ -39,17 +40,17 @@ export function createScanner(known: KnownCommands): Scanner {
     if (isCommandKind(kind)) {
       const raw = machine.window.text(start, end)
       const decoded = decodeCommand(kind, candidate, raw, machine.window, known)
-      if (decoded.ok) scanned.push({ ...decoded, span, raw })
-      else if (mayList(start)) list(decoded, span)
+      if (decoded.ok) scanned.push({ ok: true, ...decoded.value, span, raw })
+      else if (mayList(start)) list(decoded.error, span)
       else omit(span)
     } else if (mayList(start))
-      list(explain(kind, candidate, machine.window, machine.hiddenClosingTag, known), span)
+      list(explain(kind, candidate, machine.window, machine.hiddenClosingTag, known).error, span)
     else omit(span)
   }
 
   function list(problem: ScanProblem, span: Span) {
     listOmitted()
-    scanned.push({ ...problem, span })
+    scanned.push({ ok: false, ...problem, span })
   }
 
   function omit(span: Span) {
@@ -62,7 +63,8 @@ export function createScanner(known: KnownCommands): Scanner {
     const { count, span } = unlisted
     unlisted = undefined
     const message = `${count} more problems from here on are not listed`
-    scanned.push({ ...scanProblem('TOO_MANY_PROBLEMS', message, 'Fix the listed problems first.'), span })
+    const hint = 'Fix the listed problems first.'
+    scanned.push({ ok: false, code: 'TOO_MANY_PROBLEMS', message, hint, span })
   }
 
   function take(): Scanned[] {
@@ -136,7 +138,7 @@ function decodeCommand(
   raw: string,
   window: TextWindow,
   known: KnownCommands,
-): DecodedCommand | ScanProblem {
+): Decoded {
   const size = end - start
   switch (kind) {
     case 'object':
@@ -151,16 +153,16 @@ function decodeCommand(
 }
 
 /** Checks the length of each field (C20). Text grows at most threefold: an invalid byte becomes U+FFFD, three bytes. */
-function checkSize(decoded: DecodedCommand | ScanProblem, bytes: number): DecodedCommand | ScanProblem {
+function checkSize(decoded: Decoded, bytes: number): Decoded {
   if (!decoded.ok || 3 * bytes <= MAX_COMMAND_BYTES) return decoded
-  for (const [name, value] of Object.entries(decoded.fields)) {
+  for (const [name, value] of Object.entries(decoded.value.fields)) {
     const size = Buffer.byteLength(value)
-    if (size > MAX_COMMAND_BYTES) return tooLarge(decoded.type, name, size)
+    if (size > MAX_COMMAND_BYTES) return tooLarge(decoded.value.type, name, size)
   }
   return decoded
 }
 
-function tooLarge(type: string, name: string, bytes: number): ScanProblem {
+function tooLarge(type: string, name: string, bytes: number): ScanFailure {
   return scanProblem(
     'TOO_LARGE',
     `The ${name} of ${type} is ${thousands(bytes)} bytes long; at most ${thousands(MAX_COMMAND_BYTES)} are allowed`,

@@ -158,20 +158,6 @@ function readMessage(directory: Directory, file: string): ParsedMessage {
   return read.ok ? parseMessage(file, read.value.toString()) : read
 }
 
-/** All messages of a queue in order, and the files that are not messages. */
-export function readMessages(folder: string): WorkspaceResult<readonly ParsedMessage[]> {
-  try {
-    const directory = openDirectory(folder, { shown: 'messages' })
-    try {
-      return { ok: true, value: messageFiles(directory).map((file) => readMessage(directory, file)) }
-    } finally {
-      directory.close()
-    }
-  } catch (error) {
-    return failed(problemOf(error, 'messages'))
-  }
-}
-
 /** S4.16. */
 const QueueMessage = z.object({
   from: z.string().regex(AGENT_NAME),

@@ -15,13 +15,7 @@ import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { WorkspaceProblem } from '../../src/workspaces/problem.ts'
-import {
-  numberOf,
-  postMessage,
-  type ReceivedMessage,
-  readMessages,
-  watchQueue,
-} from '../../src/workspaces/queue.ts'
+import { numberOf, postMessage, type ReceivedMessage, watchQueue } from '../../src/workspaces/queue.ts'
 import { codesOf, expectOk, makePlace, write } from './harness.ts'
 
 const message = {
@@ -34,24 +28,50 @@ const message = {
 
 const postModule = join(import.meta.dirname, '../../src/workspaces/queue.ts')
 
+function watching(folder = makePlace()) {
+  const received: ReceivedMessage[] = []
+  const refused: WorkspaceProblem[] = []
+  let told: (() => void) | undefined
+  const watch = watchQueue({
+    folder,
+    received(item) {
+      received.push(item)
+      told?.()
+    },
+    refused(item) {
+      refused.push(item)
+      told?.()
+    },
+    again: [5, 10, 20, 40],
+  })
+  onTestFinished(() => watch.close())
+  async function until(done: () => boolean) {
+    while (!done()) {
+      await new Promise<void>((resolve) => {
+        told = resolve
+      })
+    }
+  }
+  return { folder, received, refused, until, watch }
+}
+
 describe('the message queue', () => {
   it('numbers messages across all pairs (S4.16)', async () => {
     const folder = makePlace()
     expectOk(await postMessage(folder, message))
     expectOk(await postMessage(folder, { ...message, from: 'agent-b', to: 'agent-a', type: 'answer' }))
     expect(readdirSync(folder).sort()).toEqual(['agent-a_to_agent-b_001.json', 'agent-b_to_agent-a_002.json'])
-    expect(expectOk(readMessages(folder))).toMatchObject([
-      { ok: true, value: { ...message, file: 'agent-a_to_agent-b_001.json', number: 1 } },
+    const { received, until } = watching(folder)
+    await until(() => received.length === 2)
+    expect(received).toMatchObject([
+      { ...message, file: 'agent-a_to_agent-b_001.json', number: 1 },
       {
-        ok: true,
-        value: {
-          ...message,
-          from: 'agent-b',
-          to: 'agent-a',
-          type: 'answer',
-          file: 'agent-b_to_agent-a_002.json',
-          number: 2,
-        },
+        ...message,
+        from: 'agent-b',
+        to: 'agent-a',
+        type: 'answer',
+        file: 'agent-b_to_agent-a_002.json',
+        number: 2,
       },
     ])
   })
@@ -156,48 +176,17 @@ describe('the message queue', () => {
       'a_to_b_to_c_007.json': JSON.stringify({ ...message, from: 'a_to_b', to: 'c' }),
       'readme.txt': 'no message',
     })
-    const read = expectOk(readMessages(folder))
-    expect(read.map((each) => (each.ok ? each.value.from : each.error.code))).toEqual([
-      'symbolic_link',
-      'torn',
-      'torn',
-      'invalid',
-      'too_large',
-      'invalid',
-      'a_to_b',
+    const { received, refused, until } = watching(folder)
+    await until(() => received.length === 1 && refused.length === 6)
+    expect(received).toMatchObject([{ from: 'a_to_b', to: 'c' }])
+    expect(refused.map(({ code }) => code).sort()).toEqual([
+      ...['invalid', 'invalid', 'symbolic_link', 'too_large', 'torn', 'torn'],
     ])
-    expect(JSON.stringify(read)).not.toContain('SECRET')
+    expect(JSON.stringify({ received, refused })).not.toContain('SECRET')
   })
 })
 
 describe('watching the queue', () => {
-  function watching(folder = makePlace()) {
-    const received: ReceivedMessage[] = []
-    const refused: WorkspaceProblem[] = []
-    let told: (() => void) | undefined
-    const watch = watchQueue({
-      folder,
-      received(item) {
-        received.push(item)
-        told?.()
-      },
-      refused(item) {
-        refused.push(item)
-        told?.()
-      },
-      again: [5, 10, 20, 40],
-    })
-    onTestFinished(() => watch.close())
-    async function until(done: () => boolean) {
-      while (!done()) {
-        await new Promise<void>((resolve) => {
-          told = resolve
-        })
-      }
-    }
-    return { folder, received, refused, until, watch }
-  }
-
   it('reports each message once, in order: existing and new ones', async () => {
     const folder = makePlace()
     for (let index = 0; index < 3; index++)

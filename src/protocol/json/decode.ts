@@ -1,14 +1,16 @@
 /** Decodes `{"orc_command": {…}}` (S1.18) or a message (S2.2) into a command. scan/json-reader.ts found its end. */
 import {
   brief,
+  type CommandShape,
   chooseName,
   commandNamed,
+  type Decoded,
   type DecodedCommand,
   duplicateName,
   fieldNamed,
   type KnownCommands,
   missingType,
-  type ScanProblem,
+  type ScanFailure,
   scanProblem,
 } from '../codec.ts'
 
@@ -16,24 +18,19 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 type ParsedObject = { [key: string]: Json }
 
-function parse(text: string): { ok: true; whole: ParsedObject } | ScanProblem {
+function parse(text: string): Decoded<ParsedObject> {
   try {
-    return { ok: true, whole: JSON.parse(text) }
+    return { ok: true, value: JSON.parse(text) }
   } catch (error) {
     return notJson(error as SyntaxError)
   }
 }
 
 /** `keys` and `outerKeys` are the numbers of keys that the scanner counted in the command and around it. */
-export function decodeObject(
-  text: string,
-  keys: number,
-  outerKeys: number,
-  known: KnownCommands,
-): DecodedCommand | ScanProblem {
+export function decodeObject(text: string, keys: number, outerKeys: number, known: KnownCommands): Decoded {
   const parsed = parse(text)
   if (!parsed.ok) return parsed
-  const { whole } = parsed
+  const whole = parsed.value
   const outer = Object.keys(whole)
   const wrapper = outer.find((key) => same(key, 'orc_command'))!
   // The scanner checked that the first key is `orc_command` and that its value is an object.
@@ -42,28 +39,24 @@ export function decodeObject(
   const repeated = isRepeated ? findRepeated(text, 2) : undefined
   if (repeated !== undefined) return duplicateName(repeated)
   const decoded = readSaid(said, known)
-  if (decoded.ok) for (const key of outer) if (key !== wrapper) decoded.ignored.push(brief(key))
+  if (decoded.ok) for (const key of outer) if (key !== wrapper) decoded.value.ignored.push(brief(key))
   return decoded
 }
 
 /** Decodes an object that is the command itself. */
-export function decodeMessage(
-  text: string,
-  keys: number,
-  known: KnownCommands,
-): DecodedCommand | ScanProblem {
+export function decodeMessage(text: string, keys: number, known: KnownCommands): Decoded {
   const parsed = parse(text)
   if (!parsed.ok) return parsed
-  const said = parsed.whole
+  const said = parsed.value
   const repeated = Object.keys(said).length < keys ? findRepeated(text, 1) : undefined
   return repeated === undefined ? readSaid(said, known) : duplicateName(repeated)
 }
 
-function readSaid(said: ParsedObject, known: KnownCommands): DecodedCommand | ScanProblem {
+function readSaid(said: ParsedObject, known: KnownCommands): Decoded {
   const named = nameObject(said, known)
   if (!named.ok) return named
-  const { shape, key: naming } = named
-  const decoded: DecodedCommand = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'json' }
+  const { shape, key: naming } = named.value
+  const decoded: DecodedCommand = { type: shape.type, fields: {}, ignored: [], notation: 'json' }
   for (const [key, value] of Object.entries(said)) {
     const field = fieldNamed(key, shape)
     const isName = key === naming || (field === undefined && (same(key, 'name') || same(key, 'type')))
@@ -72,10 +65,13 @@ function readSaid(said: ParsedObject, known: KnownCommands): DecodedCommand | Sc
     else if (decoded.fields[field] !== undefined) return duplicateName(key)
     else decoded.fields[field] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  return decoded
+  return { ok: true, value: decoded }
 }
 
-function nameObject(said: ParsedObject, known: KnownCommands) {
+function nameObject(
+  said: ParsedObject,
+  known: KnownCommands,
+): Decoded<{ shape: CommandShape; key: string | undefined }> {
   const keys = Object.keys(said)
   const nameKey = keys.find((key) => same(key, 'name'))
   const typeKey = keys.find((key) => same(key, 'type'))
@@ -85,10 +81,10 @@ function nameObject(said: ParsedObject, known: KnownCommands) {
   }
   const chosen = chooseName(textOf(nameKey), textOf(typeKey), known)
   if (!chosen.ok) return chosen
-  const key = chosen.key === 'name' ? nameKey : typeKey
+  const key = chosen.value === 'name' ? nameKey : typeKey
   const type = textOf(key)
   const command = type === undefined ? missingType() : commandNamed(type, known)
-  return command.ok ? { ...command, key } : command
+  return command.ok ? { ok: true, value: { shape: command.value, key } } : command
 }
 
 function same(one: string, other: string): boolean {
@@ -113,7 +109,7 @@ function findRepeated(text: string, depth: number): string | undefined {
   return undefined
 }
 
-function notJson(error: SyntaxError): ScanProblem {
+function notJson(error: SyntaxError): ScanFailure {
   return scanProblem(
     'NOT_WELL_FORMED',
     `The JSON command is not well-formed: ${brief(error.message)}`,

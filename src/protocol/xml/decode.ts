@@ -4,37 +4,32 @@ import {
   type CommandShape,
   chooseName,
   commandNamed,
+  type Decoded,
   type DecodedCommand,
   duplicateName,
   fieldNamed,
   type KnownCommands,
   missingType,
-  type ScanProblem,
 } from '../codec.ts'
 import { type Attribute, decodeReferences, parseTag } from './tag.ts'
 
 /** `body` is undefined for a self-closing tag. */
-export function decodeElement(
-  tag: string,
-  body: string | undefined,
-  known: KnownCommands,
-): DecodedCommand | ScanProblem {
+export function decodeElement(tag: string, body: string | undefined, known: KnownCommands): Decoded {
   const opening = decodeTag(tag, known)
   if (!opening.ok) return opening
-  const { shape, attributes } = opening
-  const decoded: DecodedCommand = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'modern' }
+  const { shape, attributes } = opening.value
+  const decoded: DecodedCommand = { type: shape.type, fields: {}, ignored: [], notation: 'modern' }
   for (const { name, key, value } of attributes) {
-    if (isNaming(key, opening)) continue
+    if (isNaming(key, opening.value)) continue
     const field = fieldNamed(key, shape)
     if (field === undefined) decoded.ignored.push(brief(name))
     else if (decoded.fields[field] === undefined) decoded.fields[field] = value
     else return duplicateName(name)
   }
-  return body === undefined ? decoded : readBody(body, opening, decoded)
+  return body === undefined ? { ok: true, value: decoded } : readBody(body, opening.value, decoded)
 }
 
 interface Opening {
-  ok: true
   shape: CommandShape
   attributes: Attribute[]
   /** The attribute that names the command. With `type`, the older form, elements may precede the body's text. */
@@ -47,18 +42,18 @@ function isNaming(key: string, { naming, shape }: Opening): boolean {
 }
 
 /** The command that an opening tag names. */
-export function decodeTag(tag: string, known: KnownCommands): Opening | ScanProblem {
+export function decodeTag(tag: string, known: KnownCommands): Decoded<Opening> {
   const parsed = parseTag(tag)
   if (!parsed.ok) return parsed
-  const { attributes } = parsed
+  const attributes = parsed.value
   const name = valueOfKey(attributes, 'name')
   const type = valueOfKey(attributes, 'type')
   const chosen = chooseName(name, type, known)
   if (!chosen.ok) return chosen
-  const said = chosen.key === 'name' ? name : type
+  const said = chosen.value === 'name' ? name : type
   const command = said === undefined ? missingType() : commandNamed(said, known)
   if (!command.ok) return command
-  return { ok: true, shape: command.shape, attributes, naming: chosen.key }
+  return { ok: true, value: { shape: command.value, attributes, naming: chosen.value } }
 }
 
 function valueOfKey(attributes: readonly Attribute[], key: string): string | undefined {
@@ -67,11 +62,7 @@ function valueOfKey(attributes: readonly Attribute[], key: string): string | und
 }
 
 /** Adds the fields of the body. Attributes win over the body, unless they are empty. */
-function readBody(
-  body: string,
-  { shape, naming }: Opening,
-  decoded: DecodedCommand,
-): DecodedCommand | ScanProblem {
+function readBody(body: string, { shape, naming }: Opening, decoded: DecodedCommand): Decoded {
   const { fields, ignored } = decoded
   const say = (field: string, value: string) => {
     const isSaid = fields[field] !== undefined && fields[field] !== ''
@@ -82,7 +73,7 @@ function readBody(
   if (children === undefined) {
     const text = textOf(naming === 'type' ? takeLeading(body, shape, decoded) : body)
     if (text !== '' && (shape.body === undefined || !say(shape.body, text))) ignored.push('body')
-    return decoded
+    return { ok: true, value: decoded }
   }
   const seen = new Set<string>()
   for (const { name, value, field } of children) {
@@ -91,7 +82,7 @@ function readBody(
     else seen.add(field)
   }
   decoded.notation = 'legacy'
-  return decoded
+  return { ok: true, value: decoded }
 }
 
 /** Takes the parameters from the beginning of `<to>B</to>Hello`, unless attributes set them, and returns the rest. */

@@ -1,6 +1,6 @@
 /** Parses the attributes of an opening tag, or explains what is wrong with it. scan/tag-reader.ts found its end. */
 import { EQUALS, GREATER_THAN, HASH, isNamePart, isSpace, SLASH } from '../ascii.ts'
-import { brief, duplicateName, type ScanProblem, scanProblem } from '../codec.ts'
+import { brief, type Decoded, duplicateName, type ScanFailure, scanProblem } from '../codec.ts'
 
 export interface Attribute {
   /** The name as written; `key` is the name in lower case. */
@@ -9,17 +9,15 @@ export interface Attribute {
   value: string
 }
 
-type ParsedTag = { ok: true; attributes: Attribute[] } | ScanProblem
-
 const NAME_LENGTH = '<orc-command'.length
 const MOST_ATTRIBUTES = 64
 const TYPOGRAPHIC_QUOTE = /[\u2018-\u201F\u2032\u2033\u2039\u203A\u00AB\u00BB\u300C-\u300F\uFF02\uFF07]/
 
-export function parseTag(text: string): ParsedTag {
+export function parseTag(text: string): Decoded<Attribute[]> {
   const attributes: Attribute[] = []
   let at = skipSpace(text, NAME_LENGTH)
   for (; at < text.length; at = skipSpace(text, at)) {
-    if (isEnd(text, at)) return { ok: true, attributes }
+    if (isEnd(text, at)) return { ok: true, value: attributes }
     const nameEnd = skipName(text, at)
     const name = text.slice(at, nameEnd)
     const equals = skipSpace(text, nameEnd)
@@ -67,17 +65,17 @@ function isEnd(text: string, at: number): boolean {
 }
 
 /** Explains a tag that has no name where one is expected, or a name without a value. */
-function explainName(name: string, rest: string): ScanProblem {
+function explainName(name: string, rest: string): ScanFailure {
   if (name !== '') return withoutValue(name)
   if (rest[0] !== '/') return strayCharacter(rest[0]!)
   return notWellFormed('there is a stray "/" in it', 'Write "/" only at the end, as in <orc-command … />.')
 }
 
-function notWellFormed(what: string, hint: string): ScanProblem {
+function notWellFormed(what: string, hint: string): ScanFailure {
   return scanProblem('NOT_WELL_FORMED', `The tag <orc-command> is not well-formed: ${what}`, hint)
 }
 
-function strayCharacter(character: string): ScanProblem {
+function strayCharacter(character: string): ScanFailure {
   if (character === '=') {
     return notWellFormed('there is an "=" without a name before it', 'Write attributes as name="value".')
   }
@@ -88,7 +86,7 @@ function strayCharacter(character: string): ScanProblem {
   )
 }
 
-function withoutValue(name: string): ScanProblem {
+function withoutValue(name: string): ScanFailure {
   if (TYPOGRAPHIC_QUOTE.test(name)) return typographic(name)
   return notWellFormed(
     `"${brief(name)}" has no value`,
@@ -96,7 +94,7 @@ function withoutValue(name: string): ScanProblem {
   )
 }
 
-function unquoted(name: string, rest: string): ScanProblem {
+function unquoted(name: string, rest: string): ScanFailure {
   if (TYPOGRAPHIC_QUOTE.test(rest[0] ?? '')) return typographic(name)
   if (rest.startsWith('\\')) {
     return notWellFormed(
@@ -107,7 +105,7 @@ function unquoted(name: string, rest: string): ScanProblem {
   return notWellFormed(`the value of ${brief(name)} is not in quotes`, `Write ${brief(name)}="…".`)
 }
 
-function typographic(name: string): ScanProblem {
+function typographic(name: string): ScanFailure {
   return scanProblem(
     'NON_ASCII_QUOTES',
     `The value of ${brief(name)} is in typographic quotation marks`,
@@ -115,7 +113,7 @@ function typographic(name: string): ScanProblem {
   )
 }
 
-function unclosed(name: string, quote: string, value: string): ScanProblem {
+function unclosed(name: string, quote: string, value: string): ScanFailure {
   if (TYPOGRAPHIC_QUOTE.test(value)) return typographic(name)
   return scanProblem(
     'MISMATCHED_QUOTES',
@@ -125,7 +123,7 @@ function unclosed(name: string, quote: string, value: string): ScanProblem {
 }
 
 /** Explains text directly behind a value: the quotation marks do not match, or one in the value is not escaped. */
-function runsOn(name: string, quote: string, value: string): ScanProblem {
+function runsOn(name: string, quote: string, value: string): ScanFailure {
   const beganAnother = /[\w.-]\s*=\s*$/.test(value.slice(-100))
   if (beganAnother || value.includes('>') || TYPOGRAPHIC_QUOTE.test(value))
     return unclosed(name, quote, value)
@@ -136,7 +134,7 @@ function runsOn(name: string, quote: string, value: string): ScanProblem {
   )
 }
 
-function tooMany(): ScanProblem {
+function tooMany(): ScanFailure {
   return notWellFormed(
     `it has more than ${MOST_ATTRIBUTES} attributes`,
     'Give only the parameters that the command needs.',
