@@ -11,11 +11,18 @@ const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
 const isPlan = (block: string) => block.startsWith('# plan.yaml')
 
 describe('the documentation', () => {
-  it.each(pages)('%s links only to what is there', (page) => {
+  it.each(pages)('%s links only to existing files', (page) => {
     const links = [...read(page).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map((match) => match[1]!)
     const relative = links.filter((link) => !/^[a-z]+:/.test(link))
     const missing = relative.filter((link) => !existsSync(join(ROOT, dirname(page), link)))
     expect(missing).toEqual([])
+  })
+
+  it.each(pages.filter((page) => page !== 'CHANGELOG.md'))('%s names only existing source files', (page) => {
+    const named = [
+      ...read(page).matchAll(/(?<![\w/.-])(?:src|tests|web\/src|bench|scripts)\/[\w./-]+\.tsx?\b/g),
+    ]
+    expect(named.map(([file]) => file).filter((file) => !existsSync(join(ROOT, file)))).toEqual([])
   })
 
   it.each(pages)('%s shows only configurations that work', (page) => {
