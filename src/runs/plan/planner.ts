@@ -6,7 +6,7 @@ import { excerpt } from '../../base/excerpt.ts'
 import type { Team } from '../../commands/team.ts'
 import type { Problem } from '../../config/config.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
-import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
+import type { Models, ObjectCall } from '../../llm/llm.ts'
 import { WORKSPACE_TEMPLATES } from '../plan.ts'
 import { planText, readPlan } from './read-plan.ts'
 import type { PlanAgentInput, PlanInput } from './schema.ts'
@@ -43,18 +43,18 @@ export function createPlanner({ models, meter, team }: PlannerOptions): Planner 
       for (;;) {
         const call = meter.ownCall('plan')
         if (call === undefined) throw spendingLimitReached()
-        const answer = await askForPlan(
-          models,
-          model,
-          { goal, available, ...(before === undefined ? {} : { before }) },
-          call,
-        )
+        const prompt = plannerPrompt({ goal, available, ...(before === undefined ? {} : { before }) })
+        const answer = await models.generateObject({
+          ...{ model, schema: Proposal, purpose: 'plan' },
+          ...prompt,
+          ...call,
+        })
         if (!answer.ok) {
           throw new AppError('RUNTIME_FAILED', `The model ${model} proposed no plan: ${answer.message}`, {
             hint: answer.hint,
           })
         }
-        const plan = planText(inputOf(answer.proposal, goal))
+        const plan = planText(inputOf(answer.value, goal))
         const read = readPlan(plan, { team: known })
         const problems = read.ok ? [] : read.error
         // Let the model correct its mistakes once; after that a person does.
@@ -219,20 +219,4 @@ function plannerPrompt({ goal, available, before }: PlannerQuestion): Pick<Objec
     'Propose the plan.',
   ].join('\n\n')
   return { system: SYSTEM, prompt }
-}
-
-async function askForPlan(
-  models: Models,
-  model: string,
-  question: PlannerQuestion,
-  asking: ModelCallOptions = {},
-): Promise<{ ok: true; proposal: Proposal } | ModelFailure> {
-  const answer = await models.generateObject({
-    model,
-    schema: Proposal,
-    purpose: 'plan',
-    ...plannerPrompt(question),
-    ...asking,
-  })
-  return answer.ok ? { ok: true, proposal: answer.value } : answer
 }

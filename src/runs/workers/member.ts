@@ -12,6 +12,7 @@ import { spentOnTask } from '../../agents/usage.ts'
 import type { AuditEntry } from '../../audit/entry.ts'
 import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../base/agent.ts'
 import type { Clock } from '../../base/clock.ts'
+import { reasonOf } from '../../base/errors.ts'
 import { parseId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Result } from '../../base/result.ts'
@@ -172,7 +173,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     const guard = (work: Promise<unknown>) =>
       void work.catch((error: unknown) => {
         log.error({ err: error, run: order.run, node: order.node }, 'the task of a run failed')
-        over(null, error instanceof Error ? error.message : String(error))
+        over(null, reasonOf(error))
       })
 
     async function look() {

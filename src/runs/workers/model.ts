@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { costOf, type Meter } from '../../agents/usage.ts'
+import { reasonOf } from '../../base/errors.ts'
 import { excerpt } from '../../base/excerpt.ts'
 import type { Log } from '../../base/log.ts'
 import type { Team } from '../../commands/team.ts'
 import { FENCE_RULE, fence } from '../../llm/fence.ts'
-import type { ModelCallOptions, ModelFailure, Models, ObjectCall, Spending } from '../../llm/llm.ts'
+import type { Models, ObjectCall, Spending } from '../../llm/llm.ts'
 import { writeOutputs } from '../../workspaces/outbox.ts'
 import { updateStatus } from '../../workspaces/status.ts'
 import { readInbox } from '../../workspaces/workspaces.ts'
@@ -32,24 +33,23 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
     const { instructions, files } = inbox.value
     const all: Spending[] = []
     const { prompt } = runner.with
-    const answer = await workByModel(
-      models,
-      runner.model,
-      { instructions, files, ...(typeof prompt === 'string' ? { more: prompt } : {}) },
-      {
-        signal,
-        spent(spending) {
-          call.spent(spending)
-          all.push(spending)
-          port.metered(sumOf(all, (one) => costOf(team().config.prices, one.model, { key: '', ...one })))
-        },
+    const answer = await models.generateObject({
+      model: runner.model,
+      schema: FileWork,
+      purpose: 'run',
+      ...fileWorkPrompt(instructions, files, typeof prompt === 'string' ? prompt : ''),
+      signal,
+      spent(spending) {
+        call.spent(spending)
+        all.push(spending)
+        port.metered(sumOf(all, (one) => costOf(team().config.prices, one.model, { key: '', ...one })))
       },
-    )
+    })
     if (signal.aborted) return 'it was stopped'
     if (!answer.ok) return `${runner.model} failed (${answer.code}): ${answer.message}`
-    const written = await writeOutputs(workspace, answer.files)
+    const written = await writeOutputs(workspace, answer.value.files)
     if (!written.ok) return `its answer cannot be written: ${written.error[0]!.message}`
-    port.reported('completed', answer.summary)
+    port.reported('completed', answer.value.summary)
     return undefined
   }
 
@@ -69,7 +69,7 @@ export function createModelWorkers({ log, team, models, meter }: ModelWorkersOpt
         void work(order, port, signal)
           .catch((error: unknown) => {
             log.error({ err: error, run: order.run, node: order.node }, 'the work of a model failed')
-            return error instanceof Error ? error.message : String(error)
+            return reasonOf(error)
           })
           .then((why) => {
             // Aborted by a halt: the call is repeated after it.
@@ -139,7 +139,6 @@ const FileWork = z.object({
     .max(50)
     .describe('The deliverables.'),
 })
-type FileWork = z.output<typeof FileWork>
 
 interface GivenFile {
   readonly path: string
@@ -157,7 +156,7 @@ const SYSTEM = [
 function fileWorkPrompt(
   instructions: string,
   files: readonly GivenFile[],
-  more = '',
+  more: string,
 ): Pick<ObjectCall, 'system' | 'prompt'> {
   let left = MOST.files
   const given = files.map(({ path, content }) => {
@@ -172,20 +171,4 @@ function fileWorkPrompt(
     'Do this work now.',
   ].join('\n\n')
   return { system: more === '' ? SYSTEM : `${SYSTEM}\n${more}`, prompt }
-}
-
-async function workByModel(
-  models: Models,
-  model: string,
-  order: { instructions: string; files: readonly GivenFile[]; more?: string },
-  asking: ModelCallOptions = {},
-): Promise<({ ok: true } & FileWork) | ModelFailure> {
-  const answer = await models.generateObject({
-    model,
-    schema: FileWork,
-    purpose: 'run',
-    ...fileWorkPrompt(order.instructions, order.files, order.more),
-    ...asking,
-  })
-  return answer.ok ? { ok: true, ...answer.value } : answer
 }
