@@ -1,3 +1,4 @@
+/** The health of the team's agents: SQL, the check every five minutes, and the state on request (S3.16). */
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timers.ts'

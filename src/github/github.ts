@@ -25,7 +25,11 @@ import { createEscalation } from './service-comments.ts'
 import { checkSetup } from './setup.ts'
 import { changeAction, findAction, keepDelivery, requestsOfAskedActions } from './store.ts'
 
-/** The team that maintains repositories: webhooks come in, agents propose, and checked actions go out (S3). */
+/**
+ * The team that maintains repositories (S3). A webhook is stored (`receive-events`), routed (`process-events`), enriched
+ * (`gather-context`) and delegated to agents as tasks (`delegate-work`). Their reports (`moderation`, `finish-work`)
+ * contain proposals, which the policy or people decide on (`proposals`). The service performs them (`perform-actions`).
+ */
 export interface GithubTeam {
   /** Throws if the webhook is unsigned, incomplete or not JSON. */
   receive(incoming: IncomingWebhook): Promise<WebhookReceipt>

@@ -1,3 +1,4 @@
+/** Members that speak only the JSON of the team protocol: they poll or get callbacks, and send messages. */
 import { createHmac, hash } from 'node:crypto'
 import { foldName, ORCHESTRATOR } from '../base/agent.ts'
 import { pauseAfter } from '../base/backoff.ts'

@@ -1,3 +1,4 @@
+/** Conduct flags: separated from reports, stored for moderators only, and announced to them without their content (S3.14, S3.15). */
 import { hash } from 'node:crypto'
 import type { Reader, Tx } from '../store/store.ts'
 import type { Task } from '../tasks/task.ts'

@@ -1,3 +1,4 @@
+/** The queue of stored events: which are ignored, the slash commands in them, and the steps that they start. */
 import { randomUUID } from 'node:crypto'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES } from '../base/backoff.ts'

@@ -1,3 +1,4 @@
+/** Proposals of agents: the policy queues or refuses them, or people decide on them as a held `github_action` command. */
 import { z } from 'zod'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'

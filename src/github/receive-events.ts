@@ -1,3 +1,4 @@
+/** The sources of events: webhooks, redeliveries that we request after a downtime, and scheduled triggers. */
 import { Webhooks } from '@octokit/webhooks'
 import { Cron } from 'croner'
 import { AppError } from '../base/errors.ts'

@@ -1,3 +1,4 @@
+/** The full-text index of threads and comments, by which related threads are found. */
 import type { Store, Tx } from '../store/store.ts'
 import type { GitHubEvent } from './core/event.ts'
 

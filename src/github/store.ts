@@ -1,3 +1,4 @@
+/** SQL of deliveries (webhooks), work (one agent for one event) and actions (one proposal each). */
 import type { Reader, Tx } from '../store/store.ts'
 
 /** A webhook. Its id is kept for good, so that it is processed once (C25); its payload until it was processed. */

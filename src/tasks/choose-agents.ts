@@ -1,3 +1,4 @@
+/** Chooses the agents that a question may need: with a model, or by keywords. */
 import { z } from 'zod'
 import { EVERYONE } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'

@@ -1,6 +1,5 @@
+/** Texts that the service posts on GitHub: signatures, marks, mentions and approval requests. */
 import type { RepositoryAction } from './action.ts'
-
-/** The signature and the hidden mark of everything that the service writes on GitHub. */
 
 const MARK = 'orchub:action='
 const KEY = /^[0-9a-f]{32}$/

@@ -1,3 +1,4 @@
+/** Whether the service may perform a proposal, and what stops the team: AI-PAUSE, and too many failures in a row. */
 import type { ActionKind, ActionPolicy } from '../terms.ts'
 import { type ActionProposal, NEVER, type RepositoryAction } from './action.ts'
 
@@ -108,8 +109,6 @@ function namesAndFiles(action: RepositoryAction): string[] {
   )
   return [...names, ...files.flatMap(({ path, content }) => [path, content])]
 }
-
-/** The ways to stop the team: a label, a topic, and too many failures in a row. */
 
 /** A label on a thread, or a topic of the repository, in any case. */
 const PAUSE = 'AI-PAUSE'

@@ -1,9 +1,8 @@
+/** The team protocol v1.0 (S3.24): its schemas, which drop unknown fields, and the codec between its JSON and our names. */
 import { z } from 'zod'
 import type { Result } from '../../base/result.ts'
 
-/** The messages of protocol v1.0 (S3.24). Unknown fields are dropped. */
-
-/** C20. */
+/** The limit of C20. */
 export const MAX_MESSAGE_BYTES = 102_400
 
 /** ISO 8601 (S3.17). */
@@ -219,8 +218,6 @@ export type MessageType = keyof typeof MESSAGES
 
 /** Fields whose keys the codec leaves unchanged. */
 const FREE_FIELDS: ReadonlySet<string> = new Set(['details', 'flags', 'metrics'])
-
-/** Encodes and decodes the JSON protocol v1.0 of the GitHub supervisor team (S3), with our own field names (C10). */
 
 type WireFields<Type extends MessageType> = z.output<(typeof MESSAGES)[Type]>
 

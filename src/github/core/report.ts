@@ -1,3 +1,4 @@
+/** Reports of agents: reading them, separating conduct flags, and the error object of a failure. */
 import { foldName, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Result } from '../../base/result.ts'
 import type { Task } from '../../tasks/task.ts'

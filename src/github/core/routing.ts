@@ -1,3 +1,4 @@
+/** Which roles get an event, and the slash commands in its comment. */
 import type { EventRoutes, RouteStep } from '../terms.ts'
 import { authorOf, type GitHubEvent } from './event.ts'
 
@@ -101,8 +102,6 @@ export function whyIgnored(
   if (!isListed) return `${repository} is not among github.repositories`
   return sender?.isBot && comment !== undefined ? 'a bot wrote the comment' : undefined
 }
-
-/** `/agent …` commands in comments, and who may use them. */
 
 export const SLASH_COMMANDS = [
   'help',

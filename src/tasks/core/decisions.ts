@@ -1,3 +1,4 @@
+/** Decisions of the delegator or a person about a task, and events of its parent and children. */
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { isEnd, type Task, type TaskQuestion } from '../task.ts'
 import type { TaskStoreEffect } from './events-and-effects.ts'

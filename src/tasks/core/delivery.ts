@@ -1,3 +1,4 @@
+/** The way of a task to its worker: receipt, start, deadline, retries. */
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../base/backoff.ts'
 import type { Task, TaskTimer } from '../task.ts'

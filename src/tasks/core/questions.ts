@@ -1,3 +1,4 @@
+/** Questions of a task to its parent, a child or people, and the answers to them. */
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { isEnd, type QuestionKind, type Task, type TaskQuestion } from '../task.ts'
 import type { TaskStoreEffect } from './events-and-effects.ts'

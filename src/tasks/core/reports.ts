@@ -1,3 +1,4 @@
+/** Reports of the worker, reminders after a silent turn, and the validation of claims. */
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { type ClaimReview, type Evidence, isEnd, type Task } from '../task.ts'
 import { type HelpRequest, refuseQuestion, requestHelp, withdrawHelp, withoutHelp } from './questions.ts'

@@ -1,3 +1,4 @@
+/** Building blocks of the handlers: legal transitions, changed tasks with their effects, and ends. */
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Reduced } from '../../base/result.ts'
 import {

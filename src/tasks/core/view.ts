@@ -1,3 +1,4 @@
+/** The state that the reducer decides on: the task with its relatives, the worker's circuit breaker, and settings. */
 import { OPERATOR } from '../../base/agent.ts'
 import { isEnd, type Judge, type Task, type TaskState } from '../task.ts'
 

@@ -1,3 +1,4 @@
+/** JSON Schemas for results: refused if they use more than the allowed keywords, then enforced by ajv. */
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
