@@ -23,7 +23,7 @@ describe('the table of routes', () => {
     expect(names.toSorted()).toEqual(Object.keys(ROUTES).toSorted())
   })
 
-  it('has one route for a method and a path', () => {
+  it('has one route per method and path', () => {
     const routes = Object.values<Route>(ROUTES).map(({ method, path }) => `${method} ${path}`)
     expect(routes.toSorted()).toEqual([...new Set(routes)].toSorted())
   })

@@ -22,7 +22,7 @@ const draft: AuditDraft = {
 const bare: AuditDraft = { type: 'a.b', class: 'public', actor: 'operator', text: '' }
 
 describe('sealEntry', () => {
-  it('gives the hash it always gave, so that stored chains stay verifiable (C12)', () => {
+  it('computes the same hash as ever, so that stored chains stay verifiable (C12)', () => {
     expect(genesisHash('main')).toBe('0d6e4079e36703ebd37c00722f5891d28b0e2811dc114b129215123adcce3605')
     expect(sealEntry(draft, place).entry.hash).toBe(
       'df5058dcf51e4cde5c46adc5e046f042727d164a0d6b0fdda681e13609db5b30',
@@ -32,38 +32,38 @@ describe('sealEntry', () => {
     )
   })
 
-  it('keeps every field of the draft and its place (S1.21)', () => {
+  it('keeps every field of the draft and its position (S1.21)', () => {
     const { entry } = sealEntry(draft, place)
     expect(entry).toEqual({ ...draft, ...place, hash: entry.hash })
   })
 
-  it('gives the text of the data that it hashed, an empty object for none (C12)', () => {
+  it('returns the data text that it hashed, an empty object for no data (C12)', () => {
     const { entry, dataJson } = sealEntry(draft, place)
     expect(dataJson).toBe('{"id":"msg_1","tags":["a","b"]}')
     expect(hashEntry(entry, dataJson, place.prev)).toBe(entry.hash)
     expect(sealEntry(bare, place).dataJson).toBe('{}')
   })
 
-  it('hashes given data verbatim, without parsing it (C12)', () => {
+  it('hashes passed data verbatim, without parsing it (C12)', () => {
     const spaced = sealEntry(draft, place, '{"id": "msg_1"}')
     const tight = sealEntry(draft, place, '{"id":"msg_1"}')
     expect(spaced.dataJson).toBe('{"id": "msg_1"}')
     expect(spaced.entry.hash).not.toBe(tight.entry.hash)
   })
 
-  it('takes an absent subject and a null one for the same, since a store cannot tell them apart', () => {
+  it('treats an absent subject like a null one, because a store cannot distinguish them', () => {
     const { entry, dataJson } = sealEntry(bare, place)
     const read = { ...entry, subject: null, confidence: null }
     expect(hashEntry(read, dataJson, place.prev)).toBe(entry.hash)
   })
 
-  it('moves no text from one field to another unnoticed (C12)', () => {
+  it('detects text that moved from one field to another (C12)', () => {
     const split = (actor: string, text: string) => sealEntry({ ...draft, actor, text }, place).entry.hash
     expect(split('a","b', 'c')).not.toBe(split('a', 'b","c'))
     expect(split('a', '')).not.toBe(split('', 'a'))
   })
 
-  it('seals only what survives UTF-8 and PostgreSQL, so that it reads back as it was hashed (C12)', () => {
+  it('seals only text that survives UTF-8 and PostgreSQL, so that it reads back as hashed (C12)', () => {
     fc.assert(
       fc.property(drafts, fc.string({ unit: 'binary' }), (some, hostile) => {
         const { entry } = sealEntry({ ...some, actor: hostile, subject: hostile, text: hostile }, place)

@@ -62,14 +62,14 @@ describe('formatLine', () => {
     )
   })
 
-  it('leaves out whom it concerns and the confidence where there is none (S3.22)', () => {
+  it('omits the subject and the confidence if there are none (S3.22)', () => {
     const { subject: _, confidence: __, ...rest } = base
     expect(formatLine({ ...rest, type: 'issue.logged' })).toBe(
       `[2025-10-20T14:30:15.000Z] [triage] ISSUE.LOGGED: Applied 'bug' label`,
     )
   })
 
-  it('shows hostile text as what it is (S3.23)', () => {
+  it('escapes hostile text visibly (S3.23)', () => {
     const text = 'ok\n[2025-10-20T14:30:16.000Z] [operator] GRANTED: all\u001b[2K\u202e\\'
     expect(formatLine({ ...base, text })).toBe(
       '[2025-10-20T14:30:15.000Z] [triage→orchestrator] SUCCESS: ' +
@@ -77,12 +77,12 @@ describe('formatLine', () => {
     )
   })
 
-  it('leaves readable text of any script as it is', () => {
+  it('leaves readable text of any script unchanged', () => {
     const text = 'Größe → 日本語 العربية नमस्ते 👩‍🚀 ✓'
     expect(formatLine({ ...base, text })).toContain(text)
   })
 
-  it('never holds a line break, a control character or one that reorders text, whatever the entry holds (S3.23)', () => {
+  it('never contains a line break, a control character or one that reorders text, whatever the entry contains (S3.23)', () => {
     fc.assert(
       fc.property(lines, (line) => {
         expect(formatLine(line)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}\u{e0000}-\u{e007f}]/u)
@@ -90,7 +90,7 @@ describe('formatLine', () => {
     )
   })
 
-  it('lets no text pass for another part of the line (S3.22)', () => {
+  it('keeps text from imitating another part of the line (S3.22)', () => {
     fc.assert(
       fc.property(lines, (line) => {
         expect(parseLine(formatLine(line))).toEqual(line)
@@ -117,7 +117,7 @@ describe('parseLine', () => {
     },
   )
 
-  it('takes an escape of no character for plain text', () => {
+  it('treats an escape of no character as plain text', () => {
     expect(parseLine('[a] [b] KIND: \\u{ffffff}')?.text).toBe('u{ffffff}')
   })
 })

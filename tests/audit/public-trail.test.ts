@@ -28,13 +28,13 @@ async function* inPieces(text: string) {
 const TEXTS = ['Triage issue #1', "Done: apply the label 'bug' to #1 <b>&amp;</b>", '# lines 3 sha256 0']
 
 describe('the public trail', () => {
-  it("has the documents' own lines (S3.22)", () => {
+  it('has the lines of the specification (S3.22)', () => {
     expect(publicLine({ ...entryOf('Triage new issue #123', 0), at: '2025-10-20T14:30:00Z' })).toBe(
       '[2025-10-20T14:30:00Z] [orchestrator→triage] TASK: Triage new issue #123',
     )
   })
 
-  it('holds what is public, of one repository where that is asked for, and never where the service listens', () => {
+  it('contains public entries, of one repository on request, and never the address of the service', () => {
     const entry = { ...entryOf('x', 0), data: { repository: 'octo/hello' } }
     expect(isPublic(entry)).toBe(true)
     expect(isPublic(entry, 'Octo/Hello')).toBe(true)
@@ -68,7 +68,7 @@ describe('the public trail', () => {
     },
   )
 
-  it.each(FORMS)('as %s names the first line that is wrong, and a cut', async (form) => {
+  it.each(FORMS)('as %s names the first bad line, or where it was cut off', async (form) => {
     const { file } = trail(TEXTS, form)
     const changed = await verifyPublic(inPieces(file.replaceAll('label', 'lapel')))
     expect(changed).toMatchObject({ ok: false })
@@ -78,7 +78,7 @@ describe('the public trail', () => {
     expect(cut).toMatchObject({ ok: false, message: expect.stringContaining('truncated') })
   })
 
-  it('of an older copy is the beginning of a newer one, and a rewritten one is found out', async () => {
+  it('of an older copy is a prefix of a newer one, and a rewritten one is detected', async () => {
     const older = trail(TEXTS.slice(0, 2), 'html').head
     expect(await verifyPublic(inPieces(trail(TEXTS, 'text').file), older)).toMatchObject({ ok: true })
     const rewritten = trail(['Triage issue #2', ...TEXTS.slice(1)], 'jsonl')
@@ -87,7 +87,7 @@ describe('the public trail', () => {
     expect(await verifyPublic(inPieces(shorter.file), older)).toMatchObject({ ok: false })
   })
 
-  it('can be checked by anyone who has sha256', async () => {
+  it('can be verified with sha256 alone', async () => {
     const { createHash } = await import('node:crypto')
     const sha = (text: string) => createHash('sha256').update(text).digest('hex')
     const { file, head } = trail(TEXTS, 'text', 'octo/hello')

@@ -17,13 +17,13 @@ function expectGone(secret: string, text: string) {
 }
 
 describe('redact', () => {
-  it('has a sample for every rule of the preset, so that a new one is noticed', () => {
+  it('has a sample for every rule of the preset', () => {
     const names = rules.map((rule) => rule.meta.id.replace('@secretlint/secretlint-rule-', ''))
     const sampled = new Set(SECRET_SAMPLES.map((sample) => sample.rule))
     expect([...sampled, ...RULES_WITHOUT_SECRETS].sort()).toEqual([...names, 'orchub-token'].sort())
   })
 
-  it.each(SECRET_SAMPLES)('takes out a whole secret of $rule and leaves the rest (C12)', (sample) => {
+  it.each(SECRET_SAMPLES)('removes a whole secret of $rule and leaves the rest (C12)', (sample) => {
     const { rule, before = '', secret, after = '' } = sample
     const alone = rule === 'gcp'
     const text = alone ? secret : `see ${before}${secret}${after}\nand go on`
@@ -48,7 +48,7 @@ describe('redact', () => {
     expect(redactor.redact(`${first.secret},${second.secret}`)).toBe('[redacted:stripe],[redacted:stripe]')
   })
 
-  it('makes one mark of secrets that overlap', () => {
+  it('replaces overlapping secrets with one marker', () => {
     const token = SECRET_SAMPLES.find((sample) => sample.rule === 'github')!.secret
     expect(redactor.redact(`postgres://app:${token}@db.example.net/x`)).toBe(
       '[redacted:database-connection-string]',
@@ -66,7 +66,7 @@ describe('redact', () => {
     expect(redactor.redact('account: 1234-5678-9012')).toBe('account: 1234-5678-9012')
   })
 
-  it('gives ordinary text back byte for byte', () => {
+  it('returns ordinary text byte for byte', () => {
     const words = fc.oneof(
       fc.lorem(),
       fc.webUrl({ withQueryParameters: true }),
@@ -138,19 +138,19 @@ describe('redactData', () => {
     expect(value.list[2]).toEqual({ deep: `say ${token}` })
   })
 
-  it('loses no value when two keys are redacted alike', () => {
+  it('loses no value when two keys become equal', () => {
     const redacted = redactor.redactData({ [token]: 1, [`${token}x`]: 2 })
     expect(redacted).toEqual({ '[redacted:orchub-token]': 1, '[redacted:orchub-token]#2': 2 })
   })
 
-  it('keeps a key that names the prototype a key', () => {
+  it('keeps `__proto__` as an ordinary key', () => {
     const value: unknown = JSON.parse(`{"__proto__":{"admin":true},"t":"${token}"}`)
     expect(JSON.stringify(redactor.redactData(value))).toBe(
       '{"__proto__":{"admin":true},"t":"[redacted:orchub-token]"}',
     )
   })
 
-  it('gives back the same object when there is nothing to redact', () => {
+  it('returns the same object when there is nothing to redact', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect(redactor.redactData(value)).toBe(value)
@@ -160,7 +160,7 @@ describe('redactData', () => {
 })
 
 describe('redactJson', () => {
-  it('gives the same as redacting the value (C12)', () => {
+  it('returns the same as redacting the value (C12)', () => {
     const strings = fc.oneof(fc.string(), fc.constantFrom(...SECRET_SAMPLES.map(sampleText)))
     const values = fc.oneof(strings, fc.array(strings), fc.dictionary(strings, fc.array(strings)))
     fc.assert(

@@ -26,7 +26,7 @@ function tamper(sql: string) {
 }
 
 describe('GET /api/v1/audit', () => {
-  it('gives the entries oldest first, by agent, pair, type, class, text and time', async () => {
+  it('returns entries oldest first, by agent, pair, type, class, text and time', async () => {
     await open()
     await send('Master', 'Worker', 'first')
     await send('Worker', 'Master', 'second')
@@ -48,7 +48,7 @@ describe('GET /api/v1/audit', () => {
     for (const entry of json.entries) expect(AuditEntrySchema.parse(entry)).toEqual(entry)
   })
 
-  it('gives one entry a line when lines are asked for', async () => {
+  it('returns one entry per line on request', async () => {
     await open()
     await Promise.all(Array.from({ length: 500 }, (_, index) => send('Master', 'Worker', `number ${index}`)))
     const reply = await desk.call('GET', '/api/v1/audit?type=message', {
@@ -61,14 +61,14 @@ describe('GET /api/v1/audit', () => {
     )
   })
 
-  it('gives an empty answer in either form when there is nothing', async () => {
+  it('returns an empty response in either format when there are no entries', async () => {
     await open()
     expect((await desk.get('/api/v1/audit?text=nothing')).json).toEqual({ entries: [] })
     const headers = { accept: 'application/x-ndjson' }
     expect((await desk.call('GET', '/api/v1/audit?text=nothing', { headers })).text).toBe('')
   })
 
-  it('never shows an agent a private entry, whatever it asks for', async () => {
+  it('never shows an agent a private entry, whatever it requests', async () => {
     await open()
     await desk.command(desk.tokens.worker, {
       type: 'send_message',
@@ -89,7 +89,7 @@ describe('GET /api/v1/audit/verify (C12)', () => {
     for (const content of ['one', 'two', 'three']) await send('Master', 'Worker', content)
   }
 
-  it('finds nothing wrong with what nobody touched, while others write', async () => {
+  it('accepts an untouched store while others write', async () => {
     await fill()
     witness = { seq: 2, hash: desk.entries[1]!.hash }
     const writing = Array.from({ length: 2000 }, () => send('Master', 'Worker', 'x'))
@@ -122,7 +122,7 @@ describe('GET /api/v1/audit/verify (C12)', () => {
     expect(await verify()).toMatchObject({ ok: false, seq, problem })
   })
 
-  it('finds a cut that took the head with it, by the witness', async () => {
+  it('finds a truncation that includes the head, by the witness', async () => {
     await fill()
     const { seq, hash } = desk.entries.at(-1)!
     const before = desk.entries.at(-2)!

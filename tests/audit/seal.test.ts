@@ -37,11 +37,11 @@ describe('sealWith', () => {
     })
   })
 
-  it('leaves the head where it is when there is nothing to seal', async () => {
+  it('keeps the head when there is nothing to seal', async () => {
     expect(await seal([], head, time)).toEqual({ entries: [], head })
   })
 
-  it('redacts every field, in what is stored and in what listeners get (C12)', async () => {
+  it('redacts every field, both in the store and for listeners (C12)', async () => {
     const draft = { ...plain, actor: token, subject: token, text: `say ${token}`, data: { [token]: [token] } }
     const { entries } = await seal([draft], head, time)
     expect(JSON.stringify(entries)).not.toContain(token)

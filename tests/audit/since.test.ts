@@ -39,7 +39,7 @@ describe('parseSince', () => {
     expect(parseSince(text, now)).toBeUndefined()
   })
 
-  it('gives a valid date or none, whatever the text', () => {
+  it('returns a valid date or undefined, whatever the text', () => {
     const texts = fc.oneof(fc.string(), fc.stringMatching(/^(\d{1,12}[smhdw]){1,3}$/))
     fc.assert(
       fc.property(texts, (text) => {

@@ -59,7 +59,7 @@ describe('mayHoldSecret', () => {
     expect(mayHoldSecret(JSON.stringify({ text: JSON.stringify({ text }) }))).toBe(true)
   })
 
-  it('suspects in serialised JSON whatever it suspects in a string of it (C12)', () => {
+  it('suspects in serialised JSON whatever it suspects in the string itself (C12)', () => {
     const pieces = fc.constantFrom(
       'npm_',
       'sk-',

@@ -33,7 +33,7 @@ const changes: Record<string, (entry: StoredEntry) => Partial<StoredEntry>> = {
 }
 
 describe('verifyChain', () => {
-  it('finds nothing wrong with an intact chain and gives its head (C12)', async () => {
+  it('accepts an intact chain and returns its head (C12)', async () => {
     await fc.assert(
       fc.asyncProperty(chains(0), fc.nat(), async (entries, number) => {
         const witness = markOf(entries, number % (entries.length + 1))
@@ -81,7 +81,7 @@ describe('verifyChain', () => {
     )
   })
 
-  it('finds and names the first of two entries that changed places (C12)', async () => {
+  it('finds and names the first of two swapped entries (C12)', async () => {
     await fc.assert(
       fc.asyncProperty(chainsAndIndex(2), fc.nat(), async ([entries, index], number) => {
         const other = (index + 1 + (number % (entries.length - 1))) % entries.length
@@ -102,7 +102,7 @@ describe('verifyChain', () => {
     )
   })
 
-  it('finds and names an entry that comes twice (C12)', async () => {
+  it('finds and names a duplicate entry (C12)', async () => {
     await fc.assert(
       fc.asyncProperty(chainsAndIndex(), fc.nat(), async ([entries, index], number) => {
         const place = index + 1 + (number % (entries.length - index))
@@ -145,7 +145,7 @@ describe('verifyChain', () => {
     )
   })
 
-  it('names an entry that was rewritten together with its hash, if each keeps the hash before it (C12)', async () => {
+  it('names an entry that was rewritten together with its hash, if entries store the previous hash (C12)', async () => {
     const entries = storedChain(fc.sample(drafts, { numRuns: 4, seed: 1 }), { prev: true, times: 'iso' })
     const forged = { ...entries[1]!, text: 'forged', at: String(entries[1]!.at) }
     const rewritten = entries.with(1, { ...forged, hash: hashEntry(forged, forged.dataJson, forged.prev!) })
@@ -159,7 +159,7 @@ describe('verifyChain', () => {
     expect(verdict).toMatchObject({ ok: false, seq: 3, problem: 'unrecorded' })
   })
 
-  it('refuses a chain that begins another one', async () => {
+  it('refuses a chain that begins another chain', async () => {
     const entries = storedChain(fc.sample(drafts, { numRuns: 2, seed: 3 }), { prev: true, times: 'iso' })
     expect(await verifyChain(entries, { chain: 'other' })).toMatchObject({ seq: 1, problem: 'changed' })
   })
@@ -188,7 +188,7 @@ describe('verifyChain', () => {
     expect({ read, closed }).toEqual({ read: 3, closed: true })
   })
 
-  it('lets others run while it verifies a long chain', async () => {
+  it('yields to other work while it verifies a long chain', async () => {
     const entries = storedChain(
       Array.from({ length: 3000 }, (_, n) => longEntry(n)),
       { prev: false, times: 'ms' },

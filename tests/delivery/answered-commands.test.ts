@@ -8,8 +8,8 @@ import type { Store } from '../../src/store/store.ts'
 const COMMAND = '<orc-command name="send_message" to="Bob">hello</orc-command>'
 const GONE = new AppError('STORE_UNAVAILABLE', 'the database is away')
 
-describe('an agent whose words are heard while the store is away', () => {
-  it('is told so, and is heard again when it is back (C25)', async () => {
+describe('commands of an agent while the store is unavailable', () => {
+  it('get an error, and are carried out when the store is back (C25)', async () => {
     const broken = { get: () => Promise.reject(GONE), write: () => Promise.reject(GONE) } as unknown as Store
     const log = { warn: vi.fn(), error: vi.fn(), info: vi.fn() }
     const answers: CommandResponse[] = []
@@ -32,7 +32,7 @@ describe('an agent whose words are heard while the store is away', () => {
     ])
   })
 
-  it('is answered again for what could not be carried out, when that is read again', async () => {
+  it('are answered again when they are read again', async () => {
     const places = new Set<string>()
     const answered = {
       has: async (place: string) => places.has(place),

@@ -5,7 +5,7 @@ const stage = createWorkerStage()
 const { open, settle, worker, send, deliveries } = stage
 
 describe('a message to an agent in a terminal', () => {
-  it('waits until the agent is idle, then goes up the ladder by evidence only (C2, C27)', async () => {
+  it('waits until the agent is idle, then moves forward with evidence only (C2, C27)', async () => {
     await open()
     await send('One')
     await settle()
@@ -19,7 +19,7 @@ describe('a message to an agent in a terminal', () => {
     expect(await deliveries()).toEqual(['read'])
   })
 
-  it('comes together with the others that wait, in order, or one by one if that is set', async () => {
+  it('is delivered together with other waiting messages, in order, or one by one if configured', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) await send(title)
     worker().become('idle')
@@ -37,7 +37,7 @@ describe('a message to an agent in a terminal', () => {
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_2']])
   })
 
-  it('goes back to the queue when it surely did not arrive, and is tried again', async () => {
+  it('goes back to the queue when it certainly did not arrive, and is retried', async () => {
     await open()
     worker().arrival = { state: 'queued', evidence: 'a draft of a person is in the input box' }
     worker().become('idle')
@@ -49,7 +49,7 @@ describe('a message to an agent in a terminal', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('is handed out in the transaction that stores it when the agent waits for it', async () => {
+  it('is handed out in the transaction that stores it if the agent is ready', async () => {
     await open()
     worker().become('idle')
     await settle()
@@ -62,7 +62,7 @@ describe('a message to an agent in a terminal', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('goes back to the queue when the agent turns busy as it is stored (C2)', async () => {
+  it('goes back to the queue when the agent turns busy while it is stored (C2)', async () => {
     await open()
     worker().become('idle')
     await settle()
@@ -79,7 +79,7 @@ describe('a message to an agent in a terminal', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('is announced at once when it is high, and interrupts when it is urgent, on record (C2)', async () => {
+  it('is announced at once if high, and interrupts the turn if urgent, with a record (C2)', async () => {
     await open()
     worker().become('busy')
     await send('Soon', { priority: 'high' })
@@ -93,7 +93,7 @@ describe('a message to an agent in a terminal', () => {
     expect(worker().turns[0]?.ids).toEqual(['msg_2', 'msg_1'])
   })
 
-  it('is held while the agent is paused, and nothing is interrupted (S1.24)', async () => {
+  it('is held while the agent is paused, without an interrupt (S1.24)', async () => {
     await open()
     await stage.board.order('request_action', { action: 'pause_session', target: 'Worker' })
     worker().become('idle')

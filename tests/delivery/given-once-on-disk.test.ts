@@ -46,7 +46,7 @@ async function openIdle() {
 const send = () =>
   board.say('Master', 'send_message', { to: 'Worker', title: 'Build', content: 'Look at the build.' })
 
-it('gives a message only when it is on disk (C12)', async () => {
+it('hands over a message only when it is on disk (C12)', async () => {
   const worker = await openIdle()
   disk.isHeld = true
   const sending = send()
@@ -60,7 +60,7 @@ it('gives a message only when it is on disk (C12)', async () => {
   expect(worker.turns).toEqual([{ ids: ['msg_1'], text: expect.stringContaining('the build') }])
 })
 
-it('gives no message when the disk fails (C12)', async () => {
+it('hands over no message when the disk fails (C12)', async () => {
   const worker = await openIdle()
   disk.isHeld = true
   const sending = send().catch((error: unknown) => error)

@@ -7,7 +7,7 @@ const command = (name: string, content: string, more = '') =>
   `<orc-command name="send_message" to="Master" title="${name}"${more}>${content}</orc-command>`
 
 describe('a restart of the service', () => {
-  it('finds the agent by what its session kept, and looks for what was on its way (C25)', async () => {
+  it('finds the agent by its saved state, and looks up messages that were in transit (C25)', async () => {
     await open()
     await worker().port.saveState({ pane: '%1', offset: 10 })
     await worker().port.saveState({ pane: '%1', offset: 42 })
@@ -29,7 +29,7 @@ describe('a restart of the service', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('brings back what ran, and leaves alone what was stopped on purpose', async () => {
+  it('starts agents that ran before, but not those that a person stopped', async () => {
     await open({ agents: { Master: {}, A: { program: 'any' }, B: { program: 'any', autostart: false } } })
     await stage.board.order('request_action', { action: 'terminate_agent', target: 'A' })
     await stage.board.order('request_action', { action: 'spawn_agent', target: 'B' })
@@ -39,7 +39,7 @@ describe('a restart of the service', () => {
     expect([stage.puppets.started('A'), stage.puppets.started('B')]).toEqual([1, 2])
   })
 
-  it('reads a transcript again without doing anything twice (C25)', async () => {
+  it('reads a transcript again without repeating a command (C25)', async () => {
     await open()
     const text = `${command('Hi', 'hello')}\n${command('Ho', 'hello')}`
     await worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
@@ -48,7 +48,7 @@ describe('a restart of the service', () => {
     expect((await stage.board.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi', 'Ho'])
   })
 
-  it('reads again what was said by a tool as well without doing it a second time (C25)', async () => {
+  it('reads again a command that also came by a tool without repeating it (C25)', async () => {
     await open()
     worker().become('busy')
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
@@ -68,7 +68,7 @@ describe('a restart of the service', () => {
     ['was too much', 1, { ...lenient, limits: { rate: { per_minute: 1, burst: 1 } } }],
     ['named somebody unknown', 2, { ...lenient, agents: TEAM.agents }],
     ['was not permitted', 2, { ...lenient, permissions: {} }],
-  ])('carries out nothing that %s when it was said (C25)', async (_, done, strict) => {
+  ])('does not carry out a command that %s when it was sent (C25)', async (_, done, strict) => {
     await open(strict)
     const texts = [
       command('One', 'hello'),
@@ -86,7 +86,7 @@ describe('a restart of the service', () => {
     expect(await hear()).toBe(0)
   })
 
-  it('carries out nothing after a halt that was said while it lasted (C25)', async () => {
+  it('does not carry out commands sent during a halt after the halt (C25)', async () => {
     await open()
     await stage.board.halt.stop('operator', undefined)
     const said = () =>
@@ -99,7 +99,7 @@ describe('a restart of the service', () => {
     expect(await stage.board.mailOf('Master')).toEqual([])
   })
 
-  it('wakes nobody a second time with an answer that arrived when it was asked for (C25)', async () => {
+  it('does not wake an agent again with a response that arrived (C25)', async () => {
     await open()
     const texts = [
       '<orc-command name="list_agents"/>',
@@ -120,7 +120,7 @@ describe('a restart of the service', () => {
     expect(await hear()).toEqual([])
   })
 
-  it('keeps the place of what was said only once its answer arrived', async () => {
+  it('records the position of a command only once its response arrived', async () => {
     await open()
     let answered = false
     const said = worker()
@@ -136,8 +136,8 @@ describe('a restart of the service', () => {
   })
 })
 
-describe('what an agent says', () => {
-  it('is confirmed with its next turn, which a mere confirmation does not begin', async () => {
+describe("a command in an agent's text", () => {
+  it('is confirmed with the next turn; a confirmation alone begins no turn', async () => {
     await open()
     worker().become('busy')
     await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
@@ -149,7 +149,7 @@ describe('what an agent says', () => {
     expect(worker().turns[0]?.text).toMatch(/Status: delivered[\s\S]*\[ORCHUB MESSAGE msg_2\]/)
   })
 
-  it('acts once when it is said by a tool and in the text of one turn', async () => {
+  it('acts once when it comes by a tool and in the text of one turn', async () => {
     await open()
     worker().become('busy')
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
@@ -173,7 +173,7 @@ describe('what an agent says', () => {
     expect((await stage.board.mailOf('Master')).length).toBe(3)
   })
 
-  it('acts once when a dialog lies between the tool and the text of one turn', async () => {
+  it('acts once when a dialog comes between the tool and the text of one turn', async () => {
     await open()
     worker().become('busy')
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
@@ -200,7 +200,7 @@ describe('what an agent says', () => {
     expect((await stage.board.mailOf('Master')).length).toBe(1)
   })
 
-  it('counts on a screen only with the nonce of the session', async () => {
+  it('on a screen acts only with the nonce of the session', async () => {
     await open()
     const { nonce } = worker().start
     worker().become('busy')

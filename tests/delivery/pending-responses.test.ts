@@ -9,8 +9,8 @@ async function isDone(promise: Promise<void>): Promise<boolean> {
   return await Promise.race([promise.then(() => true), new Promise<false>((no) => setImmediate(no, false))])
 }
 
-describe('the answers to an agent', () => {
-  it('come in the order they were given, once', () => {
+describe('pending responses', () => {
+  it('are taken once, in order', () => {
     const answers = createPendingResponses()
     answers.add(confirmation('one'))
     void answers.add(awaited('two'))
@@ -20,7 +20,7 @@ describe('the answers to an agent', () => {
     expect(answers.areAwaited()).toBe(false)
   })
 
-  it('that only confirm are twenty at most, and the number of those before them', () => {
+  it('include at most twenty confirmations and the number of earlier ones', () => {
     const answers = createPendingResponses()
     for (let number = 1; number <= 57; number++) answers.add(confirmation(`done ${number}`))
     const { blocks } = answers.take()
@@ -29,7 +29,7 @@ describe('the answers to an agent', () => {
     expect(blocks.slice(1)).toEqual(Array.from({ length: 20 }, (_, index) => `done ${38 + index}`))
   })
 
-  it('are counted on when they come back and more are added', () => {
+  it('are still counted when they are put back and more are added', () => {
     const answers = createPendingResponses()
     for (let number = 1; number <= 30; number++) answers.add(confirmation('a'))
     answers.take().putBack()
@@ -39,7 +39,7 @@ describe('the answers to an agent', () => {
     expect(blocks.slice(1)).toEqual(Array.from({ length: 20 }, () => 'b'))
   })
 
-  it('that it waits for are not lost in a flood: those beyond a hundred are counted, and confirmed with the rest', async () => {
+  it('that the agent awaits are not lost in a flood: those beyond a hundred are counted, and resolved with the rest', async () => {
     const answers = createPendingResponses()
     const arrived = Array.from({ length: 130 }, (_, index) => answers.add(awaited(`no ${index}`)))
     const given = answers.take()
@@ -51,7 +51,7 @@ describe('the answers to an agent', () => {
     expect(answers.areAwaited()).toBe(false)
   })
 
-  it('fill no more than a part of a turn; the rest is the next one', () => {
+  it('fill only a part of a turn; the rest follows in the next one', () => {
     const answers = createPendingResponses()
     for (const letter of ['a', 'b', 'c']) void answers.add(awaited(letter.repeat(40_000)))
     expect(answers.take().blocks).toHaveLength(1)
@@ -61,7 +61,7 @@ describe('the answers to an agent', () => {
     expect(answers.areAwaited()).toBe(false)
   })
 
-  it('whose arrival nobody knows of come three times, and then hold up nobody', async () => {
+  it('without evidence are handed over three times, then block nothing', async () => {
     const answers = createPendingResponses()
     const arrived = answers.add(awaited('what?'))
     for (let turn = 1; turn <= 3; turn++) {
@@ -74,7 +74,7 @@ describe('the answers to an agent', () => {
     expect(answers.take().blocks).toEqual([])
   })
 
-  it('are each shown or counted, whatever becomes of the turns (property)', () => {
+  it('are each shown or counted, however the turns end (property)', () => {
     const step = fc.oneof(
       fc.record({
         do: fc.constant('add' as const),

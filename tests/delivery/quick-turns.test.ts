@@ -6,7 +6,7 @@ import { openTeam, type TaskTeam } from '../tasks/harness.ts'
 let team: TaskTeam
 afterEach(() => team.close())
 
-describe('a turn that is over at once', () => {
+describe('a very short turn', () => {
   async function delegate(deliver: (ids: readonly string[]) => Promise<DeliveryResult>) {
     team = await openTeam({ Worker: {} }, { limits: { rate: 'off' } })
     await team.rest('Worker')
@@ -22,7 +22,7 @@ describe('a turn that is over at once', () => {
     return puppet
   }
 
-  it('is one all the same: whoever only spoke is reminded (ask 5)', async () => {
+  it('counts as a turn: an agent that only spoke is reminded (ask 5)', async () => {
     const puppet = await delegate(async (ids) => {
       puppetOf().become('busy')
       puppetOf().port.onEvidence(ids, 'read', 'its answer began')
@@ -32,7 +32,7 @@ describe('a turn that is over at once', () => {
     expect(puppet.turns.map(({ text }) => /\((\w+)\)/.exec(text)?.[1])).toEqual(['reminder'])
   })
 
-  it('is ended for its task when what was given in it is on record, and not before (ask 5)', async () => {
+  it('ends for its task only once the delivery in it is recorded (ask 5)', async () => {
     const puppet = await delegate(async (ids) => {
       puppetOf().become('busy')
       puppetOf().port.onEvidence(ids, 'read', 'its answer began')

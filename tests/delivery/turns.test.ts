@@ -44,8 +44,8 @@ async function refuseForDraft() {
   await settle()
 }
 
-describe('a message that something keeps from an idle agent', () => {
-  it('is queued with the reason, which the status of the agent tells too (C27)', async () => {
+describe('a message that an obstacle keeps from an idle agent', () => {
+  it("is queued with the reason, which the agent's status shows too (C27)", async () => {
     await open()
     await refuseForDraft()
     expect(await deliveries()).toEqual(['queued'])
@@ -57,7 +57,7 @@ describe('a message that something keeps from an idle agent', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('is given as soon as nothing is in the way, together with what came meanwhile', async () => {
+  it('is delivered once the obstacle is gone, together with newer messages', async () => {
     await open()
     await refuseForDraft()
     await send('Two')
@@ -68,7 +68,7 @@ describe('a message that something keeps from an idle agent', () => {
     expect(ids()).toEqual([['msg_1'], ['msg_1', 'msg_2']])
   })
 
-  it('adds no steps to its record while it waits, however long that is', async () => {
+  it('adds no steps to its record while it waits, however long', async () => {
     await open()
     await refuseForDraft()
     const before = steps()
@@ -78,14 +78,14 @@ describe('a message that something keeps from an idle agent', () => {
     expect(await deliveries()).toEqual(['queued', 'queued', 'queued', 'queued'])
   })
 
-  it('is tried all the same after a while, should nobody tell that the way is free', async () => {
+  it("is retried after a while even if the obstacle's end is not reported", async () => {
     await open()
     await refuseForDraft()
     await board.clock.advance(11 * 60_000)
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('is given after the session has changed, whatever was told before', async () => {
+  it('is delivered after the session has changed, whatever was reported before', async () => {
     await open()
     await refuseForDraft()
     worker().become('busy')
@@ -94,7 +94,7 @@ describe('a message that something keeps from an idle agent', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('is not given again when the person sends it while it waits (C25)', async () => {
+  it('is not delivered again when the person sends it from the input box (C25)', async () => {
     await open()
     worker().become('idle')
     const waiting = Promise.withResolvers<DeliveryResult>()
@@ -112,7 +112,7 @@ describe('a message that something keeps from an idle agent', () => {
     expect(ids()).toEqual([['msg_1']])
   })
 
-  it('that is refused without a word why is tried ever more seldom', async () => {
+  it('that is refused without a reason is retried less and less often', async () => {
     await open()
     worker().arrival = { state: 'queued', evidence: 'not now' }
     worker().become('idle')
@@ -126,8 +126,8 @@ describe('a message that something keeps from an idle agent', () => {
   })
 })
 
-describe('a turn that fits in part', () => {
-  it('is followed by the rest, in order, before anything newer (C27)', async () => {
+describe('a turn that was taken in part', () => {
+  it('is followed by the rest, in order, before newer messages (C27)', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) await send(title)
     const given = Promise.withResolvers<DeliveryResult>()
@@ -150,7 +150,7 @@ describe('a turn that fits in part', () => {
   })
 })
 
-describe('what a queued message waits for', () => {
+describe('the reason why a queued message waits', () => {
   it.each([
     ['busy', 'it is busy'],
     ['waiting_input', 'it is waiting for a person'],
@@ -163,7 +163,7 @@ describe('what a queued message waits for', () => {
     expect(await rosterEntry()).not.toHaveProperty('waits_for')
   })
 
-  it('is told of one that is paused, or not running; nothing of one that asks for its messages itself', async () => {
+  it('is shown for an agent that is paused or not running, but not for one that fetches its messages itself', async () => {
     await open()
     worker().become('idle')
     await board.order('request_action', { action: 'pause_session', target: 'Worker' })
@@ -178,7 +178,7 @@ describe('what a queued message waits for', () => {
   })
 })
 
-describe('messages in doubt', () => {
+describe('uncertain messages', () => {
   async function leaveInDoubt(count: number) {
     await open()
     worker().whereabouts = 'unknown'
@@ -188,7 +188,7 @@ describe('messages in doubt', () => {
     await settle()
   }
 
-  it('are looked for all at once (C25)', async () => {
+  it('are looked up together (C25)', async () => {
     await leaveInDoubt(3)
     worker().searches.length = 0
     worker().become('idle')
@@ -196,7 +196,7 @@ describe('messages in doubt', () => {
     expect(worker().searches).toEqual([['msg_1', 'msg_2', 'msg_3']])
   })
 
-  it('are looked for though nothing is heard of the session, soon at first and then seldom', async () => {
+  it('are looked up although the session reports nothing, soon at first and then rarely', async () => {
     await leaveInDoubt(1)
     await board.clock.advance(60_000)
     const soon = worker().searches.length
@@ -208,7 +208,7 @@ describe('messages in doubt', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('are in doubt no more when the agent acknowledges them itself', async () => {
+  it('are settled when the agent acknowledges them itself', async () => {
     await leaveInDoubt(1)
     await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
     worker().become('idle')
@@ -218,7 +218,7 @@ describe('messages in doubt', () => {
     expect(worker().searches).toEqual([])
   })
 
-  it('free the answers that were given with them when evidence comes late', async () => {
+  it('resolve the responses handed over with them when late evidence comes', async () => {
     await open()
     worker().become('busy')
     const heard = worker().port.onText({
@@ -239,7 +239,7 @@ describe('messages in doubt', () => {
     expect(worker().turns).toHaveLength(1)
   })
 
-  it('that never arrived bring the answers given with them again, however often', async () => {
+  it('that never arrived bring back the responses handed over with them, however often', async () => {
     await open()
     worker().become('busy')
     const text = '<orc-command name="list_agents"/>'
@@ -252,7 +252,7 @@ describe('messages in doubt', () => {
     for (const turn of worker().turns) expect(turn.text).toContain('RESPONSE')
   })
 
-  it('are looked for when what is known of them could not be stored', async () => {
+  it('are looked up when their evidence could not be stored', async () => {
     await open()
     const { store } = board
     const { write } = store
@@ -274,8 +274,8 @@ describe('messages in doubt', () => {
   })
 })
 
-describe('a text that an earlier service left unsent', () => {
-  it('is entered though it holds no message and none waits', async () => {
+describe('text that an earlier service left in the input box', () => {
+  it('is submitted although it holds no message and none waits', async () => {
     await open()
     worker().hasUnsent = true
     worker().become('idle')
@@ -290,8 +290,8 @@ describe('a text that an earlier service left unsent', () => {
   })
 })
 
-describe('confirmations that wait for a turn', () => {
-  it('are told as a few and a number, whatever the agent said meanwhile', async () => {
+describe('confirmations that wait for the next turn', () => {
+  it('are shown as a few and a count, however many commands the agent sent', async () => {
     await open()
     worker().become('busy')
     for (let number = 1; number <= 50; number++) {

@@ -4,8 +4,8 @@ import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
 const stage = createWorkerStage()
 const { open, settle, worker, send, deliveries } = stage
 
-describe('a message of which it is not known whether the agent has it', () => {
-  it('comes again when the process that took it died before it wrote it down, and only then (C25)', async () => {
+describe('a message without evidence of delivery', () => {
+  it('is delivered again only when the process that took it died before recording it (C25)', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) {
       await send(title)
@@ -36,7 +36,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     expect(await revive('absent')).toEqual([['msg_3']])
   })
 
-  it('is looked for though the service is killed before the new process is at its prompt (C25)', async () => {
+  it('is looked up although the service is killed before the new process shows its prompt (C25)', async () => {
     await open()
     await send('One')
     worker().become('idle')
@@ -55,7 +55,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
   })
 
-  it('is not overtaken by newer ones while it is looked for, unless that takes long (C25)', async () => {
+  it('is not overtaken by newer ones while it is looked up, unless that takes long (C25)', async () => {
     await open()
     await send('One')
     worker().become('idle')
@@ -88,7 +88,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_3']])
   })
 
-  it('is looked for though the service is killed before the new process is there (C25)', async () => {
+  it('is looked up although the service is killed before the new process exists (C25)', async () => {
     await open()
     await send('One')
     worker().become('idle')
@@ -107,7 +107,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     resolve()
   })
 
-  it('that was overtaken by an urgent one is looked for as well when its process dies (C2, C25)', async () => {
+  it('that an urgent one overtook is looked up too when its process dies (C2, C25)', async () => {
     await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
     await send('One')
     await send('Two', { priority: 'urgent' })
@@ -127,7 +127,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
   })
 
-  it('of which nobody knows whether it arrived is uncertain, and never sent again by time alone', async () => {
+  it('is uncertain, and never sent again by time alone', async () => {
     await open()
     worker().whereabouts = 'unknown'
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
@@ -140,7 +140,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     expect(await deliveries()).toEqual(['uncertain'])
   })
 
-  it('that turns out never to have arrived is sent again; one that did is not (C25)', async () => {
+  it('that is found absent is sent again; one that is found is not (C25)', async () => {
     await open()
     worker().whereabouts = 'unknown'
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
@@ -164,7 +164,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     expect(await deliveries()).toEqual(['submitted', 'submitted'])
   })
 
-  it('is uncertain when the runtime throws in the middle of it', async () => {
+  it('is uncertain when the runtime throws during the delivery', async () => {
     await open()
     worker().whereabouts = 'unknown'
     worker().arrival = new Error('the pane went up in smoke')
@@ -174,7 +174,7 @@ describe('a message of which it is not known whether the agent has it', () => {
     expect(await deliveries()).toEqual(['uncertain'])
   })
 
-  it('is given again when an interrupt took it out of the conversation (ask 11)', async () => {
+  it('is delivered again when an interrupt removed it from the conversation (ask 11)', async () => {
     await open()
     worker().become('idle')
     await send('One')

@@ -9,7 +9,7 @@ const given = () => worker().turns.map(({ ids }) => ids)
 const order = (action: string) => stage.board.order('request_action', { action, target: 'Worker' })
 
 describe('an urgent message', () => {
-  it('that comes while another is just being given ends the turn of that one (C2, ask 11)', async () => {
+  it("that arrives while another is being handed over interrupts that one's turn (C2, ask 11)", async () => {
     await open()
     worker().become('idle')
     const arrival = Promise.withResolvers<DeliveryResult>()
@@ -25,7 +25,7 @@ describe('an urgent message', () => {
     expect(await deliveries()).toEqual(['submitted', 'submitted'])
   })
 
-  it('that comes while a dialog is open ends the turn that it belongs to, and its request', async () => {
+  it("that arrives while a dialog is open interrupts the dialog's turn and withdraws its request", async () => {
     await open()
     worker().become('busy')
     worker().become('waiting_input')
@@ -38,7 +38,7 @@ describe('an urgent message', () => {
     expect([given(), worker().interrupts, await openRequests()]).toEqual([[['msg_1']], 1, 0])
   })
 
-  it('leaves a dialog alone that belongs to no turn, and ends the turn after it', async () => {
+  it('leaves a dialog outside of a turn alone, and interrupts the next turn', async () => {
     await open()
     worker().become('waiting_input')
     await urgent('Stop')
@@ -68,7 +68,7 @@ describe('an urgent message', () => {
     },
   )
 
-  it('leaves a dialog alone that comes after the turn in which the agent was found', async () => {
+  it('leaves a dialog alone that opens after the turn in which the agent was found', async () => {
     await open()
     worker().become('idle')
     worker().become('busy')
@@ -80,7 +80,7 @@ describe('an urgent message', () => {
     expect(worker().interrupts).toBe(0)
   })
 
-  it('is heard at the dialog that an agent came to while the service was away', async () => {
+  it('interrupts at a dialog that the agent reached while the service was down', async () => {
     await open()
     worker().become('idle')
     worker().become('busy')
@@ -92,7 +92,7 @@ describe('an urgent message', () => {
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
   })
 
-  it('leaves a dialog alone at the start of a program that takes up the conversation of one at work', async () => {
+  it('leaves a dialog alone at the start of a program that resumes a conversation', async () => {
     await open()
     worker().become('idle')
     worker().become('busy')
@@ -105,7 +105,7 @@ describe('an urgent message', () => {
     expect(worker().interrupts).toBe(0)
   })
 
-  it("ends a person's turn once, and waits for the next one where their draft is in the way (ask 4)", async () => {
+  it("interrupts a person's turn once, then waits while their draft blocks it (ask 4)", async () => {
     await open()
     worker().become('idle')
     worker().arrival = { state: 'queued', evidence: 'a draft stands in the input box' }
@@ -127,7 +127,7 @@ describe('an urgent message', () => {
     expect(await deliveries()).toEqual(['submitted'])
   })
 
-  it('that came while the agent was paused ends its turn when it goes on (S1.24)', async () => {
+  it('that arrived while the agent was paused interrupts its turn on resume (S1.24)', async () => {
     await open()
     worker().become('busy')
     await order('pause_session')
@@ -139,7 +139,7 @@ describe('an urgent message', () => {
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
   })
 
-  it('that an earlier service left behind ends the turn in which the agent is found', async () => {
+  it('left by an earlier service interrupts the turn in which the agent is found', async () => {
     await open()
     worker().become('busy')
     await order('pause_session')
@@ -151,7 +151,7 @@ describe('an urgent message', () => {
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
   })
 
-  it('that was taken as the agent turned busy ends that turn', async () => {
+  it('that was claimed when the agent turned busy interrupts that turn', async () => {
     await open()
     worker().become('idle')
     await settle()
@@ -163,7 +163,7 @@ describe('an urgent message', () => {
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
   })
 
-  it('ends the turn of another urgent one once, and waits for it when it comes again', async () => {
+  it('interrupts the turn of another urgent message once, then waits for it', async () => {
     const Worker = { ...TEAM.agents.Worker, deliver: 'single' as const }
     await open({ ...TEAM, agents: { ...TEAM.agents, Worker } })
     worker().become('idle')
@@ -187,7 +187,7 @@ describe('an urgent message', () => {
 })
 
 describe('an interrupt', () => {
-  it('is one for all who ask for it at once, and each of them is on record', async () => {
+  it('is shared by all who request it at once, and each of them is recorded', async () => {
     await open({ ...TEAM, agents: { ...TEAM.agents, Other: {} } })
     worker().become('busy')
     const session = stage.board.sessions.session('Worker')!
@@ -209,7 +209,7 @@ describe('an interrupt', () => {
     expect(given()).toEqual([['msg_1', 'msg_2']])
   })
 
-  it('by a person ends a turn that stands before a dialog, and leaves a dialog outside of a turn alone', async () => {
+  it('by a person ends a turn that waits at a dialog, and leaves a dialog outside of a turn alone', async () => {
     await open()
     const interrupt = () => stage.board.sessions.interrupt('Worker', 'operator')
     worker().become('waiting_input')
@@ -221,7 +221,7 @@ describe('an interrupt', () => {
     expect(worker().interrupts).toBe(1)
   })
 
-  it('that is not over keeps everything from the agent, though it is idle already', async () => {
+  it('that is still pending holds back all deliveries, although the agent is idle', async () => {
     await open()
     worker().become('busy')
     const over = Promise.withResolvers<void>()
@@ -240,7 +240,7 @@ describe('an interrupt', () => {
     expect(given()).toEqual([['msg_1', 'msg_2']])
   })
 
-  it('at which the runtime fails is on record, and tried again while the message waits', async () => {
+  it('that fails in the runtime is recorded, and retried while the message waits', async () => {
     await open()
     worker().become('busy')
     const session = stage.board.sessions.session('Worker')!
@@ -257,7 +257,7 @@ describe('an interrupt', () => {
     expect(await stage.board.sessions.interrupt('Worker', 'operator')).toMatchObject({ stopped: true })
   })
 
-  it('that never works is given up and on record, and the message comes with the end of the turn', async () => {
+  it('that never succeeds is given up and recorded, and the message is delivered when the turn ends', async () => {
     await open()
     worker().become('busy')
     let tries = 0

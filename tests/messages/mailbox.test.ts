@@ -17,7 +17,7 @@ const contents = (receipt: unknown) =>
   )
 
 describe('a mailbox', () => {
-  it('gives every waiting message in order, and clears them only by their acknowledgement (C1)', async () => {
+  it('hands out every waiting message in order, and clears them only by acknowledgement (C1)', async () => {
     board = await openBoard(TEAM)
     for (const content of ['one', 'two', 'three']) await send(content)
     const checked = await board.say('Worker', 'mailbox_check')
@@ -30,7 +30,7 @@ describe('a mailbox', () => {
     expect((await board.mailOf('Worker')).map((mail) => mail.delivery)).toEqual(['read', 'written', 'read'])
   })
 
-  it('brings what was not acknowledged again after a restart, too', async () => {
+  it('hands out unacknowledged messages again, also after a restart', async () => {
     board = await openBoard(TEAM)
     await send('keep me')
     await board.say('Worker', 'mailbox_check')
@@ -43,7 +43,7 @@ describe('a mailbox', () => {
     ).toBe(2)
   })
 
-  it('deletes nothing: all reads it again (C1)', async () => {
+  it('deletes nothing: the filter `all` shows it again (C1)', async () => {
     board = await openBoard(TEAM)
     await send('one')
     await board.say('Worker', 'mailbox_check')
@@ -68,7 +68,7 @@ describe('a mailbox', () => {
     })
   })
 
-  it('does not let one agent acknowledge what another got', async () => {
+  it('does not let an agent acknowledge messages of another', async () => {
     board = await openBoard({ agents: { Master: {}, Worker: {}, Other: {} } })
     await send('mine')
     await board.say('Worker', 'mailbox_check')
@@ -76,7 +76,7 @@ describe('a mailbox', () => {
     expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'written' }])
   })
 
-  it('never hands out a message whose bytes changed on disk, nor lets it keep the others back', async () => {
+  it("never hands out a message whose bytes changed on disk, and doesn't let it block the others", async () => {
     board = await openBoard(TEAM)
     for (const content of ['one', 'two', 'three']) await send(content)
     await board.store.write((tx) => tx.run(`UPDATE messages SET content = 'tw0' WHERE seq = 2`))
@@ -87,7 +87,7 @@ describe('a mailbox', () => {
     await expect(board.mailOf('Worker')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
   })
 
-  it('gives a large mailbox in pages that fit into an answer', async () => {
+  it('returns a large mailbox in pages that fit into a response', async () => {
     board = await openBoard(TEAM)
     for (let index = 0; index < 50; index++) await send('x'.repeat(100_000))
     const page = async (after?: string) => {
@@ -106,7 +106,7 @@ describe('a mailbox', () => {
     expect(second.next).toBeUndefined()
   })
 
-  it('says which ids it does not know, and refuses what is no id', async () => {
+  it('names unknown ids and refuses invalid ones', async () => {
     board = await openBoard(TEAM)
     await send('one')
     await board.say('Worker', 'mailbox_check')
@@ -124,7 +124,7 @@ describe('a mailbox', () => {
     expect(await board.say('Worker', 'acknowledge', { ids: [] })).toMatchObject({ code: 'INVALID_COMMAND' })
   })
 
-  it('hands over at once to whoever waits, and writes each step down with its evidence (C27)', async () => {
+  it('hands over at once to a waiting receiver, and records each step with its evidence (C27)', async () => {
     board = await openBoard(TEAM)
     const signal = new AbortController().signal
     const waiting = board.mailboxes.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
@@ -137,7 +137,7 @@ describe('a mailbox', () => {
     ])
   })
 
-  it('keeps whoever waits for a paused agent waiting (S1.24)', async () => {
+  it('keeps receivers of a paused agent waiting (S1.24)', async () => {
     board = await openBoard(TEAM)
     await send('held')
     await board.order('request_action', { action: 'pause_session', target: 'Worker' })
@@ -149,7 +149,7 @@ describe('a mailbox', () => {
     expect((await waiting).map((mail) => mail.content)).toEqual(['held'])
   })
 
-  it('ends a wait when its time is over or its caller is gone', async () => {
+  it('ends a wait when its time is over or its caller disconnects', async () => {
     board = await openBoard(TEAM)
     const caller = new AbortController()
     const options = { waitMs: 25_000, evidence: 'long poll' }
@@ -163,7 +163,7 @@ describe('a mailbox', () => {
 })
 
 describe('state', () => {
-  it('lists agents with what they say of themselves (S0.8, S1.6)', async () => {
+  it('lists agents with the status they declare (S0.8, S1.6)', async () => {
     board = await openBoard(TEAM)
     await board.say('Worker', 'update_status', { status: 'Working', current_task: 'sums' })
     expect(await board.say('Master', 'list_agents')).toMatchObject({
@@ -192,7 +192,7 @@ describe('state', () => {
     })
   })
 
-  it('shows an agent its own messages only, unless it was granted more (S1.14)', async () => {
+  it('shows an agent only its own messages, unless the rules grant more (S1.14)', async () => {
     board = await openBoard({ agents: { Master: {}, Worker: {}, Other: { permissions: {} } } })
     await send('between two')
     const log = (name: string) => board.say(name, 'query_state', { query: 'communication_log' })

@@ -160,7 +160,7 @@ const STEPS: fc.Arbitrary<Step>[] = [
 ]
 
 describe('the mailbox of the SQLite store', () => {
-  it('is like the model after any steps, crashes included (C1, C25, C27)', async () => {
+  it('matches the model after any sequence of steps, including crashes (C1, C25, C27)', async () => {
     const runs = fc.asyncProperty(fc.commands(STEPS, { maxCommands: 60, size: 'max' }), async (steps) => {
       const model: MailboxModel = { now: START, mails: [] }
       const real = await openCrashingStore(() => model.now)

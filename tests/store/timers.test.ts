@@ -36,7 +36,7 @@ const arm = (count: number, at = START) =>
 const left = () => store.all<TimerRow>('SELECT * FROM timers ORDER BY due_at')
 
 describe('timers', () => {
-  it('fire once each, in the order in which they are due, however many there are (C8)', async () => {
+  it('fire once each, in the order they are due, however many there are (C8)', async () => {
     await arm(1000, START - 5000)
     const fired: string[] = []
     timers.on('run', async (_, ref) => void fired.push(ref))
@@ -46,7 +46,7 @@ describe('timers', () => {
     expect(await left()).toEqual([])
   })
 
-  it('stay, where nobody knows what they are for: another version has set them', async () => {
+  it('of an unknown kind stay, because another version set them', async () => {
     await store.write(async (tx) => setTimer(tx, 'of_another_version', 'x', START))
     await timers.start()
     await clock.advance(10)
@@ -54,7 +54,7 @@ describe('timers', () => {
     expect((await left())[0]!.due_at).toBeGreaterThan(START)
   })
 
-  it('fire though one of them fails, which is told once and tried again later', async () => {
+  it('fire although one of them fails, which is logged once and retried later', async () => {
     await arm(100, START - 5000)
     const fired = new Map<string, number>()
     let isBroken = true
@@ -74,7 +74,7 @@ describe('timers', () => {
     expect(await left()).toEqual([])
   })
 
-  it('wait for their time', async () => {
+  it('do not fire early', async () => {
     await arm(3, START + 1000)
     const fired: string[] = []
     timers.on('run', async (_, ref) => void fired.push(ref))

@@ -31,7 +31,7 @@ function post(token: string, body: unknown) {
 }
 
 describe('POST /hooks', () => {
-  it("gives the program's own words to the session of the agent whose token it is, and the answer back (S1.2)", async () => {
+  it("passes the payload to the session of the token's agent, and returns its answer (S1.2)", async () => {
     const answer = { decision: 'block', reason: '[ORCHUB MESSAGE msg_1] …' }
     const hook = answerHooks(async () => answer)
     const reply = await post(desk.tokens.worker, STOP)
@@ -39,12 +39,12 @@ describe('POST /hooks', () => {
     expect(hook).toHaveBeenCalledExactlyOnceWith('Worker', STOP, expect.any(AbortSignal))
   })
 
-  it('answers {} when there is nothing to say', async () => {
+  it('answers {} when there is no answer', async () => {
     answerHooks(async () => undefined)
     expect((await post(desk.tokens.worker, STOP)).text).toBe('{}')
   })
 
-  it('takes a payload of many megabytes, and says when one is too large', async () => {
+  it('accepts a payload of many megabytes, and reports one that is too large', async () => {
     const hook = answerHooks(async () => undefined)
     const event = { tool_input: { content: 'x'.repeat(15 * 1024 * 1024) } }
     expect((await post(desk.tokens.worker, event)).status).toBe(200)
@@ -53,7 +53,7 @@ describe('POST /hooks', () => {
     expect(await post(desk.tokens.worker, larger)).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
   })
 
-  it('waits as long as a person takes; others get their answers meanwhile', async () => {
+  it('waits as long as a person takes, while others get their answers', async () => {
     const verdict = Promise.withResolvers<unknown>()
     answerHooks((agent) => (agent === 'Worker' ? verdict.promise : Promise.resolve({ at: 'once' })))
     const waiting = post(desk.tokens.worker, STOP)
@@ -102,12 +102,12 @@ describe('POST /hooks', () => {
     expect(hook).not.toHaveBeenCalled()
   })
 
-  it('refuses what is no JSON', async () => {
+  it('refuses a body that is not JSON', async () => {
     answerHooks(async () => undefined)
     expect((await post(desk.tokens.worker, 'Stop!')).json).toMatchObject({ code: 'INVALID_REQUEST' })
   })
 
-  it('says when the agent is not run here', async () => {
+  it('reports an agent that is not run here', async () => {
     const reply = await post(desk.tokens.worker, STOP)
     expect(reply).toMatchObject({ status: 409, json: { code: 'CONFLICT' } })
   })

@@ -44,7 +44,7 @@ describe('the routes about the team', () => {
     ])
   })
 
-  it('give an agent its own prompt, and the operator every one (S0.24)', async () => {
+  it('return an agent its own prompt, and the operator every prompt (S0.24)', async () => {
     const own = await desk.get('/api/v1/prompts/WORKER', desk.tokens.worker)
     expect(own.json).toMatchObject({ agent: 'Worker', prompt: expect.stringContaining('You are Worker') })
     expect((await desk.get('/api/v1/prompts/Worker')).status).toBe(200)
@@ -52,7 +52,7 @@ describe('the routes about the team', () => {
     expect((await desk.get('/api/v1/prompts/Nobody')).json.code).toBe('UNKNOWN_AGENT')
   })
 
-  it('say which rule decides and why', async () => {
+  it('explain which rule decides and why', async () => {
     const { json } = await desk.get('/api/v1/rules/explain?from=worker&to=other')
     expect(json.decision).toMatchObject({
       verdict: 'deny',
@@ -88,7 +88,7 @@ describe('the routes about the team', () => {
 })
 
 describe('the routes about tokens', () => {
-  it('make a token that works, and show it this once', async () => {
+  it('create a token that works and show it only once', async () => {
     const { json } = await desk.call('POST', '/api/v1/tokens', { body: { agent: 'worker' } })
     expect(json).toEqual({
       id: expect.stringMatching(/^tok_/),
@@ -110,7 +110,7 @@ describe('the routes about tokens', () => {
     expect((await desk.call('DELETE', `/api/v1/tokens/${json.id}`)).status).toBe(404)
   })
 
-  it('make one for another operator', async () => {
+  it('create one for another operator', async () => {
     const { json } = await desk.call('POST', '/api/v1/tokens', { body: { agent: 'Operator' } })
     expect(json.agent).toBe('operator')
     expect((await desk.get('/api/v1/tokens', json.token)).status).toBe(200)
@@ -122,8 +122,8 @@ describe('the routes about tokens', () => {
   })
 })
 
-describe('a fault of our own', () => {
-  it('is answered with 500, told in the log, and tells the caller nothing of the inside', async () => {
+describe('an internal error', () => {
+  it('is answered with 500 and logged, and reveals no internals to the caller', async () => {
     const { status, json, text } = await desk.command(desk.tokens.master, { type: 'break_down' })
     expect([status, json.code]).toEqual([500, 'INTERNAL'])
     expect(text).not.toContain('secret')
@@ -132,7 +132,7 @@ describe('a fault of our own', () => {
     ])
   })
 
-  it('in one command of an array leaves the others alone', async () => {
+  it('in one command of an array does not affect the others', async () => {
     const message = { type: 'send_message', to: 'Worker', content: 'x' }
     const { json } = await desk.command(desk.tokens.master, [message, { type: 'break_down' }, message])
     expect(json.map((receipt: { status: string }) => receipt.status)).toEqual([

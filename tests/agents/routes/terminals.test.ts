@@ -44,7 +44,7 @@ const shows = (stream: OpenStream, row: string) =>
 const looked = (times: number) => vi.waitFor(() => expect(looks).toHaveLength(times), { timeout: 5000 })
 
 describe('GET /api/v1/agents/{agent}/terminal/events', () => {
-  it('looks at a terminal once for all who watch it (S2.16)', async () => {
+  it('reads a terminal once for all viewers (S2.16)', async () => {
     const all = [await open(), await open(), await open(await desk.mint(null))]
     await looked(1)
     see('first')
@@ -57,7 +57,7 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
       expect(frames(stream).map(({ rows }) => rows)).toEqual([[[0, 'first']], [[0, 'second']]])
   })
 
-  it('gives whoever comes later all that is known, without another look, and then what changes', async () => {
+  it('gives a later viewer the known rows without another read, and then the changes', async () => {
     const first = await open()
     await looked(1)
     see('one', 'two')
@@ -77,7 +77,7 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
     }
   })
 
-  it('stops looking when the last one leaves, and not before', async () => {
+  it('stops reading when the last viewer leaves, and not before', async () => {
     const [first, second] = [await open(), await open()]
     await looked(1)
     see('still here')
@@ -100,7 +100,7 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
     expect(third.text()).not.toContain('for nobody')
   })
 
-  it('tells each whose hands are on it, at once, also while nothing changes', async () => {
+  it('tells each viewer at once who has taken it over, also while nothing changes', async () => {
     const holder = await open()
     const onlooker = await open(await desk.mint(null))
     await looked(1)
@@ -115,7 +115,7 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
     expect(looks).toHaveLength(2)
   })
 
-  it('keeps a take-over for windows that show it, not for whoever only wants to know of changes (C27)', async () => {
+  it('keeps a take-over for windows that show it, not for streams with `for=notice` (C27)', async () => {
     const shown = await open()
     const listener = await open(undefined, '?for=notice')
     await looked(1)
@@ -140,7 +140,7 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
     expect((await desk.get('/api/v1/agents/Worker/terminal/events?for=ever')).status).toBe(400)
   })
 
-  it('ends for all when it cannot be looked at; the next one looks anew', async () => {
+  it('ends for all viewers when a read fails; the next viewer starts anew', async () => {
     const all = [await open(), await open()]
     await looked(1)
     looks[0]!.reject(new Error('there is no tmux any more'))

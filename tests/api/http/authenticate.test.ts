@@ -85,13 +85,13 @@ describe('every route', () => {
   )
 })
 
-describe('the gate', () => {
-  it('answers /healthz to anyone, and says nothing else', async () => {
+describe('authentication', () => {
+  it('answers /healthz to anyone and reveals nothing else', async () => {
     const reply = await desk.call('GET', '/healthz', { token: undefined })
     expect([reply.status, reply.json]).toEqual([200, { status: 'ok' }])
   })
 
-  it('says at /healthz that the disk failed, and not where it is', async () => {
+  it('reports at /healthz that the disk failed, but not where it is', async () => {
     const { showHealth } = await import('../../../src/api/routes.ts')
     const store = {
       demand() {
@@ -106,7 +106,7 @@ describe('the gate', () => {
     })
   })
 
-  it('takes the loopback names with the port, and the hosts that orc.yaml allows', async () => {
+  it('accepts the loopback names with the port, and the hosts that orc.yaml allows', async () => {
     const hosts = [
       `localhost:${desk.port}`,
       `LOCALHOST:${desk.port}`,
@@ -124,26 +124,26 @@ describe('the gate', () => {
     }
   })
 
-  it('takes an Origin of its own', async () => {
+  it('accepts its own Origin', async () => {
     for (const origin of [`http://${desk.host}`, `http://localhost:${desk.port}`, 'https://orc.example']) {
       expect((await desk.call('GET', '/api/v1/agents', { headers: { origin } })).status, origin).toBe(200)
     }
   })
 
-  it('tells nobody without a token which routes there are', async () => {
+  it('does not reveal routes to callers without a token', async () => {
     for (const path of ['/api/v1/nothing', '/api/v1', '//', '/api/v1/agents/']) {
       expect((await desk.call('GET', path, { token: undefined })).status, path).toBe(401)
       expect([404, 405], path).toContain((await desk.call('GET', path)).status)
     }
   })
 
-  it('says which methods a route takes', async () => {
+  it('says which methods a route accepts', async () => {
     const reply = await desk.call('DELETE', '/api/v1/commands')
     expect([reply.status, reply.json.code]).toEqual([405, 'METHOD_NOT_ALLOWED'])
     expect(reply.headers.allow).toBe('POST, GET')
   })
 
-  it('takes the scheme in any case, and nothing but Bearer', async () => {
+  it('accepts the scheme Bearer in any case, and no other', async () => {
     const { operator } = desk.tokens
     const status = async (authorization: string) =>
       (await desk.call('GET', '/api/v1/agents', { token: undefined, headers: { authorization } })).status
@@ -207,7 +207,7 @@ describe('the gate', () => {
     ['/api/v1/mailbox?agent=Worker', 200],
     ['/api/v1/nothing', 404],
     ['/metrics', 200],
-  ])('marks its answer to %s as data that nobody keeps and no page shows', async (path, status) => {
+  ])('marks its response to %s as data that is neither cached nor embedded', async (path, status) => {
     const { status: got, headers } = await desk.get(path)
     expect(got).toBe(status)
     expect(headers['x-content-type-options']).toBe('nosniff')
@@ -238,7 +238,7 @@ describe('the gate', () => {
     ['/api/v1/rules/explain?from=Master&to=Worker&action=fly', 'action'],
     ['/api/v1/deliveries/next?agent=Worker&wait=forever', 'wait'],
     ['/api/v1/mailbox?__proto__=1', '__proto__'],
-  ])('refuses %s and says what is wrong', async (path, word) => {
+  ])('refuses %s and explains why', async (path, word) => {
     const reply = await desk.get(path)
     expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_REQUEST'])
     expect(reply.text).toContain(word)

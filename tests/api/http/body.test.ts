@@ -47,14 +47,14 @@ const chunked = (bytes: Buffer) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 
 describe('the limit of a body', () => {
-  it('refuses a Content-Length over it at once, without the body', async () => {
+  it('refuses a larger Content-Length at once, without reading the body', async () => {
     const answer = await desk.raw(head([`Content-Length: ${16 * MIB + 1}`]))
     expect(answer).toMatch(/^HTTP\/1.1 413/)
     expect(answer).toContain('TOO_LARGE')
     expect(answer.toLowerCase()).toContain('connection: close')
   })
 
-  it('ends an array without end while it is read, and holds no more than the limit', async () => {
+  it('stops an endless array while reading it, and keeps no more than the limit in memory', async () => {
     const before = process.memoryUsage().rss
     const { answer, sent } = await pour(
       head(['Transfer-Encoding: chunked']),
@@ -96,7 +96,7 @@ describe('the limit of a body', () => {
     expect([reply.status, reply.json.code]).toEqual([413, 'TOO_LARGE'])
   })
 
-  it('is none for a caller without a token, whose body is not read', async () => {
+  it('does not matter without a token: the body is not read', async () => {
     const first = head(['Transfer-Encoding: chunked']).replace(/Authorization.*\r\n/, '')
     const { answer, sent } = await pour(first, chunked(Buffer.alloc(64 * 1024, 'a')))
     expect(answer).toMatch(/^HTTP\/1.1 401/)
@@ -115,7 +115,7 @@ describe('a body', () => {
     }
   })
 
-  it('is asked for only when it will be read', async () => {
+  it('is requested only if it will be read', async () => {
     const refused = await desk.raw(head([`Content-Length: ${17 * MIB}`, 'Expect: 100-continue']))
     expect(refused).toMatch(/^HTTP\/1.1 413/)
     const body = '{"type":"list_agents"}'
@@ -132,7 +132,7 @@ describe('a body', () => {
     expect(taken).toContain('HTTP/1.1 200 OK')
   })
 
-  it('that is cut off does nothing', async () => {
+  it('that is cut off has no effect', async () => {
     const before = desk.entries.length
     const socket = connect(desk.port, '127.0.0.1')
     socket.write(`${head(['Content-Length: 1000'])}{"type":"send_message","to":"Worker","content":"x"}`)
@@ -143,7 +143,7 @@ describe('a body', () => {
     expect((await desk.get('/healthz')).status).toBe(200)
   })
 
-  it('that comes byte by byte is read all the same', async () => {
+  it('that arrives byte by byte is read', async () => {
     const body = '{"type":"list_agents"}'
     const answer = await new Promise<string>((resolve) => {
       const socket = connect({ port: desk.port, host: '127.0.0.1', noDelay: true })
@@ -159,7 +159,7 @@ describe('a body', () => {
     expect(answer).toMatch(/^HTTP\/1.1 200/)
   })
 
-  it('of a route other than commands must be JSON that fits', async () => {
+  it('of a route other than commands must be JSON that matches its schema', async () => {
     const post = (body: unknown, headers = {}) => desk.call('POST', '/api/v1/tokens', { body, headers })
     expect((await post('{"agent"')).status).toBe(400)
     expect((await post({ agent: 7 })).json.message).toContain('agent')
@@ -168,7 +168,7 @@ describe('a body', () => {
     expect((await post({ agent: 'Worker' }, { 'content-type': 'text/plain' })).status).toBe(400)
   })
 
-  it('may follow another one on the same connection', async () => {
+  it('can follow another one on the same connection', async () => {
     const body = '{"type":"list_agents"}'
     const one = head([`Content-Length: ${body.length}`]) + body
     const last = head([`Content-Length: ${body.length}`, 'Connection: close']) + body

@@ -41,8 +41,8 @@ async function signIn(token?: string) {
 
 const me = (headers: Record<string, string>) => desk.call('GET', '/api/v1/me', { token: undefined, headers })
 
-describe('a session of a browser', () => {
-  it('is made by a link that works once, and has the name and role of whoever asked for it', async () => {
+describe('a browser session', () => {
+  it('is opened by a link that works once, and has the name and role of its creator', async () => {
     const once = await code()
     expect((await post('/api/v1/sessions', { code: once })).json).toMatchObject({
       name: 'operator',
@@ -52,14 +52,14 @@ describe('a session of a browser', () => {
     expect([again.status, again.headers['set-cookie']]).toEqual([401, undefined])
   })
 
-  it('is a cookie that no script reads and no other site sends', async () => {
+  it('uses a cookie that no script can read and no other site can send', async () => {
     const { reply } = await signIn()
     expect(reply.headers['set-cookie']![0]).toMatch(
       /^orc_session_\d+=\S+; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
     )
   })
 
-  it('needs both halves: a server on another port of this host gets the cookie, a script the other half', async () => {
+  it('needs both halves: another port of this host gets only the cookie, a script only the other half', async () => {
     const { both } = await signIn()
     expect((await me(both)).json).toMatchObject({ name: 'operator', kind: 'operator', role: 'operator' })
     expect((await me({ cookie: both.cookie })).status).toBe(401)
@@ -77,13 +77,13 @@ describe('a session of a browser', () => {
     )
   })
 
-  it('is no token: its halves put together are, and a token split in two is no session', async () => {
+  it('is not a token: its joined halves are, and a split token is not a session', async () => {
     const half = desk.tokens.operator
     const split = { cookie: `orc_session_${desk.port}=${half.slice(0, 27)}`, 'x-orc-session': half.slice(27) }
     expect((await me(split)).status).toBe(401)
   })
 
-  it('is dead after seven days', async () => {
+  it('expires after seven days', async () => {
     const { both } = await signIn()
     await desk.clock.advance(7 * 24 * 3600_000 - 1000)
     expect((await me(both)).status).toBe(200)
@@ -97,7 +97,7 @@ describe('a session of a browser', () => {
     ).toBe(false)
   })
 
-  it('ends at once when its token is revoked, and by signing out', async () => {
+  it('ends at once when its token is revoked or the browser signs out', async () => {
     const { both } = await signIn()
     const { tokens } = (await desk.get('/api/v1/tokens')).json
     const mine = tokens.findLast((one: { expires_at?: string }) => one.expires_at !== undefined)
@@ -112,7 +112,7 @@ describe('a session of a browser', () => {
     expect((await me(next)).status).toBe(401)
   })
 
-  it('makes no tokens and no links, whoever got into the page', async () => {
+  it('cannot create tokens or links, even with a hijacked page', async () => {
     const { both } = await signIn()
     for (const [path, body] of [
       ['/api/v1/tokens', { agent: 'Worker' }],
@@ -122,18 +122,18 @@ describe('a session of a browser', () => {
     }
   })
 
-  it('has the rights of its person: a viewer changes nothing', async () => {
+  it('has the rights of its person: a viewer can change nothing', async () => {
     const { token } = await desk.tokenBook.mintForPerson('vera')
     const { both, reply } = await signIn(token)
     expect(reply.json).toMatchObject({ name: 'vera', role: 'viewer' })
     expect((await post('/api/v1/halt', {}, both)).status).toBe(403)
   })
 
-  it('is not to be had by agents', async () => {
+  it('is not available to agents', async () => {
     expect((await post('/api/v1/logins', {}, {}, desk.tokens.worker)).status).toBe(403)
   })
 
-  it('is not made by a link of a token that was revoked since', async () => {
+  it('is not opened by a link of a token that was revoked since', async () => {
     const { id, token } = await desk.tokenBook.mintForPerson('vera')
     const late = await code(token)
     await desk.tokenBook.revoke(id)
@@ -144,7 +144,7 @@ describe('a session of a browser', () => {
 describe('the files of the control room', () => {
   const get = (path: string) => desk.call('GET', path, { token: undefined })
 
-  it('come with a policy that takes nothing inline and nothing from elsewhere', async () => {
+  it('come with a policy that allows nothing inline and nothing from elsewhere', async () => {
     const { headers, text } = await get('/')
     const policy = String(headers['content-security-policy'])
     expect(policy).toContain("default-src 'none'")
@@ -156,7 +156,7 @@ describe('the files of the control room', () => {
     expect((await get('/')).text).not.toContain(nonce)
   })
 
-  it('are given to anyone, and nothing else of that folder or above it is', async () => {
+  it('are served to anyone, and nothing else in or above that folder is', async () => {
     expect((await get('/assets/app-1.js')).text).toBe('export {}')
     for (const path of [
       '/secret.txt',
@@ -169,7 +169,7 @@ describe('the files of the control room', () => {
     }
   })
 
-  it('are under the same check of the Host as everything', async () => {
+  it('are subject to the Host check like everything else', async () => {
     const reply = await desk.call('GET', '/', { token: undefined, headers: { host: 'evil.example' } })
     expect(reply.json.code).toBe('FORBIDDEN_HOST')
   })

@@ -14,7 +14,7 @@ const upTo = (first: number, last: number) =>
 const head = () => desk.entries.at(-1)!.seq
 
 describe('GET /api/v1/events', () => {
-  it('gives new entries only, unless it is asked for more', async () => {
+  it('sends new entries only, unless more are requested', async () => {
     desk = await openDesk()
     await send('Master', 'Worker', 'old')
     const stream = await open()
@@ -28,7 +28,7 @@ describe('GET /api/v1/events', () => {
     stream.drop()
   })
 
-  it('begins with where it stands, so that even a reader that got nothing can resume', async () => {
+  it('begins with its position, so that even a reader that got no event can resume', async () => {
     desk = await openDesk()
     await send('Master', 'Worker', 'old')
     const stream = await open()
@@ -56,7 +56,7 @@ describe('GET /api/v1/events', () => {
     stream.drop()
   })
 
-  it('has no gap and nothing twice, while others write and it connects again and again', async () => {
+  it('has no gaps and no duplicates while others write and the reader reconnects', async () => {
     desk = await openDesk()
     let isWriting = true
     const writing = (async () => {
@@ -83,7 +83,7 @@ describe('GET /api/v1/events', () => {
     expect(seen).toEqual(upTo(1, head()))
   })
 
-  it('catches a slow reader up from the store, and keeps nothing for it in memory', async () => {
+  it('lets a slow reader catch up from the store, and buffers nothing for it in memory', async () => {
     desk = await openDesk()
     const stream = await open('?after=0')
     await stream.until((text) => text.includes('\n\n'))
@@ -102,7 +102,7 @@ describe('GET /api/v1/events', () => {
     stream.drop()
   })
 
-  it('shows an agent what is public and what it is a party to, live and from the store', async () => {
+  it('shows an agent public entries and those it is a party to, live and from the store', async () => {
     desk = await openDesk()
     const note = (kind: 'public' | 'internal' | 'private', actor: string) =>
       desk.store.write((tx) =>
@@ -129,7 +129,7 @@ describe('GET /api/v1/events', () => {
     stream.drop()
   })
 
-  it('refuses an id that no event has', async () => {
+  it('refuses the id of an event that does not exist', async () => {
     desk = await openDesk()
     const ahead = await desk.get('/api/v1/events?after=99999')
     expect([ahead.status, ahead.json.code]).toEqual([409, 'CONFLICT'])
@@ -139,7 +139,7 @@ describe('GET /api/v1/events', () => {
     }
   })
 
-  it('ends at once with its token, and at the next event for an agent that left the team', async () => {
+  it('ends at once when its token is revoked, and at the next event for an agent that left the team', async () => {
     desk = await openDesk()
     const revoked = await open('', desk.tokens.worker)
     const left = await open('', desk.tokens.other)
@@ -153,7 +153,7 @@ describe('GET /api/v1/events', () => {
     expect(eventsIn(left.text())).toEqual([])
   })
 
-  it('shows every 15 s that it is still there', async () => {
+  it('sends a heartbeat every 15 s', async () => {
     desk = await openDesk()
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
@@ -167,7 +167,7 @@ describe('GET /api/v1/events', () => {
     }
   })
 
-  it('survives readers that vanish in the middle', async () => {
+  it('survives readers that disconnect in the middle', async () => {
     desk = await openDesk()
     const sockets = Array.from({ length: 20 }, () => {
       const socket = connect(desk.port, '127.0.0.1')

@@ -25,7 +25,7 @@ describe('parseJson', () => {
     )
   })
 
-  it('names the first character that cannot be there', () => {
+  it('names the first invalid character', () => {
     // A control character is allowed nowhere in JSON, so that the place where it was put is the fault.
     fc.assert(
       fc.property(fc.json(), fc.nat(), (text, at) => {
@@ -41,7 +41,7 @@ describe('parseJson', () => {
     )
   })
 
-  it('names the end of a text that is cut off', () => {
+  it('names the end of a truncated text', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', 'é', '\n')), fc.nat(), (words, at) => {
         const text = JSON.stringify({ words, more: { deep: [1, [true]] } })
@@ -52,7 +52,7 @@ describe('parseJson', () => {
     )
   })
 
-  it('takes time in proportion to the text, however it is made', () => {
+  it('takes time proportional to the length of the text, whatever its shape', () => {
     for (const part of ['[', '{"a":', '"\\', ' ', '1,']) {
       const start = performance.now()
       placeOf(`[${part.repeat(500_000)}`)

@@ -26,8 +26,8 @@ const isFree = (port: number) =>
     socket.on('error', () => resolve(true))
   })
 
-describe('the place to listen', () => {
-  it('that is taken is an error which says what to do', async () => {
+describe('the address to listen on', () => {
+  it('that is in use is an error that says what to do', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as { port: number }
@@ -42,7 +42,7 @@ describe('the place to listen', () => {
     }
   })
 
-  it('that is not of this machine, or in no folder, is an error as well', async () => {
+  it('that belongs to another machine or to a missing folder is an error too', async () => {
     await expect(openDesk({}, { service: { listen: { host: '192.0.2.1', port: 0 } } })).rejects.toMatchObject(
       { code: 'CONFIG_INVALID' },
     )
@@ -51,7 +51,7 @@ describe('the place to listen', () => {
     ).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
   })
 
-  it('is told as a URL with the real port', async () => {
+  it('is reported as a URL with the real port', async () => {
     desk = await openDesk()
     expect(desk.service.url).toBe(`http://127.0.0.1:${desk.port}`)
     expect(desk.port).toBeGreaterThan(0)
@@ -92,7 +92,7 @@ describe('a Unix socket', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  it('that a dead service left behind is replaced', async () => {
+  it('left by a dead service is replaced', async () => {
     const path = join(folder, 'orc.sock')
     const { spawnSync } = await import('node:child_process')
     const leave = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`
@@ -102,7 +102,7 @@ describe('a Unix socket', () => {
     expect((await health(path)).status).toBe(200)
   })
 
-  it('that somebody listens on stays theirs', async () => {
+  it('of a live listener is left alone', async () => {
     const path = join(folder, 'orc.sock')
     const living = createSocketServer().listen(path)
     await new Promise((resolve) => living.once('listening', resolve))
@@ -111,7 +111,7 @@ describe('a Unix socket', () => {
     living.close()
   })
 
-  it('never takes the place of a file', async () => {
+  it('never replaces a file', async () => {
     const path = join(folder, 'precious')
     writeFileSync(path, 'data')
     await expect(open(path)).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -137,7 +137,7 @@ describe('closing', () => {
     expect(await isFree(desk.port)).toBe(true)
   })
 
-  it('lets a request under way end', async () => {
+  it('lets a running request finish', async () => {
     desk = await openDesk()
     const message = { type: 'send_message', to: 'Worker', content: 'x' }
     const replies = Promise.allSettled(
@@ -166,7 +166,7 @@ describe('closing', () => {
     expect(performance.now() - start).toBeLessThan(1000)
   })
 
-  it('does not wait for a connection that is kept alive after its last answer', async () => {
+  it('does not wait for a connection that is kept alive after its last response', async () => {
     desk = await openDesk()
     const kept = connect(desk.port, '127.0.0.1')
     let text = ''
@@ -183,7 +183,7 @@ describe('closing', () => {
     expect(text).toMatch(/^HTTP\/1.1 503/)
   })
 
-  it('can be asked for twice', async () => {
+  it('can be called twice', async () => {
     desk = await openDesk()
     await Promise.all([desk.service.close(), desk.service.close()])
     await desk.service.close()

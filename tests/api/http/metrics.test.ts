@@ -38,7 +38,7 @@ describe('/metrics', () => {
     expect([...seen].filter(([, figure]) => Number.isNaN(figure))).toEqual([])
   })
 
-  it('does not grow with what callers invent', async () => {
+  it('does not grow with names that callers invent', async () => {
     desk = await openDesk()
     const before = (await figures()).size
     await desk.command(
@@ -69,7 +69,7 @@ describe('/metrics', () => {
     expect(later.get('orchub_deliveries_open{agent="Worker",state="written"}')).toBe(2)
   })
 
-  it('belongs to its own service: two of them do not count together', async () => {
+  it('belongs to its own service: two services do not share counts', async () => {
     desk = await openDesk()
     const second = await openDesk()
     try {

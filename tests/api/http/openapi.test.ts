@@ -53,7 +53,7 @@ function* nodes(value: unknown): Generator<Record<string, unknown>> {
 }
 
 describe('/openapi.json', () => {
-  it('describes every route with its method, its parameters and its need of a token', () => {
+  it('describes every route with its method, its parameters and whether it needs a token', () => {
     expect(document.openapi).toBe('3.1.0')
     expect(document.info).toMatchObject({ title: 'Orchub', version: '1.2.3' })
     for (const [name, route] of Object.entries<Route>(ROUTES)) {
@@ -71,7 +71,7 @@ describe('/openapi.json', () => {
     expect(operations).toHaveLength(Object.keys(ROUTES).length)
   })
 
-  it('refers only to what is there, and is closed in itself', () => {
+  it('has no dangling references', () => {
     const refs = [...nodes(document)].flatMap((node) => (typeof node.$ref === 'string' ? [node.$ref] : []))
     expect(refs.length).toBeGreaterThan(10)
     for (const ref of new Set(refs)) {
@@ -88,7 +88,7 @@ describe('/openapi.json', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  it('describes every command, those of the embedding application too (S1.23)', () => {
+  it('describes every command, also those of the embedding application (S1.23)', () => {
     const { schemas } = document.components
     expect(schemas.Command_greet).toMatchObject({
       properties: { type: { const: 'greet' }, name: { type: 'string', description: 'Whom' } },
@@ -104,7 +104,7 @@ describe('/openapi.json', () => {
     expect(Object.keys(content)).toEqual(['application/json', 'text/plain'])
   })
 
-  it('is valid JSON Schema wherever a schema stands', () => {
+  it('contains only valid JSON Schemas', () => {
     for (const node of nodes(document)) {
       if (node.schema === undefined) continue
       expect(() => z.fromJSONSchema(withDefinitions(node.schema))).not.toThrow()
@@ -195,7 +195,7 @@ describe('the answers of the service', () => {
     expect(z.fromJSONSchema(withDefinitions(schema)).parse(reply.json)).toEqual(reply.json)
   })
 
-  it('fit the schema of an error', async () => {
+  it('match the schema of an error', async () => {
     for (const path of [
       '/api/v1/nothing',
       '/api/v1/mailbox',
@@ -209,7 +209,7 @@ describe('the answers of the service', () => {
     }
   })
 
-  it('are tried for every route that answers in JSON and ends', () => {
+  it('are checked for every route with a finite JSON response', () => {
     const tried = new Set(calls.map(([name]) => name))
     const rest = Object.keys(ROUTES).filter((name) => !tried.has(name as RouteName))
     expect(rest).toEqual([

@@ -39,7 +39,7 @@ describe('the files of the control room', () => {
     return `${answer.status} ${await answer.text()}`
   }
 
-  it('may be replaced while the service runs: what went is not found, what came is', async () => {
+  it('can be replaced while the service runs: removed files are gone, new ones are found', async () => {
     expect(await get('/')).toContain('one.js')
     build('two')
     // Asked for by a page that was loaded before; the service has never read it.
@@ -48,7 +48,7 @@ describe('the files of the control room', () => {
     expect(await get('/assets/two.js')).toBe('200 // two')
   })
 
-  it('may be away for a moment, and the service goes on', async () => {
+  it('can be missing for a moment without stopping the service', async () => {
     expect(await get('/')).toContain('one.js')
     rmSync(join(folder, 'assets'), { recursive: true })
     rmSync(join(folder, 'index.html'))

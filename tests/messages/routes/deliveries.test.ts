@@ -17,7 +17,7 @@ async function untilOpen(kind: string, count: number) {
 }
 
 describe('a long poll', () => {
-  it('gives what waits at once, as written and not as read (C27)', async () => {
+  it('returns waiting messages at once, as written and not as read (C27)', async () => {
     desk = await openDesk()
     await send('one')
     await send('two')
@@ -38,7 +38,7 @@ describe('a long poll', () => {
     expect(idsOf(await waiting)).toEqual(['msg_2'])
   })
 
-  it('gives an empty list when its time is over', async () => {
+  it('returns an empty list when its time is over', async () => {
     desk = await openDesk()
     expect(idsOf(await next('?wait=0'))).toEqual([])
     const waiting = next('?wait=25')
@@ -47,7 +47,7 @@ describe('a long poll', () => {
     expect(idsOf(await waiting)).toEqual([])
   })
 
-  it('gives again what was not acknowledged in 30 s, and not before (C8)', async () => {
+  it('returns a message again after 30 s without acknowledgement, and not before (C8)', async () => {
     desk = await openDesk()
     await send('again')
     await send('done')
@@ -61,7 +61,7 @@ describe('a long poll', () => {
     expect(again.json.messages[0].attempts).toBe(2)
   })
 
-  it('wakes for what comes again', async () => {
+  it('wakes for a message that comes again', async () => {
     desk = await openDesk()
     await send('again')
     await next()
@@ -71,7 +71,7 @@ describe('a long poll', () => {
     expect(idsOf(await waiting)).toEqual(['msg_1'])
   })
 
-  it('takes nothing for a caller that is gone', async () => {
+  it('takes nothing for a caller that disconnected', async () => {
     desk = await openDesk()
     const socket = connect(desk.port, '127.0.0.1')
     socket.write(
@@ -85,7 +85,7 @@ describe('a long poll', () => {
     expect(idsOf(await next())).toEqual(['msg_1'])
   })
 
-  it('gives a message to one of two that wait', async () => {
+  it('gives a message to one of two waiting callers', async () => {
     desk = await openDesk()
     const both = [next('?wait=5'), next('?wait=5')]
     await untilOpen('poll', 2)
@@ -96,7 +96,7 @@ describe('a long poll', () => {
     expect(ids).toEqual([['msg_1'], []])
   })
 
-  it('ends at once with a revoked token, and gives it nothing', async () => {
+  it('ends at once when its token is revoked, and returns nothing', async () => {
     desk = await openDesk()
     const waiting = next('?wait=60')
     await untilOpen('poll', 1)
@@ -107,7 +107,7 @@ describe('a long poll', () => {
     expect(await deliveryOf('msg_1')).toBe('queued')
   })
 
-  it('is for oneself, for the operator, and for those who were granted it', async () => {
+  it('is open to the agent itself, the operator, and agents that the rules allow', async () => {
     desk = await openDesk()
     await send('x')
     expect((await next('?agent=Worker', desk.tokens.other)).status).toBe(403)
@@ -120,7 +120,7 @@ describe('a stream of deliveries', () => {
   const open = (token = desk.tokens.worker, query = '') =>
     openStream(desk.port, `/api/v1/deliveries/next${query}`, token)
 
-  it('gives one event for each message, as it comes', async () => {
+  it('sends one event per message, as it arrives', async () => {
     desk = await openDesk()
     await send('before')
     const stream = await open()
@@ -135,7 +135,7 @@ describe('a stream of deliveries', () => {
     stream.drop()
   })
 
-  it('gives again what was not acknowledged (C8)', async () => {
+  it('sends unacknowledged messages again (C8)', async () => {
     desk = await openDesk()
     const stream = await open()
     await send('one')
@@ -148,7 +148,7 @@ describe('a stream of deliveries', () => {
     stream.drop()
   })
 
-  it('hands out no more than its reader takes', async () => {
+  it('hands out no more than its reader accepts', async () => {
     desk = await openDesk()
     const content = 'x'.repeat(100_000)
     const stream = await open()
@@ -171,7 +171,7 @@ describe('a stream of deliveries', () => {
     stream.drop()
   })
 
-  it('ends at once with its token', async () => {
+  it('ends at once when its token is revoked', async () => {
     desk = await openDesk()
     const stream = await open()
     const kept = await open(desk.tokens.operator, '?agent=Worker')
@@ -184,7 +184,7 @@ describe('a stream of deliveries', () => {
     kept.drop()
   })
 
-  it('leaves the mail of a reader that is gone for the next one', async () => {
+  it('leaves the mail of a disconnected reader to the next one', async () => {
     desk = await openDesk()
     const stream = await open()
     await untilOpen('deliveries', 1)
@@ -196,7 +196,7 @@ describe('a stream of deliveries', () => {
 })
 
 describe('GET /api/v1/deliveries', () => {
-  it('counts what is open by agent and state', async () => {
+  it('counts open deliveries by agent and state', async () => {
     desk = await openDesk()
     await send('one')
     await send('two')
@@ -212,7 +212,7 @@ describe('GET /api/v1/deliveries', () => {
     expect((await desk.get('/api/v1/deliveries?agent=worker')).json.deliveries).toEqual(all.slice(1))
   })
 
-  it("shows an agent only its own, where the rules keep it from asking about others'", async () => {
+  it('shows an agent only its own if the rules forbid it to query others', async () => {
     desk = await openDesk({ permissions: { query_state: 'deny' } })
     await send('one')
     await desk.say('Master', 'send_message', { to: 'Other', content: 'x' })

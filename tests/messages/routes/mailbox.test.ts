@@ -13,7 +13,7 @@ const contents = (reply: { json: { messages: { content: string }[] } }) =>
   reply.json.messages.map((mail) => mail.content)
 
 describe('GET /api/v1/mailbox', () => {
-  it('gives the messages in order, and marks none read (C1)', async () => {
+  it('returns the messages in order and marks none as read (C1)', async () => {
     desk = await openDesk()
     for (const content of ['one', 'two', 'three']) await send('Master', 'Worker', content)
     for (let look = 0; look < 2; look++) {
@@ -36,7 +36,7 @@ describe('GET /api/v1/mailbox', () => {
     })
   })
 
-  it('filters, and gives a page after an id', async () => {
+  it('filters, and returns a page after an id', async () => {
     desk = await openDesk({ agents: { Master: { permissions: { urgent: 'allow' } }, Worker: {}, Other: {} } })
     for (const content of ['one', 'two', 'three']) await send('Master', 'Worker', content)
     await send('Master', 'Worker', 'now', { priority: 'urgent' })
@@ -49,7 +49,7 @@ describe('GET /api/v1/mailbox', () => {
     expect(contents(await look('&filter=all&after=msg_99'))).toEqual([])
   })
 
-  it("is the caller's own, unless it was granted more (C14)", async () => {
+  it("is the caller's own, unless the rules grant more (C14)", async () => {
     desk = await openDesk({
       agents: {
         Master: { permissions: { read_other_mailbox: 'allow' } },
@@ -68,14 +68,14 @@ describe('GET /api/v1/mailbox', () => {
     expect(denied.text).not.toContain('secret')
   })
 
-  it('needs a name from the operator, and a known one from everyone', async () => {
+  it("requires an agent's name from the operator, and a known one from everyone", async () => {
     desk = await openDesk()
     expect((await desk.get('/api/v1/mailbox')).json.hint).toContain('Master, Worker, Other')
     const unknown = await desk.get('/api/v1/mailbox?agent=Nobody')
     expect([unknown.status, unknown.json.code]).toEqual([404, 'UNKNOWN_AGENT'])
   })
 
-  it('gives a large one whole, in pieces, while others are served', async () => {
+  it('streams a large mailbox in pieces while serving other requests', async () => {
     desk = await openDesk()
     const content = 'é'.repeat(50_000)
     const count = 200
@@ -90,7 +90,7 @@ describe('GET /api/v1/mailbox', () => {
     )
   })
 
-  it('breaks off rather than pass a part for the whole, when a message is damaged', async () => {
+  it('breaks the connection when a message is damaged, instead of sending a part as the whole', async () => {
     desk = await openDesk()
     await send('Master', 'Other', 'damaged')
     for (let count = 0; count < 20; count++) await send('Master', 'Worker', 'x'.repeat(10_000))
@@ -105,7 +105,7 @@ describe('GET /api/v1/mailbox', () => {
 })
 
 describe('GET /api/v1/messages', () => {
-  it('gives the newest that the caller may see, oldest first (S1.14)', async () => {
+  it('returns the newest messages the caller may see, oldest first (S1.14)', async () => {
     desk = await openDesk({ agents: { Master: {}, Worker: { parent: 'Master' }, Other: {} } })
     await send('Worker', 'Other', 'w to o')
     await send('Other', 'Worker', 'o to w')
@@ -132,7 +132,7 @@ describe('GET /api/v1/messages', () => {
 })
 
 describe('GET /api/v1/messages/{id}', () => {
-  it('tells every step of the delivery with its evidence (C27)', async () => {
+  it('returns every step of the delivery with its evidence (C27)', async () => {
     desk = await openDesk()
     await send('Master', 'Worker', 'follow me')
     await send('Master', 'Worker', 'not me')
@@ -152,7 +152,7 @@ describe('GET /api/v1/messages/{id}', () => {
     ])
   })
 
-  it('is there for those who may read it, and for nobody else', async () => {
+  it('is visible only to callers who may read it', async () => {
     desk = await openDesk()
     await send('Master', 'Worker', 'private')
     const look = async (token: string) => (await desk.get('/api/v1/messages/msg_1', token)).status

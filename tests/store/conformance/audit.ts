@@ -61,7 +61,7 @@ async function numbers(store: Store, query: AuditQuery): Promise<string> {
 }
 
 export function auditCases(here: Here) {
-  it('seals entries without a gap, in the transaction that they record (C12)', async () => {
+  it('seals entries without gaps, in the transaction that they record (C12)', async () => {
     const store = await here().open()
     const heard: AuditEntry[] = []
     store.onCommit((entries) => heard.push(...entries))
@@ -81,7 +81,7 @@ export function auditCases(here: Here) {
     expect(await verifyAudit(store)).toMatchObject({ ok: true, count: 3 })
   })
 
-  it('carries the chain on after a reopening', async () => {
+  it('continues the chain after a reopening', async () => {
     const first = await here().open()
     await send(first)
     await first.close()
@@ -90,7 +90,7 @@ export function auditCases(here: Here) {
     expect(await verifyAudit(second)).toMatchObject({ ok: true, count: 2 })
   })
 
-  it('no longer tells a listener that has stopped', async () => {
+  it('does not call a listener that has unsubscribed', async () => {
     const store = await here().open()
     let heard = 0
     const stop = store.onCommit(() => heard++)
@@ -100,7 +100,7 @@ export function auditCases(here: Here) {
     expect(heard).toBe(1)
   })
 
-  it('gives back what was sealed', async () => {
+  it('reads back what was sealed', async () => {
     const store = await here().open()
     await store.write((tx) => tx.audit({ ...ENTRIES[1]!, data: { nested: [1, { deep: 'ünïcödé' }] } }))
     for await (const row of streamAudit(store, {})) {
@@ -136,7 +136,7 @@ export function auditCases(here: Here) {
     expect(left).toEqual({ count: 10_100 })
   })
 
-  it('streams one table after the other, whatever columns they have', async () => {
+  it('streams one table after another, whatever their columns', async () => {
     const store = await here().open()
     for (let round = 0; round < 3; round++) await send(store)
     for (let round = 0; round < 3; round++) {
@@ -173,7 +173,7 @@ export function auditCases(here: Here) {
     expect(await verifyAudit(store)).toMatchObject({ ok: true })
   })
 
-  it('reads and writes on after streams that were left early or failed', async () => {
+  it('keeps reading and writing after streams that were abandoned or failed', async () => {
     const store = await here().open()
     for (let round = 0; round < 5; round++) await send(store)
     for (let round = 0; round < 5; round++) {

@@ -4,7 +4,7 @@ import { isDaemonUp, leaseHolder } from '../../../src/store/daemons.ts'
 import { type Here, START, send, verifyAudit } from '../place.ts'
 
 export function daemonCases(here: Here) {
-  it('refuses a second daemon, and says who holds the store', async () => {
+  it('refuses a second daemon and names the one that holds the store', async () => {
     const first = await here().open({
       pid: process.pid,
       host: 'workstation',
@@ -22,7 +22,7 @@ export function daemonCases(here: Here) {
     expect(await send(third)).toBe(2)
   })
 
-  it('says who holds a lease, until it runs out or is given back', async () => {
+  it('names the holder of a lease until it expires or is released', async () => {
     const store = await here().open({ leaseMs: 5000 })
     expect(await leaseHolder(store, 'main', START + 4999)).toContain(`process ${process.pid} on testhost`)
     expect(await leaseHolder(store, 'main', START + 5000)).toBeUndefined()
@@ -32,7 +32,7 @@ export function daemonCases(here: Here) {
     expect(await leaseHolder(other, 'main', START)).toBeUndefined()
   })
 
-  it('knows whether a daemon is up, and whether it is still the same start of it', async () => {
+  it('tells whether a daemon is up, and whether it has restarted', async () => {
     const first = await here().open({ leaseMs: 5000 })
     expect(await isDaemonUp(first, 'main', START + 4999, first.epoch)).toBe(true)
     expect(await isDaemonUp(first, 'main', START + 5000)).toBe(false)
@@ -44,7 +44,7 @@ export function daemonCases(here: Here) {
     expect(again.epoch).toBe(first.epoch + 1)
   })
 
-  it('refuses every write of a daemon that was replaced, and changes nothing', async () => {
+  it('refuses every write of a daemon that was replaced and changes nothing', async () => {
     const store = await here().open()
     await send(store)
     await here().tamper(`UPDATE daemons SET epoch = epoch + 1 WHERE name = 'main'`)

@@ -18,7 +18,7 @@ const spent = { model: null, input: 1, output: 1, cacheRead: 0, cacheWrite: 0, t
 
 /** What the control room shows over time, and of GitHub. */
 export function figureCases(here: Here) {
-  it('counts entries by step and type, and nothing outside of the span', async () => {
+  it('counts entries by step and type within the span only', async () => {
     let now = START - 1
     const store = await here().open({ now: () => now })
     await send(store)
@@ -36,7 +36,7 @@ export function figureCases(here: Here) {
     ])
   })
 
-  it('adds up what was spent in each step, as numbers', async () => {
+  it('sums the cost of each step as numbers', async () => {
     let now = START + 1500
     const store = await here().open({ now: () => now })
     await store.write((tx) => addSpending(tx, 'Ada', { ...spent, key: 'a', cost: 0.25 }))
@@ -50,7 +50,7 @@ export function figureCases(here: Here) {
     ])
   })
 
-  it('says how long the newest messages took to be read, by when they were', async () => {
+  it('returns how long the newest messages took to be read, by the time of reading', async () => {
     let now = START
     const store = await here().open({ now: () => now })
     const first = await send(store)
@@ -65,7 +65,7 @@ export function figureCases(here: Here) {
     expect(await readingTimes(store, span, 1)).toHaveLength(1)
   })
 
-  it('tells of GitHub newest first: events with their work, proposals, who is halted', async () => {
+  it('lists GitHub events with their work, proposals and halted agents, newest first', async () => {
     let now = START
     const store = await here().open({ now: () => now })
     for (const id of ['d1', 'd2']) {

@@ -81,7 +81,7 @@ const work: GithubWork = {
 
 /** What the GitHub team keeps. */
 export function githubCases(here: Here) {
-  it('keeps a delivery once, and ends it once (C25)', async () => {
+  it('stores a webhook delivery once and ends it once (C25)', async () => {
     const store = await here().open()
     const keep = () => store.write((tx) => keepDelivery(tx, delivery('d')))
     expect([await keep(), await keep()]).toEqual([true, false])
@@ -91,7 +91,7 @@ export function githubCases(here: Here) {
     expect(await nextDelivery(store, START)).toBeUndefined()
   })
 
-  it('puts a delivery off without losing its turn', async () => {
+  it('postpones a webhook delivery without losing its place', async () => {
     const store = await here().open()
     await store.write((tx) => keepDelivery(tx, delivery('d')))
     await store.write((tx) => putOffDelivery(tx, 'd', START + 5, 'later'))
@@ -99,7 +99,7 @@ export function githubCases(here: Here) {
     expect(await nextDelivery(store, START + 5)).toMatchObject({ id: 'd', attempts: 1 })
   })
 
-  it('knows since when webhooks are taken, and which never came', async () => {
+  it('knows since when webhooks are received, and which are missing', async () => {
     let now = START
     const store = await here().open({ now: () => now })
     await store.write((tx) => keepDelivery(tx, delivery('one')))
@@ -111,14 +111,14 @@ export function githubCases(here: Here) {
     expect(await readDelivery(store, 'one')).toBeDefined()
   })
 
-  it('lets what work came to count once', async () => {
+  it('counts the result of a piece of work once', async () => {
     const store = await here().open()
     await store.write((tx) => insertWork(tx, work))
     const end = () => store.write((tx) => endWork(tx, work.id, 'done'))
     expect([await end(), await end()]).toEqual([true, false])
   })
 
-  it('keeps the same proposal once, and what became of it', async () => {
+  it('stores the same proposal once, with its outcome', async () => {
     const store = await here().open()
     const action = {
       ...{
@@ -140,7 +140,7 @@ export function githubCases(here: Here) {
     expect(await findAction(store, 'k')).toMatchObject({ state: 'done', url: 'u', action: '{}' })
   })
 
-  it('tries work again without losing it, and knows whose it is', async () => {
+  it('retries work without losing it, and knows its agent', async () => {
     const store = await here().open()
     await store.write((tx) => insertWork(tx, work))
     expect(await openWorkOf(store, 'Triage')).toMatchObject([{ id: 'd/triage', attempts: 0 }])
@@ -157,7 +157,7 @@ export function githubCases(here: Here) {
     ])
   })
 
-  it('counts what agents did, and what waits', async () => {
+  it('counts what agents did and what is waiting', async () => {
     const store = await here().open()
     await store.write((tx) => keepDelivery(tx, delivery('d')))
     await store.write((tx) => insertWork(tx, work))
@@ -190,7 +190,7 @@ export function githubCases(here: Here) {
     expect(Number(await latestDeliveryAt(store))).toBe(START)
   })
 
-  it('keeps a flag for moderators once, until one of them has decided', async () => {
+  it('keeps a flag for moderators once, until one of them decides', async () => {
     const store = await here().open()
     const keep = (flag: string) =>
       store.write((tx) => insertConduct(tx, { id: 'f', repository: 'o/r', number: 1, flag }))
@@ -213,7 +213,7 @@ export function githubCases(here: Here) {
     expect(await readConduct(store, 'all', 10)).toMatchObject([{ flag: '{"a":2}', closed_by: 'mo' }])
   })
 
-  it('keeps how an agent stands', async () => {
+  it('keeps the health of an agent', async () => {
     const store = await here().open()
     expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, halted: false })
     await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 6, halted: true }))
@@ -222,7 +222,7 @@ export function githubCases(here: Here) {
     expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, halted: false })
   })
 
-  it('finds threads by their words, in whatever form, the closest first, each once', async () => {
+  it('finds threads by their words in any form, the closest first, each once', async () => {
     const store = await here().open()
     await show(store, 1, 'Crash on start', 'It crashes when started twice.')
     await show(store, 2, 'A new theme', 'Please add colours. Nothing about crashes in this one.')
@@ -239,7 +239,7 @@ export function githubCases(here: Here) {
     ])
   })
 
-  it('follows what is changed and what is taken away', async () => {
+  it('follows changed and removed documents', async () => {
     const store = await here().open()
     await show(store, 1, 'Crash', 'a\0b \ud800')
     await show(store, 1, 'Theme', 'colours')

@@ -4,7 +4,7 @@ import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import { type Here, send } from '../place.ts'
 
 export function lifecycleCases(here: Here) {
-  it('keeps everything over a reopening', async () => {
+  it('keeps everything across a reopening', async () => {
     const first = await here().open()
     for (let count = 0; count < 3; count++) await send(first, { content: `content ${count}` })
     const before = await readMailbox(first, 'Bob', 'all')
@@ -14,7 +14,7 @@ export function lifecycleCases(here: Here) {
     expect(await second.check()).toEqual([])
   })
 
-  it('refuses a store that a newer version wrote, and leaves it as it is', async () => {
+  it('refuses a store that a newer version wrote and leaves it unchanged', async () => {
     const store = await here().open()
     await send(store)
     await store.close()
@@ -29,7 +29,7 @@ export function lifecycleCases(here: Here) {
     expect(await send(await here().open())).toBe(2)
   })
 
-  it('refuses a store whose version is not what it should be', async () => {
+  it('refuses a store whose version is not a number', async () => {
     await (await here().open()).close()
     for (const nonsense of ['q', '', '1.5', '-1', '0']) {
       await here().tamper(`UPDATE meta SET value = '${nonsense}' WHERE key = 'schema_version'`)
@@ -37,7 +37,7 @@ export function lifecycleCases(here: Here) {
     }
   })
 
-  it('ends what is under way before it closes, and then refuses clearly', async () => {
+  it('finishes queued units before it closes, then refuses new ones with a clear error', async () => {
     const store = await here().open()
     const underWay = Promise.all(Array.from({ length: 300 }, () => send(store)))
     const closing = store.close()
@@ -55,7 +55,7 @@ export function lifecycleCases(here: Here) {
     await store.close()
   })
 
-  it('says how many works wait', async () => {
+  it('returns the number of queued units', async () => {
     const store = await here().open()
     const works = [send(store), send(store), send(store)]
     expect(store.pending()).toBe(3)

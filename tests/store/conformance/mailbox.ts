@@ -37,7 +37,7 @@ const acknowledge = (store: Store, keys: number[]) =>
   store.write((tx) => moveDeliveries(tx, 'Bob', keys, 'read', 'acknowledged by id'))
 
 export function mailboxCases(here: Here) {
-  it('climbs the ladder only with evidence, and read stays read (C27)', async () => {
+  it('moves a delivery forward only with evidence, and read stays read (C27)', async () => {
     let now = START
     const store = await here().open({ now: () => now })
     await send(store)
@@ -74,7 +74,7 @@ export function mailboxCases(here: Here) {
     expect(await findMail(store, 1)).toMatchObject({ delivery: 'read', attempts: 2 })
   })
 
-  it('hands each message out once, however many claim at the same time', async () => {
+  it('hands each message out once, however many claim it at the same time', async () => {
     const store = await here().open()
     for (let count = 0; count < 20; count++) await send(store)
     const claims = await Promise.all(Array.from({ length: 10 }, () => claim(store, { limit: 3 })))
@@ -83,7 +83,7 @@ export function mailboxCases(here: Here) {
     expect(new Set(claimed).size).toBe(20)
   })
 
-  it('hands out as many as asked for, by size too, but always one', async () => {
+  it('hands out as many as requested, by number and size, but at least one', async () => {
     const store = await here().open()
     for (const content of ['é'.repeat(50), 'b'.repeat(50), 'c', 'd']) await send(store, { content })
     expect(ids(await claim(store, { maxBytes: 10 }))).toBe('msg_1')
@@ -91,7 +91,7 @@ export function mailboxCases(here: Here) {
     expect(ids(await claim(store, { limit: 1 }))).toBe('msg_4')
   })
 
-  it('hands out strictly as they came, or by priority (C2)', async () => {
+  it('hands out in order of arrival, or by priority (C2)', async () => {
     const store = await here().open()
     for (const priority of ['low', 'urgent', 'normal', 'urgent'] as const) await send(store, { priority })
     expect(ids(await claim(store, { limit: 1 }))).toBe('msg_1')
@@ -116,7 +116,7 @@ export function mailboxCases(here: Here) {
     expect(ids(await readMailbox(store, 'Bob', filter))).toBe(expected)
   })
 
-  it('knows what was taken after the last answer, also an earlier one that came later (C2, C25)', async () => {
+  it('finds messages taken after the last answered one, also an earlier one that arrived later (C2, C25)', async () => {
     let now = START
     const store = await here().open({ now: () => now })
     for (let count = 1; count <= 6; count++) await send(store, { to: count === 6 ? 'Cleo' : 'Bob' })
@@ -132,7 +132,7 @@ export function mailboxCases(here: Here) {
     expect(await unansweredDeliveries(store, 'Cleo')).toEqual([])
   })
 
-  it('takes no word of a runtime on what was never handed out (C25)', async () => {
+  it('ignores evidence of a runtime for a message that was never handed out (C25)', async () => {
     const store = await here().open()
     await send(store)
     await send(store)
@@ -144,7 +144,7 @@ export function mailboxCases(here: Here) {
     expect(await countQueued(store, 'Bob', 10)).toBe(1)
   })
 
-  it('reads a mailbox in pages without losing one', async () => {
+  it('reads a mailbox in pages without losing a message', async () => {
     const store = await here().open()
     for (let count = 1; count <= 7; count++) await send(store, { to: count === 4 ? 'Cleo' : 'Bob' })
     expect(ids(await readMailbox(store, 'Bob', 'all', { limit: 3 }))).toBe('msg_1 msg_2 msg_3')
@@ -152,7 +152,7 @@ export function mailboxCases(here: Here) {
     expect(ids(await readMailbox(store, 'Bob', 'all', { limit: 3, after: 7 }))).toBe('')
   })
 
-  it('keeps the content to the byte, and what no database can hold as a sign of it (S0.6)', async () => {
+  it('keeps the content byte for byte, with a replacement for characters that no database can hold (S0.6)', async () => {
     const store = await here().open()
     const content = `quotes ' " \` $1 ? \\ %_ \t\r\n ünïcödé 漢字 👩‍💻 \u2028 ${'x'.repeat(102_000)}`
     await send(store, { content, title: 'Ω' })
@@ -164,7 +164,7 @@ export function mailboxCases(here: Here) {
     })
   })
 
-  it('remembers what a message answers and belongs to', async () => {
+  it('keeps the message that a message answers, and its conversation', async () => {
     const store = await here().open()
     await send(store)
     await send(store, { from: 'Bob', to: 'Ada', inReplyTo: 1, correlation: 1, hop: 1 })
@@ -173,7 +173,7 @@ export function mailboxCases(here: Here) {
     expect(await findMail(store, 3)).toBeUndefined()
   })
 
-  it('gives the log of the newest messages, oldest first (S1.8)', async () => {
+  it('returns the log of the newest messages, oldest first (S1.8)', async () => {
     let now = START
     const store = await here().open({ now: () => now })
     for (const [from, to] of ['Ada Bob', 'Bob Cleo', 'Cleo Ada', 'Ada Bob'].map((pair) => pair.split(' '))) {
@@ -188,7 +188,7 @@ export function mailboxCases(here: Here) {
     expect(ids(await readLog(store, { limit: 9, parties: [] }))).toBe('')
   })
 
-  it('counts what is open', async () => {
+  it('counts open deliveries', async () => {
     const store = await here().open()
     for (let count = 0; count < 3; count++) await send(store)
     await claim(store, { limit: 1 })
@@ -220,7 +220,7 @@ export function mailboxCases(here: Here) {
     },
   )
 
-  it('notices a delivery that was lost or changed in the database', async () => {
+  it('detects a delivery that was lost or changed in the database', async () => {
     const store = await here().open()
     for (let count = 0; count < 3; count++) await send(store)
     expect(await store.check()).toEqual([])

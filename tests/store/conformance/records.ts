@@ -71,7 +71,7 @@ const { action: _, expiresAt, ...PLAIN } = REQUEST
 const STORED = { ...PLAIN, action: JSON.stringify(REQUEST.action), context: '{}', expires_at: expiresAt }
 
 export function recordCases(here: Here) {
-  it('keeps a halt and its end, and moves every clock by its length', async () => {
+  it('keeps a halt and its end, and postpones every timer by its length', async () => {
     const first = await here().open()
     const row = { halted_by: 'operator', reason: null, at: START, agents: '["Ada"]' }
     await first.write(async (tx) => {
@@ -120,7 +120,7 @@ export function recordCases(here: Here) {
     expect(await findWebhook(store, 'main', 'chat')).toBeUndefined()
   })
 
-  it('keeps runs with their agents, what is open apart, and finds their entries in the audit', async () => {
+  it('keeps runs with their agents, lists open ones apart, and finds their audit entries', async () => {
     const plan = definePlan({
       name: 'Small',
       agents: { a: { command: 'x' }, b: { command: 'y', depends_on: ['a'] } },
@@ -166,7 +166,7 @@ export function recordCases(here: Here) {
     ]).toEqual([[], [], [id]])
   })
 
-  it('keeps a receipt by its key, for good and per principal (C25)', async () => {
+  it('keeps a receipt by its key, permanently and per principal (C25)', async () => {
     const stored = { digest: 'd1', receipt: '{"status":"delivered"}' }
     const first = await here().open()
     await first.write((tx) => keepReceipt(tx, 'Ada', 'key-1', stored))
@@ -181,7 +181,7 @@ export function recordCases(here: Here) {
     expect(await store.write((tx) => findReceipt(tx, 'Ada', 'key-1'))).toEqual(later)
   })
 
-  it('lets of two commands with one key that come together only the first take effect (C25)', async () => {
+  it('lets only the first of two concurrent commands with one key take effect (C25)', async () => {
     const store = await here().open()
     const effects: number[] = []
     const command = (number: number) =>
@@ -223,7 +223,7 @@ export function recordCases(here: Here) {
     expect(await nextDue(store)).toBeUndefined()
   })
 
-  it('gives the timers of tasks among the others, the earliest first and each once (C8)', async () => {
+  it('takes timers from a registered column among the others, the earliest first and each once (C8)', async () => {
     let now = START
     const columns = new Map([['task', { table: 'tasks', ids: 'task' as const }]])
     const store = await here().open({ now: () => now })
@@ -261,7 +261,7 @@ export function recordCases(here: Here) {
     expect(await nextDue(store, columns.values())).toBeUndefined()
   })
 
-  it('keeps a due timer if the work that took it fails', async () => {
+  it('keeps a due timer if the unit of work that took it fails', async () => {
     const store = await here().open()
     await store.write((tx) => setTimer(tx, 'ack', 'Bob', START))
     const failing = store.write(async (tx) => {
@@ -272,7 +272,7 @@ export function recordCases(here: Here) {
     expect(await store.write((tx) => takeDue(tx))).toMatchObject({ ref: 'Bob' })
   })
 
-  it('lets a human request be decided once, whoever comes at the same time (C9)', async () => {
+  it('lets a human request be decided once, however many decide at the same time (C9)', async () => {
     const store = await here().open()
     const { key: id } = await store.write((tx) => askPeople(tx, REQUEST))
     expect(await findHumanRequest(store, id)).toMatchObject({ ...STORED, state: 'open', decided_by: null })
@@ -319,7 +319,7 @@ export function recordCases(here: Here) {
     expect(await readApprovals(store, [1])).toEqual([])
   })
 
-  it('keeps what was asked about first when a person changes the action', async () => {
+  it('keeps the original action when a person changes it', async () => {
     const store = await here().open()
     const { key: id } = await store.write((tx) =>
       askPeople(tx, { ...REQUEST, approval: { quorum: 2, approvers: ['ada'] } }),
@@ -348,7 +348,7 @@ export function recordCases(here: Here) {
     expect(await store.write((tx) => lockHumanRequest(tx, id + 1))).toBeUndefined()
   })
 
-  it('tells the tokens of people from those of agents, whatever their names', async () => {
+  it('distinguishes tokens of people from those of agents, whatever their names', async () => {
     const store = await here().open()
     await store.write((tx) => insertToken(tx, { agent: null, person: 'ada' }, 'h1'))
     await store.write((tx) => insertToken(tx, { agent: null, person: null }, 'h2'))
@@ -360,7 +360,7 @@ export function recordCases(here: Here) {
     expect(await store.write((tx) => revokeTokens(tx, { holder: 'ada' }))).toEqual(['h1'])
   })
 
-  it('forgets a revoked token at once, and keeps the others', async () => {
+  it('forgets a revoked token at once and keeps the others', async () => {
     const store = await here().open()
     const ids: number[] = []
     for (const [agent, hash] of [
@@ -387,7 +387,7 @@ export function recordCases(here: Here) {
     ])
   })
 
-  it('keeps what is known of an agent when it is registered again', async () => {
+  it('keeps the state of an agent when it is registered again', async () => {
     const store = await here().open()
     await store.write(async (tx) => {
       for (const name of ['bob', 'Zoe', 'Ada']) await registerAgent(tx, name, 'unknown')

@@ -33,7 +33,7 @@ const FAULTS: Record<string, (tx: Tx) => Promise<unknown> | unknown> = {
 }
 
 export function transactionCases(here: Here) {
-  it('keeps all of a work or nothing of it (C12)', async () => {
+  it('stores a unit of work completely or not at all (C12)', async () => {
     const store = await here().open()
     const failing = store.write(async (tx) => {
       await mark(tx, 'half')
@@ -47,36 +47,39 @@ export function transactionCases(here: Here) {
     expect(await store.all('SELECT seq FROM audit')).toHaveLength(1)
   })
 
-  it.each(Object.keys(FAULTS))('fails a work that %s alone, while its batch mates succeed', async (name) => {
-    const store = await here().open()
-    const outcomes = await Promise.allSettled([
-      store.write((tx) => mark(tx, 'a')),
-      store.write(async (tx) => {
-        await mark(tx, 'bad')
-        await FAULTS[name]!(tx)
-      }),
-      store.write((tx) => mark(tx, 'b')),
-      store.write(async (tx) => {
-        await tx.get('SELECT COUNT(*) AS count FROM timers')
-        await mark(tx, 'c')
-      }),
-    ])
-    expect(outcomes.map((outcome) => outcome.status)).toEqual([
-      'fulfilled',
-      'rejected',
-      'fulfilled',
-      'fulfilled',
-    ])
-    expect(await timers(store)).toEqual(['a', 'b', 'c'])
-  })
+  it.each(Object.keys(FAULTS))(
+    'fails only the unit of work that %s, while the others in its batch succeed',
+    async (name) => {
+      const store = await here().open()
+      const outcomes = await Promise.allSettled([
+        store.write((tx) => mark(tx, 'a')),
+        store.write(async (tx) => {
+          await mark(tx, 'bad')
+          await FAULTS[name]!(tx)
+        }),
+        store.write((tx) => mark(tx, 'b')),
+        store.write(async (tx) => {
+          await tx.get('SELECT COUNT(*) AS count FROM timers')
+          await mark(tx, 'c')
+        }),
+      ])
+      expect(outcomes.map((outcome) => outcome.status)).toEqual([
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+        'fulfilled',
+      ])
+      expect(await timers(store)).toEqual(['a', 'b', 'c'])
+    },
+  )
 
-  it('commits works in the order they came, however many come at once', async () => {
+  it('commits units of work in the order they arrive, however many arrive at once', async () => {
     const store = await here().open()
     const keys = await Promise.all(Array.from({ length: 600 }, () => send(store)))
     expect(keys).toEqual(Array.from({ length: 600 }, (_, index) => index + 1))
   })
 
-  it('commits what comes first before all that wait', async () => {
+  it('commits a unit marked `first` before all queued ones', async () => {
     const store = await here().open()
     const order: string[] = []
     const waiting = Array.from({ length: 600 }, (_, index) => store.write(() => void order.push(`${index}`)))
@@ -86,7 +89,7 @@ export function transactionCases(here: Here) {
     expect(order.slice(1)).toEqual(Array.from({ length: 600 }, (_, index) => `${index}`))
   })
 
-  it('puts works that come together into few commits', async () => {
+  it('batches units of work that arrive together into few commits', async () => {
     const store = await here().open()
     const commits: number[] = []
     store.onCommit((entries) => commits.push(entries.length))
@@ -95,7 +98,7 @@ export function transactionCases(here: Here) {
     expect(commits.length).toBeLessThanOrEqual(5)
   })
 
-  it('tells whoever watches of every commit, also of one without entries, and of none that failed', async () => {
+  it('notifies watchers of every commit, also of one without entries, and of no failed one', async () => {
     const store = await here().open()
     let told = 0
     const stop = store.onWrite(() => {
@@ -117,7 +120,7 @@ export function transactionCases(here: Here) {
     expect(told).toBe(2)
   })
 
-  it('shows readers nothing before the commit, and everything after it', async () => {
+  it('shows readers nothing before the commit and everything after it', async () => {
     const store = await here().open()
     const seen: string[][] = []
     await Promise.all([
@@ -134,7 +137,7 @@ export function transactionCases(here: Here) {
     expect(await timers(store)).toEqual(['a', 'b'])
   })
 
-  it('lets a work read what it and its batch mates before it have written', async () => {
+  it('lets a unit of work read its own writes and those of earlier units in its batch', async () => {
     const store = await here().open()
     const [key, found] = await Promise.all([
       send(store, { content: 'just written' }),
@@ -143,7 +146,7 @@ export function transactionCases(here: Here) {
     expect([key, found]).toEqual([1, 'just written'])
   })
 
-  it('runs effects once, after the commit, and only of works that succeed', async () => {
+  it('runs effects once, after the commit, and only those of units that succeed', async () => {
     const store = await here().open()
     const effects: string[] = []
     const found: Promise<string[]>[] = []
@@ -161,7 +164,7 @@ export function transactionCases(here: Here) {
     expect((await Promise.all(found)).map((refs) => refs[0])).toEqual(['a', 'a'])
   })
 
-  it('stands by a commit whose effects and listeners throw', async () => {
+  it('keeps a commit whose effects or listeners throw', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     try {
       const store = await here().open()
@@ -187,7 +190,7 @@ export function transactionCases(here: Here) {
     }
   })
 
-  it('gives transactions a time that never goes back', async () => {
+  it('gives transactions times that never decrease', async () => {
     const times = [START, START + 5, START + 3, START + 7]
     const store = await here().open({ now: () => times.shift() ?? START })
     const seen: number[] = []
@@ -195,7 +198,7 @@ export function transactionCases(here: Here) {
     expect(seen).toEqual([START + 5, START + 5, START + 7])
   })
 
-  it('gives keys that are unique and grow, also over failed works and a reopening', async () => {
+  it('assigns unique, growing keys, also across failed units and a reopening', async () => {
     const first = await here().open()
     const inOneWork = await first.write(async (tx) => {
       const pair = [tx.nextKey('msg'), tx.nextKey('msg'), tx.nextKey('req')]
@@ -215,7 +218,7 @@ export function transactionCases(here: Here) {
     expect(await send(second)).toBeGreaterThan(kept)
   })
 
-  it('lets the event loop turn between large batches', async () => {
+  it('yields to the event loop between large batches', async () => {
     const store = await here().open()
     let turns = 0
     let writing = true

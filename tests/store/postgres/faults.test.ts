@@ -24,8 +24,8 @@ const everything = (error: unknown) => inspect(error, { depth: 20, showHidden: t
 
 const SECRET = 'hunter2secret'
 
-describe('what goes wrong with PostgreSQL', () => {
-  it('is said without the password, wherever one looks', async () => {
+describe('errors of PostgreSQL', () => {
+  it('never contain the password', async () => {
     const { port } = server
     const wrong = [
       `postgres://orchub:${SECRET}@127.0.0.1:${port}/postgres`,
@@ -42,7 +42,7 @@ describe('what goes wrong with PostgreSQL', () => {
     for (const url of wrong) expect(everything(await faultOf(url))).not.toContain(SECRET)
   })
 
-  it('is named: a wrong password', async () => {
+  it('name a wrong password', async () => {
     expect(await faultOf(server.url().replace(/:[^:@]+@/, ':wrong@'))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       message: expect.stringContaining(`PostgreSQL at orchub@127.0.0.1:${server.port}/postgres rejects`),
@@ -50,7 +50,7 @@ describe('what goes wrong with PostgreSQL', () => {
     })
   })
 
-  it('is named: a database that is not there, and how to create it', async () => {
+  it('name a missing database and how to create it', async () => {
     expect(await faultOf(server.url('nowhere'))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       message: expect.stringContaining('/nowhere does not exist'),
@@ -58,14 +58,14 @@ describe('what goes wrong with PostgreSQL', () => {
     })
   })
 
-  it('is named: a server that is not there', async () => {
+  it('name a server that cannot be reached', async () => {
     expect(await faultOf('postgres://orchub@127.0.0.1:1/x')).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       message: expect.stringMatching(/127\.0\.0\.1:1\/x cannot be reached \(.*ECONNREFUSED/),
     })
   })
 
-  it('is named: too many connections', async () => {
+  it('name too many connections', async () => {
     await server.query(`CREATE ROLE few LOGIN PASSWORD 'few' CONNECTION LIMIT 1`)
     await server.query('CREATE DATABASE few OWNER few')
     expect(await faultOf(`postgres://few:few@127.0.0.1:${server.port}/few`)).toMatchObject({
@@ -74,7 +74,7 @@ describe('what goes wrong with PostgreSQL', () => {
     })
   })
 
-  it('is named: a user who may create nothing', async () => {
+  it('name a user without the right to create tables', async () => {
     await server.query(`CREATE ROLE guest LOGIN PASSWORD 'guest'`)
     expect(await faultOf(`postgres://guest:guest@127.0.0.1:${server.port}/postgres`)).toMatchObject({
       code: 'STORE_UNAVAILABLE',
@@ -83,7 +83,7 @@ describe('what goes wrong with PostgreSQL', () => {
     })
   })
 
-  it('is named: a database that cannot hold every text', async () => {
+  it('name a database whose encoding cannot store every text', async () => {
     await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
     expect(await faultOf(server.url('latin'))).toMatchObject({
       code: 'CONFIG_INVALID',
@@ -99,25 +99,25 @@ describe('what goes wrong with PostgreSQL', () => {
     ['57P03', 'STORE_UNAVAILABLE'],
     ['08006', 'STORE_UNAVAILABLE'],
     ['EAI_AGAIN', 'STORE_UNAVAILABLE'],
-  ])('is named by its code: %s is %s', (code, expected) => {
+  ])('are mapped by their code: %s is %s', (code, expected) => {
     const named = nameFault('the server', Object.assign(new Error('as the server says'), { code }))
     expect(named).toMatchObject({ code: expected, message: expect.stringContaining('as the server says') })
     expect((named as AppError).hint).toBeTruthy()
   })
 
-  it('stays what it is if nobody can do anything about it', () => {
+  it('stay unchanged if the user cannot fix them', () => {
     const fault = Object.assign(new Error('syntax error'), { code: '42601' })
     expect(nameFault('the server', fault)).toBe(fault)
   })
 })
 
 describe('an address', () => {
-  it('is shown without the password, also with several hosts', () => {
+  it('is shown without its password, with several hosts too', () => {
     const { server: shown } = readAddress('postgres://ada:s3cret@one:5433,two:5434/team?sslmode=require')
     expect(shown).toBe('PostgreSQL at ada@one:5433,two:5434/team')
   })
 
-  it('that is none is refused with an example', () => {
+  it('that is invalid is refused with an example', () => {
     expect(() => readAddress('localhost:5432')).toThrow(
       expect.objectContaining({ code: 'CONFIG_INVALID', hint: expect.stringContaining('postgres://user') }),
     )

@@ -59,7 +59,7 @@ async function sendUntilAccepted(content: string): Promise<number> {
 }
 
 describe('a lost connection', () => {
-  it('is replaced before anyone notices, if nothing was under way', async () => {
+  it('is replaced unnoticed if it was idle', async () => {
     await send(store)
     await killBackends()
     await sleep(100)
@@ -67,7 +67,7 @@ describe('a lost connection', () => {
     expect(await send(store)).toBe(2)
   })
 
-  it('that nobody has noticed yet disturbs no read', async () => {
+  it('that is still unnoticed does not fail a read', async () => {
     await send(store)
     proxy.cut()
     expect(await readMailbox(store, 'Bob', 'all')).toHaveLength(1)
@@ -76,7 +76,7 @@ describe('a lost connection', () => {
     expect(rows).toHaveLength(1)
   })
 
-  it('fails a work under way even if it only waits after it', async () => {
+  it('fails the running unit of work even if it only waits afterwards', async () => {
     const waiting = store.write(async () => {
       await killBackends()
       await sleep(50)
@@ -84,7 +84,7 @@ describe('a lost connection', () => {
     await expect(waiting).rejects.toMatchObject(AWAY)
   })
 
-  it.each(['reads', 'only writes'])('fails the batch under way, also one that %s after it', async (then) => {
+  it.each(['reads', 'only writes'])('fails the running batch, also one that %s afterwards', async (then) => {
     const outcomes = await Promise.allSettled([
       send(store),
       store.write(async (tx) => {
@@ -101,7 +101,7 @@ describe('a lost connection', () => {
     expect(await verifyAudit(store)).toMatchObject({ ok: true, count: 1 })
   })
 
-  it('during a commit leaves the outcome open, says so, and finds it out afterwards', async () => {
+  it('during a commit reports an unknown outcome and resolves it afterwards', async () => {
     const heard: AuditEntry[] = []
     const effects: string[] = []
     store.onCommit((entries) => heard.push(...entries))
@@ -130,7 +130,7 @@ describe('a lost connection', () => {
     expect(await verifyAudit(store)).toMatchObject({ ok: true, count: 3 })
   })
 
-  it('before the commit arrives means that nothing was stored', async () => {
+  it('before the commit arrives stores nothing', async () => {
     const heard: AuditEntry[] = []
     const effects: string[] = []
     store.onCommit((entries) => heard.push(...entries))
@@ -147,7 +147,7 @@ describe('a lost connection', () => {
     expect(await verifyAudit(store)).toMatchObject({ ok: true, count: 1 })
   })
 
-  it('never passes for the end of a stream', async () => {
+  it('is never taken for the end of a stream', async () => {
     await store.write(async (tx) => {
       for (let ref = 0; ref < 500; ref++) await tx.run(`INSERT INTO timers VALUES ('k', ?, 1)`, [String(ref)])
     })
@@ -162,7 +162,7 @@ describe('a lost connection', () => {
     expect(rows).toBeLessThan(500)
   })
 
-  it('is noticed when the network swallows everything', async () => {
+  it('is detected when the network drops all packets', async () => {
     const session = await openSession(readAddress(url), { applicationName: 'orchub', silenceMs: 200 })
     expect(await session.query('SELECT 1 AS one')).toEqual([{ one: 1 }])
     proxy.mute('all')
@@ -174,7 +174,7 @@ describe('a lost connection', () => {
     proxy.cut()
   })
 
-  it('again and again leaves every accepted message there once, in order (C25)', async () => {
+  it('over and over leaves every accepted message stored once, in order (C25)', async () => {
     const keys: number[] = []
     let kills = 0
     for (let round = 0; round < 12; round++) {
@@ -195,7 +195,7 @@ describe('a lost connection', () => {
 })
 
 describe('a server that goes away', () => {
-  it('or accepts connections only to close them, is not waited for', async () => {
+  it('or closes connections right after accepting them is not waited for', async () => {
     const rude = createServer((socket) => socket.end()).listen(0, '127.0.0.1')
     await once(rude, 'listening')
     const { port } = rude.address() as AddressInfo
@@ -205,7 +205,7 @@ describe('a server that goes away', () => {
     rude.close()
   })
 
-  it.each(['restart', 'crash'] as const)('loses nothing that was accepted (%s)', async (how) => {
+  it.each(['restart', 'crash'] as const)('loses no accepted message (%s)', async (how) => {
     const accepted = Promise.all(Array.from({ length: 300 }, (_, index) => sendUntilAccepted(`m${index}`)))
     await server.restart(how)
     expect(await accepted).toHaveLength(300)
@@ -213,7 +213,7 @@ describe('a server that goes away', () => {
     expect(await verifyAudit(store)).toMatchObject({ ok: true, count: 300 })
   })
 
-  it('makes reads and writes fail at once, and lets the store close', async () => {
+  it('makes reads and writes fail at once, and the store can still be closed', async () => {
     const unreachable = await startTcpProxy(server.port)
     const lonely = await openPostgresStore(
       (await server.createSchema()).replace(`:${server.port}`, `:${unreachable.port}`),

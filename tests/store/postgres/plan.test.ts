@@ -20,7 +20,7 @@ const FILL = `
   ANALYZE messages; ANALYZE deliveries`
 
 describe('the plan of a query in PostgreSQL', () => {
-  it('of one thread reads its messages only, not all that were sent since (S1.14)', async () => {
+  it('for one thread reads the messages of that thread only (S1.14)', async () => {
     const url = await server.createSchema()
     const store = await openPostgresStore(url, storeOptions({}))
     try {

@@ -45,14 +45,14 @@ function meeting(size: number): () => Promise<void> {
 }
 
 describe('daemons that share a database', () => {
-  it('may all start at once on an empty one', async () => {
+  it('can all start at once on an empty database', async () => {
     const names = ['a', 'b', 'c', 'd']
     const stores = await Promise.all(names.map((daemon) => place.open({ daemon })))
     for (const store of stores) await send(store)
     expect(await stores[0]!.all('SELECT seq FROM messages')).toHaveLength(4)
   })
 
-  it('are not left with a schema that they do not know: a newer version waits until they are stopped', async () => {
+  it('keep a newer version from migrating the schema until they have stopped', async () => {
     const [east] = await eastAndWest()
     await place.tamper(`UPDATE meta SET value = '${MIGRATIONS.length - 1}' WHERE key = 'schema_version'`)
     await expect(place.open({ daemon: 'north' })).rejects.toMatchObject({
@@ -64,14 +64,14 @@ describe('daemons that share a database', () => {
     expect(await send(east)).toBe(1)
   })
 
-  it('of one name: only one of those that start at once gets it', async () => {
+  it('with one name: only one of several that start at once gets the name', async () => {
     const starts = await Promise.allSettled(Array.from({ length: 5 }, () => place.open()))
     const refused = starts.filter((start) => start.status === 'rejected')
     expect(refused).toHaveLength(4)
     for (const { reason } of refused) expect(reason).toMatchObject({ code: 'STORE_LOCKED' })
   })
 
-  it('of one name: of two that find it free at the same moment, one gets it', async () => {
+  it('with one name: one of two that see the name free gets it', async () => {
     const stores = await eastAndWest()
     const meet = meeting(2)
     const identity = { daemon: 'south', address: '', pid: 1, host: 'testhost', leaseMs: 1000 }
@@ -100,7 +100,7 @@ describe('daemons that share a database', () => {
     expect(await verifyAudit(east, 'west')).toMatchObject({ ok: true, count: 2 })
   })
 
-  it('give keys in the order of the commits, so that whoever reads on from a key misses none', async () => {
+  it('assign keys in commit order, so that a reader who continues from a key misses none', async () => {
     const [east, west] = await eastAndWest()
     const reader = await place.open({ daemon: 'reader' })
     let writing = true
@@ -124,7 +124,7 @@ describe('daemons that share a database', () => {
     expect(seen).toEqual(Array.from({ length: 150 }, (_, index) => index + 1))
   })
 
-  it('keep the order of one pair, whichever of them accepts the next message', async () => {
+  it('keep the order of messages between two agents, whichever daemon accepts the next one', async () => {
     const stores = await eastAndWest()
     const keys: number[] = []
     for (let count = 0; count < 20; count++) keys.push(await send(stores[count % 2]!))
@@ -154,7 +154,7 @@ describe('daemons that share a database', () => {
     expect(verdicts.filter((verdict) => verdict)).toHaveLength(1)
   })
 
-  it('take each due timer and each message once, and do not wait for each other', async () => {
+  it('take each due timer and each message once, without waiting for each other', async () => {
     const stores = await eastAndWest()
     await stores[0].write(async (tx) => {
       for (let ref = 0; ref < 10; ref++) await setTimer(tx, 'k', String(ref), START)
@@ -195,7 +195,7 @@ describe('daemons that share a database', () => {
     expect(new Set(receipts).size).toBe(1)
   })
 
-  it('get out of a deadlock by themselves', async () => {
+  it('recover from a deadlock', async () => {
     const stores = await eastAndWest()
     await stores[0].write(async (tx) => {
       await registerAgent(tx, 'Ada', 'unknown')
@@ -219,7 +219,7 @@ describe('daemons that share a database', () => {
 })
 
 describe('a successor', () => {
-  it('takes over when the lease ran out, and the one before can write no more', async () => {
+  it('takes over when the lease expires, and its predecessor can no longer write', async () => {
     let now = START
     const clock = { now: () => now, leaseMs: 60_000 }
     const old = await place.open(clock)
@@ -235,7 +235,7 @@ describe('a successor', () => {
     expect(await verifyAudit(next)).toMatchObject({ ok: true, count: 2 })
   })
 
-  it('waits for the transaction under way, and carries on behind it', async () => {
+  it('waits for the open transaction and continues after it', async () => {
     let now = START
     const clock = { now: () => now }
     const old = await place.open(clock)
@@ -257,7 +257,7 @@ describe('a successor', () => {
     await expect(send(old)).rejects.toMatchObject({ code: 'FENCED' })
   })
 
-  it('does not wait for ever for one that hangs in the middle of a transaction', async () => {
+  it('does not wait forever for a daemon that hangs in a transaction', async () => {
     let now = START
     const clock = { now: () => now, leaseMs: 300 }
     const old = await place.open(clock)
@@ -274,7 +274,7 @@ describe('a successor', () => {
     expect(await send(next)).toBe(1)
   })
 
-  it('need not wait for a daemon of the same host whose process has ended', async () => {
+  it('does not wait for a daemon on the same host whose process has ended', async () => {
     const { pid } = spawnSync('true')
     await place.open({ pid })
     await expect(place.open({ host: 'elsewhere' })).rejects.toMatchObject({ code: 'STORE_LOCKED' })

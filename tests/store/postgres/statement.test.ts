@@ -8,7 +8,7 @@ describe('a statement for PostgreSQL', () => {
     )
   })
 
-  it('is the same text every time, so that it is prepared once', () => {
+  it('has the same text each time, so that it is prepared once', () => {
     expect(toPostgres(`x LIKE ? ESCAPE '\\' AND y = 'it''s'`)).toBe(`x LIKE $1 ESCAPE '\\' AND y = 'it''s'`)
     expect(toPostgres('SELECT 1')).toBe('SELECT 1')
   })

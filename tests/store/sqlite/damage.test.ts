@@ -34,7 +34,7 @@ async function readAll(store: Store): Promise<Mail[]> {
 }
 
 describe('a flipped bit in the file', () => {
-  it('is called damage, or found by the check, or of no consequence; never does it reach a reader', async () => {
+  it('is reported as damage, found by the check, or harmless, and never reaches a reader', async () => {
     const store = await place.open()
     await fill(store)
     const original = await readAll(store)

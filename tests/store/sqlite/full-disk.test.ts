@@ -42,7 +42,7 @@ function fill(command: readonly string[]): Report {
 }
 
 describe('a full disk', () => {
-  it('stops writing, not reading, loses nothing that was accepted, and is forgotten once there is room', () => {
+  it('stops writes but not reads, loses no accepted message, and recovers when there is space', () => {
     const disk = mountSmallDisk()
     // Without mounts: a limit to the size of a file, which is a fault of writing all the same.
     const report = fill(disk ?? ['sh', '-c', 'ulimit -f 1500 && exec "$@"', 'sh'])

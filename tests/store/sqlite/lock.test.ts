@@ -23,7 +23,7 @@ async function startHolder() {
 }
 
 describe('a store file', () => {
-  it('has one daemon: the second one says who the first is, and gets it when that one is killed', async () => {
+  it('has one daemon: a second one names the first, and gets the file when the first is killed', async () => {
     const holder = await startHolder()
     try {
       await expect(place.open()).rejects.toMatchObject({
@@ -40,7 +40,7 @@ describe('a store file', () => {
     expect(await send(await place.open())).toBe(2)
   })
 
-  it('is for its owner only', async () => {
+  it('is accessible to its owner only', async () => {
     await send(await place.open())
     for (const suffix of ['', '-wal', '.holder']) {
       expect(existsSync(place.file + suffix)).toBe(true)
@@ -48,12 +48,12 @@ describe('a store file', () => {
     }
   })
 
-  it('that is none is called damaged', async () => {
+  it('that is not a database is reported as damaged', async () => {
     writeFileSync(place.file, 'this is not a database, but it is long enough to look like one '.repeat(100))
     await expect(place.open()).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
   })
 
-  it('where none can be is said to be unavailable', async () => {
+  it('in an impossible location is reported as unavailable', async () => {
     writeFileSync(join(dirname(place.file), 'file'), '')
     const impossible = join(dirname(place.file), 'file', 'store.db')
     await expect(openSqliteStore(impossible, storeOptions({}))).rejects.toMatchObject({
@@ -61,7 +61,7 @@ describe('a store file', () => {
     })
   })
 
-  it('that a failed opening leaves behind can be opened again', async () => {
+  it('can be opened again after a failed opening', async () => {
     await (await place.open()).close()
     await place.tamper(`UPDATE meta SET value = '999' WHERE key = 'schema_version'`)
     await expect(place.open()).rejects.toMatchObject({ code: 'STORE_NEWER' })

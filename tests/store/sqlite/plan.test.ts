@@ -45,7 +45,7 @@ async function planOf(reader: Reader, sql: string, params: readonly SqlValue[]):
 }
 
 describe('the plan of a query', () => {
-  it.each(Object.entries(LOOKS))('of %s reads the open deliveries only, not the history', async (_, look) => {
+  it.each(Object.entries(LOOKS))('for %s reads open deliveries only, not the history', async (_, look) => {
     const store = await place.open()
     const plans: string[] = []
     await store.write(async (tx) => {
@@ -86,7 +86,7 @@ describe('the plan of a query', () => {
     },
   )
 
-  it('of the entries of a tree of tasks reads those only, in their order, not the whole audit', async () => {
+  it('for a tree of tasks reads its entries in order, not the whole audit', async () => {
     const store = await place.open()
     const { plans, all } = explaining(store)
     await readTree({ daemon: store.daemon, all }, 7, { after: 3, limit: 10 })
@@ -96,7 +96,7 @@ describe('the plan of a query', () => {
     await store.close()
   })
 
-  it('of the question of one task reads that one, not all that wait for a person', async () => {
+  it('for the question of one task reads that request only', async () => {
     const store = await place.open()
     const { plans, get } = explaining(store)
     await findOpenQuestion({ ...store, get }, 'task_7', 'req_3')
@@ -104,7 +104,7 @@ describe('the plan of a query', () => {
     await store.close()
   })
 
-  it('of one thread reads its messages only, not all that were sent since (S1.14)', async () => {
+  it('for one thread reads the messages of that thread only (S1.14)', async () => {
     const store = await place.open()
     const { plans, all } = explaining(store)
     await readLog({ ...store, all }, { thread: 7, limit: 500 })

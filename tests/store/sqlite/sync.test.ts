@@ -32,7 +32,7 @@ async function openStore() {
 const turn = () => new Promise((resolve) => setTimeout(resolve, 20))
 const timers = 'SELECT ref FROM timers'
 
-it('tells nobody of a commit before the log is on disk: not the writer, and no reader (C12)', async () => {
+it('reveals a commit to neither writer nor readers before the log is on disk (C12)', async () => {
   const store = await openStore()
   disk.isHeld = true
   const told: string[] = []
@@ -47,7 +47,7 @@ it('tells nobody of a commit before the log is on disk: not the writer, and no r
   expect(told.toSorted()).toEqual(['read 1', 'written'])
 })
 
-it('does not stand still meanwhile', async () => {
+it('does not block the event loop during the sync', async () => {
   const store = await openStore()
   disk.isHeld = true
   const written = store.write((tx) => setTimer(tx, 'kind', 'one', 1))
@@ -62,7 +62,7 @@ it('does not stand still meanwhile', async () => {
   expect(await store.all(timers)).toHaveLength(2)
 })
 
-it('says so when the disk refuses', async () => {
+it('reports a disk that refuses the sync', async () => {
   const store = await openStore()
   disk.isHeld = true
   const written = store.write((tx) => setTimer(tx, 'kind', 'one', 1))
@@ -72,7 +72,7 @@ it('says so when the disk refuses', async () => {
   await expect(written).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
 
-it('tells nothing as stored any more once the disk failed, as a later sync would hide the hole (C12)', async () => {
+it('confirms nothing after the disk failed once, because a later sync would hide the loss (C12)', async () => {
   const store = await openStore()
   store.demand()
   disk.isHeld = true
