@@ -46,7 +46,7 @@ const LIMIT = 1 << 20
 const RELEASE_EVERY = 32 << 20
 
 /** Progress of one program's output. The functions below are shared by all. */
-interface Saying
+interface OutputProgress
   extends Pick<
     ScreenOutputOptions,
     'folder' | 'path' | 'run' | 'patterns' | 'port' | 'isBracketed' | 'onFailure'
@@ -60,7 +60,7 @@ interface Saying
   hasFailed: boolean
   isClosed: boolean
   isResting: boolean
-  placeFile: number | undefined
+  positionFile: number | undefined
   /** Everything before it was passed on and processed. */
   doneUpTo: number
   /**
@@ -71,9 +71,9 @@ interface Saying
   readonly waiting: Cut[]
 }
 
-export function createSpeech(options: ScreenOutputOptions): ScreenOutput {
+export function createScreenOutput(options: ScreenOutputOptions): ScreenOutput {
   const { folder, path, run, patterns, port, isBracketed, onFailure } = options
-  const saying: Saying = {
+  const progress: OutputProgress = {
     folder,
     path,
     run,
@@ -88,113 +88,113 @@ export function createSpeech(options: ScreenOutputOptions): ScreenOutput {
     hasFailed: false,
     isClosed: false,
     isResting: false,
-    placeFile: undefined,
+    positionFile: undefined,
     doneUpTo: options.offset,
     open: [],
     waiting: [],
   }
   return {
     push(bytes) {
-      saying.current ??= startUtterance()
-      saying.current.text.push(bytes)
-      saying.end += bytes.length
-      if (saying.current.length() > LIMIT) cut(saying)
+      progress.current ??= startUtterance()
+      progress.current.text.push(bytes)
+      progress.end += bytes.length
+      if (progress.current.length() > LIMIT) cut(progress)
     },
-    cut: () => cut(saying),
-    released: () => saying.released,
-    rest: () => rest(saying),
+    cut: () => cut(progress),
+    released: () => progress.released,
+    rest: () => rest(progress),
     close() {
-      saying.isClosed = true
-      closePlaceWhenDone(saying)
+      progress.isClosed = true
+      closePositionWhenDone(progress)
     },
     repeat(from, to, bytes) {
       const agentText = startUtterance()
       agentText.text.push(bytes)
-      sayNext(saying, { from, to, words: wordsOf(agentText, patterns), isDone: false })
+      sayNext(progress, { from, to, words: wordsOf(agentText, patterns), isDone: false })
     },
   }
 }
 
-function cut(saying: Saying) {
-  const { current, patterns, start: from, end: to } = saying
+function cut(progress: OutputProgress) {
+  const { current, patterns, start: from, end: to } = progress
   if (current === undefined || !current.text.isWhole()) return
   const words = wordsOf(current, patterns)
-  saying.start = to
-  saying.current = undefined
-  sayNext(saying, { from, to, words, isDone: false })
+  progress.start = to
+  progress.current = undefined
+  sayNext(progress, { from, to, words, isDone: false })
 }
 
-function sayNext(saying: Saying, one: Cut) {
-  saying.waiting.push(one)
+function sayNext(progress: OutputProgress, one: Cut) {
+  progress.waiting.push(one)
   Promise.resolve()
-    .then(() => sayWaiting(saying))
-    .catch((error: unknown) => fail(saying, error))
+    .then(() => sayWaiting(progress))
+    .catch((error: unknown) => fail(progress, error))
 }
 
-function fail(saying: Saying, error: unknown) {
-  if (!saying.hasFailed) saying.onFailure(error)
-  saying.hasFailed = true
+function fail(progress: OutputProgress, error: unknown) {
+  if (!progress.hasFailed) progress.onFailure(error)
+  progress.hasFailed = true
 }
 
-function sayWaiting(saying: Saying) {
-  const { open, waiting } = saying
-  const hasWaiting = () => !saying.hasFailed && !saying.isClosed && waiting.length > 0
-  while (hasWaiting() && open.length < MAX_SAYING) say(saying, waiting.shift()!)
+function sayWaiting(progress: OutputProgress) {
+  const { open, waiting } = progress
+  const hasWaiting = () => !progress.hasFailed && !progress.isClosed && waiting.length > 0
+  while (hasWaiting() && open.length < MAX_SAYING) say(progress, waiting.shift()!)
 }
 
-function say(saying: Saying, one: Cut) {
-  saying.open.push(one)
-  if (one.words.trim() === '') return finish(saying, one)
-  keepPlace(saying)
-  saying.port
-    .onText({ channel: 'pane', text: one.words, key: `${saying.run}:${one.from}` })
-    .then(() => finish(saying, one))
-    .then(() => sayWaiting(saying))
-    .catch((error: unknown) => fail(saying, error))
+function say(progress: OutputProgress, one: Cut) {
+  progress.open.push(one)
+  if (one.words.trim() === '') return finish(progress, one)
+  savePosition(progress)
+  progress.port
+    .onText({ channel: 'pane', text: one.words, key: `${progress.run}:${one.from}` })
+    .then(() => finish(progress, one))
+    .then(() => sayWaiting(progress))
+    .catch((error: unknown) => fail(progress, error))
 }
 
-function finish(saying: Saying, one: Cut) {
-  const { open, path } = saying
+function finish(progress: OutputProgress, one: Cut) {
+  const { open, path } = progress
   one.isDone = true
-  if (saying.hasFailed || open[0] !== one) return
-  while (open[0]?.isDone) saying.doneUpTo = open.shift()!.to
-  const isReleaseDue = !saying.isClosed && saying.doneUpTo - saying.released >= RELEASE_EVERY
-  if (isReleaseDue) saying.released = saying.doneUpTo
-  keepPlace(saying)
-  if (isReleaseDue) releaseBefore(path, saying.doneUpTo)
-  if (saying.isClosed) closePlaceWhenDone(saying)
+  if (progress.hasFailed || open[0] !== one) return
+  while (open[0]?.isDone) progress.doneUpTo = open.shift()!.to
+  const isReleaseDue = !progress.isClosed && progress.doneUpTo - progress.released >= RELEASE_EVERY
+  if (isReleaseDue) progress.released = progress.doneUpTo
+  savePosition(progress)
+  if (isReleaseDue) releaseBefore(path, progress.doneUpTo)
+  if (progress.isClosed) closePositionWhenDone(progress)
 }
 
 /**
  * Includes waiting ones: they may have been passed on before a restart, and would be cut elsewhere after the
  * next.
  */
-function keepPlace(saying: Saying) {
+function savePosition(progress: OutputProgress) {
   // Under its name there may be the next session's file by now; the open one is ours, even if removed.
-  if (saying.isClosed && saying.placeFile === undefined) return
-  const file = saying.placeFile ?? openPositionFile(saying.folder)
-  const ends = [...saying.open, ...saying.waiting].slice(0, MAX_SAYING).map(({ to }) => to)
-  const { doneUpTo: offset, released } = saying
+  if (progress.isClosed && progress.positionFile === undefined) return
+  const file = progress.positionFile ?? openPositionFile(progress.folder)
+  const ends = [...progress.open, ...progress.waiting].slice(0, MAX_SAYING).map(({ to }) => to)
+  const { doneUpTo: offset, released } = progress
   try {
-    writeLogPosition(file, { offset, saying: ends, isBracketed: saying.isBracketed(), released })
+    writeLogPosition(file, { offset, saying: ends, isBracketed: progress.isBracketed(), released })
   } finally {
-    if (saying.isResting) closeSync(file)
-    else saying.placeFile = file
+    if (progress.isResting) closeSync(file)
+    else progress.positionFile = file
   }
 }
 
-function rest(saying: Saying) {
-  saying.isResting = true
-  closePlace(saying)
+function rest(progress: OutputProgress) {
+  progress.isResting = true
+  closePositionFile(progress)
 }
 
-function closePlaceWhenDone(saying: Saying) {
-  if (saying.open.length === 0) closePlace(saying)
+function closePositionWhenDone(progress: OutputProgress) {
+  if (progress.open.length === 0) closePositionFile(progress)
 }
 
-function closePlace(saying: Saying) {
-  if (saying.placeFile !== undefined) closeSync(saying.placeFile)
-  saying.placeFile = undefined
+function closePositionFile(progress: OutputProgress) {
+  if (progress.positionFile !== undefined) closeSync(progress.positionFile)
+  progress.positionFile = undefined
 }
 
 /** An utterance by its position in the log. */

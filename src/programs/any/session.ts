@@ -6,7 +6,7 @@ import { withoutMentions } from '../../protocol/mentions.ts'
 import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
 import { locationsOf, lookInPane } from '../message-evidence.ts'
 import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
-import { createSpeech, type ScreenOutput } from './agent-output.ts'
+import { createScreenOutput, type ScreenOutput } from './agent-output.ts'
 import { type LogReader, openLogReader, readLogPosition } from './log-reader.ts'
 import {
   type AnySettings,
@@ -48,7 +48,7 @@ interface FollowedAgent {
   readonly patienceMs: number
   readonly patterns: Patterns
   readonly shown: PlainText
-  readonly speech: ScreenOutput
+  readonly output: ScreenOutput
   readonly reader: LogReader
   readonly session: ProgramSession & { state: SessionState }
   /** The last complete lines. */
@@ -86,7 +86,7 @@ export async function followAny(
     if (agent.tail.length > TAIL_LINES) agent.tail.shift()
     agent.watch?.line(line)
   })
-  const speech = createSpeech({
+  const output = createScreenOutput({
     ...{ folder, path, run, patterns, port, offset: position.offset, begun: from },
     released: position.released,
     isBracketed: () => agent.isBracketed,
@@ -98,7 +98,7 @@ export async function followAny(
     onBytes(bytes) {
       agent.lastRead = undefined
       shown.push(bytes)
-      speech.push(bytes)
+      output.push(bytes)
     },
     onEnd: () => look(agent),
   })
@@ -122,12 +122,12 @@ export async function followAny(
       reader.look()
       agent.watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
       session.state = 'exited'
-      speech.rest()
+      output.rest()
     },
     async close() {
       // The text in progress may be the very command that ends us, so don't wait; repeating it is safe.
       reader.close()
-      speech.close()
+      output.close()
     },
   }
   const agent: FollowedAgent = {
@@ -142,7 +142,7 @@ export async function followAny(
     patienceMs: patience_ms,
     patterns,
     shown,
-    speech,
+    output,
     reader,
     session,
     tail: [],
@@ -158,7 +158,7 @@ export async function followAny(
   if (from > 0) shown.push(reader.read(Math.max(0, from - TAIL_BYTES), from))
   for (const [index, to] of position.saying.entries()) {
     const begin = position.saying[index - 1] ?? position.offset
-    speech.repeat(begin, to, reader.read(begin, to))
+    output.repeat(begin, to, reader.read(begin, to))
   }
 
   return session
@@ -179,12 +179,12 @@ function isOver({ session }: FollowedAgent): boolean {
 // ── what it shows ────────────────────────────────────────────────────────────────────────────────
 
 function look(agent: FollowedAgent) {
-  const { shown, speech } = agent
+  const { shown, output } = agent
   agent.isBracketed = shown.isBracketed() ?? agent.isBracketed
   agent.watch?.line(shown.line())
   const seen = stateShown(agent)
   if (seen === 'busy' || seen === 'idle') agent.watch?.state(seen)
-  if (seen === 'idle' || agent.session.state === 'exited') speech.cut()
+  if (seen === 'idle' || agent.session.state === 'exited') output.cut()
   if (seen === 'idle') answered(agent)
   if (agent.isPrompting) {
     if (seen === 'idle' || isFoundWithDraft(agent)) void givePrompt(agent)
@@ -303,14 +303,14 @@ async function lookFor(
   ids: readonly string[],
   found: Map<string, string>,
 ): Promise<MessageLocation> {
-  const { patterns, pane, path, speech } = agent
+  const { patterns, pane, path, output } = agent
   // The pane first: text that has left its prompt by now is in the log when that is read.
   const state = () => stateForPaste(agent)
   const seen = await lookInPane(pane, { state, inputBox: patterns.inputBox })
   const expected = new Map(ids.map((id) => [id, patterns.submitted(id)]))
   const isByPattern = [...expected.values()].every((pattern) => pattern !== undefined)
   if (isByPattern && ids.length > 0) {
-    const shown = await findInLog(path, speech.released(), expected as Map<string, RegExp>)
+    const shown = await findInLog(path, output.released(), expected as Map<string, RegExp>)
     for (const id of shown) found.set(id, 'the pane showed that it accepted the message')
   }
   if (!isByPattern && seen.at === 'absent')
@@ -318,7 +318,7 @@ async function lookFor(
   if (seen.at !== 'absent') return seen
   if (agent.session.state !== 'idle')
     return { at: 'unknown', evidence: 'the pane has not shown the message yet' }
-  if (speech.released() > 0)
+  if (output.released() > 0)
     return { at: 'unknown', evidence: "the message is not in the part of the pane's log that is kept" }
   return {
     at: 'absent',

@@ -169,7 +169,7 @@ export function createWithdrawals(
   function openPrompt(transcript: ClaudeTranscript): Submitted | undefined {
     if (unrecorded !== undefined) return { text: unrecorded }
     const prompt = transcript.openPrompt
-    return prompt?.canBeTakenBack && OUR_TEXT.test(prompt.text) ? prompt : undefined
+    return prompt?.canBeWithdrawn && OUR_TEXT.test(prompt.text) ? prompt : undefined
   }
 
   function add({ text, uuid }: Submitted) {
@@ -211,18 +211,18 @@ export function createWithdrawals(
           isLate = false
           continue
         }
-        transcript.takeBack(open)
+        transcript.withdraw(open)
         add(open)
         return expectRecordOf(undefined)
       }
       if (isStill()) expectRecordOf(undefined)
     },
     add,
-    claims({ uuid, text, canBeTakenBack }) {
+    claims({ uuid, text, canBeWithdrawn }) {
       if (turns.some(({ record }) => record === uuid)) return true
       // The record comes later than we waited; a prompt sent again is shown by the hook first.
       const late = turns.find((turn) => turn.record === undefined && holdsTurn(text, turn))
-      if (late === undefined || !canBeTakenBack) return false
+      if (late === undefined || !canBeWithdrawn) return false
       turns = turns.map((turn) => (turn === late ? { ...turn, record: uuid } : turn))
       changed()
       return true

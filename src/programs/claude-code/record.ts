@@ -19,7 +19,7 @@ export type ClaudeRecord =
       /** The preceding record of the conversation. */
       readonly parent: string | undefined
       readonly text: string
-      readonly canBeTakenBack: boolean
+      readonly canBeWithdrawn: boolean
     }
   | { readonly kind: 'results'; readonly toolUseIds: readonly string[] }
   | { readonly kind: 'interrupted'; readonly uuid: string }
@@ -146,7 +146,7 @@ function readUser(record: object): ClaudeRecord | undefined {
   if (INTERRUPTED.test(text)) return { kind: 'interrupted', uuid: parsed.uuid }
   if (NOT_A_PROMPT.test(text)) return undefined
   const { uuid, parentUuid: parent, isMeta } = parsed
-  return { kind: 'prompt', uuid, parent, text, canBeTakenBack: isMeta !== true }
+  return { kind: 'prompt', uuid, parent, text, canBeWithdrawn: isMeta !== true }
 }
 
 /** A prompt entered while the model works is shown to it between two tool calls. */
@@ -154,7 +154,7 @@ function readQueued(record: object): ClaudeRecord | undefined {
   const parsed = Queued.safeParse(record).data
   if (parsed === undefined) return undefined
   const text = textsOf(parsed.attachment.prompt).join('\n')
-  return { kind: 'prompt', uuid: parsed.uuid, parent: undefined, text, canBeTakenBack: false }
+  return { kind: 'prompt', uuid: parsed.uuid, parent: undefined, text, canBeWithdrawn: false }
 }
 
 /** A hook's response at the end of a turn, which starts the next one. */
@@ -162,7 +162,7 @@ function readFeedback(record: object): ClaudeRecord | undefined {
   const parsed = Feedback.safeParse(record).data
   if (parsed === undefined) return undefined
   const text = parsed.attachment.content.join('\n')
-  return { kind: 'prompt', uuid: parsed.uuid, parent: undefined, text, canBeTakenBack: false }
+  return { kind: 'prompt', uuid: parsed.uuid, parent: undefined, text, canBeWithdrawn: false }
 }
 
 function textsOf(content: z.output<typeof Content>): string[] {

@@ -55,7 +55,7 @@ const TRANSCRIPT_LAG_MS = 1000
 const MAX_HOOK_TURNS = 7
 const PROMPT_WITHIN_MS = 2000
 const EARLIER_TRANSCRIPTS = 20
-const TAKEN_BACK: MessageLocation = { at: 'absent', evidence: 'it was withdrawn before the model saw it' }
+const WITHDRAWN: MessageLocation = { at: 'absent', evidence: 'it was withdrawn before the model saw it' }
 
 /**
  * A Claude Code in a pane: combines its hooks, its transcript and its status file. The states are those of
@@ -145,8 +145,8 @@ export async function followSession(
       model: () => savedState.model,
       onProgress: saved.soon,
       onRecord: heedRecord,
-      isTakenBack: withdrawals.claims,
-      onTakenBack: withdrawals.add,
+      isWithdrawn: withdrawals.claims,
+      onWithdrawn: withdrawals.add,
     })
     saved.soon()
     before?.release()
@@ -257,7 +257,7 @@ export async function followSession(
   async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
     const withdrawn = withdrawals.ids
     const locations = await locateIn(ids, pane, (some) => search(some, withdrawn), lookElsewhere)
-    return locations.map((location, index) => (withdrawn.has(ids[index]!) ? TAKEN_BACK : location))
+    return locations.map((location, index) => (withdrawn.has(ids[index]!) ? WITHDRAWN : location))
   }
 
   async function search(ids: readonly string[], withdrawn: ReadonlySet<string>) {

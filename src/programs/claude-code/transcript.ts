@@ -27,7 +27,7 @@ export interface ClaudeTranscript {
   /** The last prompt, while it has no answer. */
   readonly openPrompt: Prompt | undefined
   /** The prompt is no longer part of the conversation, so no answer belongs to it. */
-  takeBack(prompt: Pick<Prompt, 'text'>): void
+  withdraw(prompt: Pick<Prompt, 'text'>): void
   close(): Promise<void>
 }
 
@@ -45,9 +45,9 @@ interface ClaudeTranscriptOptions {
   model(): string | undefined
   onRecord(record: ClaudeRecord): void
   /** A prompt that is in the file but no longer part of the conversation. */
-  isTakenBack(prompt: Prompt): boolean
+  isWithdrawn(prompt: Prompt): boolean
   /** Another prompt replaced it in the conversation. */
-  onTakenBack(prompt: Prompt): void
+  onWithdrawn(prompt: Prompt): void
   /** A good moment to save the position. */
   onProgress(): void
 }
@@ -79,7 +79,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
   }
 
   function hear(record: ClaudeRecord) {
-    if (record.kind === 'prompt' && options.isTakenBack(record)) return
+    if (record.kind === 'prompt' && options.isWithdrawn(record)) return
     if (record.kind === 'prompt') hearPrompt(record)
     if (record.kind === 'answer') hearAnswer(record)
     if (record.kind === 'failure' || record.kind === 'interrupted') openPrompt = undefined
@@ -89,16 +89,16 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
   function hearPrompt(prompt: Prompt) {
     const before = openPrompt
     // Both follow the same record: the conversation continued as if the first had never been sent.
-    if (before?.canBeTakenBack && before.parent !== undefined && before.parent === prompt.parent) {
-      takeBack(before)
-      options.onTakenBack(before)
+    if (before?.canBeWithdrawn && before.parent !== undefined && before.parent === prompt.parent) {
+      withdraw(before)
+      options.onWithdrawn(before)
     }
     openPrompt = prompt
     unread.push(...messageIdsIn(prompt.text))
     heldPosition ??= follower.position()
   }
 
-  function takeBack({ text }: Pick<Prompt, 'text'>) {
+  function withdraw({ text }: Pick<Prompt, 'text'>) {
     const ids = new Set(messageIdsIn(text))
     unread = unread.filter((id) => !ids.has(id))
     openPrompt = undefined
@@ -190,7 +190,7 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
     get openPrompt() {
       return openPrompt
     },
-    takeBack,
+    withdraw,
     close() {
       output.close()
       return follower.close()

@@ -41,7 +41,7 @@ export function createCodex({ log, now = Date.now, environment = process.env }: 
         ready.then(() => 'ready' as const),
         watchStart(pane, ready, request.signal),
       ])
-      if (began === 'called off' || began === 'ended') {
+      if (began === 'cancelled' || began === 'ended') {
         await session.close('leave')
         throw began === 'ended' ? await failure(request, savedState) : request.signal!.reason
       }
@@ -56,14 +56,14 @@ async function watchStart(
   pane: Pane,
   ready: Promise<void>,
   signal: AbortSignal | undefined,
-): Promise<'ended' | 'late' | 'called off'> {
+): Promise<'ended' | 'late' | 'cancelled'> {
   let isReady = false
   void ready.then(() => {
     isReady = true
   })
   for (let waited = 0; waited < START_MS && !isReady; waited += LOOK_MS) {
     await sleep(LOOK_MS)
-    if (signal?.aborted) return 'called off'
+    if (signal?.aborted) return 'cancelled'
     if (!isRunning(pane.pid)) return 'ended'
   }
   return 'late'

@@ -5,7 +5,7 @@ import type { MessageLocation, Usage } from '../runtime.ts'
 /** The parts of a session/update that we use. */
 export type AcpUpdate =
   /** The model's own text (C4). */
-  | { kind: 'speech'; text: string; message: string | undefined }
+  | { kind: 'text'; text: string; message: string | undefined }
   /** Thinking, planning, tool progress: activity, but no text. */
   | { kind: 'work' }
   /** A tool call starts, which ends the current text. */
@@ -48,7 +48,7 @@ function read(raw: { sessionUpdate: string }): AcpUpdate | undefined {
       if (!chunk.success) return undefined
       if (OfHelper.safeParse(raw).success) return { kind: 'work' }
       const text = chunk.data.content.type === 'text' ? (chunk.data.content.text ?? '') : ''
-      return { kind: 'speech', text, message: chunk.data.messageId ?? undefined }
+      return { kind: 'text', text, message: chunk.data.messageId ?? undefined }
     }
     case 'user_message_chunk': {
       const chunk = Chunk.safeParse(raw)

@@ -75,7 +75,7 @@ export function startSession(options: AcpSessionOptions): Session {
   const history = createHistory(options.savedState === undefined ? 'nothing' : 'something')
   const replay = createReplay(options.savedState !== undefined, history, clock, limits.quietMs)
   const prefix = createTurnPrefix(agent.prompt)
-  const speech = createAcpOutput(port.onText, clock, (error) =>
+  const output = createAcpOutput(port.onText, clock, (error) =>
     log.warn({ agent: agent.name, err: error }, "the agent's text could not be processed"),
   )
   let state: SessionState = 'initializing'
@@ -106,15 +106,15 @@ export function startSession(options: AcpSessionOptions): Session {
     if (update.kind === 'usage') return tellUsage(update)
     if (replay.isOn) return replay.take(update)
     switch (update.kind) {
-      case 'speech':
+      case 'text':
         took('read', 'the agent began to answer')
-        speech.say(update.text, update.message)
+        output.say(update.text, update.message)
         return screen.add(update.text)
       case 'work':
         return took('read', 'the agent began to work on it')
       case 'tool':
         took('read', 'the agent began to work on it')
-        speech.pause()
+        output.pause()
         return screen.add(`\n[${update.title}]\n`)
       case 'heard':
         if (turn?.ids.some((id) => update.text.includes(`[ORCHUB MESSAGE ${id}]`)) === true)
@@ -162,7 +162,7 @@ export function startSession(options: AcpSessionOptions): Session {
       if (turn !== undefined) turn.isWritten = true
     },
     onGarbage: (what) => log.warn({ agent: agent.name, what }, 'the agent sent an invalid ACP message'),
-    hold: () => speech.hold(),
+    hold: () => output.hold(),
     ask: (request, id, signal) => questions.ask(request, `${options.mark}:${id}`, signal),
   })
 
@@ -267,7 +267,7 @@ export function startSession(options: AcpSessionOptions): Session {
 
   function finish(next: 'idle' | 'error', evidence: string) {
     questions.cancel()
-    speech.pause()
+    output.pause()
     turn = undefined
     if (!isOver && ending === undefined) become(next, evidence)
   }

@@ -2,7 +2,7 @@ import { appendFileSync, closeSync, existsSync, fstatSync, mkdtempSync, openSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createSpeech } from '../../../src/programs/any/agent-output.ts'
+import { createScreenOutput } from '../../../src/programs/any/agent-output.ts'
 import {
   MAX_SAYING,
   openPositionFile,
@@ -17,7 +17,7 @@ const { patterns } = AnySettings.parse({ command: 'x', patterns: { idle: '> $' }
 describe('output of a program between its prompts', () => {
   let folder: string
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'any-speech-'))
+    folder = mkdtempSync(join(tmpdir(), 'any-output-'))
   })
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -26,7 +26,7 @@ describe('output of a program between its prompts', () => {
     const failures: unknown[] = []
     const settle = new Map<string, { resolve(): void; reject(error: Error): void }>()
     const place = readLogPosition(folder)
-    const speech = createSpeech({
+    const output = createScreenOutput({
       ...{ folder, path: join(folder, 'pane.log'), run: 'run', patterns: compilePatterns(patterns) },
       port: {
         onText({ text, key }) {
@@ -39,14 +39,14 @@ describe('output of a program between its prompts', () => {
       onFailure: (error) => failures.push(error),
     })
     const print = (words: string) => {
-      speech.push(Buffer.from(`${words}\r\n> `))
-      speech.cut()
+      output.push(Buffer.from(`${words}\r\n> `))
+      output.cut()
     }
     const after = async (act: () => void) => {
       act()
       await new Promise((resolve) => setImmediate(resolve))
     }
-    return { said, failures, settle, speech, print, after }
+    return { said, failures, settle, output, print, after }
   }
 
   it('is passed on at once: a later command does not wait for the response to an earlier one', async () => {
@@ -73,11 +73,11 @@ describe('output of a program between its prompts', () => {
       isBracketed: false,
       released: 0,
     })
-    const { said, speech, print, settle, after } = open()
+    const { said, output, print, settle, after } = open()
     const places: unknown[] = []
     await after(() => {
-      speech.repeat(0, 7, Buffer.from('one\r\n> '))
-      speech.repeat(7, 14, Buffer.from('two\r\n> '))
+      output.repeat(0, 7, Buffer.from('one\r\n> '))
+      output.repeat(7, 14, Buffer.from('two\r\n> '))
       Promise.resolve().then(() => places.push(readLogPosition(folder).saying))
     })
     expect(places).toEqual([[7, 14]])
@@ -113,11 +113,11 @@ describe('output of a program between its prompts', () => {
   })
 
   it('closes its position file at rest, and still saves later positions', async () => {
-    const { print, settle, after, speech } = open()
+    const { print, settle, after, output } = open()
     await after(() => print('one'))
-    speech.rest()
+    output.rest()
     const other = openSync(join(folder, 'other'), 'w')
-    speech.rest()
+    output.rest()
     expect(fstatSync(other).isFile()).toBe(true)
     closeSync(other)
     await after(() => settle.get('run:0')!.resolve())
@@ -125,20 +125,20 @@ describe('output of a program between its prompts', () => {
   })
 
   it('passes on nothing once it is closed, and still saves positions (C25)', async () => {
-    const { print, settle, after, speech, said } = open()
+    const { print, settle, after, output, said } = open()
     await after(() => Array.from({ length: MAX_SAYING + 2 }, (_, n) => print(`w${n}`)))
     expect(said).toHaveLength(MAX_SAYING)
     const [first] = readLogPosition(folder).saying
-    speech.close()
+    output.close()
     await after(() => settle.get('run:0')!.resolve())
     expect(said).toHaveLength(MAX_SAYING)
     expect(readLogPosition(folder)).toMatchObject({ offset: first })
   })
 
   it('does not touch the position of the next session in the same folder (C25)', async () => {
-    const { print, settle, after, speech } = open()
+    const { print, settle, after, output } = open()
     await after(() => print('one'))
-    speech.close()
+    output.close()
     rmSync(positionFile(folder))
     await after(() => settle.get('run:0')!.resolve())
     expect(existsSync(positionFile(folder))).toBe(false)

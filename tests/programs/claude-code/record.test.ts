@@ -32,7 +32,7 @@ describe.each(['2.1.325', '2.1.197'])('a recorded transcript of Claude Code %s',
     expect(ids).toEqual(expect.arrayContaining(['msg_2', 'msg_3', 'msg_4']))
     expect(ids.filter((id) => id === 'msg_3')).toHaveLength(1)
     const feedback = of('prompt').find(({ text }) => text.startsWith('Stop hook feedback'))
-    expect(feedback).toMatchObject({ canBeTakenBack: false })
+    expect(feedback).toMatchObject({ canBeWithdrawn: false })
     expect(of('prompt').some(({ text }) => /<command-name>|<local-command|continued from/.test(text))).toBe(
       false,
     )

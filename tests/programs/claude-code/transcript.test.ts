@@ -48,8 +48,8 @@ function follow(from?: FilePosition, carriedOut = Promise.resolve()) {
     ...{ file: join(root, 't.jsonl'), from, since: 0, port, log: { warn: vi.fn() } },
     model: () => undefined,
     onRecord: vi.fn(),
-    isTakenBack: () => false,
-    onTakenBack: vi.fn(),
+    isWithdrawn: () => false,
+    onWithdrawn: vi.fn(),
     onProgress: vi.fn(),
   })
   return { transcript, heard }

@@ -4,10 +4,10 @@ import { createWithdrawals } from '../../../src/programs/claude-code/interrupt.t
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-const TAKEN_BACK = { text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]', ids: ['msg_1'] }
+const WITHDRAWN = { text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]', ids: ['msg_1'] }
 
 it('delivers a withdrawn turn again until it is shown, even if an attempt fails silently (C25)', async () => {
-  const withdrawals = createWithdrawals([TAKEN_BACK], () => {})
+  const withdrawals = createWithdrawals([WITHDRAWN], () => {})
   let tries = 0
   withdrawals.schedule({
     isIdle: () => true,
@@ -19,7 +19,7 @@ it('delivers a withdrawn turn again until it is shown, even if an attempt fails 
   })
   await vi.advanceTimersByTimeAsync(4000)
   expect(tries).toBe(2)
-  withdrawals.prompted(TAKEN_BACK.text)
+  withdrawals.prompted(WITHDRAWN.text)
   await vi.advanceTimersByTimeAsync(10_000)
   expect(tries).toBe(2)
 })
