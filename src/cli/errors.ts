@@ -116,11 +116,13 @@ export function needsValue(name: string, value: string): AppError {
 }
 
 /** An error rather than a warning: a typo must not send a command with a field missing. */
-export function noSuchField(verb: string, name: string, fields: readonly string[]): AppError {
-  const word = dashed(name)
-  return new AppError('USAGE', `orc ${verb} has no option --${word}`, {
+export function noSuchOption(verb: string, typed: string, known: readonly string[]): AppError {
+  const option = typed.replace(/=.*/s, '')
+  return new AppError('USAGE', `orc ${verb} has no option ${option}`, {
     hint: seeHelp(verb),
-    data: { unknown: { word, among: fields.map(dashed), prefix: '--' } satisfies UnknownWord },
+    data: {
+      unknown: { word: option.replace(/^-+/, ''), among: known, prefix: '--' } satisfies UnknownWord,
+    },
   })
 }
 
@@ -144,7 +146,7 @@ export function noJson(verb: string, instead: string): AppError {
   return usage(`orc ${verb} has no JSON output`, instead)
 }
 
-function seeHelp(verb: string): string {
+export function seeHelp(verb: string): string {
   return `orc ${verb} --help shows its options.`
 }
 
@@ -213,7 +215,7 @@ const BY_ERROR: Record<ErrorCode, Exit> = {
 }
 
 /** A newer service may know codes that this program does not. */
-export function exitOfError(code: string): Exit {
+function exitOfError(code: string): Exit {
   return BY_ERROR[code as ErrorCode] ?? 'error'
 }
 

@@ -1,14 +1,14 @@
 import { fstatSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { AppError } from '../base/errors.ts'
-import { complain, paint } from './output/print.ts'
+import { remark } from './output/print.ts'
 
 /** Far above any message limit, so that the service's own limit decides in all realistic cases. */
 const MOST_BYTES = 1024 * 1024
 
 /** Tells a person who typed `-` by mistake that the program waits for input. */
 export function noteTypedInput(): void {
-  if (isatty(0)) complain(paint('dim', 'Reading standard input; end it with Ctrl-D.', 'err'))
+  if (isatty(0)) remark('Reading standard input; end it with Ctrl-D.')
 }
 
 /** Reads standard input without the final line end that `echo` and editors add. */

@@ -1,8 +1,8 @@
 import { AppError } from '../base/errors.ts'
 import { findTeamLocation, type TeamLocation } from './connection/connection.ts'
-import { needsValue, tokenInArguments, type UnknownWord, usage } from './errors.ts'
+import { needsValue, noSuchOption, seeHelp, tokenInArguments, type UnknownWord, usage } from './errors.ts'
 import { fitted, table } from './output/layout.ts'
-import { paint, plainLine, print, printJson } from './output/print.ts'
+import { paint, plainLine, print, printJson, remark } from './output/print.ts'
 
 export interface Option {
   name: string
@@ -50,6 +50,8 @@ export interface Invocation {
   given<Name extends string>(...names: Name[]): { [name in Name]?: string }
   /** Prints JSON with --json, otherwise the text. Returns exit code 0. */
   show(value: unknown, text: () => string): number
+  /** The same for a list: one line of JSON per value; without values, a remark. */
+  showAll<Value>(values: readonly Value[], text: (values: readonly Value[]) => string, none: string): number
   program: Program
 }
 
@@ -79,7 +81,7 @@ interface TypedArguments {
 }
 
 /** Reads the words after a verb by the verb's own tables; throws a USAGE error for the first that doesn't fit. */
-export function readTyped(verb: Verb, argv: readonly string[]): TypedArguments {
+function readTyped(verb: Verb, argv: readonly string[]): TypedArguments {
   const typed: TypedArguments = { words: [], options: new Map() }
   const known = [...(verb.options ?? []), ...COMMON_OPTIONS]
   for (let at = 0; at < argv.length; at++) {
@@ -106,9 +108,14 @@ function readOption(
   const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
   if (name === 'token') throw tokenInArguments()
   const option = known.find((one) => (name === undefined ? word === `-${one.short}` : one.name === name))
-  if (option === undefined) throw unknownOption(verb, known, word)
+  if (option === undefined)
+    throw noSuchOption(
+      verb.name,
+      word,
+      known.map((one) => one.name),
+    )
   if (option.value === undefined) {
-    if (attached !== undefined) throw usage(`--${option.name} takes no value`, seeHelp(verb))
+    if (attached !== undefined) throw usage(`--${option.name} takes no value`, seeHelp(verb.name))
     typed.options.set(option.name, true)
     return 0
   }
@@ -149,23 +156,6 @@ function checkChoice(name: string, choices: readonly string[] | undefined, value
   throw new AppError('USAGE', `${name} must be one of: ${choices.join(', ')} (got "${value}")`, {
     data: { unknown: { word: value, among: choices } satisfies UnknownWord },
   })
-}
-
-function unknownOption(verb: Verb, known: readonly Option[], word: string): AppError {
-  return new AppError('USAGE', `orc ${verb.name} has no option ${word.replace(/=.*/s, '')}`, {
-    hint: seeHelp(verb),
-    data: {
-      unknown: {
-        word: word.replace(/^-+|=.*/gs, ''),
-        among: known.map(({ name }) => name),
-        prefix: '--',
-      } satisfies UnknownWord,
-    },
-  })
-}
-
-function seeHelp(verb: Verb): string {
-  return `orc ${verb.name} --help shows its options.`
 }
 
 export function usageLine(verb: Verb): string {
@@ -247,6 +237,12 @@ export async function runVerb(verb: Verb, argv: readonly string[], program: Prog
     show(value, text) {
       if (json) printJson(value)
       else print(text())
+      return 0
+    },
+    showAll(values, text, none) {
+      if (json) values.forEach(printJson)
+      else if (values.length > 0) print(text(values))
+      else remark(none)
       return 0
     },
     program,

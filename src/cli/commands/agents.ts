@@ -11,7 +11,7 @@ import { showAnyReceipt } from '../output/receipt-text.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
 /** A verb that sends one `request_action` per agent. */
-export function actionVerb(action: AgentAction, about: Pick<Verb, 'name' | 'summary'> & Partial<Verb>): Verb {
+function actionVerb(action: AgentAction, about: Pick<Verb, 'name' | 'summary'> & Partial<Verb>): Verb {
   return {
     arguments: [{ name: 'AGENT', rest: true }],
     options: [{ name: 'reason', value: 'TEXT', summary: 'the reason, for the audit log' }],

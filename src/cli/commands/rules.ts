@@ -13,7 +13,7 @@ import {
 import { loadTeam, openClientIfRunning } from '../connection/client.ts'
 import { exitCode, noTeam } from '../errors.ts'
 import { counted, fitted, table } from '../output/layout.ts'
-import { complain, paint, plain, print, printJson, type Style } from '../output/print.ts'
+import { complain, paint, plain, print, printJson, type Style, warn } from '../output/print.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
 export const show: Verb = {
@@ -110,7 +110,7 @@ function lineOf({ lines }: Config, path: string): string {
 }
 
 /** The required approvers: `2 of ada, ben, cleo`. */
-export function approvalText({ approvers, quorum }: Approval = { quorum: 1 }): string {
+function approvalText({ approvers, quorum }: Approval = { quorum: 1 }): string {
   if (approvers !== undefined) {
     return quorum === approvers.length && quorum === 1
       ? approvers[0]!
@@ -187,8 +187,7 @@ export const check: Verb = {
     if (json) printJson({ ok: loaded.ok, file, problems, warnings })
     else {
       if (problems.length > 0) complain(plain(formatProblems(problems, file)))
-      if (warnings.length > 0)
-        complain(`${paint('yellow', 'warning:', 'err')} ${plain(formatProblems(warnings, file))}`)
+      if (warnings.length > 0) warn(plain(formatProblems(warnings, file)))
       if (loaded.ok)
         print(`${paint('green', 'ok')}  ${file}: ${counted(loaded.value.config.agents.length, 'agent')}`)
     }

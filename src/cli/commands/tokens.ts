@@ -53,25 +53,19 @@ export const list: Verb = {
   name: 'token list',
   summary: 'list valid tokens by id; only hashes are stored',
   examples: ['orc token list', 'orc token list --json'],
-  async run({ location, json }) {
+  async run({ location, showAll }) {
     const tokens = await onlineOrOffline(
       location,
       async (client) => (await client.tokens()).tokens,
       (offline) => offline.tokens.list(),
     )
-    if (json) for (const token of tokens) printJson(token)
-    else
-      print(
-        table(
-          tokens.map(({ id, agent, kind, created_at, expires_at }) => [
-            id,
-            kind === 'person' ? `${agent} (person)` : agent,
-            shortTime(created_at),
-            expires_at === undefined ? '' : `browser session until ${shortTime(expires_at)}`,
-          ]),
-        ),
-      )
-    return 0
+    const rowOf = ({ id, agent, kind, created_at, expires_at }: (typeof tokens)[number]) => [
+      id,
+      kind === 'person' ? `${agent} (person)` : agent,
+      shortTime(created_at),
+      expires_at === undefined ? '' : `browser session until ${shortTime(expires_at)}`,
+    ]
+    return showAll(tokens, (all) => table(all.map(rowOf)), 'There are no valid tokens.')
   },
 }
 

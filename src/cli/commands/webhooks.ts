@@ -11,13 +11,10 @@ export const list: Verb = {
   summary: 'list outgoing webhooks: pending, sent and failed events',
   details: 'Webhooks are defined in orc.yaml under `webhooks`. A successful test revives a dead one.',
   examples: ['orc webhook list', 'orc webhook list --json', 'orc webhook test chat'],
-  async run({ location, json }) {
+  async run({ location, showAll }) {
     const client = await openClient(location)
     const { webhooks } = await client.webhooks()
-    if (json) for (const webhook of webhooks) printJson(webhook)
-    else if (webhooks.length > 0) print(webhooksText(webhooks))
-    else complain(paint('dim', 'orc.yaml has no webhooks.', 'err'))
-    return 0
+    return showAll(webhooks, webhooksText, 'orc.yaml has no webhooks.')
   },
 }
 

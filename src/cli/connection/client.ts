@@ -7,7 +7,7 @@ import type { Config, LoadedConfig } from '../../config/config.ts'
 import type { OfflineStore } from '../../main.ts'
 import type { StoredRuns } from '../../runs/routes/stored-runs.ts'
 import { noAddress, noTeam } from '../errors.ts'
-import { complain, paint } from '../output/print.ts'
+import { complain, paint, remark } from '../output/print.ts'
 import { openConnection, type TeamLocation } from './connection.ts'
 
 /** Opens the typed client of the running service, with the caller's token. */
@@ -91,7 +91,7 @@ export async function throughRestarts<T>(
       const client = await openClient(location)
       if (isAway) {
         await client.health()
-        complain(paint('dim', 'The service is back.', 'err'))
+        remark('The service is back.')
         isAway = false
         failures = 0
       }
@@ -103,7 +103,7 @@ export async function throughRestarts<T>(
       if (typeof instead === 'object') return instead.value
       if (instead === 'again') continue
       if (!isAway) {
-        complain(paint('dim', 'The service is unreachable; waiting for it. Press Ctrl-C to leave.', 'err'))
+        remark('The service is unreachable; waiting for it. Press Ctrl-C to leave.')
       }
       isAway = true
     }

@@ -39,8 +39,7 @@ export async function sendCommand(verb: string, argv: readonly string[]): Promis
     return await showCommandHelp(verb, type, location, parsed.json === true)
   }
   const shape = notedShape(location, type) ?? (await findShape(verb, type, location))
-  if (parsed.noAck && type !== 'mailbox_check')
-    throw (await errors()).noSuchField(verb, 'no-ack', shape.fields)
+  if (parsed.noAck && type !== 'mailbox_check') throw await noSuchField(verb, 'no-ack', shape.fields)
   const fields = await withBody(await named(parsed.fields, verb, shape), parsed.words, verb, shape)
   const connection = await openConnection(location)
   const receipt = await post(connection, { ...fields, type }, parsed.idempotencyKey)
@@ -118,12 +117,17 @@ async function findShape(verb: string, type: string, location: TeamLocation): Pr
   return Object.hasOwn(builtIn, type) ? builtIn[type]! : shapeOf(await askType(verb, type, location))
 }
 
+async function noSuchField(verb: string, name: string, fields: readonly string[]) {
+  const { dashed, noSuchOption } = await errors()
+  return noSuchOption(verb, `--${dashed(name)}`, fields.map(dashed))
+}
+
 /** Renames the fields to the spelling that the command type uses. */
 async function named(parsed: ParsedCommand['fields'], verb: string, { fields, required, body }: ShellShape) {
   const given: Record<string, string> = {}
   for (const name of Object.keys(parsed)) {
     const field = fields.find((one) => fold(one) === name)
-    if (field === undefined) throw (await errors()).noSuchField(verb, name, fields)
+    if (field === undefined) throw await noSuchField(verb, name, fields)
     given[field] = parsed[name]!
   }
   const missing = required.find((field) => field !== body && !Object.hasOwn(given, field))

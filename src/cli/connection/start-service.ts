@@ -7,7 +7,7 @@ import { isRunning } from '../../base/process.ts'
 import type { Client } from '../../client/client.ts'
 import { SESSION_MARK } from '../../runtimes/processes.ts'
 import { showWorking } from '../output/layout.ts'
-import { complain, paint } from '../output/print.ts'
+import { remark } from '../output/print.ts'
 import type { Invocation } from '../verb.ts'
 import { isUnreachable, loadTeam, openClientIfRunning } from './client.ts'
 import { findTeamLocation, noteOfRuns, searchUpwards, type TeamLocation } from './connection.ts'
@@ -184,7 +184,7 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
           hint: `To start it once more: ${returnCommand()}`,
         })
       }
-      complain(paint('dim', 'The service was killed; starting it again.', 'err'))
+      remark('The service was killed; starting it again.')
       try {
         service = await serviceForRun(invocation)
       } catch (error) {

@@ -20,6 +20,16 @@ export function complain(text: string): void {
   write(2, `${safe(text, 'err')}\n`)
 }
 
+/** A note on standard error that people may skip. */
+export function remark(text: string): void {
+  complain(paint('dim', text, 'err'))
+}
+
+/** A line on standard error with a label that stands out. */
+export function warn(text: string, label = 'warning'): void {
+  complain(`${paint('yellow', `${label}:`, 'err')} ${text}`)
+}
+
 /** Ignores failures to write output that isn't essential: a service keeps running without a reader or on a full disk. */
 export function ifTaken(write: () => void): void {
   try {

@@ -135,7 +135,7 @@ export function waitingFor(
   return waiting
 }
 
-export type ShownMessage = AnswerOf<'messages'>['messages'][number]
+type ShownMessage = AnswerOf<'messages'>['messages'][number]
 
 export function mailHead(mail: ShownMessage): string {
   const parts = [

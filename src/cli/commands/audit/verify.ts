@@ -95,7 +95,7 @@ type Piece =
   | { readonly line: string; readonly n?: number; readonly hash?: string }
   | { readonly head: PublicHead }
 
-export interface PublicVerdict {
+interface PublicVerdict {
   ok: boolean
   count: number
   message: string

@@ -2,7 +2,7 @@ import type { AnswerOf } from '../../../api/contract.ts'
 import { wait } from '../../../client/backoff.ts'
 import { openClient } from '../../connection/client.ts'
 import { createNotifier, wayOf } from '../../output/notification.ts'
-import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { paint, plain, plainLine, print, printJson, remark } from '../../output/print.ts'
 import { shortTime } from '../../output/receipt-text.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
@@ -33,7 +33,7 @@ export const verb: Verb = {
     const { flags } = await client.moderation({ state })
     for (const one of flags.toReversed()) show(one)
     if (!flag('follow')) {
-      if (flags.length === 0 && !json) complain(paint('dim', 'No flags need a moderator.', 'err'))
+      if (flags.length === 0 && !json) remark('No flags need a moderator.')
       return 0
     }
     const known = new Set(flags.map(({ id }) => id))

@@ -15,7 +15,7 @@ import {
 import { loadTeam, openClient } from '../../connection/client.ts'
 import { exitCode, type UnknownWord, usage } from '../../errors.ts'
 import { table } from '../../output/layout.ts'
-import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
+import { complain, paint, plainLine, print, printJson, remark } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
@@ -186,8 +186,7 @@ const AGAIN_MS = 300
 
 /** Shows the effects of an event until it is settled. */
 async function followTrail(client: Client, delivery: string, json: boolean): Promise<number> {
-  if (!json)
-    complain(paint('dim', `Replaying as ${delivery}. Ctrl-C leaves the service working on it.`, 'err'))
+  if (!json) remark(`Replaying as ${delivery}. Ctrl-C leaves the service working on it.`)
   let last: Trail | undefined
   const shown = new Set<string>()
   const code = await untilInterrupted(async (signal) => {

@@ -35,7 +35,7 @@ export function githubLine({ dry_run, agents, ...about }: GithubTeamState): stri
   return `GitHub: ${[health, ...waiting(about), ...(dry_run ? ['dry run'] : [])].join(', ')}`
 }
 
-export function githubText({ agents, dry_run, ...about }: GithubTeamState): string {
+function githubText({ agents, dry_run, ...about }: GithubTeamState): string {
   const head = [...waiting(about), ...(dry_run ? ['dry run: nothing changes on GitHub'] : [])]
   const rows = agents.map(({ agent, roles, status, ...figures }) => [
     agent,

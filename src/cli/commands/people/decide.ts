@@ -13,7 +13,7 @@ import { readInput } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
 /** Sends a person's decision. The exit code says whether it was accepted, not how the held command ended. */
-export async function giveVerdict(
+async function giveVerdict(
   { location, json }: Pick<Invocation, 'location' | 'json'>,
   id: string,
   verdict: BodyOf<'decide'>,

@@ -1,7 +1,7 @@
 import { backoff, wait } from '../../../client/backoff.ts'
 import { type Client, ClientError } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
-import { complain, paint, print, printJson } from '../../output/print.ts'
+import { print, printJson } from '../../output/print.ts'
 import { type HumanRequest, requestText } from '../../output/request-text.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
@@ -14,15 +14,14 @@ export const verb: Verb = {
     { name: 'follow', short: 'f', summary: 'keep running and show new requests' },
   ],
   examples: ['orc inbox', 'orc inbox --follow', 'orc inbox --all --json'],
-  async run({ location, flag, json }) {
+  async run({ location, flag, json, showAll }) {
     const client = await openClient(location)
     const state = flag('all') ? 'all' : 'open'
     const show = (request: HumanRequest) => (json ? printJson(request) : print(requestText(request)))
     if (!flag('follow')) {
       const { requests } = await client.humanRequests({ state })
-      requests.forEach(show)
-      if (requests.length === 0 && !json) complain(paint('dim', 'Nothing needs your attention.', 'err'))
-      return 0
+      const text = (all: readonly HumanRequest[]) => all.map(requestText).join('\n')
+      return showAll(requests, text, 'Nothing needs your attention.')
     }
     return await untilInterrupted((signal) => follow(client, state, show, signal))
   },

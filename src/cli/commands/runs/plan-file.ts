@@ -8,7 +8,7 @@ import type { TeamLocation } from '../../connection/connection.ts'
 import { hasNoAgents } from '../../connection/start-service.ts'
 import { usage } from '../../errors.ts'
 import { counted } from '../../output/layout.ts'
-import { complain, paint, plainLine, print, printJson, printRaw } from '../../output/print.ts'
+import { paint, plainLine, print, printJson, printRaw, warn } from '../../output/print.ts'
 
 export interface PlanFile {
   /** The path as typed. */
@@ -49,7 +49,7 @@ export async function checkPlan({ file, bytes, folder, name }: PlanFile, locatio
   const inputs = plan.agents.flatMap((agent) => agent.inputs.map((input) => `${input.path}`))
   const missing = [...new Set(inputs)].filter((input) => !existsSync(resolve(folder, input)))
   for (const input of missing) {
-    complain(`${paint('yellow', 'warning:', 'err')} input ${plainLine(input)} does not exist`)
+    warn(`input ${plainLine(input)} does not exist`)
   }
   return { plan, missing }
 }

@@ -13,7 +13,7 @@ import { formatProblems, type Problem } from '../../../yaml/problem.ts'
 import { openClient } from '../../connection/client.ts'
 import { exitCode, usage } from '../../errors.ts'
 import { showWorking } from '../../output/layout.ts'
-import { complain, paint, plain, print, printJson } from '../../output/print.ts'
+import { complain, plain, print, printJson, remark } from '../../output/print.ts'
 import { textOf } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import { findWorkspaces, refused } from '../workspaces/find.ts'
@@ -56,7 +56,7 @@ export const verb: Verb = {
     else {
       if (file === undefined) print(plain(proposed.plan.trimEnd()))
       if (problems.length > 0) complain(plain(formatProblems(problems, file ?? 'plan.yaml')))
-      complain(paint('dim', nextStep(file, problems.length), 'err'))
+      remark(nextStep(file, problems.length))
     }
     return exitCode(problems.length > 0 ? 'error' : 'ok')
   },
@@ -88,7 +88,7 @@ function write(file: string, text: string, force: boolean): void {
 }
 
 /** Derives a plan from the workspaces in a folder (S4.13): dependencies, files handed over, and instructions. */
-export async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
+async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
   const { path, agents } = findWorkspaces(folder)
   const found: FoundWorkspace[] = []
   for (const { name, workspace } of agents) {

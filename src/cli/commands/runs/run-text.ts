@@ -116,10 +116,10 @@ export function runsText(runs: readonly RunLine[]): string {
 
 export type RunShown = AnswerOf<'run'>
 export type NodeShown = RunShown['nodes'][number]
-export type RunLine = AnswerOf<'runs'>['runs'][number]
+type RunLine = AnswerOf<'runs'>['runs'][number]
 
 /** Mark and color of each state, and its rank when not all agents fit on the screen. */
-export const STATE_STYLES: Record<NodeState, { mark: string; style: Style | undefined; rank: number }> = {
+const STATE_STYLES: Record<NodeState, { mark: string; style: Style | undefined; rank: number }> = {
   asking: { mark: '?', style: 'magenta', rank: 0 },
   running: { mark: '▸', style: 'cyan', rank: 1 },
   validating: { mark: '▸', style: 'cyan', rank: 1 },
@@ -134,7 +134,7 @@ export const STATE_STYLES: Record<NodeState, { mark: string; style: Style | unde
   completed: { mark: '✓', style: 'green', rank: 7 },
 }
 
-export const OUTCOME_STYLE = {
+const OUTCOME_STYLE = {
   completed: 'green',
   partial: 'yellow',
   failed: 'red',
@@ -223,7 +223,7 @@ function timeOf({ state, started_at, elapsed_ms }: NodeShown, sinceMs: number): 
 }
 
 /** Progress, what the agent waits for, or the reason of its state. */
-export function detailOf(node: NodeShown): string {
+function detailOf(node: NodeShown): string {
   const { state, step = '', progress, tries, max_tries, waits_for, reason = '' } = node
   const again = tries > 1 && !isSettled(state) ? `attempt ${tries} of ${max_tries}` : ''
   const parts = {

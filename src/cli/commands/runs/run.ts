@@ -18,7 +18,7 @@ import {
 } from '../../connection/start-service.ts'
 import { exitCode, usage } from '../../errors.ts'
 import { canRedraw, screenSize } from '../../output/layout.ts'
-import { complain, paint, print, printJson } from '../../output/print.ts'
+import { complain, print, printJson, remark } from '../../output/print.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import {
   checkPlan,
@@ -161,9 +161,7 @@ function detached({ location, json }: Invocation, id: string): number {
   if (json) printJson({ run_id: id })
   else {
     print(id)
-    complain(
-      paint('dim', `The run continues in the background. Watch it: ${resumeCommand(location, id)}`, 'err'),
-    )
+    remark(`The run continues in the background. Watch it: ${resumeCommand(location, id)}`)
   }
   return exitCode('ok')
 }
@@ -209,7 +207,7 @@ function showEnd(run: RunShown): void {
 }
 
 /** The state of a run at the moment the user asked to resume it. */
-export interface RunBefore {
+interface RunBefore {
   id: string
   at: number
   /** Undefined if only a service can read it. */
@@ -217,7 +215,7 @@ export interface RunBefore {
 }
 
 /** Reads the run before starting a service, because a service continues open runs by itself and may end them at once. */
-export async function readBeforeResume(location: TeamLocation, id: string): Promise<RunBefore> {
+async function readBeforeResume(location: TeamLocation, id: string): Promise<RunBefore> {
   const at = Date.now()
   const { configFile } = location
   if (!process.env.ORC_URL && configFile !== undefined && !existsSync(configFile)) {
@@ -232,7 +230,7 @@ export async function readBeforeResume(location: TeamLocation, id: string): Prom
 }
 
 /** Reattaches to an open run or resumes one that has ended; returns a message that says which. */
-export async function resumeRun(
+async function resumeRun(
   client: Client,
   location: TeamLocation,
   { id, at, run }: RunBefore,
@@ -268,7 +266,7 @@ function hasEndedSince({ ended_at }: RunShown, at: number): boolean {
 const ENDING_MS = 10_000
 
 /** Opens a new connection each time: the service may have restarted at another address, or ended. */
-export function readRun(location: TeamLocation, id: string): Promise<{ run: RunShown; isServed: boolean }> {
+function readRun(location: TeamLocation, id: string): Promise<{ run: RunShown; isServed: boolean }> {
   return reachRuns<{ run: RunShown; isServed: boolean }>(
     location,
     async (client) => ({ run: await client.run(id), isServed: true }),
@@ -278,7 +276,7 @@ export function readRun(location: TeamLocation, id: string): Promise<{ run: RunS
 }
 
 /** True until the run has ended and its report is written. */
-export function isOpen({ state, report, report_fault }: RunShown): boolean {
+function isOpen({ state, report, report_fault }: RunShown): boolean {
   return state === 'running' || (report === undefined && report_fault === undefined)
 }
 
@@ -286,7 +284,7 @@ const REPORT_MS = 10_000
 const LOOK_AGAIN_MS = 25
 
 /** Waits for the outputs and the report, which the service writes after the run has ended. */
-export async function untilReported(location: TeamLocation, id: string): Promise<RunShown> {
+async function untilReported(location: TeamLocation, id: string): Promise<RunShown> {
   const deadline = Date.now() + REPORT_MS
   for (;;) {
     const { run, isServed } = await readRun(location, id)

@@ -1,7 +1,7 @@
 import { MESSAGE_TYPES } from '../../../runs/plan.ts'
 import { openClient, reachRuns } from '../../connection/client.ts'
 import { noJson } from '../../errors.ts'
-import { complain, paint, plain, print, printJson, printRaw } from '../../output/print.ts'
+import { plain, print, printRaw } from '../../output/print.ts'
 import { readInput } from '../../standard-input.ts'
 import type { Verb } from '../../verb.ts'
 import { runSummary, runsText } from './run-text.ts'
@@ -14,17 +14,14 @@ export const list: Verb = {
     { name: 'limit', value: 'N', summary: 'only the newest N runs (default: 50)' },
   ],
   examples: ['orc run list', 'orc run list --open', 'orc run list --limit 5 --json'],
-  async run({ location, flag, given, json }) {
+  async run({ location, flag, given, showAll }) {
     const query = { state: flag('open') ? 'open' : 'all', ...given('limit') } as const
     const { runs } = await reachRuns(
       location,
       (client) => client.runs(query),
       (stored) => stored.list(query),
     )
-    if (json) for (const run of runs) printJson(run)
-    else if (runs.length > 0) print(runsText(runs))
-    else complain(paint('dim', flag('open') ? 'There are no open runs.' : 'No runs yet.', 'err'))
-    return 0
+    return showAll(runs, runsText, flag('open') ? 'There are no open runs.' : 'No runs yet.')
   },
 }
 

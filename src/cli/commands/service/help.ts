@@ -247,10 +247,8 @@ export const version: Verb = {
   name: 'version',
   summary: 'print the version of Orchub; also --version',
   examples: ['orc --version'],
-  async run({ program, json }) {
+  async run({ program, show }) {
     const version = await program.version()
-    if (json) printJson({ version, node: process.versions.node })
-    else print(version)
-    return 0
+    return show({ version, node: process.versions.node }, () => version)
   },
 }

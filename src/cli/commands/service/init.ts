@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync, writeFileSync } from 'node:fs'
 import { basename, delimiter, join, resolve } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
-import { complain, paint, print, printJson } from '../../output/print.ts'
+import { paint, print, printJson, warn } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
@@ -13,7 +13,7 @@ export const verb: Verb = {
     { name: 'print', summary: 'print it without writing a file' },
   ],
   examples: ['orc init', 'orc init --print', 'orc init my-project && cd my-project && orc up'],
-  async run({ words, flag, json }) {
+  async run({ words, flag, json, show }) {
     const folder = resolve(words[0] ?? '.')
     if (!existsSync(folder)) {
       throw new AppError('NOT_FOUND', `There is no folder ${folder}`, {
@@ -21,12 +21,9 @@ export const verb: Verb = {
       })
     }
     const file = join(folder, 'orc.yaml')
-    const { text, facts } = proposeTeam(folder)
-    if (flag('print')) {
-      if (json) printJson({ file, text })
-      else print(text.trimEnd())
-      return 0
-    }
+    const facts = inspectProject(folder)
+    const text = teamFile(facts)
+    if (flag('print')) return show({ file, text }, () => text.trimEnd())
     try {
       writeFileSync(file, text, { flag: flag('force') ? 'w' : 'wx' })
     } catch (error) {
@@ -47,9 +44,7 @@ export const verb: Verb = {
         : `Found ${facts.programs.map((found) => found.title).join(', ')}.`,
     )
     if (!facts.hasTmux && programs.length > 0) {
-      complain(
-        `${paint('yellow', 'warning:', 'err')} tmux is missing. Agents in terminals need it; install it first.`,
-      )
+      warn('tmux is missing. Agents in terminals need it; install it first.')
     }
     print(paint('dim', 'Next: review the file, then run orc up.'))
     return 0
@@ -139,13 +134,8 @@ const NOTHING_FOUND = [
   '# Found no agent program on the PATH. Any program can act as an agent with its token: orc token Worker',
 ]
 
-export function proposeTeam(folder: string): { text: string; facts: ProjectFacts } {
-  const facts = inspectProject(folder)
-  return { text: teamFile(facts), facts }
-}
-
 /** An agent program on the PATH. */
-export interface InstalledProgram {
+interface InstalledProgram {
   program: 'claude-code' | 'codex' | 'gemini' | 'opencode'
   /** The product name, for messages. */
   title: string
@@ -153,8 +143,7 @@ export interface InstalledProgram {
 }
 
 /** The facts about a folder that `orc init` uses. */
-export interface ProjectFacts {
-  folder: string
+interface ProjectFacts {
   project: string
   isGit: boolean
   programs: readonly InstalledProgram[]
@@ -168,18 +157,17 @@ const KNOWN: readonly InstalledProgram[] = [
   { program: 'opencode', title: 'opencode', command: 'opencode' },
 ]
 
-export function inspectProject(folder: string, path = process.env.PATH ?? ''): ProjectFacts {
+function inspectProject(folder: string): ProjectFacts {
   return {
-    folder,
     project: basename(folder),
     isGit: existsSync(join(folder, '.git')),
-    programs: KNOWN.filter(({ command }) => isOnPath(command, path)),
-    hasTmux: isOnPath('tmux', path),
+    programs: KNOWN.filter(({ command }) => isOnPath(command)),
+    hasTmux: isOnPath('tmux'),
   }
 }
 
-export function isOnPath(command: string, path = process.env.PATH ?? ''): boolean {
-  return path.split(delimiter).some((folder) => {
+export function isOnPath(command: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => {
     if (folder === '') return false
     try {
       const file = join(folder, command)

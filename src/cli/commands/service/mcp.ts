@@ -70,7 +70,7 @@ const LOOK_MS = 1000
  * Forwards MCP messages between standard input and output and the service. All answers come from the service; only while
  * it is unreachable does the bridge answer itself, so that the client stays connected and finds the tools afterwards.
  */
-export async function bridgeMcp({ lines, write, post, version }: BridgeOptions): Promise<void> {
+async function bridgeMcp({ lines, write, post, version }: BridgeOptions): Promise<void> {
   const pending = new Set<Promise<void>>()
   const ended = new AbortController()
   let watching = false

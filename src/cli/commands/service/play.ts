@@ -63,7 +63,7 @@ const SHOWN_LINES = 3
  * A small agent in a terminal with an input box like real ones: it accepts bracketed paste, shows drafts, and submits on
  * Enter. Ends with Ctrl-C or when its terminal closes.
  */
-export async function playOnTerminal(script: Script, { name, nonce }: Player): Promise<void> {
+async function playOnTerminal(script: Script, { name, nonce }: Player): Promise<void> {
   const { stdin, stdout } = process
   stdin.setRawMode?.(true)
   stdin.setEncoding('utf8')

@@ -16,6 +16,7 @@ import {
   printJson,
   printRaw,
   type Style,
+  warn,
 } from '../../output/print.ts'
 import { watchStopSignal } from '../../signals.ts'
 import type { Invocation, Option, Verb } from '../../verb.ts'
@@ -191,7 +192,7 @@ function haltWarning({ by, reason, at }: Halted): string {
 }
 
 function onWarnings(text: string): void {
-  complain(`${paint('yellow', 'warning:', 'err')} ${plain(text)}`)
+  warn(plain(text))
 }
 
 function portOf(text: string | undefined): number | undefined {

@@ -80,13 +80,11 @@ export const down: Verb = {
   options: [{ name: 'keep-agents', summary: 'stop only the service; agents in terminals keep running' }],
   details: '`orc service halt` stops all work but keeps the service running.',
   examples: ['orc down', 'orc down --keep-agents'],
-  async run({ location, flag, json }) {
+  async run({ location, flag, show }) {
     const agents = flag('keep-agents') ? 'leave' : 'end'
     const client = await openClientIfRunning(location)
     if (client === undefined) {
-      if (json) printJson({ status: 'not running' })
-      else print('The service is not running.')
-      return 0
+      return show({ status: 'not running' }, () => 'The service is not running.')
     }
     const { pid } = await client.stop(agents)
     const deadline = Date.now() + PATIENCE_MS
@@ -98,13 +96,10 @@ export const down: Verb = {
       }
       await wait(LOOK_AGAIN_MS)
     }
-    if (json) printJson({ status: 'stopped', pid, agents })
-    else
-      print(
-        agents === 'end'
-          ? 'Stopped the service and the team.'
-          : 'Stopped the service; the agents keep running.',
-      )
-    return 0
+    return show({ status: 'stopped', pid, agents }, () =>
+      agents === 'end'
+        ? 'Stopped the service and the team.'
+        : 'Stopped the service; the agents keep running.',
+    )
   },
 }

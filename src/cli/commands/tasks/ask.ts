@@ -9,7 +9,7 @@ import { isEnd } from '../../../tasks/task.ts'
 import { noteHalt, openClient, throughRestarts } from '../../connection/client.ts'
 import { exitCode, usage } from '../../errors.ts'
 import { showWorking } from '../../output/layout.ts'
-import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { complain, paint, plain, plainLine, print, printJson, remark } from '../../output/print.ts'
 import { type HumanRequest, missingText, requestText } from '../../output/request-text.ts'
 import { textOf } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
@@ -146,7 +146,7 @@ function showEnd(end: AskEnd): number {
   else {
     complain(paint('red', `${task_id} is ${state}: ${plainLine(reason ?? '')}`, 'err'))
     if (result !== undefined) complain(`Result so far:\n${plain(result)}`)
-    complain(paint('dim', `orc task trace ${task_id} shows what happened.`, 'err'))
+    remark(`orc task trace ${task_id} shows what happened.`)
   }
   return exitOf(end)
 }
@@ -157,7 +157,7 @@ function exitOf({ state }: AskEnd): number {
 }
 
 /** Shows questions to a person while they watch a task, and sends the answers they type. */
-export interface AnswerPrompt {
+interface AnswerPrompt {
   /** Shows an open request; returns false if it isn't open any more. */
   ask(id: string): Promise<boolean>
   /** Removes a request that was decided, here or elsewhere. */
@@ -168,11 +168,11 @@ export interface AnswerPrompt {
 }
 
 /** True if a person can read a question and type an answer. */
-export function canType(): boolean {
+function canType(): boolean {
   return isatty(0) && isatty(2)
 }
 
-export function openAnswerPrompt(options: {
+function openAnswerPrompt(options: {
   client(): Promise<Client>
   typing: boolean
   /** Ctrl-C while the person is typing. */

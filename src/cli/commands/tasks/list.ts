@@ -2,7 +2,7 @@ import type { AnswerOf } from '../../../api/contract.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
 import { canRedraw, openLiveText } from '../../output/layout.ts'
-import { complain, paint, print, printJson } from '../../output/print.ts'
+import { paint, print, printJson } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { taskTree } from './show.ts'
@@ -18,7 +18,7 @@ export const verb: Verb = {
     { name: 'limit', value: 'N', summary: 'only the newest N tasks (default: 200)' },
   ],
   examples: ['orc task list', 'orc task list --follow', 'orc task list --all --limit 20'],
-  async run({ location, flag, given, json }) {
+  async run({ location, flag, given, json, showAll }) {
     const client = await openClient(location)
     const query = given('limit')
     if (flag('follow')) {
@@ -26,10 +26,7 @@ export const verb: Verb = {
       return await untilInterrupted((signal) => follow(client, { query, all: flag('all'), show, signal }))
     }
     const { tasks } = await client.tasks({ state: flag('all') ? 'all' : 'open', ...query })
-    if (json) for (const task of tasks) printJson(task)
-    else if (tasks.length > 0) print(taskTree(tasks))
-    else complain(paint('dim', 'There are no open tasks.', 'err'))
-    return 0
+    return showAll(tasks, taskTree, 'There are no open tasks.')
   },
 }
 

@@ -100,7 +100,7 @@ type TaskLine = AnswerOf<'tasks'>['tasks'][number]
 
 const SHOWN = 60
 
-export function shortLine(text: string): string {
+function shortLine(text: string): string {
   const line = plainLine(text.split('\n', 1)[0]!)
   return line.length > SHOWN ? `${line.slice(0, SHOWN - 1)}…` : line
 }
@@ -148,7 +148,7 @@ function paintState(state: TaskLine['state'], text: string): string {
 }
 
 /** Shows what a task waits for and since when, down to the subtasks that block it. */
-export function whyTree({ task, tasks, steps }: AnswerOf<'trace'>): string {
+function whyTree({ task, tasks, steps }: AnswerOf<'trace'>): string {
   const since = new Map(steps.flatMap((step) => (step.type === 'state' ? [[step.task_id, step.at]] : [])))
   const childrenOf = Map.groupBy(tasks, ({ parent }) => parent)
   const lines = (one: TaskLine, indent: string): string[] => {
@@ -168,7 +168,7 @@ const DUE: Readonly<Record<string, string>> = {
   validation: 'the wait for its judge ends',
 }
 
-export function whyText({ id, state, waits_for, due, reason }: TaskLine, since?: string): string {
+function whyText({ id, state, waits_for, due, reason }: TaskLine, since?: string): string {
   const when = since === undefined ? '' : ` since ${shortTime(since)}`
   const lines = [`${id} is ${state}${when}${reason === undefined ? '' : `: ${plainLine(reason)}`}`]
   for (const wait of waits_for) lines.push(`  waits for ${plainLine(wait)}`)

@@ -177,7 +177,7 @@ function lineOf(step: TaskStreamEvent, idOf: (name: string) => string): string |
 const ENDS: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'skipped', 'blocked'])
 
 /** Only ends and new attempts; waiting shows in the messages. */
-export function isShownState({ state, attempt, text }: Extract<TaskStreamEvent, { type: 'state' }>): boolean {
+function isShownState({ state, attempt, text }: Extract<TaskStreamEvent, { type: 'state' }>): boolean {
   return ENDS.has(state) || (attempt > 1 && text.includes(', attempt '))
 }
 

@@ -6,7 +6,7 @@ import { collectOutbox, copySideBySide, findShortcomings, type Outbox } from '..
 import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { exitCode, usage } from '../../errors.ts'
 import { table } from '../../output/layout.ts'
-import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
+import { paint, plainLine, print, printJson, warn } from '../../output/print.ts'
 import { untilCancelled } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { type FoundFolder, findWorkspaces, refused } from './find.ts'
@@ -43,8 +43,8 @@ export const verb: Verb = {
       if (json) printJson({ name, to: resolve(to, name), outputs, left_out: leftOut, missing })
       else {
         rows.push(...outputs.map(({ path, size }) => [plainLine(`${name}/${path}`), formatBytes(size)]))
-        for (const { message } of leftOut) note('left out', `${name}/${message}`)
-        for (const { message } of missing) note('missing', `${name}/${message}`)
+        for (const { message } of leftOut) warn(plainLine(`${name}/${message}`), 'left out')
+        for (const { message } of missing) warn(plainLine(`${name}/${message}`), 'missing')
       }
     }
     if (!json) print([table(rows), paint('dim', `in ${to}`)].filter(Boolean).join('\n'))
@@ -90,8 +90,4 @@ function notCopied(problems: readonly WorkspaceProblem[], to: string): AppError 
       ? 'Nothing was copied. Choose another folder with --to.'
       : 'Nothing was copied. If its agent is still at work, try again when it is done.',
   )
-}
-
-function note(what: string, text: string): void {
-  complain(`${paint('yellow', `${what}:`, 'err')} ${plainLine(text)}`)
 }

@@ -4,7 +4,7 @@ import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../../runs/plan.
 import { createWorkspace, prepareInbox, removeFolder, type Withheld } from '../../../workspaces/workspaces.ts'
 import type { TeamLocation } from '../../connection/connection.ts'
 import { usage } from '../../errors.ts'
-import { complain, paint, print, printJson } from '../../output/print.ts'
+import { print, printJson, warn } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 import { refused } from './find.ts'
 
@@ -51,7 +51,7 @@ export const verb: Verb = {
     if (json) printJson({ workspace: path, name, template, left_out: left })
     else {
       print(path)
-      for (const { message } of left) complain(`${paint('yellow', 'left out:', 'err')} ${message}`)
+      for (const { message } of left) warn(message, 'left out')
     }
     return 0
   },

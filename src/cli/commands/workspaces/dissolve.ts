@@ -4,7 +4,7 @@ import { AppError } from '../../../base/errors.ts'
 import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve/dissolve.ts'
 import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { counted } from '../../output/layout.ts'
-import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { complain, plain, plainLine, print, printJson, remark, warn } from '../../output/print.ts'
 import { untilCancelled } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { type FoundFolder, findOwningRun, findWorkspaces, inspect, type OwningRun, refused } from './find.ts'
@@ -53,14 +53,11 @@ export const verb: Verb = {
       return 0
     }
     print(plain(report.trimEnd()))
-    for (const message of withoutRepeats(leftOut))
-      complain(`${paint('yellow', 'left out:', 'err')} ${plainLine(message)}`)
+    for (const message of withoutRepeats(leftOut)) warn(plainLine(message), 'left out')
     for (const branch of branchesKept)
       complain(`Kept the branch ${plainLine(branch)}, which has commits of its own.`)
     const files = [wanted.reportFile, ...Object.values(kept)].filter((file) => file !== undefined)
-    complain(
-      paint('dim', `Removed ${counted(found.agents.length, 'workspace')}; kept ${files.join(', ')}`, 'err'),
-    )
+    remark(`Removed ${counted(found.agents.length, 'workspace')}; kept ${files.join(', ')}`)
     return 0
   },
 }

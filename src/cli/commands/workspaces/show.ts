@@ -27,11 +27,11 @@ export const verb: Verb = {
   },
 }
 
-export function workspacesText(agents: readonly AgentRecord[]): string {
+function workspacesText(agents: readonly AgentRecord[]): string {
   return table(agents.map((agent) => [agent.name, agent.state, madeText(agent), progressText(agent)]))
 }
 
-export function workspaceText(agent: AgentRecord): string {
+function workspaceText(agent: AgentRecord): string {
   const { name, status, outbox, attempts } = agent
   const lines = [`${paint('bold', name)}  ${agent.state}  ${progressText(agent)}`.trimEnd()]
   if (status?.error !== undefined) {
@@ -75,7 +75,7 @@ function progressText({ state, status }: AgentRecord): string {
 }
 
 /** Missing files, files left out, and files that could not be read. */
-export function noteLines(agent: AgentRecord): string[] {
+function noteLines(agent: AgentRecord): string[] {
   return problemsOf(agent).map(
     ({ message }) => `  ${paint('yellow', 'note:')} ${agent.name}/${plainLine(message)}`,
   )
@@ -87,7 +87,7 @@ function problemsOf({ state, outbox, problems }: AgentRecord): readonly Workspac
 }
 
 /** For --json. */
-export function workspaceFacts(agent: AgentRecord, workspace: string) {
+function workspaceFacts(agent: AgentRecord, workspace: string) {
   const { name, state, status, outbox, attempts, unmerged } = agent
   return {
     name,
