@@ -1,13 +1,13 @@
-/** The side of GitHub that Apps see: proofs by key, tokens of installations that end, and what was sent to their hook. */
+/** GitHub as Apps see it: JWTs, installation tokens that expire, and webhook deliveries. */
 import { generateKeyPairSync, randomUUID, verify } from 'node:crypto'
 import { description } from './description.ts'
 import { type Result, refusal } from './routes.ts'
 
 export const APP = { id: 12345, slug: 'orchub-app', installation: 77 }
-/** Has an installation of its own; that of everybody else is one. */
+/** This repository has an installation of its own; all others share one. */
 export const OTHER_OWNER = 'elsewhere'
 const TOKEN_MS = 3600_000
-/** GitHub takes no proof that would be good for longer. */
+/** GitHub rejects JWTs that are valid for longer. */
 const LONGEST_PROOF_S = 600
 
 interface FakeDelivery {
@@ -23,7 +23,7 @@ interface FakeDelivery {
 
 export type FakeApp = ReturnType<typeof createApp>
 
-/** `post`: brings a body to the hook, and says what it answered; undefined if nobody did. */
+/** `post`: posts a body to the webhook and returns its answer; undefined if there is none. */
 export function createApp(post: (event: string, guid: string, body: string) => Promise<number | undefined>) {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -35,7 +35,7 @@ export function createApp(post: (event: string, guid: string, body: string) => P
   let installation = APP.installation
   let made = 0
 
-  /** Undefined, or what is wrong with the proof. */
+  /** Returns the problem of the JWT, or undefined. */
   function problemOfProof(jwt: string): string | undefined {
     const [head, claims, signature] = jwt.split('.')
     if (signature === undefined) return 'A JSON web token could not be decoded'
@@ -54,7 +54,7 @@ export function createApp(post: (event: string, guid: string, body: string) => P
 
   async function deliver(event: string, body: string, guid: string = randomUUID(), redelivery = false) {
     const delivery = { id: 900 + ++made, guid, at: Date.now(), event, body, redelivery, status: '', code: 0 }
-    // GitHub writes it down when it knows what became of it.
+    // GitHub records a delivery when it knows the outcome.
     const code = await post(event, guid, body)
     delivery.code = code ?? 0
     delivery.status =
@@ -77,12 +77,12 @@ export function createApp(post: (event: string, guid: string, body: string) => P
     deliveries,
     deliver,
     tokens,
-    /** Taken away and installed again: tokens end, and the installation has another number. */
+    /** Reinstalls the App: its tokens expire, and the installation gets another id. */
     reinstall() {
       tokens.clear()
       installation += 1
     },
-    /** Whose call this is, for what it may do: undefined for nobody, or an answer that turns it away. */
+    /** The caller of a request: undefined for an anonymous one, or the refusal. */
     identify(scheme: string, secret: string, path: string): 'app' | 'installation' | Result | undefined {
       const isForApp = path.startsWith('/app') || path.endsWith('/installation')
       if (secret.split('.').length === 3) {
@@ -124,13 +124,13 @@ export function createApp(post: (event: string, guid: string, body: string) => P
     },
   }
 
-  /** The latest first, with a cursor that only GitHub understands. */
+  /** Newest first, with an opaque cursor. */
   function list(query: URLSearchParams): Result {
     const size = Number(query.get('per_page') ?? 30)
     const from = Number(/^v1_(\d+)$/.exec(query.get('cursor') ?? 'v1_0')?.[1] ?? Number.NaN)
     if (Number.isNaN(from)) return refusal(400, 'Invalid cursor')
     const wanted = query.get('status')
-    // By the code, as described: what found nobody at home has none, and is in neither.
+    // The filter compares status codes, as described. An undeliverable webhook has none and matches neither value.
     const isWanted = ({ code }: FakeDelivery) =>
       wanted === null || (wanted === 'success' ? code >= 200 && code < 400 : code >= 400 && code < 600)
     const fitting = deliveries.filter(isWanted).toReversed()

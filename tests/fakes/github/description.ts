@@ -1,6 +1,6 @@
 /**
- * GitHub's own description of its API (OpenAPI): which calls there are, what they take and what they answer. It is 13
- * MB, so that it is read at the first call, and of its schemas only those of the calls that are made are compiled.
+ * GitHub's own OpenAPI description: all calls with their parameters and answers. It has 13 MB, so it is read at the
+ * first call, and only the schemas of calls that are made get compiled.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -25,10 +25,10 @@ interface Operation {
 
 export interface Asked {
   readonly method: string
-  /** As it stands in the request, encoded. */
+  /** Encoded, as in the request. */
   readonly path: string
   readonly query: URLSearchParams
-  /** Undefined: there was none. */
+  /** Undefined without a body. */
   readonly body: unknown
 }
 
@@ -40,12 +40,12 @@ interface Found {
 
 export type Description = ReturnType<typeof readDescription>
 
-/** The one on the internet, and the oldest Enterprise that is described. */
+/** github.com, and the oldest described version of Enterprise. */
 export type Edition = 'api.github.com' | 'ghes-3.17'
 
 const read = new Map<Edition, Description>()
 
-/** Each once in a process. */
+/** Read once per process. */
 export function description(edition: Edition = 'api.github.com'): Description {
   const known = read.get(edition) ?? readDescription(edition)
   read.set(edition, known)
@@ -74,7 +74,7 @@ function readDescription(edition: Edition) {
     return resolve(whole.components[kind!]![name!]!)
   }
 
-  /** OpenAPI 3.0 as JSON Schema: what may be null says so otherwise, and components are added as they are reached. */
+  /** Converts OpenAPI 3.0 to JSON Schema: `nullable` differs, and components are added when they are referenced. */
   function schemaOf(value: unknown): unknown {
     if (Array.isArray(value)) return value.map(schemaOf)
     if (typeof value !== 'object' || value === null) return value
@@ -154,7 +154,7 @@ function readDescription(edition: Edition) {
     return [...(problem === undefined ? [] : [problem]), ...unknown.map((field) => `${id} takes no ${field}`)]
   }
 
-  /** Undefined where the schema is open: GitHub ignores what it does not know, and a test should not. */
+  /** Closes open schemas: GitHub ignores unknown fields, but a test must not. */
   function fieldsOf(schema: Json): Set<string> | undefined {
     const own = resolve(schema)
     const choices = [own, ...((own.oneOf ?? own.anyOf ?? own.allOf ?? []) as Json[]).map(resolve)]
@@ -164,13 +164,13 @@ function readDescription(edition: Edition) {
 
   return {
     find,
-    /** What is wrong with a call; nothing for one that GitHub would understand. */
+    /** The problems of a call; none for a valid one. */
     problemsOfCall({ method, path, query, body }: Asked): string[] {
       const found = find(method, path)
       if (found === undefined) return [`GitHub has no ${method} ${path}`]
       return [...checkParameters(found, query), ...checkBody(found, body)]
     },
-    /** What GitHub would never answer to such a call. */
+    /** The problems of an answer: what GitHub would never send. */
     problemsOfAnswer(
       { method, path }: Pick<Asked, 'method' | 'path'>,
       status: number,
@@ -187,7 +187,7 @@ function readDescription(edition: Edition) {
       const problem = problemOf(`${id} ${status}`, schema, data)
       return problem === undefined ? [] : [problem]
     },
-    /** An answer as GitHub shows it in its documentation: whole, so that a fake changes what matters. */
+    /** The complete example answer of GitHub's documentation; a fake changes only the relevant fields. */
     example(method: string, template: string, status: number): unknown {
       const { responses } = whole.paths[template]![method.toLowerCase()]!
       const { content } = resolve(responses[status]!) as {
@@ -202,10 +202,10 @@ function readDescription(edition: Edition) {
   }
 }
 
-/** Answers that every call may get and few name. */
+/** Answers that every call may get, although few list them. */
 const COMMON: ReadonlySet<number> = new Set([401, 403, 404, 429, 500, 502, 503])
 
-/** `{path}` and `{ref}` go over slashes; a path may be left out, as the documentation of contents says. */
+/** `{path}` and `{ref}` match slashes; a path may be empty, as documented for contents. */
 function toPattern(template: string) {
   const names: string[] = []
   const source = template.replace(/[.]/g, '\\.').replace(/\/\{(\w+)\}/g, (_, name: string) => {

@@ -17,9 +17,9 @@ export interface FakeHook {
   code: number | null
 }
 
-/** What was put into a repository with git; by the repository, so that it knows nothing of it. */
+/** Git data of each repository, kept outside of the repository object. */
 interface Held {
-  /** Of the default branch. */
+  /** Files of the default branch. */
   texts: Map<string, string>
   trees: Map<string, Map<string, string>>
   commits: Map<string, { message: string; tree: string; parents: string[] }>
@@ -38,7 +38,7 @@ export function gitOf(repository: FakeRepository): Held {
   return made
 }
 
-/** The files that a branch has beyond those of the default one. */
+/** Files that a branch has beyond those of the default branch. */
 export function filesOnBranch(repository: FakeRepository, branch: string): Record<string, string> {
   const { commits, trees } = gitOf(repository)
   const commit = commits.get(repository.branches.get(branch) ?? '')
@@ -108,7 +108,7 @@ export const GIT_ROUTES: readonly [method: string, path: string, route: FakeRout
       const { trees, commits } = gitOf(repository)
       const { message, tree, parents } = body as { message: string; tree: string; parents: string[] }
       if (!trees.has(tree) || parents.some((parent) => !commits.has(parent))) return NOT_FOUND
-      // As with the real one, the time is part of it.
+      // The time is part of the hash, as in git.
       const sha = shaOf([message, tree, parents, commits.size])
       commits.set(sha, { message, tree, parents })
       const shown = example('post', '/git/commits', 201)

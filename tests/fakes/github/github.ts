@@ -1,7 +1,6 @@
 /**
- * A GitHub on loopback: REST as the real one speaks it, with its limits and faults, and webhooks with signatures. What
- * it is asked and what it answers is compared with GitHub's own description, and a call that does not fit fails the
- * test; what changes is sent out as webhooks, our own doing too.
+ * A fake GitHub on loopback: REST with rate limits and faults, and signed webhooks. Calls and answers are validated with
+ * GitHub's own description, and an invalid one fails the test. Changes are sent out as webhooks, including our own.
  */
 import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -24,7 +23,7 @@ export interface FakeCall {
   status: number
 }
 
-/** Answers one call otherwise than asked: a limit, an error, silence; or does it and hides that it did. */
+/** A fault of one call: a rate limit, an error, no answer, or an effect without an answer. */
 export interface Fault {
   fits(call: FakeCall): boolean
   readonly status?: number
@@ -32,7 +31,7 @@ export interface Fault {
   readonly message?: string
   /** Never answers. */
   readonly hangs?: boolean
-  /** Does what was asked, then breaks the connection; or with `hangs` leaves it at that. */
+  /** Performs the call, then breaks the connection; with `hangs`, never answers. */
   readonly doesIt?: boolean
   times: number
 }
@@ -46,9 +45,9 @@ export interface SendOptions {
 }
 
 export interface FakeOptions {
-  /** Where the API begins. Enterprise has `/api/v3`, and calls are compared with its own description. */
+  /** The path of the API. Enterprise has `/api/v3` and a description of its own. */
   prefix?: string
-  /** Takes an App's credentials, and not the token. */
+  /** Accepts the credentials of an App instead of the token. */
   app?: boolean
 }
 
@@ -127,12 +126,12 @@ export async function startGitHub(
     reply(result)
     if (result.event !== undefined && hook !== undefined) {
       const { type, payload } = result.event
-      // GitHub, too, goes on when nobody takes it.
+      // Like GitHub, continues if the webhook fails.
       note(send(hook, type, { ...payload, sender: showUser(by) }).catch(() => {}))
     }
   }
 
-  /** Who it is, or how they are turned away. */
+  /** Returns the caller, or the refusal. */
   function identify({ headers }: IncomingMessage, path: string): string | Result {
     const [scheme = '', secret = ''] = (headers.authorization ?? '').split(' ')
     const who = app?.identify(scheme, secret, path)
@@ -154,7 +153,7 @@ export async function startGitHub(
     void sending.finally(() => underWay.delete(sending))
   }
 
-  /** As GitHub does: the signature is over the very bytes. */
+  /** Signs the exact bytes, like GitHub. */
   async function send(
     url: string,
     event: string,
@@ -194,18 +193,18 @@ export async function startGitHub(
     name,
     repository,
     calls,
-    /** Calls and answers that GitHub's description does not know; closing throws them. */
+    /** Calls and answers that don't fit GitHub's description; `close` throws them. */
     problems,
     app,
     /** The calls that changed something. */
     writes: () => calls.filter(({ method, status }) => method !== 'GET' && status < 400),
     fail: (fault: Omit<Fault, 'times'> & { times?: number }) => void faults.push({ times: 1, ...fault }),
     send,
-    /** Where what changes is sent to. */
+    /** Sets the URL for webhooks. */
     hookTo: (url: string | undefined) => {
       hook = url
     },
-    /** Somebody opens an issue. */
+    /** Opens an issue as a user. */
     openIssue(thread: Partial<FakeThread> = {}) {
       return repository.open({ ...thread, isPull: false })
     },

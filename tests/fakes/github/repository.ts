@@ -1,6 +1,6 @@
 import { description } from './description.ts'
 
-/** What a repository of the fake holds, and how GitHub shows it: its own examples with what matters changed. */
+/** A repository of the fake, shown as GitHub's example answers with the relevant fields changed. */
 export interface FakeThread {
   number: number
   title: string
@@ -33,7 +33,7 @@ function example(method: string, template: string, status: number): Shown {
   return description().example(method, template, status) as Shown
 }
 
-/** `dependabot[bot]` is a machine. */
+/** `dependabot[bot]` is a bot. */
 export function showUser(login: string): Shown {
   const user = example('get', `${REPO}/issues/{issue_number}`, 200).user as Shown
   return { ...user, login, type: login.endsWith('[bot]') ? 'Bot' : 'User' }
@@ -85,7 +85,7 @@ export function createRepository(name: string) {
     }
   }
 
-  /** As an issue, which every pull request is too. */
+  /** Shows a thread as an issue; every pull request is one too. */
   function show(thread: FakeThread): Shown {
     const { pull_request, ...issue } = example('get', `${REPO}/issues/{issue_number}`, 200)
     return {
@@ -144,7 +144,7 @@ export function createRepository(name: string) {
 
   const made = {
     name,
-    /** Another name where it was moved to. */
+    /** Differs from the name after a move. */
     shownAs: name,
     threads,
     topics: [] as string[],

@@ -6,7 +6,7 @@ export interface Asked {
   params: string[]
   query: URLSearchParams
   body: Record<string, unknown>
-  /** Whose credentials it came with. */
+  /** The login of the credentials. */
   by: string
 }
 
@@ -14,14 +14,14 @@ export interface Result {
   status: number
   data: unknown
   headers?: Record<string, string>
-  /** What the real one would send out because of it. */
+  /** The webhook that GitHub would send for the call. */
   event?: { type: string; payload: Record<string, unknown> }
 }
 
 export type FakeRoute = (repository: FakeRepository, asked: Asked) => Result
 
 const DOCS = 'https://docs.github.com/rest'
-/** An account that was deleted. */
+/** A deleted account. */
 export const GONE = 'gone-account'
 
 export function refusal(status: number, message: string): Result {
@@ -74,7 +74,7 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
       status: 200,
       data: {
         ...example('get', '/repos/{owner}/{repo}', 200),
-        // GitHub's own examples lack a part of these.
+        // GitHub's own examples lack some of these fields.
         ...{ source: undefined, parent: undefined, template_repository: undefined },
         full_name: name,
         default_branch: 'main',
