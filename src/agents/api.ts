@@ -67,7 +67,7 @@ export const interruptAgent = defineCommand({
   audience: 'people',
   summary: "Interrupt an agent's turn with its program's own mechanism; delivered messages stay delivered",
   fields: z.object({ agent }),
-  example: 'orc agent interrupt Worker',
+  example: 'orc open',
   details: z.object({ stopped: z.boolean().describe('Whether the turn has ended'), evidence: z.string() }),
 })
 

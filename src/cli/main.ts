@@ -120,6 +120,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   doctor: 'service doctor',
   github: 'github status',
   go: 'service go',
+  halt: 'service halt',
   hook: 'service hook',
   mcp: 'service mcp',
   message: 'message show',

@@ -51,7 +51,7 @@ export interface HandlerContext {
   once<T>(what: string, compute: () => T): T
 }
 
-/** What the door has to know about a command before it carries it out. */
+/** Properties of a command that the door checks before it carries it out. */
 interface HandlerTraits<Fields> {
   /** Doesn't count against the speaker's rate. */
   free?: boolean

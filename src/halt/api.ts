@@ -12,7 +12,7 @@ export const haltCommand = defineCommand({
   summary:
     'Halt everything at once: interrupts busy agents; until it is ended nothing is delivered or started, and timers stand still',
   fields: z.object({ reason: z.string().trim().min(1).max(500).optional() }),
-  example: 'orc halt "wrong branch"',
+  example: 'orc service halt --reason "wrong branch"',
   details: z.object({
     status: z.literal('halted'),
     already: z

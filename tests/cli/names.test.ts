@@ -31,6 +31,7 @@ const EARLIER: readonly (readonly [name: string, command: string])[] = [
   ['spawn', 'agent start'],
   ['stop', 'agent stop'],
   ['go', 'service go'],
+  ['halt', 'service halt'],
   ['reset', 'agent reset'],
   ['pause', 'agent pause'],
   ['resume', 'agent resume'],
