@@ -52,7 +52,7 @@ export interface HandlerContext {
 }
 
 /** Properties of a command that the door checks before it carries it out. */
-interface HandlerTraits<Fields> {
+interface HandlerTraits {
   /** Doesn't count against the speaker's rate. */
   free?: boolean
   /** Changes nothing: an idempotency key has nothing to protect. */
@@ -65,9 +65,14 @@ interface HandlerTraits<Fields> {
   forEveryRole?: boolean
   /** The receipt holds a secret, so it is never stored: an idempotency key has no effect. */
   isSecret?: boolean
-  /** Whether the speaker may do this. Pure: it looks at the team only. Without it, everyone may. */
-  decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
 }
+
+/** Whether the speaker may do this. Pure: it looks at the team only. */
+type DecideCommand<Fields> = (
+  context: HandlerContext,
+  fields: Fields,
+  definition: CommandDefinition,
+) => Decision | AppError
 
 /** Changes the state, in the door's transaction. Returns refusals; a throw means a fault and rolls back. */
 type HandleInTransaction<Fields> = (
@@ -94,10 +99,15 @@ export type CommandAnswer = Promise<Receipt | AppError>
  * `handle` is all in one transaction. `perform` also acts outside the store: it asks a model, interrupts an agent,
  * starts a run. It may throw refusals.
  */
-export type Handler<Fields = Record<string, unknown>> = HandlerTraits<Fields> &
+export type Handler<Fields = Record<string, unknown>> = HandlerTraits &
   (
-    | { handle: HandleInTransaction<Fields>; perform?: never }
-    | { perform(call: CommandCall, fields: Fields): CommandAnswer; handle?: never }
+    | {
+        handle: HandleInTransaction<Fields>
+        /** Without it, everyone may send the command. */
+        decide?: DecideCommand<Fields>
+        perform?: never
+      }
+    | { perform(call: CommandCall, fields: Fields): CommandAnswer; handle?: never; decide?: never }
   )
 
 /** A handler for each built-in command: the compiler finds a missing one. */

@@ -76,6 +76,7 @@ export function createHandle(options: DoorOptions): Handle {
     // A transcript may be read again: a command that was refused there stays refused (C25).
     const keyInText = origin.channel === 'text' ? key : undefined
     let isCommitted = false
+    const takeCommand = () => rateLimits.takeCommand(team, speaker.name, clock.now())
 
     type Work = (context: HandlerContext) => Promise<Receipt | AppError> | Receipt | AppError
     const commit = (work: Work): CommandAnswer =>
@@ -103,7 +104,6 @@ export function createHandle(options: DoorOptions): Handle {
         }
         const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
         if (decision instanceof AppError) return decision
-        const takeCommand = () => rateLimits.takeCommand(team, speaker.name, clock.now())
         const retryAfterMs = counted ? once('rate', takeCommand) : undefined
         if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
         if (decision.verdict === 'deny') {
@@ -123,14 +123,23 @@ export function createHandle(options: DoorOptions): Handle {
       })
 
     /** A repetition gets the first receipt, and nothing outside the store happens twice. */
-    const perform = async (perform: NonNullable<Handler['perform']>): CommandAnswer => {
+    const perform = async (act: NonNullable<Handler['perform']>): CommandAnswer => {
       const earlier = await findEarlier(store, key)
       if (earlier !== undefined) return earlier
+      const halted = isHeldUp ? haltState.refusal() : undefined
+      if (halted !== undefined) return halted
+      const retryAfterMs = counted ? once('rate', takeCommand) : undefined
+      if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
       return await inFlight.join(key, async () => {
-        const answer = await perform({ team, speaker, origin, commit }, command.fields).catch(asRefusal)
-        if (isCommitted || key === undefined || answer instanceof AppError) return answer
-        await store.write((tx) => keepAt(tx, key, answer))
-        return answer
+        const answer = await act({ team, speaker, origin, commit }, command.fields).catch(asRefusal)
+        if (isCommitted || answer instanceof AppError) return answer
+        if (key === undefined && ignored.length === 0) return answer
+        return await store.write((unsigned) => {
+          const tx = signedBy(unsigned, speaker.person)
+          const noted = noteIgnored(tx, speaker, definition, ignored, answer)
+          keepAt(tx, key, noted)
+          return noted
+        })
       })
     }
 

@@ -74,6 +74,13 @@ describe('a command that only people send', () => {
     expect(desk.haltState.halted()).toBeUndefined()
   })
 
+  it('is refused to agents during a halt if they know it', async () => {
+    const answer = { type: 'user_response', fields: { in_response_to: 'req_1', answer: 'yes' } }
+    expect(await desk.handle(agent('Worker'), answer)).toMatchObject({ code: 'FORBIDDEN' })
+    await desk.handle(OPERATOR, { type: 'halt', fields: {} })
+    expect(await desk.handle(agent('Worker'), answer)).toMatchObject({ code: 'HALTED' })
+  })
+
   it('acts the same as a command and as a route, and the audit names the person', async () => {
     const byRoute = await desk.call('POST', '/api/v1/halt', { body: { reason: 'lunch' } })
     expect(byRoute.json).toMatchObject({ status: 'halted', already: false, halt: { by: 'operator' } })
@@ -116,6 +123,12 @@ describe('an idempotency key of a person (C25)', () => {
     expect(one).toMatch(/^orct_/)
     expect(two).not.toBe(one)
     expect(await stored()).not.toContain('orct_')
+  })
+
+  it('is not needed for the receipt to name unknown fields', async () => {
+    const receipt = await desk.handle(OPERATOR, { type: 'halt', fields: { becuase: 'x' } })
+    expect(receipt).toMatchObject({ status: 'ok', ignored: ['becuase'] })
+    expect(desk.entries.at(-1)).toMatchObject({ type: 'command.fields_ignored' })
   })
 
   it('may be used again after a refusal', async () => {
