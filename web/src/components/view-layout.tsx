@@ -1,5 +1,7 @@
 import type { ReactNode } from 'react'
 import type { Loaded } from '../data/queries.ts'
+import { replaceRoute } from '../route.ts'
+import { Icon } from './icon.tsx'
 
 /** Same breakpoint as in styles/phone.css. */
 export function isPhone(): boolean {
@@ -66,5 +68,42 @@ export function ViewHeader({
       {note === undefined ? null : <p className="head-note">{note}</p>}
       <div className="head-tools">{children}</div>
     </header>
+  )
+}
+
+/** Switches between the variants of a view, each of which has an address. */
+export function Segments({ chosen, links }: { chosen: string; links: Readonly<Record<string, string>> }) {
+  return (
+    <div className="segments">
+      {Object.entries(links).map(([label, link]) => (
+        <button key={label} type="button" aria-pressed={label === chosen} onClick={() => replaceRoute(link)}>
+          {label}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+export function SidePanel({
+  label,
+  title = label,
+  closeLink,
+  children,
+}: {
+  label: string
+  title?: string
+  closeLink: string
+  children: ReactNode
+}) {
+  return (
+    <aside className="aside" aria-label={label}>
+      <div className="aside-head">
+        <h2>{title}</h2>
+        <a className="button" data-kind="quiet" href={closeLink} aria-label="Close">
+          <Icon name="close" />
+        </a>
+      </div>
+      {children}
+    </aside>
   )
 }

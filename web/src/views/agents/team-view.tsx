@@ -3,10 +3,17 @@ import { formatCost, formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { lazyComponent } from '../../components/lazy-component.ts'
 import { ContextUsage, StateLabel } from '../../components/state-label.tsx'
-import { EmptyState, isPhone, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import {
+  EmptyState,
+  isPhone,
+  Loading,
+  QueryResult,
+  Segments,
+  ViewHeader,
+} from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { type Agent, type TeamState, useRecentEntries, useServiceQuery, useTeam } from '../../data/queries.ts'
-import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { linkTo, useRoute } from '../../route.ts'
 import { byNeed, graphMembers } from './graph-members.ts'
 
 const Graph = lazyComponent(async () => (await import('./team-graph.tsx')).TeamGraph)
@@ -50,22 +57,13 @@ export function TeamView() {
             onChange={(event) => setSearch(event.target.value)}
           />
         ) : null}
-        <div className="segments">
-          <button
-            type="button"
-            aria-pressed={wanted === 'graph'}
-            onClick={() => replaceRoute(linkTo('team', undefined, { as: 'graph' }))}
-          >
-            Graph
-          </button>
-          <button
-            type="button"
-            aria-pressed={wanted === 'list'}
-            onClick={() => replaceRoute(linkTo('team', undefined, { as: 'list' }))}
-          >
-            List
-          </button>
-        </div>
+        <Segments
+          chosen={wanted === 'graph' ? 'Graph' : 'List'}
+          links={{
+            Graph: linkTo('team', undefined, { as: 'graph' }),
+            List: linkTo('team', undefined, { as: 'list' }),
+          }}
+        />
       </ViewHeader>
       <QueryResult answer={answer}>
         {(state) =>

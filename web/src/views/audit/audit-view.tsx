@@ -4,7 +4,7 @@ import { AgentPicker } from '../../components/agent-picker.tsx'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useAction } from '../../components/notifications.tsx'
-import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { EmptyState, QueryResult, SidePanel, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useServiceQuery } from '../../data/queries.ts'
 import { AUDIT_LIMIT, type AuditEntry } from '../../data/query-table.ts'
@@ -100,7 +100,7 @@ export function AuditView() {
           </QueryResult>
         </div>
         {chosen === undefined ? null : (
-          <EntryAside entry={chosen} onClose={linkTo('audit', undefined, filter)} />
+          <EntryPanel entry={chosen} closeLink={linkTo('audit', undefined, filter)} />
         )}
       </div>
     </>
@@ -134,17 +134,9 @@ function debounced(set: (event: { target: { value: string } }) => void) {
   }
 }
 
-function EntryAside({ entry, onClose }: { entry: AuditEntry; onClose: string }) {
+function EntryPanel({ entry, closeLink }: { entry: AuditEntry; closeLink: string }) {
   return (
-    <aside className="aside" aria-label={`Entry ${entry.seq}`}>
-      <div className="aside-head">
-        <h2>
-          {entry.seq} · {entry.type}
-        </h2>
-        <a className="button" data-kind="quiet" href={onClose} aria-label="Close">
-          <Icon name="close" />
-        </a>
-      </div>
+    <SidePanel label={`Entry ${entry.seq}`} title={`${entry.seq} · ${entry.type}`} closeLink={closeLink}>
       <p>{entry.text}</p>
       <dl className="pairs">
         <dt>Time</dt>
@@ -162,7 +154,7 @@ function EntryAside({ entry, onClose }: { entry: AuditEntry; onClose: string }) 
         </dd>
       </dl>
       <pre className="block">{JSON.stringify(entry.data, null, 2)}</pre>
-    </aside>
+    </SidePanel>
   )
 }
 

@@ -2,12 +2,11 @@ import type { ReactNode } from 'react'
 import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { showInvisible, textOf } from '../../components/exact-text.ts'
 import { formatTime, pluralize } from '../../components/format.ts'
-import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { EmptyState, QueryResult, Segments, SidePanel, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useChanges, useServiceQuery } from '../../data/queries.ts'
-import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { linkTo, useRoute } from '../../route.ts'
 
 type Log = AnswerOf<'github'>
 type Action = Log['actions'][number]
@@ -42,22 +41,10 @@ export function GithubView() {
     <>
       <ViewHeader title="GitHub" note={answer.data?.connected === true ? noteOf(answer.data) : undefined}>
         {answer.data === undefined || isEmpty(answer.data) ? null : (
-          <div className="segments">
-            <button
-              type="button"
-              aria-pressed={show === 'actions'}
-              onClick={() => replaceRoute(linkTo('github'))}
-            >
-              Decisions
-            </button>
-            <button
-              type="button"
-              aria-pressed={show === 'events'}
-              onClick={() => replaceRoute(linkTo('github', undefined, { show: 'events' }))}
-            >
-              Events
-            </button>
-          </div>
+          <Segments
+            chosen={show === 'events' ? 'Events' : 'Decisions'}
+            links={{ Decisions: linkTo('github'), Events: linkTo('github', undefined, { show: 'events' }) }}
+          />
         )}
       </ViewHeader>
       <QueryResult answer={answer}>
@@ -153,20 +140,14 @@ function Actions({ actions, id }: { actions: readonly Action[]; id: string | und
           </VirtualList>
         )}
       </div>
-      {chosen === undefined ? null : <ActionAside action={chosen} />}
+      {chosen === undefined ? null : <ActionPanel action={chosen} />}
     </div>
   )
 }
 
-function ActionAside({ action }: { action: Action }) {
+function ActionPanel({ action }: { action: Action }) {
   return (
-    <aside className="aside" aria-label={action.text}>
-      <div className="aside-head">
-        <h2>{action.text}</h2>
-        <a className="button" data-kind="quiet" href={linkTo('github')} aria-label="Close">
-          <Icon name="close" />
-        </a>
-      </div>
+    <SidePanel label={action.text} closeLink={linkTo('github')}>
       <dl className="pairs">
         <dt>State</dt>
         <dd>
@@ -214,7 +195,7 @@ function ActionAside({ action }: { action: Action }) {
           {action.state === 'asked' ? 'Decide' : 'Show decision'} ({action.request_id})
         </a>
       )}
-    </aside>
+    </SidePanel>
   )
 }
 
@@ -247,20 +228,11 @@ function Events({ events, id }: { events: readonly Event[]; id: string | undefin
         </VirtualList>
       </div>
       {chosen === undefined ? null : (
-        <aside className="aside" aria-label={chosen.event}>
-          <div className="aside-head">
-            <h2>
-              {chosen.event} {where(chosen)}
-            </h2>
-            <a
-              className="button"
-              data-kind="quiet"
-              href={linkTo('github', undefined, { show: 'events' })}
-              aria-label="Close"
-            >
-              <Icon name="close" />
-            </a>
-          </div>
+        <SidePanel
+          label={chosen.event}
+          title={`${chosen.event} ${where(chosen)}`}
+          closeLink={linkTo('github', undefined, { show: 'events' })}
+        >
           <p className="label">
             {chosen.id} · {formatTime(chosen.at)}
           </p>
@@ -278,7 +250,7 @@ function Events({ events, id }: { events: readonly Event[]; id: string | undefin
               </li>
             ))}
           </ol>
-        </aside>
+        </SidePanel>
       )}
     </div>
   )

@@ -4,10 +4,10 @@ import { textOf } from '../../components/exact-text.ts'
 import { formatTime } from '../../components/format.ts'
 import { useAction } from '../../components/notifications.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { EmptyState, QueryResult, Segments, ViewHeader } from '../../components/view-layout.tsx'
 import { useChanges, useServiceQuery } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
-import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { linkTo, useRoute } from '../../route.ts'
 
 type Flag = AnswerOf<'moderation'>['flags'][number]
 
@@ -20,18 +20,10 @@ export function ModerationView() {
   return (
     <>
       <ViewHeader title="Moderation" note="visible to moderators only">
-        <div className="segments">
-          <button type="button" aria-pressed={!isAll} onClick={() => replaceRoute(linkTo('moderation'))}>
-            Open
-          </button>
-          <button
-            type="button"
-            aria-pressed={isAll}
-            onClick={() => replaceRoute(linkTo('moderation', undefined, { show: 'all' }))}
-          >
-            All
-          </button>
-        </div>
+        <Segments
+          chosen={isAll ? 'All' : 'Open'}
+          links={{ Open: linkTo('moderation'), All: linkTo('moderation', undefined, { show: 'all' }) }}
+        />
       </ViewHeader>
       <QueryResult answer={answer}>
         {(flags) =>

@@ -3,7 +3,14 @@ import { AgentPicker } from '../../components/agent-picker.tsx'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { EmptyState, isPhone, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import {
+  EmptyState,
+  isPhone,
+  QueryResult,
+  Segments,
+  SidePanel,
+  ViewHeader,
+} from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { type Mail, useServiceQuery } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
@@ -35,8 +42,8 @@ export function ConversationsView() {
     ...(before === '' ? {} : { before }),
   }
   const answer = useServiceQuery('messages', [filter])
-  const set = (more: Record<string, string | undefined>) =>
-    replaceRoute(linkTo('conversations', id, { ...Object.fromEntries(query), ...more }))
+  const link = useMessageLink()
+  const set = (more: Record<string, string | undefined>) => replaceRoute(link(id, more))
   const oldest = answer.data?.length === SHOWN ? answer.data[0]!.id : undefined
   return (
     <>
@@ -84,14 +91,10 @@ export function ConversationsView() {
             Newest
           </button>
         )}
-        <div className="segments">
-          <button type="button" aria-pressed={!asThread} onClick={() => set({ as: 'sequence' })}>
-            Sequence
-          </button>
-          <button type="button" aria-pressed={asThread} onClick={() => set({ as: 'thread' })}>
-            Threads
-          </button>
-        </div>
+        <Segments
+          chosen={asThread ? 'Threads' : 'Sequence'}
+          links={{ Sequence: link(id, { as: 'sequence' }), Threads: link(id, { as: 'thread' }) }}
+        />
       </ViewHeader>
       <div className="split" data-open={id !== undefined}>
         <div>
@@ -109,7 +112,7 @@ export function ConversationsView() {
             }
           </QueryResult>
         </div>
-        {id === undefined ? null : <MessageAside key={id} id={id} />}
+        {id === undefined ? null : <MessagePanel key={id} id={id} />}
       </div>
     </>
   )
@@ -252,17 +255,11 @@ function Threads({ mail }: { mail: readonly Mail[] }) {
   )
 }
 
-function MessageAside({ id }: { id: string }) {
+function MessagePanel({ id }: { id: string }) {
   const link = useMessageLink()
   const answer = useServiceQuery('message', [id])
   return (
-    <aside className="aside" aria-label={id}>
-      <div className="aside-head">
-        <h2>{answer.data?.title ?? id}</h2>
-        <a className="button" data-kind="quiet" href={link(undefined)} aria-label="Close">
-          <Icon name="close" />
-        </a>
-      </div>
+    <SidePanel label={id} title={answer.data?.title ?? id} closeLink={link(undefined)}>
       <QueryResult answer={answer}>
         {(mail) => (
           <>
@@ -291,6 +288,6 @@ function MessageAside({ id }: { id: string }) {
           </>
         )}
       </QueryResult>
-    </aside>
+    </SidePanel>
   )
 }

@@ -3,9 +3,9 @@ import { useEffect, useMemo, useRef } from 'react'
 import UPlot from 'uplot'
 import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { formatCost, formatDuration } from '../../components/format.ts'
-import { QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { QueryResult, Segments, ViewHeader } from '../../components/view-layout.tsx'
 import { useServiceQuery } from '../../data/queries.ts'
-import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { linkTo, useRoute } from '../../route.ts'
 import { colour } from '../../theme.ts'
 
 type Figures = AnswerOf<'figures'>
@@ -18,6 +18,7 @@ type Series = {
 }
 
 const SPANS = ['15m', '1h', '6h', '24h', '7d'] as const
+const SPAN_LINKS = Object.fromEntries(SPANS.map((span) => [span, linkTo('metrics', undefined, { span })]))
 
 export function MetricsView() {
   const { query } = useRoute()
@@ -26,18 +27,7 @@ export function MetricsView() {
   return (
     <>
       <ViewHeader title="Metrics" note="from the audit log">
-        <div className="segments">
-          {SPANS.map((one) => (
-            <button
-              key={one}
-              type="button"
-              aria-pressed={chosen === one}
-              onClick={() => replaceRoute(linkTo('metrics', undefined, { span: one }))}
-            >
-              {one}
-            </button>
-          ))}
-        </div>
+        <Segments chosen={chosen} links={SPAN_LINKS} />
       </ViewHeader>
       <QueryResult answer={answer}>{(figures) => <Plots figures={figures} />}</QueryResult>
     </>

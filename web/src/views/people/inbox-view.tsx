@@ -3,7 +3,7 @@ import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useShortcuts } from '../../components/keyboard-shortcuts.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { EmptyState, QueryResult, Segments, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useServiceQuery } from '../../data/queries.ts'
 import { linkTo, replaceRoute, useRoute } from '../../route.ts'
@@ -50,18 +50,10 @@ export function InboxView() {
         note={isPast || open.length === 0 ? undefined : pluralize(open.length, 'open request')}
       >
         <NotifyButton />
-        <div className="segments">
-          <button type="button" aria-pressed={!isPast} onClick={() => replaceRoute(linkTo('inbox'))}>
-            Open
-          </button>
-          <button
-            type="button"
-            aria-pressed={isPast}
-            onClick={() => replaceRoute(linkTo('inbox', undefined, { show: 'past' }))}
-          >
-            Decided
-          </button>
-        </div>
+        <Segments
+          chosen={isPast ? 'Decided' : 'Open'}
+          links={{ Open: linkTo('inbox'), Decided: linkTo('inbox', undefined, { show: 'past' }) }}
+        />
       </ViewHeader>
       {isListed ? null : (
         <QueryResult answer={named}>

@@ -1,9 +1,8 @@
 import { type ReactNode, useEffect } from 'react'
 import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { pluralize } from '../../components/format.ts'
-import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { QueryResult } from '../../components/view-layout.tsx'
+import { QueryResult, SidePanel } from '../../components/view-layout.tsx'
 import { type Loaded, useServiceQuery } from '../../data/queries.ts'
 import type { QueryData } from '../../data/query-table.ts'
 import { useService } from '../../data/service.ts'
@@ -25,18 +24,12 @@ const TONES: Record<string, string> = {
 export const runTone = (state: string) => TONES[state] ?? 'busy'
 
 /** A node of a run: its state, its log and its outputs. */
-export function NodeAside({ run, node }: { run: string; node: RunNode }) {
+export function NodePanel({ run, node }: { run: string; node: RunNode }) {
   const { query } = useRoute()
   const file = query.get('output') ?? undefined
   const attempt = Number(query.get('log') ?? 0)
   return (
-    <aside className="aside" aria-label={node.name}>
-      <div className="aside-head">
-        <h2>{node.name}</h2>
-        <a className="button" data-kind="quiet" href={linkTo('runs', run)} aria-label="Close">
-          <Icon name="close" />
-        </a>
-      </div>
+    <SidePanel label={node.name} closeLink={linkTo('runs', run)}>
       <dl className="pairs">
         <dt>State</dt>
         <dd>
@@ -96,7 +89,7 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
         />
       )}
       {file === undefined ? null : <RunOutput run={run} agent={node.name} path={file} />}
-    </aside>
+    </SidePanel>
   )
 }
 

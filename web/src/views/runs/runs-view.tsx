@@ -10,7 +10,7 @@ import { useServiceQuery } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
 import { whileVisible } from '../../data/while-visible.ts'
 import { linkTo, useRoute } from '../../route.ts'
-import { NodeAside, runTone } from './run-node.tsx'
+import { NodePanel, runTone } from './run-node.tsx'
 
 const Graph = lazyComponent(async () => (await import('./run-graph.tsx')).RunGraph)
 
@@ -164,7 +164,7 @@ function OneRun({ id }: { id: string }) {
                 <Graph nodes={nodes} linkTo={(name) => linkTo('runs', id, { node: name })} />
               </Suspense>
             </div>
-            {node === undefined ? null : <NodeAside run={id} node={node} />}
+            {node === undefined ? null : <NodePanel run={id} node={node} />}
           </div>
         )}
       </QueryResult>

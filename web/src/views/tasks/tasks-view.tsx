@@ -1,34 +1,28 @@
 import { useMemo } from 'react'
 import { formatCost, formatDuration, formatTime, pluralize } from '../../components/format.ts'
-import { Icon } from '../../components/icon.tsx'
 import { requireSuccess, useAction } from '../../components/notifications.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { EmptyState, QueryResult, Segments, SidePanel, ViewHeader } from '../../components/view-layout.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { type Task, useServiceQuery } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
-import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { linkTo, useRoute } from '../../route.ts'
 
 export function TasksView() {
   const { id, query } = useRoute()
   const isAll = query.get('show') === 'all'
   const answer = useServiceQuery('tasks', [isAll ? 'all' : 'open'])
   const tree = useMemo(() => treeOf(answer.data ?? []), [answer.data])
-  const show = (all: boolean) => replaceRoute(linkTo('tasks', id, { show: all ? 'all' : undefined }))
   return (
     <>
       <ViewHeader
         title="Tasks"
         note={answer.data === undefined ? undefined : pluralize(tree.length, isAll ? 'task' : 'open task')}
       >
-        <div className="segments">
-          <button type="button" aria-pressed={!isAll} onClick={() => show(false)}>
-            Open
-          </button>
-          <button type="button" aria-pressed={isAll} onClick={() => show(true)}>
-            All
-          </button>
-        </div>
+        <Segments
+          chosen={isAll ? 'All' : 'Open'}
+          links={{ Open: linkTo('tasks', id), All: linkTo('tasks', id, { show: 'all' }) }}
+        />
       </ViewHeader>
       <div className="split" data-open={id !== undefined}>
         <div>
@@ -68,10 +62,10 @@ export function TasksView() {
           </QueryResult>
         </div>
         {id === undefined ? null : (
-          <TaskAside
+          <TaskPanel
             key={id}
             id={id}
-            onClose={linkTo('tasks', undefined, { show: isAll ? 'all' : undefined })}
+            closeLink={linkTo('tasks', undefined, { show: isAll ? 'all' : undefined })}
           />
         )}
       </div>
@@ -103,7 +97,7 @@ export function treeOf(tasks: readonly Task[]): Branch[] {
   return lines
 }
 
-function TaskAside({ id, onClose }: { id: string; onClose: string }) {
+function TaskPanel({ id, closeLink }: { id: string; closeLink: string }) {
   const service = useService()
   const [act, isBusy] = useAction()
   const answer = useServiceQuery('task', [id])
@@ -114,13 +108,7 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
       return done
     })
   return (
-    <aside className="aside" aria-label={id}>
-      <div className="aside-head">
-        <h2>{answer.data?.task ?? id}</h2>
-        <a className="button" data-kind="quiet" href={onClose} aria-label="Close">
-          <Icon name="close" />
-        </a>
-      </div>
+    <SidePanel label={id} title={answer.data?.task ?? id} closeLink={closeLink}>
       <QueryResult answer={answer}>
         {(task) => (
           <>
@@ -229,6 +217,6 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
           </>
         )}
       </QueryResult>
-    </aside>
+    </SidePanel>
   )
 }
