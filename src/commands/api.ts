@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Routes } from '../base/route.ts'
-import { ReceiptSchema } from '../protocol/receipt-schema.ts'
+import { ReceiptSchema } from '../protocol/receipt.ts'
 
 export const CommandBody = z
   .object({

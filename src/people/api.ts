@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { count, names, type Routes } from '../base/route.ts'
 import { defineCommand, routeOf } from '../protocol/command.ts'
-import { ReceiptSchema } from '../protocol/receipt-schema.ts'
+import { ReceiptSchema } from '../protocol/receipt.ts'
 import { HUMAN_DECISIONS, HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from './human-request.ts'
 
 export const HumanRequestSchema = z.object({
