@@ -307,9 +307,9 @@ function callbacksOf(
 }
 
 function policiesOf(written: NonNullable<GithubSection['actions']>): GithubConfig['actions'] {
-  const entries = Object.entries(written).map(([kind, said]) => {
-    if (typeof said === 'string') return [kind, { mode: said, quorum: 1 }]
-    const { mode, confidence: least, quorum = 1 } = said!
+  const entries = Object.entries(written).map(([kind, entry]) => {
+    if (typeof entry === 'string') return [kind, { mode: entry, quorum: 1 }]
+    const { mode, confidence: least, quorum = 1 } = entry!
     return [kind, { mode, quorum, ...(least === undefined ? {} : { confidence: least }) }]
   })
   return Object.fromEntries(entries) as GithubConfig['actions']
@@ -317,8 +317,8 @@ function policiesOf(written: NonNullable<GithubSection['actions']>): GithubConfi
 
 function routesOf(written: NonNullable<GithubSection['routes']>, report: Report): EventRoutes {
   const routes: Record<string, RouteStep[]> = {}
-  for (const [event, said] of Object.entries(written)) {
-    const steps = said.map(stepOf)
+  for (const [event, entry] of Object.entries(written)) {
+    const steps = entry.map(stepOf)
     routes[event] = steps
     const circle = findCircle(steps)
     if (circle !== undefined) {
@@ -341,15 +341,15 @@ function routesOf(written: NonNullable<GithubSection['routes']>, report: Report)
   return routes
 }
 
-function stepOf(said: z.input<typeof StepSchema>): RouteStep {
-  if (typeof said === 'string') return { to: said, when: [], on: 'success' }
-  const when = said.if === undefined ? [] : [said.if].flat()
+function stepOf(entry: z.input<typeof StepSchema>): RouteStep {
+  if (typeof entry === 'string') return { to: entry, when: [], on: 'success' }
+  const when = entry.if === undefined ? [] : [entry.if].flat()
   return {
-    to: said.to,
+    to: entry.to,
     when,
-    on: said.on ?? 'success',
-    ...(said.after === undefined ? {} : { after: said.after }),
-    ...(said.requires_hitl === undefined ? {} : { requiresHitl: said.requires_hitl }),
+    on: entry.on ?? 'success',
+    ...(entry.after === undefined ? {} : { after: entry.after }),
+    ...(entry.requires_hitl === undefined ? {} : { requiresHitl: entry.requires_hitl }),
   }
 }
 
@@ -367,8 +367,8 @@ function findCircle(steps: readonly RouteStep[]): string[] | undefined {
 }
 
 function triggersOf(written: NonNullable<GithubSection['schedule']>, report: Report): Trigger[] {
-  return Object.entries(written).map(([name, { timezone = 'UTC', ...said }]) => {
-    const problem = cronProblem(said.cron, timezone)
+  return Object.entries(written).map(([name, { timezone = 'UTC', ...entry }]) => {
+    const problem = cronProblem(entry.cron, timezone)
     if (problem !== undefined) {
       report(
         ['github', 'schedule', name, 'cron'],
@@ -376,7 +376,7 @@ function triggersOf(written: NonNullable<GithubSection['schedule']>, report: Rep
         'For example "0 6 * * 1": every Monday at 6.',
       )
     }
-    const { task, stale_days: staleDays, requires_hitl: asks, ...rest } = said
+    const { task, stale_days: staleDays, requires_hitl: asks, ...rest } = entry
     if (task === undefined && staleDays === undefined)
       report(
         ['github', 'schedule', name],

@@ -85,14 +85,14 @@ interface Origin {
 export function resolveConfig(input: ConfigInput, origin: Origin): Config {
   const { file, env, locate, report, warn } = origin
   const roster = readRoster(input.agents, report)
-  const places = { folder: folderOf(file), stateFolder: stateFolder(file, env), env }
+  const paths = { folder: folderOf(file), stateFolder: stateFolder(file, env), env }
   const models = resolveModels(input.models ?? {}, report, warn)
   checkModelsOfAgents(input.agents, models, report)
   const people = resolvePeople(input, report)
   return {
     ...(file !== undefined && { file: resolve(file) }),
-    stateFolder: places.stateFolder,
-    agents: resolveAgents(input, roster, places.folder, origin),
+    stateFolder: paths.stateFolder,
+    agents: resolveAgents(input, roster, paths.folder, origin),
     rules: resolveRules(input, roster, origin),
     permissions: permissionsOf(input.permissions),
     people,
@@ -105,9 +105,9 @@ export function resolveConfig(input: ConfigInput, origin: Origin): Config {
     webhooks: resolveWebhooks(input.webhooks ?? {}, report, warn),
     ...githubOf(input, people, report, warn),
     notify: input.notify === false ? 'off' : (input.notify ?? 'desktop'),
-    tmux: resolveTmux(input.tmux ?? {}, places.stateFolder),
-    service: resolveService(input.service ?? {}, places.folder, report, warn),
-    store: resolveStore(input.store?.url, places, report, warn),
+    tmux: resolveTmux(input.tmux ?? {}, paths.stateFolder),
+    service: resolveService(input.service ?? {}, paths.folder, report, warn),
+    store: resolveStore(input.store?.url, paths, report, warn),
     lines: decidingLines(input, locate),
   }
 }
@@ -261,9 +261,9 @@ function resolveList(list: string, written: WrittenList, roster: Roster, warn: R
 }
 
 function permissionsOf(written: ConfigInput['permissions']): Permissions {
-  const entries = Object.entries(written ?? {}).map(([action, said]) => [
+  const entries = Object.entries(written ?? {}).map(([action, permission]) => [
     action,
-    typeof said === 'object' ? said.verdict : said,
+    typeof permission === 'object' ? permission.verdict : permission,
   ])
   return Object.fromEntries(entries) as Permissions
 }

@@ -14,14 +14,14 @@ import { formOf } from './request-view.ts'
 type ReadAnswer = { ok: true; text: string; isChoice: boolean } | { ok: false; error: AppError }
 
 /** Reads a person's answer: a choice by its text or number, the default for an empty answer, or free text (S2.12). */
-export function readAnswer(row: Pick<HumanRequestRow, 'question' | 'form'>, said: string): ReadAnswer {
+export function readAnswer(row: Pick<HumanRequestRow, 'question' | 'form'>, written: string): ReadAnswer {
   const form = formOf(row)
   const { choices = [] } = form
-  if (isBlank(said)) {
+  if (isBlank(written)) {
     if (form.default !== undefined) return { ok: true, text: form.default, isChoice: true }
     return { ok: false, error: invalid('The answer is empty', row.question, form) }
   }
-  const text = said.trim()
+  const text = written.trim()
   const chosen =
     choices.find((choice) => choice === text) ??
     choices.find((choice) => choice.toLowerCase() === text.toLowerCase()) ??
@@ -57,9 +57,9 @@ const CHECK_MS = 15_000
 
 /** A model may check an answer in words (S2.12). If the model is unavailable, slow or unsure, the answer counts. */
 export function createAnswerCheck({ models, ownCall, store, clock, team }: AnswerCheckOptions) {
-  return async (row: HumanRequestRow, said: string, person: string): Promise<AppError | undefined> => {
+  return async (row: HumanRequestRow, written: string, person: string): Promise<AppError | undefined> => {
     const model = team().config.tasks.answerCheck
-    const answer = readAnswer(row, said)
+    const answer = readAnswer(row, written)
     if (model === undefined || models === undefined || !answer.ok || answer.isChoice) return undefined
     const call = ownCall(
       'answer-check',

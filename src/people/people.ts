@@ -304,9 +304,9 @@ export async function insertApproval(tx: Tx, approval: Omit<ApprovalRow, 'at'>):
 /** Approvals of these requests, oldest first, including those of actions that were changed since. */
 export async function readApprovals(reader: Reader, requests: readonly number[]): Promise<ApprovalRow[]> {
   if (requests.length === 0) return []
-  const places = requests.map(() => '?').join(', ')
+  const markers = requests.map(() => '?').join(', ')
   return await reader.all<ApprovalRow>(
-    `SELECT * FROM approvals WHERE request IN (${places}) ORDER BY request, at, person`,
+    `SELECT * FROM approvals WHERE request IN (${markers}) ORDER BY request, at, person`,
     [...requests],
   )
 }

@@ -2,7 +2,7 @@
 import type { Result } from '../base/result.ts'
 
 /** UTF-8 byte offsets in the whole stream; `line` is 1-based and belongs to `offset`. */
-export interface Span {
+export interface TextSpan {
   offset: number
   end: number
   line: number
@@ -53,8 +53,8 @@ export interface DecodedCommand {
 export type Decoded<T = DecodedCommand> = Result<T, ScanProblem>
 
 export type Scanned =
-  | ({ ok: true; span: Span; raw: string } & DecodedCommand)
-  | ({ ok: false; span: Span } & ScanProblem)
+  | ({ ok: true; span: TextSpan; raw: string } & DecodedCommand)
+  | ({ ok: false; span: TextSpan } & ScanProblem)
 
 /** The longest decoded field, in UTF-8 bytes (C20). */
 export const MAX_COMMAND_BYTES = 102_400

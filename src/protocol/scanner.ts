@@ -6,8 +6,8 @@ import {
   type ScanFailure,
   type Scanned,
   type ScanProblem,
-  type Span,
   scanProblem,
+  type TextSpan,
   thousands,
 } from './codec.ts'
 import { explain } from './explain.ts'
@@ -17,7 +17,7 @@ import { openStateMachine } from './scan/state-machine.ts'
 import type { TextWindow } from './scan/window.ts'
 import { decodeElement } from './xml/decode.ts'
 
-export type { CommandShape, DiagnosticCode, KnownCommands, Scanned, Span } from './codec.ts'
+export type { CommandShape, DiagnosticCode, KnownCommands, Scanned, TextSpan } from './codec.ts'
 
 export interface Scanner {
   /** Returns everything that is certain by now. The text may be cut anywhere, even inside a UTF-8 sequence. */
@@ -31,12 +31,12 @@ export function createScanner(known: KnownCommands): Scanner {
   const encode = openEncoder()
   const mayList = openProblemLimit()
   let scanned: Scanned[] = []
-  let unlisted: { count: number; span: Span } | undefined
+  let unlisted: { count: number; span: TextSpan } | undefined
   let isOver = false
 
   function receive(candidate: Candidate) {
     const { kind, start, end, line } = candidate
-    const span: Span = { offset: start, end, line }
+    const span: TextSpan = { offset: start, end, line }
     if (isCommandKind(kind)) {
       const raw = machine.window.text(start, end)
       const decoded = decodeCommand(kind, candidate, raw, machine.window, known)
@@ -48,12 +48,12 @@ export function createScanner(known: KnownCommands): Scanner {
     else omit(span)
   }
 
-  function list(problem: ScanProblem, span: Span) {
+  function list(problem: ScanProblem, span: TextSpan) {
     listOmitted()
     scanned.push({ ok: false, ...problem, span })
   }
 
-  function omit(span: Span) {
+  function omit(span: TextSpan) {
     unlisted ??= { count: 0, span }
     unlisted.count++
   }

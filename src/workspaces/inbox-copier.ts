@@ -154,13 +154,13 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
       const found: InboxFile[] = []
       for (const file of files) {
         await pace.rest()
-        const place = [...to, ...file.segments]
-        const corrected = preferred.get(place.join('/'))
+        const target = [...to, ...file.segments]
+        const corrected = preferred.get(target.join('/'))
         if (corrected !== undefined) {
           found.push(corrected)
           continue
         }
-        const input = await take(openFound(from, file), file.shown, () => join(real(), file.path), place)
+        const input = await take(openFound(from, file), file.shown, () => join(real(), file.path), target)
         check?.(file.path, input.sha256)
         found.push(input)
       }

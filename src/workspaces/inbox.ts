@@ -87,11 +87,11 @@ function draftBy(
   withheldHere: () => readonly Withheld[],
 ): InboxDraft {
   return {
-    write: (path, text) => attempt(`inbox/${path}`, () => copier.write(splitPlace(path), text)),
+    write: (path, text) => attempt(`inbox/${path}`, () => copier.write(splitTarget(path), text)),
     addInput: ({ path, to, within }) =>
       attempt(showName(path), async () => {
         if (within !== undefined)
-          return await takeFolder(openWithin(within, path), path, splitPlace(to), 'inside')
+          return await takeFolder(openWithin(within, path), path, splitTarget(to), 'inside')
         // The user may name a link: its target is then the input.
         const real = realpathSync(path)
         const withheld = lookForWithheld(withheldHere())
@@ -99,11 +99,11 @@ function draftBy(
         const parent = openDirectory(dirname(real))
         try {
           const name = basename(real)
-          const place = placeOf(to, basename(path))
+          const target = targetOf(to, basename(path))
           const folder = openFolder(parent, name)
           if (!folder.ok && folder.error.code !== 'not_a_folder') throw new ProblemError(folder.error)
-          if (!folder.ok) return { inputs: [await copier.takeFile(parent, name, real, place)], leftOut: [] }
-          return await takeFolder(folder.value, real, splitPlace(to), 'any', withheld)
+          if (!folder.ok) return { inputs: [await copier.takeFile(parent, name, real, target)], leftOut: [] }
+          return await takeFolder(folder.value, real, splitTarget(to), 'any', withheld)
         } finally {
           parent.close()
         }
@@ -112,7 +112,7 @@ function draftBy(
       const patterns = parseOutputs(outputs)
       if (!patterns.ok) return patterns
       return attempt(`${agent}/outbox`, async () => {
-        const place = splitPlace(copyTo)
+        const target = splitTarget(copyTo)
         const outbox = openPart(from, 'outbox', `${agent}/outbox`)
         try {
           const wanted = { patterns: patterns.value, limits, pace, hardLinks: 'inside' as const }
@@ -120,7 +120,7 @@ function draftBy(
           if (unmatched.length > 0) throw new ProblemError(nothingFor(agent, unmatched, leftOut))
           const check = validated === undefined ? undefined : checkValidated(agent, validated)
           const real = () => `${realpathSync(from)}/outbox`
-          const inputs = await copier.takeFiles(outbox, files, real, place, check)
+          const inputs = await copier.takeFiles(outbox, files, real, target, check)
           return { inputs, leftOut }
         } finally {
           outbox.close()
@@ -135,13 +135,13 @@ function draftBy(
   async function takeFolder(
     folder: Directory,
     real: string,
-    place: string[],
+    target: string[],
     hardLinks: 'inside' | 'any',
     withheld?: WithheldSeen,
   ): Promise<AddedInputs> {
     try {
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks, withheld })
-      return { inputs: await copier.takeFiles(folder, files, () => real, place), leftOut }
+      return { inputs: await copier.takeFiles(folder, files, () => real, target), leftOut }
     } finally {
       folder.close()
     }
@@ -173,16 +173,16 @@ function checkValidated(agent: string, validated: NonNullable<OutputsWanted['val
   }
 }
 
-/** `inbox/data/` and `data` are the same place. */
-function splitPlace(path: string): string[] {
+/** `inbox/data/` and `data` are the same target. */
+function splitTarget(path: string): string[] {
   const split = splitPath(path)
   if (!split.ok) throw new ProblemError(problem('bad_path', showName(path), split.error))
   return split.value[0] === 'inbox' ? split.value.slice(1) : split.value
 }
 
-/** A place that ends in a slash is a folder, and the file keeps its name. */
-function placeOf(to: string, name: string): string[] {
-  const segments = splitPlace(to)
+/** A target that ends in a slash is a folder, and the file keeps its name. */
+function targetOf(to: string, name: string): string[] {
+  const segments = splitTarget(to)
   return to.endsWith('/') || segments.length === 0 ? [...segments, name] : segments
 }
 

@@ -74,7 +74,7 @@ export function fillIn(
   }
 }
 
-const fromInbox = (place: string) => place.replace(/^inbox\/(?=.)/, '').replace(/\/+$/, '')
+const fromInbox = (path: string) => path.replace(/^inbox\/(?=.)/, '').replace(/\/+$/, '')
 
 /** Puts more backticks around a name than it has inside. */
 function code(name: string): string {

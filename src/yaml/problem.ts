@@ -36,9 +36,9 @@ export function problemAt(
   hint: string,
   what: 'key' | 'value' = 'value',
 ): Problem {
-  const { excerpt, ...place } = locate(path, what)
+  const { excerpt, ...position } = locate(path, what)
   const shown = excerpt !== undefined && !MAY_HOLD_SECRETS.has(path[0]) ? { excerpt } : {}
-  return { ...place, path: formatPath(path), message: printable(message), hint: printable(hint), ...shown }
+  return { ...position, path: formatPath(path), message: printable(message), hint: printable(hint), ...shown }
 }
 
 export function sortProblems(problems: readonly Problem[]): Problem[] {
@@ -72,9 +72,9 @@ export function formatProblems(problems: readonly Problem[], file = 'orc.yaml'):
 }
 
 function formatProblem({ line, column, path, message, hint, excerpt }: Problem, file: string): string {
-  const place = line > 0 ? `${file}:${line}:${column}: ` : ''
+  const position = line > 0 ? `${file}:${line}:${column}: ` : ''
   const subject = path === '' || message.includes(path) ? '' : `${path}: `
-  const lines = [`${place}${subject}${message}`]
+  const lines = [`${position}${subject}${message}`]
   if (excerpt !== undefined) {
     const gutter = String(line)
     lines.push(`  ${gutter} | ${excerpt.text}`)

@@ -34,11 +34,11 @@ export function decodeObject(text: string, keys: number, outerKeys: number, know
   const outer = Object.keys(whole)
   const wrapper = outer.find((key) => same(key, 'orc_command'))!
   // The scanner checked that the first key is `orc_command` and that its value is an object.
-  const said = whole[wrapper] as ParsedObject
-  const isRepeated = outer.length < outerKeys || Object.keys(said).length < keys
+  const object = whole[wrapper] as ParsedObject
+  const isRepeated = outer.length < outerKeys || Object.keys(object).length < keys
   const repeated = isRepeated ? findRepeated(text, 2) : undefined
   if (repeated !== undefined) return duplicateName(repeated)
-  const decoded = readSaid(said, known)
+  const decoded = readCommand(object, known)
   if (decoded.ok) for (const key of outer) if (key !== wrapper) decoded.value.ignored.push(brief(key))
   return decoded
 }
@@ -47,17 +47,17 @@ export function decodeObject(text: string, keys: number, outerKeys: number, know
 export function decodeMessage(text: string, keys: number, known: KnownCommands): Decoded {
   const parsed = parse(text)
   if (!parsed.ok) return parsed
-  const said = parsed.value
-  const repeated = Object.keys(said).length < keys ? findRepeated(text, 1) : undefined
-  return repeated === undefined ? readSaid(said, known) : duplicateName(repeated)
+  const object = parsed.value
+  const repeated = Object.keys(object).length < keys ? findRepeated(text, 1) : undefined
+  return repeated === undefined ? readCommand(object, known) : duplicateName(repeated)
 }
 
-function readSaid(said: ParsedObject, known: KnownCommands): Decoded {
-  const named = nameObject(said, known)
+function readCommand(object: ParsedObject, known: KnownCommands): Decoded {
+  const named = nameObject(object, known)
   if (!named.ok) return named
   const { shape, key: naming } = named.value
   const decoded: DecodedCommand = { type: shape.type, fields: {}, ignored: [], notation: 'json' }
-  for (const [key, value] of Object.entries(said)) {
+  for (const [key, value] of Object.entries(object)) {
     const field = fieldNamed(key, shape)
     const isName = key === naming || (field === undefined && (same(key, 'name') || same(key, 'type')))
     if (isName || value === null) continue
@@ -69,14 +69,14 @@ function readSaid(said: ParsedObject, known: KnownCommands): Decoded {
 }
 
 function nameObject(
-  said: ParsedObject,
+  object: ParsedObject,
   known: KnownCommands,
 ): Decoded<{ shape: CommandShape; key: string | undefined }> {
-  const keys = Object.keys(said)
+  const keys = Object.keys(object)
   const nameKey = keys.find((key) => same(key, 'name'))
   const typeKey = keys.find((key) => same(key, 'type'))
   const textOf = (key: string | undefined) => {
-    const value = key === undefined ? undefined : said[key]
+    const value = key === undefined ? undefined : object[key]
     return typeof value === 'string' ? value : undefined
   }
   const chosen = chooseName(textOf(nameKey), textOf(typeKey), known)

@@ -50,8 +50,8 @@ export function decodeTag(tag: string, known: KnownCommands): Decoded<Opening> {
   const type = valueOfKey(attributes, 'type')
   const chosen = chooseName(name, type, known)
   if (!chosen.ok) return chosen
-  const said = chosen.value === 'name' ? name : type
-  const command = said === undefined ? missingType() : commandNamed(said, known)
+  const written = chosen.value === 'name' ? name : type
+  const command = written === undefined ? missingType() : commandNamed(written, known)
   if (!command.ok) return command
   return { ok: true, value: { shape: command.value, attributes, naming: chosen.value } }
 }
@@ -64,21 +64,21 @@ function valueOfKey(attributes: readonly Attribute[], key: string): string | und
 /** Adds the fields of the body. Attributes win over the body, unless they are empty. */
 function readBody(body: string, { shape, naming }: Opening, decoded: DecodedCommand): Decoded {
   const { fields, ignored } = decoded
-  const say = (field: string, value: string) => {
-    const isSaid = fields[field] !== undefined && fields[field] !== ''
-    if (!isSaid) fields[field] = value
-    return !isSaid
+  const setField = (field: string, value: string) => {
+    const isSet = fields[field] !== undefined && fields[field] !== ''
+    if (!isSet) fields[field] = value
+    return !isSet
   }
   const children = legacyChildren(body, shape)
   if (children === undefined) {
     const text = textOf(naming === 'type' ? takeLeading(body, shape, decoded) : body)
-    if (text !== '' && (shape.body === undefined || !say(shape.body, text))) ignored.push('body')
+    if (text !== '' && (shape.body === undefined || !setField(shape.body, text))) ignored.push('body')
     return { ok: true, value: decoded }
   }
   const seen = new Set<string>()
   for (const { name, value, field } of children) {
     if (field !== undefined && seen.has(field)) return duplicateName(name)
-    if (field === undefined || !say(field, value)) ignored.push(brief(name))
+    if (field === undefined || !setField(field, value)) ignored.push(brief(name))
     else seen.add(field)
   }
   decoded.notation = 'legacy'

@@ -251,7 +251,7 @@ function textIn(file: string): string | undefined {
   return found?.isFile() && found.size < MOST_BYTES ? readFileSync(file, 'utf8').trim() : undefined
 }
 
-interface BranchCommit {
+interface AgentCommit {
   readonly hash: string
   readonly author: string
   readonly time: string
@@ -270,7 +270,7 @@ interface BranchSummary {
   readonly branch: string
   readonly base: string
   readonly head: string
-  readonly commits: readonly BranchCommit[]
+  readonly commits: readonly AgentCommit[]
   readonly files: readonly { readonly path: string; readonly added: number; readonly deleted: number }[]
   /** Commits of the worktree's HEAD if it is on another branch or on none: in none of the above, and in no diff. */
   readonly elsewhere: readonly CommitsElsewhere[]
@@ -404,7 +404,7 @@ async function diff(
   return undefined
 }
 
-function parseCommits(out: string): BranchCommit[] {
+function parseCommits(out: string): AgentCommit[] {
   return out
     .split('\0')
     .filter((record) => record !== '')
