@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { withoutMentions } from '../../protocol/mentions.ts'
 import type { DeliveryResult, Turn } from '../../runtimes/runtime.ts'
 import { leadingPart, type PromptAwaiter } from '../message-evidence.ts'
@@ -82,7 +83,9 @@ export function openDelivery(
     try {
       if (!end.take(part.text)) return undefined
       activity.turnBegan('the answer to its Stop hook delivered a turn')
-      const outcome = await inTime(delivered)
+      const evidence = 'the answer to its Stop hook contained it, but its transcript does not show it'
+      const late: DeliveryResult = { state: 'uncertain', evidence }
+      const outcome = await Promise.race([delivered, sleep(EVIDENCE_MS, late, { ref: false })])
       return part === turn ? outcome : { ...outcome, ids: part.ids }
     } finally {
       cancel()
@@ -112,17 +115,6 @@ const PICTURE =
  */
 function withoutFiles(text: string): string {
   return withoutMentions(text, 'alone').replace(PICTURE, '$1\t')
-}
-
-async function inTime(result: Promise<DeliveryResult>): Promise<DeliveryResult> {
-  const evidence = 'the answer to its Stop hook contained it, but its transcript does not show it'
-  const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
-  const timer = setTimeout(() => resolve({ state: 'uncertain', evidence }), EVIDENCE_MS)
-  try {
-    return await Promise.race([result, promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** Since this version Enter can come with a paste; 2.1.197 treats it as part of the paste. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionState } from '../../base/agent.ts'
 import {
   cancelledResult,
@@ -50,7 +51,7 @@ export function createWayIn(
       if (failure instanceof ServerError && failure.kind !== 'lost')
         return { state: 'queued', evidence: `opencode rejected it: ${failure.message}` }
       const messageId =
-        (await within(EVIDENCE_MS, expectation.found)) ??
+        (await Promise.race([expectation.found, sleep(EVIDENCE_MS, undefined, { ref: false })])) ??
         (await findTurn(turn, expectation.isNews).catch(() => undefined))
       if (messageId !== undefined) return { state: 'submitted', evidence: evidenceOf(messageId) }
       const why = failure instanceof Error ? `: ${failure.message}` : ''
@@ -134,16 +135,6 @@ export function createWayIn(
 }
 
 const evidenceOf = (messageId: string) => `it is ${messageId} in the conversation`
-
-async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value | undefined> {
-  const { promise: over, resolve } = Promise.withResolvers<undefined>()
-  const timer = setTimeout(resolve, ms, undefined)
-  try {
-    return await Promise.race([promise, over])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 interface Expectation {
   readonly turn: Turn

@@ -16,10 +16,14 @@ interface OpenSessionOptions {
   readonly settings: AcpSettings
   readonly builtIn: BuiltIn | undefined
   readonly credentials: AgentCredentials
+  /** Path of our own executable, an MCP server on stdio. */
   readonly bin: string
   readonly version: string
+  /** Id of the conversation to resume. */
   readonly sessionId: string | undefined
+  /** Some conversations must not be resumed too soon. */
   beforeLoading(): Promise<void>
+  /** Adds a timeout to a request. */
   within<T>(answer: Promise<T>, what: string): Promise<T>
 }
 
@@ -27,18 +31,9 @@ interface OpenSessionOptions {
 export async function openSession(
   options: OpenSessionOptions,
 ): Promise<{ capabilities: Capabilities; conversation: AcpConversation }> {
-  const { connection, agent, within } = options
+  const { connection, within } = options
   const capabilities = await within(greet(connection, options.version), 'initialize')
-  const conversation = await openConversation({
-    agent: connection,
-    capabilities,
-    cwd: agent.cwd,
-    prompt: agent.prompt,
-    sessionId: options.sessionId,
-    beforeLoading: options.beforeLoading,
-    tools: toolsFor({ ...options, capabilities }),
-    within,
-  })
+  const conversation = await openConversation(options, capabilities)
   for (const choice of choicesOf(options)) {
     const { sessionId, opened } = conversation
     await within(setSessionOption(connection, sessionId, opened, choice), `setting the ${choice.category}`)
@@ -53,21 +48,6 @@ function choicesOf({ settings, builtIn }: OpenSessionOptions): SessionOption[] {
     choices.push({ category: 'mode', value: mode, isWanted: settings.mode !== undefined })
   if (settings.model !== undefined) choices.push({ category: 'model', value: settings.model, isWanted: true })
   return choices
-}
-
-interface AcpConversationOptions {
-  readonly agent: ClientContext
-  readonly capabilities: Capabilities
-  readonly cwd: string
-  readonly tools: Tools
-  /** The role, used as the system prompt if the agent accepts one. */
-  readonly prompt: string
-  /** Id of the conversation to resume. */
-  readonly sessionId: string | undefined
-  /** Some conversations must not be resumed too soon. */
-  beforeLoading(): Promise<void>
-  /** Adds a timeout to a request. */
-  within<T>(answer: Promise<T>, what: string): Promise<T>
 }
 
 interface AcpConversation {
@@ -86,19 +66,23 @@ const NewSession = z.looseObject({ sessionId: z.string().min(1) })
  * Resumes the saved conversation, or starts a new one. Loading comes first, since its replay is the only
  * evidence of what the agent received before. Failing to resume is not fatal, but reported.
  */
-async function openConversation(options: AcpConversationOptions): Promise<AcpConversation> {
-  const { agent, capabilities, sessionId, within } = options
+async function openConversation(
+  options: OpenSessionOptions,
+  capabilities: Capabilities,
+): Promise<AcpConversation> {
+  const { connection, agent, sessionId, within } = options
+  const systemPrompt = { mode: 'append', content: [{ type: 'text', text: agent.prompt }] }
   const common = {
-    cwd: options.cwd,
-    ...options.tools,
-    ...(capabilities.systemPrompt ? { systemPrompt: systemPrompt(options.prompt) } : {}),
+    cwd: agent.cwd,
+    ...toolsFor(options, capabilities),
+    ...(capabilities.systemPrompt ? { systemPrompt } : {}),
   }
   const failures: string[] = []
   async function attempt(how: 'loaded' | 'resumed'): Promise<AcpConversation | undefined> {
     const method = how === 'loaded' ? methods.agent.session.load : methods.agent.session.resume
     try {
       const answer: unknown = await within(
-        agent.request(method, { ...common, sessionId: sessionId! }),
+        connection.request(method, { ...common, sessionId: sessionId! }),
         method,
       )
       return {
@@ -123,25 +107,13 @@ async function openConversation(options: AcpConversationOptions): Promise<AcpCon
     if (again !== undefined) return again
     if (failures.length === 0) failures.push('the agent does not support it')
   }
-  const answer = await within(agent.request(methods.agent.session.new, common), 'session/new')
+  const answer = await within(connection.request(methods.agent.session.new, common), 'session/new')
   const opened = NewSession.parse(answer)
   const note =
     sessionId === undefined
       ? `started conversation ${opened.sessionId}`
       : `conversation ${sessionId} could not be resumed (${failures.join('; ')}); started ${opened.sessionId}`
   return { sessionId: opened.sessionId, how: 'new', opened, note }
-}
-
-function systemPrompt(text: string) {
-  return { mode: 'append', content: [{ type: 'text', text }] }
-}
-
-interface ToolsOptions {
-  readonly capabilities: Capabilities
-  readonly credentials: AgentCredentials
-  readonly builtIn: BuiltIn | undefined
-  /** Path of our own executable, an MCP server on stdio. */
-  readonly bin: string
 }
 
 /** The fields of a session request that configure our tools. */
@@ -151,7 +123,10 @@ interface Tools {
 }
 
 /** The token travels through the agent's own pipe, never through a file or a command line. */
-function toolsFor({ capabilities, credentials: { url, token }, builtIn, bin }: ToolsOptions): Tools {
+function toolsFor(
+  { credentials: { url, token }, builtIn, bin }: OpenSessionOptions,
+  capabilities: Capabilities,
+): Tools {
   const http = { type: 'http' as const, url: `${url}/mcp` }
   if (builtIn?.takesClaudeOptions) {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Claude fills it in from its environment.
