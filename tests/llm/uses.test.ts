@@ -44,7 +44,7 @@ describe('the judge (S2.11)', () => {
     const { models } = await modelThatSays('Looks great to me!')
     expect(await judgeReport(models, 'fast', { task: 't', report: 'r' })).toMatchObject({
       ok: false,
-      code: 'an answer that does not match its schema',
+      code: 'garbage',
     })
     const without = await modelThatSays({ reason: 'fine' })
     expect(await judgeReport(without.models, 'fast', { task: 't', report: 'r' })).toMatchObject({ ok: false })
