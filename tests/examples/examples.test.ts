@@ -75,7 +75,7 @@ describe('examples/research', () => {
     const prompts: string[] = []
     const server = await startModelServer({
       play: ({ system, userText }) => {
-        if (!system.includes('You do a piece of work'))
+        if (!system.includes('You do one step of a plan'))
           return { text: '{"completed":true,"reason":"It is."}' }
         prompts.push(userText)
         const path = /outbox\/((?!summary)\w+\.md)/.exec(userText)![1]!
