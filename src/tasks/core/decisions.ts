@@ -19,8 +19,6 @@ import {
 import { allEnded, type TaskView } from './view.ts'
 import { takeoverText, wakeText } from './wording.ts'
 
-/** Decisions of the delegator or a person about a task. */
-
 export const decisionHandlers: Pick<
   TaskEventHandlers,
   'followed_up' | 'settled' | 'cancelled' | 'taken_over'
@@ -90,7 +88,6 @@ export const decisionHandlers: Pick<
 }
 
 /** Events between a task, its parent and its children. */
-
 export const relativeHandlers: Pick<TaskEventHandlers, 'child_delegated' | 'child_changed' | 'parent_ended'> =
   {
     child_delegated(view, { child, requiresResponse }) {

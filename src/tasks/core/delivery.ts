@@ -19,8 +19,6 @@ import {
 import { allowedAt, breakerState, findCycle, type TaskView } from './view.ts'
 import { delegateText } from './wording.ts'
 
-/** Delivery of a task to its worker: sent, acknowledged, started; or timed out, lost and retried. */
-
 /** False for a timer whose reason is gone or moved to another time. */
 function isDue({ task, now }: TaskView, kind: TaskTimer): boolean {
   return task.due?.kind === kind && task.due.at <= now
@@ -34,6 +32,7 @@ function isAtWork(task: Task): boolean {
   return task.unread || ((task.state === 'analyzing' || task.state === 'executing') && task.claim === null)
 }
 
+/** Delivery of a task to its worker: sent, acknowledged, started; or timed out, lost and retried. */
 export const deliveryHandlers: Pick<
   TaskEventHandlers,
   | 'delegated'

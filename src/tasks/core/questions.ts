@@ -16,8 +16,6 @@ import {
 import type { TaskView } from './view.ts'
 import { noAnswerText, verdictText } from './wording.ts'
 
-/** Questions of a worker, and those that the service asks for it. */
-
 /** Questions and reports so far. */
 function countSaid({ seen, delegations }: Task): number {
   return seen.length - delegations
@@ -98,6 +96,7 @@ export function withdrawHelp({ id, questions }: Task): TaskStoreEffect[] {
     .map((question) => ({ type: 'withdraw', task: id, question: question.id }))
 }
 
+/** Questions of a worker, and those that the service asks for it. */
 export const questionHandlers: Pick<
   TaskEventHandlers,
   'query_asked' | 'user_asked' | 'approval_asked' | 'extension_requested'
@@ -172,8 +171,6 @@ export const questionHandlers: Pick<
   },
 }
 
-/** Answers to a task's questions, and questions that expire. */
-
 type FoundQuestion = { ok: true; question: TaskQuestion } | RefusedEvent
 
 /** By the question's id, or by the task's: then the last question of these kinds that was put to the sender. */
@@ -225,6 +222,7 @@ function expire(view: TaskView, late: readonly TaskQuestion[]): Accepted {
   )
 }
 
+/** Answers to a task's questions, and questions that expire. */
 export const answerHandlers: Pick<
   TaskEventHandlers,
   | 'query_answered'

@@ -27,7 +27,6 @@ import {
 } from './wording.ts'
 
 /** Reports of the worker, and turns that end without one. */
-
 export const reportHandlers: Pick<TaskEventHandlers, 'reported' | 'turn_ended'> = {
   reported(view, event) {
     const isClaim = event.status === 'completed'
@@ -100,8 +99,6 @@ function claimCompleted(view: TaskView, task: Task, result: string, problem: str
   // `updateState` saves the working time before `validate` sets the claim's timer.
   return prepend(validate(view, updateState(view, valid)), ...withdrawHelp(task))
 }
-
-/** A report of completed is a claim, validated in order: schema → checks → judge (C22). The task completes only then. */
 
 type NewEvidence = Omit<Evidence, 'claim' | 'at'>
 
@@ -191,6 +188,7 @@ function refuseStale({ task }: TaskView, claim: number, step?: 'checks' | 'judge
 
 const noReview = (task: Task) => refuse('STALE', `${task.id} does not wait for an agent's judgement`)
 
+/** A report of completed is a claim, validated in order: schema → checks → judge (C22). The task completes only then. */
 export const validationHandlers: Pick<
   TaskEventHandlers,
   | 'validation_began'

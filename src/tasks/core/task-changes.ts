@@ -15,8 +15,6 @@ import type { TaskRefusal } from './refusal.ts'
 import { type Child, isAwaited, type TaskView } from './view.ts'
 import { outcomeText } from './wording.ts'
 
-/** Building blocks of the event handlers: results, state changes and messages to the worker. */
-
 /** A handler returns store effects only. `reduce` derives timers and outside effects from the new task. */
 export type HandlerResult = Reduced<Task, TaskStoreEffect, TaskRefusal>
 export type Accepted = Extract<HandlerResult, { ok: true }>

@@ -1,4 +1,8 @@
-/** JSON Schemas for results: refused if they use more than the allowed keywords, then enforced by ajv. */
+/**
+ * Checks results by JSON schemas that agents write. Ajv compiles a schema to code and is made for untrusted data, not for
+ * untrusted schemas, so a schema is first rebuilt from a list of allowed keywords. No reference, regular expression, id or
+ * annotation reaches the compiler (decision 0018).
+ */
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
@@ -23,7 +27,7 @@ function unusable(why: string): AppError {
   })
 }
 
-/** Tells the worker what is wrong with its result. */
+/** The problem of a result, for the worker. */
 export function problemWith(schema: JsonSchema, result: string): string | undefined {
   const json = readJson(result)
   if (json === undefined) {
@@ -49,7 +53,7 @@ function shorten(problem: string): string {
   return problem.length > PROBLEM_LENGTH ? `${problem.slice(0, PROBLEM_LENGTH - 1).toWellFormed()}…` : problem
 }
 
-/** Reads the whole text, or the only fenced block in it: models like to wrap what they are asked for. */
+/** Reads the whole text, or the only fenced block in it: models like to wrap JSON. */
 function readJson(text: string): { value: unknown } | undefined {
   const fenced = [...text.matchAll(/^```(?:json)?[ \t]*\r?\n([\s\S]*?)^```/gim)]
   for (const candidate of [text, ...(fenced.length === 1 ? [fenced[0]![1]!] : [])]) {
@@ -61,11 +65,6 @@ function readJson(text: string): { value: unknown } | undefined {
   }
   return undefined
 }
-
-/**
- * Checks values by JSON schemas that agents write. Ajv compiles a schema to code and is made for untrusted data, not for untrusted schemas, so a schema
- * is first rebuilt from a list of allowed keywords. No reference, no regular expression, no id and no annotation reaches the compiler (decision 0018).
- */
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 type Subschema = boolean | JsonSchema
@@ -84,7 +83,7 @@ const MAX_COLLECTED_ERRORS = 1_000_000
 
 type CompiledSchema = { ok: true; problemsOf(value: unknown): string[] } | { ok: false; why: string }
 
-/** Refuses what it would not enforce: a result must not seem checked. */
+/** Refuses a schema that it could not enforce in full, because its results would only seem checked. */
 function compileSchema(schema: JsonSchema): CompiledSchema {
   if (isDeeperThan(MAX_DEPTH, schema))
     return { ok: false, why: `it is nested more than ${MAX_DEPTH} levels deep` }
