@@ -149,6 +149,8 @@ const runId = z.string().describe('The run, such as run_7')
 const planFile = z.string().max(4096).optional().describe('The name of the plan file, for error messages')
 const concurrency = z.int().min(1).max(10_000).optional()
 
+const missingInputs = z.array(z.string()).optional().describe("Input files of the plan that don't exist yet")
+
 export const startRun = defineCommand({
   type: 'start_run',
   audience: 'people',
@@ -163,7 +165,7 @@ export const startRun = defineCommand({
     concurrency: concurrency.describe("Replaces the plan's own"),
   }),
   example: 'orc run plan.yaml',
-  details: z.object({ run_id: z.string() }),
+  details: z.object({ run_id: z.string(), missing_inputs: missingInputs }),
 })
 
 export const resumeRun = defineCommand({
@@ -194,6 +196,7 @@ export const resumeRun = defineCommand({
     run_id: z.string(),
     round: z.number(),
     resumed: z.boolean().describe('False: the run is still going, or the requested round had begun already'),
+    missing_inputs: missingInputs,
   }),
 })
 

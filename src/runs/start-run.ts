@@ -12,7 +12,7 @@ import { resumeRun as resumeCommand, startRun } from './api.ts'
 import { resumeRun } from './core/reduce.ts'
 import { createRun, type Run } from './core/run-state.ts'
 import type { Driver } from './driver.ts'
-import { readPlan } from './plan/read-plan.ts'
+import { missingInputs, readPlan } from './plan/read-plan.ts'
 import type { Plan } from './plan.ts'
 import { claimRunFolder, releaseRunFolder } from './run-folder.ts'
 import {
@@ -74,7 +74,7 @@ export function createRunStarter(options: RunStarterOptions) {
       tx.afterCommit(() => {
         started = { facts, run }
       })
-      return receiptOf(startRun, `${id} started`, { run_id: id })
+      return receiptOf(startRun, `${id} started`, { run_id: id, ...missing(plan, folder) })
     }).finally(() => {
       for (const place of claimed.values()) if (place !== started?.facts.place) releaseRunFolder(place)
     })
@@ -143,7 +143,10 @@ export function createRunStarter(options: RunStarterOptions) {
       tx.afterCommit(() => {
         isStored = true
       })
-      return receiptOf(resumeCommand, `${id} resumed`, { run_id: id, round, resumed: true })
+      return receiptOf(resumeCommand, `${id} resumed`, {
+        ...{ run_id: id, round, resumed: true },
+        ...missing(plan, folder),
+      })
     }).catch((error: unknown) => {
       abandon(driver)
       throw error
@@ -172,6 +175,11 @@ export function createRunStarter(options: RunStarterOptions) {
   }
 
   return { start, resume }
+}
+
+function missing(plan: Plan, folder: string): { missing_inputs?: string[] } {
+  const paths = missingInputs(plan, folder)
+  return paths.length === 0 ? {} : { missing_inputs: paths }
 }
 
 function claimFolder(folder: string, id: string): string {

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import { DEFAULT_RETRIES } from '../../base/backoff.ts'
@@ -58,6 +60,12 @@ export function readPlan(
   const plan = resolvePlan(input, name, report)
   validatePlan(plan, team, report)
   return problems.length > 0 ? { ok: false, error: sortProblems(problems) } : { ok: true, value: plan }
+}
+
+/** Input files that don't exist yet. Not a mistake: something may still create them. */
+export function missingInputs({ agents }: Plan, folder: string): string[] {
+  const paths = agents.flatMap(({ inputs }) => inputs.map(({ path }) => `${path}`))
+  return [...new Set(paths)].filter((path) => !existsSync(resolve(folder, path)))
 }
 
 /** Keys that other tools use. */

@@ -36,22 +36,17 @@ export function needsCheckHere({ bytes }: PlanFile, location: TeamLocation): boo
   return !isUtf8(bytes) || hasNoAgents(location)
 }
 
-/**
- * Reads and checks a plan in this process: for a preview, and so that a bad plan starts no service. Warns about inputs
- * that don't exist yet, which isn't a mistake: something may still create them.
- */
+/** Reads and checks a plan in this process: for a preview, and so that a bad plan starts no service. */
 export async function checkPlan({ file, bytes, folder, name }: PlanFile, location: TeamLocation) {
   const team = { ...(await teamAt(location)), ...(await programsIn(bytes)) }
-  const { readPlan } = await import('../../../runs/plan/read-plan.ts')
+  const { missingInputs, readPlan } = await import('../../../runs/plan/read-plan.ts')
   const read = readPlan(bytes, { name, team })
   if (!read.ok) throw planInvalid(formatProblems(read.error, file))
-  const plan = read.value
-  const inputs = plan.agents.flatMap((agent) => agent.inputs.map((input) => `${input.path}`))
-  const missing = [...new Set(inputs)].filter((input) => !existsSync(resolve(folder, input)))
-  for (const input of missing) {
-    warn(`input ${plainLine(input)} does not exist`)
-  }
-  return { plan, missing }
+  return { plan: read.value, missing: missingInputs(read.value, folder) }
+}
+
+export function warnOfMissing(inputs: readonly string[] = []): void {
+  for (const input of inputs) warn(`input ${plainLine(input)} does not exist`)
 }
 
 /** Shows a plan's mistakes in the same way, whether this program or the service found them. */
@@ -89,6 +84,7 @@ export async function showPlan(
   how: { json: boolean; mermaid: boolean; concurrency?: number },
 ): Promise<number> {
   const { drawGraph, drawSteps, mermaidOf } = await import('../../../runs/plan/draw-graph.ts')
+  warnOfMissing(missing)
   const graph = graphOf(plan)
   const { name, goal, agents } = plan
   const { concurrency = plan.concurrency } = how

@@ -28,6 +28,7 @@ import {
   planBody,
   planInvalid,
   showPlan,
+  warnOfMissing,
 } from './plan-file.ts'
 import { pathLines, RUN_EXIT_CODE, type RunShown, runSummary, runTitle, troubleLines } from './run-text.ts'
 import { watchRun } from './watch.ts'
@@ -142,7 +143,9 @@ async function order(
   if (!invocation.json) await noteHalt(client)
   if (before === undefined) {
     const body = { ...planBody(plan!), name: plan!.name, ...concurrencyOf(invocation) }
-    return (await client.startRun(body, { idempotencyKey: key })).run_id
+    const { run_id, missing_inputs } = await client.startRun(body, { idempotencyKey: key })
+    warnOfMissing(missing_inputs)
+    return run_id
   }
   const message = await resumeRun(client, invocation.location, before, {
     ...(plan === undefined ? {} : planBody(plan)),
@@ -237,10 +240,11 @@ async function resumeRun(
   order: BodyOf<'resumeRun'>,
 ): Promise<string> {
   const seen = run ?? (await client.run(id))
-  const { resumed, round } = await client.resumeRun(id, {
+  const { resumed, round, missing_inputs } = await client.resumeRun(id, {
     ...order,
     round: await meantRound(location, seen, at),
   })
+  if (order.plan !== undefined) warnOfMissing(missing_inputs)
   if (resumed) return `Resumed ${id}, round ${round}.`
   if (round > seen.round) return `Someone else has already resumed ${id}, round ${round}.`
   return isOpen(seen) ? `${id} is still running.` : `${id} has just ended.`
@@ -251,9 +255,10 @@ async function resumeRun(
  * read, its end time decides.
  */
 async function meantRound(location: TeamLocation, seen: RunShown, typedAt: number): Promise<number> {
-  if (!isOpen(seen)) return hasEndedSince(seen, typedAt) ? seen.round : seen.round + 1
+  if (seen.cancelled === undefined) {
+    return isOpen(seen) || hasEndedSince(seen, typedAt) ? seen.round : seen.round + 1
+  }
   // A cancelled round isn't worth waiting for; resuming it means starting the next.
-  if (seen.cancelled === undefined) return seen.round
   return isOpen(await untilReported(location, seen.id)) ? seen.round : seen.round + 1
 }
 

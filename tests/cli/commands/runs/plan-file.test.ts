@@ -82,7 +82,7 @@ describe('a plan with mistakes', () => {
     expect(existsSync(team.state)).toBe(false)
   })
 
-  it('is refused in the same words by a running service', async () => {
+  it('is refused in the same words by a running service, which also reports missing inputs', async () => {
     const served = createTeamFolder()
     onTestFinished(() => served.close())
     writeFileSync(join(served.folder, 'other.yaml'), PLAN.replace('[first]', '[frist]'))
@@ -97,6 +97,10 @@ describe('a plan with mistakes', () => {
       err: expect.stringContaining('Nothing was started'),
     })
     expect((await served.orc('run list --json')).out).toBe('')
+    writeFileSync(join(served.folder, 'other.yaml'), 'agents: { a: { command: "true", inputs: [none.txt] } }')
+    expect((await served.orc('run other.yaml --detach')).err).toContain(
+      'warning: input none.txt does not exist\n',
+    )
   })
 })
 
