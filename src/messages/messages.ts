@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
+import type { z } from 'zod'
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import { type Reader, type SqlValue, storable, type Tx } from '../store/store.ts'
+import type { MailSchema } from './api.ts'
 import {
   DELIVERY_STATES,
   type DeliveryState,
@@ -291,23 +293,7 @@ export async function firstOfTask(reader: Reader, task: number): Promise<number 
 }
 
 /** A message as agents and clients see it, with the field names of the seeds and ours (C10). */
-interface WireMail {
-  id: string
-  from: string
-  to: string
-  title: string
-  content: string
-  priority: string
-  at: string
-  delivery: string
-  attempts: number
-  correlation_id: string
-  in_reply_to?: string
-  task_id?: string
-  kind?: string
-}
-
-export function wireMail(mail: Mail): WireMail {
+export function wireMail(mail: Mail): z.output<typeof MailSchema> {
   return {
     id: mail.id,
     from: mail.from,

@@ -1,4 +1,4 @@
-import type { AnswerOf, MailAnswer } from '../api/contract.ts'
+import type { AnswerOf } from '../api/contract.ts'
 import {
   type ApiCall,
   type ApiContext,
@@ -20,10 +20,6 @@ import { countOpen, lastMoved } from './deliveries.ts'
 import { findMail, type Mail, type MailRow, mailboxQuery, readLog, toMail, wireMail } from './messages.ts'
 import { costByStep, countByStep, readingTimes, type Span } from './store.ts'
 
-function mailAnswer(mail: Mail): MailAnswer {
-  return wireMail(mail) as MailAnswer
-}
-
 /** The communication log (S1.14): the caller's own messages, and others as the rules allow. */
 export const listMessages: RouteHandler<'messages'> = async ({ engine }, call) => {
   const { query } = call
@@ -38,7 +34,7 @@ export const listMessages: RouteHandler<'messages'> = async ({ engine }, call) =
     ...(parties === 'all' ? {} : { parties }),
     limit: query.limit,
   })
-  return { messages: messages.map(mailAnswer) }
+  return { messages: messages.map(wireMail) }
 }
 
 /** Streams row by row, because a mailbox may be larger than memory. */
@@ -72,7 +68,7 @@ export const showMessage: RouteHandler<'message'> = async ({ engine }, call) => 
   }
   const waitsFor = WAITING.has(mail.delivery) ? engine.sessions.waitsFor(mail.to) : undefined
   return {
-    ...mailAnswer(mail),
+    ...wireMail(mail),
     steps: await stepsOf(store, mail),
     ...(waitsFor === undefined ? {} : { waits_for: waitsFor }),
   }
@@ -143,7 +139,7 @@ export const nextDeliveries: RouteHandler<'nextDeliveries'> = async (context, ca
       throw unauthenticated('The token was revoked')
     }
     if (messages.length === 0 && open.signal.reason instanceof AppError) throw open.signal.reason
-    return { messages: messages.map(mailAnswer) }
+    return { messages: messages.map(wireMail) }
   } finally {
     open.done()
   }
