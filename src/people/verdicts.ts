@@ -142,7 +142,7 @@ export function createVerdicts(options: VerdictsOptions) {
     const continued = await continueOwner(work, read.text)
     if (continued !== undefined) return continued
     await asker.answered(tx, row, read.text)
-    return { status: 'ok', result: `${row.asker} is told` }
+    return { status: 'ok', result: `${row.asker} gets the answer` }
   }
 
   async function reject(work: Work): Promise<Receipt> {

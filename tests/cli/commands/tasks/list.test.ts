@@ -45,7 +45,7 @@ describe('tasks in the shell', () => {
       details: { question_id: string }
     }[]
     const answered = await team.orc(['answer', asked!.details.question_id, '--from', 'Master', 'Four'])
-    expect(answered.out).toContain('Worker is told')
+    expect(answered.out).toContain('Worker gets the answer')
     await team.orc(['task-action', '--from', 'Master', '--task-id', 'task_2', '--action', 'cancel'])
     expect((await team.orc('why task_2')).out).toContain('task_2 is cancelled: Master cancelled it')
   })
