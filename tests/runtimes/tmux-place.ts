@@ -72,7 +72,7 @@ export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<Tm
   }
   const record = (name: string) => join(folder, `${name}.jsonl`)
   const tmux = (...words: string[]) =>
-    execFileSync('tmux', ['-L', socket, ...words], {
+    execFileSync('tmux', ['-u', '-L', socket, ...words], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
     }).trimEnd()

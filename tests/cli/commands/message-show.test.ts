@@ -27,7 +27,8 @@ beforeEach(() => {
 })
 afterEach(() => team.close())
 
-const tmux = (...words: string[]) => execFileSync('tmux', ['-L', socket, ...words], { encoding: 'utf8' })
+const tmux = (...words: string[]) =>
+  execFileSync('tmux', ['-u', '-L', socket, ...words], { encoding: 'utf8' })
 const show = async (args: string) => (await team.orc(args)).out
 
 describe('a message before a draft', () => {
