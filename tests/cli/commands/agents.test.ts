@@ -33,12 +33,14 @@ describe('orc init', () => {
     const loaded = parseConfig(readFileSync(join(fresh, 'orc.yaml')))
     expect(loaded).toMatchObject({
       ok: true,
-      warnings: [],
-      config: {
-        agents: [
-          { name: 'Master', program: 'claude-code', runtime: 'tmux' },
-          { name: 'Worker', program: 'gemini', parent: 'Master' },
-        ],
+      value: {
+        warnings: [],
+        config: {
+          agents: [
+            { name: 'Master', program: 'claude-code', runtime: 'tmux' },
+            { name: 'Worker', program: 'gemini', parent: 'Master' },
+          ],
+        },
       },
     })
   })

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import type { AuditEntry } from '../../../src/audit/entry.ts'
 import { keepDelivery } from '../../../src/github/store.ts'
@@ -223,7 +223,7 @@ export function transactionCases(here: Here) {
     let turns = 0
     let writing = true
     const counting = (async () => {
-      for (; writing; turns++) await sleep(0)
+      for (; writing; turns++) await nextTurn()
     })()
     await Promise.all(Array.from({ length: 1000 }, () => store.write((tx) => setTimer(tx, 'k', 'r', START))))
     writing = false

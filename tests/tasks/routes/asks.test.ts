@@ -35,7 +35,7 @@ async function openWithModel(says: unknown, agents: Record<string, object> = TRA
 }
 
 describe('POST /api/v1/asks (S2.9, S2.14)', () => {
-  it('gives the only root a task that says who may be needed and why, by words without a model', async () => {
+  it('gives the only root a task that names useful agents and why, by keywords without a model', async () => {
     desk = await openDesk({ agents: TRAVEL })
     const { status, json } = await ask({ question: 'Find a flight to Rome and compare fares' })
     expect(status).toBe(200)
@@ -79,14 +79,14 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     expect(selections()[0]!.data).toMatchObject({ unknown: ['Wizard'] })
   })
 
-  it('takes nobody for an answer: the root works alone', async () => {
+  it('accepts an empty choice: the root works alone', async () => {
     await openWithModel({ ids: [], why: 'It knows that itself.' })
     const { json } = await ask({ question: 'Find a flight' })
     expect(json).toMatchObject({ root: 'Planner', chosen: [], by: 'model' })
     expect((await desk.get('/api/v1/tasks/task_1')).json.context).toMatchObject({ chosen_agents: [] })
   })
 
-  it('compares words when the model answers garbage or is away, and says so', async () => {
+  it('uses keywords if the model answers garbage or is unavailable, and says so', async () => {
     await openWithModel('All of them, obviously!')
     const { json } = await ask({ question: 'A hotel, please' })
     expect(json).toMatchObject({ chosen: ['Hotels'], by: 'keywords', unknown: [] })
@@ -100,7 +100,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     })
   })
 
-  it('asks a model once for a key, however many come with it at once, and gives one task', async () => {
+  it('asks the model once per key, however many requests arrive at once, and creates one task', async () => {
     const server = await openWithModel({ ids: ['Hotels'], why: 'Rooms.' })
     const question = { question: 'Find a hotel' }
     const all = await Promise.all([ask(question, 'k-1'), ask(question, 'k-1'), ask(question, 'k-1')])
@@ -124,7 +124,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     expect(await tasks()).toHaveLength(1)
   })
 
-  it('keeps the choice with the task: a repetition after a crash finds both', async () => {
+  it('stores the choice with the task: a repetition after a crash finds both', async () => {
     await openWithModel({ ids: ['Hotels'], why: 'Rooms.' })
     const first = (await ask({ question: 'Find a hotel' }, 'k-1')).json
     const reopened = await desk.reopen()
@@ -155,7 +155,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     await reopened.board.close()
   })
 
-  it('takes the agent that is named, whatever its case, for the root', async () => {
+  it('uses the named agent as the root, in any case', async () => {
     desk = await openDesk({ agents: TRAVEL })
     expect((await ask({ question: 'A flight', agent: 'flights' })).json).toMatchObject({
       root: 'Flights',
@@ -167,7 +167,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     })
   })
 
-  it('chooses among several roots by what their teams can do, and lists them when none fits', async () => {
+  it('chooses among several roots by the capabilities of their teams, and lists them if none fits', async () => {
     desk = await openDesk({
       agents: {
         ...TRAVEL,
@@ -183,7 +183,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     expect(none.json.hint).toContain('--agent')
   })
 
-  it('offers those that a rule lets the root delegate to, and not those it may not', async () => {
+  it('offers only agents that the root may delegate to', async () => {
     desk = await openDesk({
       agents: {
         Boss: {},
@@ -201,7 +201,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     expect(context.chosen_agents[1]).toEqual({ id: 'Lone', capabilities: ['law'] })
   })
 
-  it('is for people, wants a question, and takes none that is too large', async () => {
+  it('is for people only, and refuses a missing or too large question', async () => {
     desk = await openDesk({
       agents: { Master: {}, Worker: { parent: 'Master' }, Other: { parent: 'Master' } },
     })
