@@ -14,7 +14,7 @@ interface RosterEntry {
   role?: string
   status: string
   session: string
-  /** Why it gets no messages although it is idle. */
+  /** Why it receives no messages although it is idle. */
   waits_for?: string
   current_task?: string
   paused: boolean

@@ -8,7 +8,7 @@ export const AgentSchema = z.object({
   role: z.string().optional(),
   status: z.string().describe('The status it reported, otherwise the state of its session'),
   session: z.string(),
-  waits_for: z.string().optional().describe('Why it gets no messages although it is idle'),
+  waits_for: z.string().optional().describe('Why it receives no messages although it is idle'),
   current_task: z.string().optional(),
   paused: z.boolean(),
   runtime: z.string().describe('What runs the agent; none for a program that only uses its token'),

@@ -52,7 +52,7 @@ export function agentActs({ sessions, terminals, tokens }: AgentActsOptions): Ad
     }),
     addCommand(typeKeys, {
       // A password may be among the keys, and a digest of few keys can be guessed.
-      isSecret: true,
+      ignoresKey: true,
       async perform(call, { agent, keys, paste }) {
         const keyboard = terminals.keyboard(visible(call, agent), holderOf(call))
         await (paste === true ? keyboard.paste(keys) : keyboard.type(keys))
@@ -60,9 +60,11 @@ export function agentActs({ sessions, terminals, tokens }: AgentActsOptions): Ad
       },
     }),
     addCommand(createToken, {
-      isSecret: true,
-      async perform({ team, speaker, origin }, { agent: name }) {
-        if (origin.isBrowser === true) return noTokensForBrowsers()
+      // The receipt holds the token.
+      ignoresKey: true,
+      async perform({ team, speaker }, { agent: name }) {
+        const { principal } = speaker
+        if (principal.kind !== 'agent' && principal.isSession) return noTokensForBrowsers()
         const by = speaker.person!
         const person = operatorOr(name, (one) => team.person(one)?.name)
         if (person === undefined) {

@@ -132,6 +132,10 @@ export function terminalHolder(name: string, { tokenId }: Principal): TerminalHo
   return { name, tokenId }
 }
 
+function isSameHolder(one: TerminalHolder, other: TerminalHolder): boolean {
+  return one.name === other.name && one.tokenId === other.tokenId
+}
+
 /** Tracks which person has taken over which terminal from the control room; one session at a time. */
 export interface TerminalHolders {
   holder(agent: string): TerminalHolder | undefined
@@ -192,7 +196,7 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
 
   async function drop(agent: string, { name, tokenId }: TerminalHolder, why: string) {
     const now = current(agent)
-    if (now === undefined || now.by.tokenId !== tokenId) return
+    if (now === undefined || !isSameHolder(now.by, { name, tokenId })) return
     letGo(agent)
     await note('released', agent, name, `${name} released the terminal of ${agent}${why}`)
   }
@@ -226,7 +230,7 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
       const session = sessions.session(agent)
       if (session?.takeOver === undefined) throw noTerminal(agent)
       const now = current(agent)
-      if (now !== undefined && now.by.tokenId === by.tokenId) return
+      if (now !== undefined && isSameHolder(now.by, by)) return
       if (now !== undefined) throw taken(agent, now.by.name)
       held.set(agent, { by, session, keyboard: session.takeOver(by.name), cancelIdle: startIdle(agent, by) })
       tell(agent)
@@ -238,7 +242,7 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
     },
     keyboard(agent, by) {
       const now = current(agent)
-      if (now === undefined || now.by.tokenId !== by.tokenId) throw notHeld(agent)
+      if (now === undefined || !isSameHolder(now.by, by)) throw notHeld(agent)
       now.cancelIdle()
       now.cancelIdle = startIdle(agent, by)
       return now.keyboard
@@ -249,9 +253,9 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
       watchers.set(agent, all.add(one))
       return () => {
         all.delete(one)
-        const isLast = () => ![...all].some((other) => other.by.tokenId === by.tokenId)
+        const isLast = () => ![...all].some((other) => isSameHolder(other.by, by))
         const now = held.get(agent)
-        if (now !== undefined && now.by.tokenId === by.tokenId && isLast()) {
+        if (now !== undefined && isSameHolder(now.by, by) && isLast()) {
           clock.after(GRACE_MS, () => {
             if (isLast()) dropLater(agent, by, ' by closing its window')
           })

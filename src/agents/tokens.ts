@@ -171,14 +171,15 @@ export async function openTokens(store: Store, now: () => number): Promise<Token
   }
 }
 
-function principalOf({ agent, person }: TokenHolder, key: number): Principal {
+function principalOf({ agent, person }: TokenHolder, key: number, isSession = false): Principal {
   const tokenId = formatId('tok', key)
-  if (person !== null) return { kind: 'person', person, tokenId }
-  return agent === null ? { kind: 'operator', tokenId } : { kind: 'agent', agent, tokenId }
+  const session = isSession ? ({ isSession: true } as const) : {}
+  if (person !== null) return { kind: 'person', person, tokenId, ...session }
+  return agent === null ? { kind: 'operator', tokenId, ...session } : { kind: 'agent', agent, tokenId }
 }
 
 function validOf(holder: TokenHolder, key: number, endsAt: number | null): ValidToken {
-  return { principal: principalOf(holder, key), endsAt: endsAt ?? Number.POSITIVE_INFINITY }
+  return { principal: principalOf(holder, key, endsAt !== null), endsAt: endsAt ?? Number.POSITIVE_INFINITY }
 }
 
 function nameOf({ agent, person }: TokenHolder): string {

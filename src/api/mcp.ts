@@ -19,6 +19,7 @@ import type { Engine } from '../engine.ts'
 import type { CommandDefinition, CommandType, SaidCommand } from '../protocol/command.ts'
 import { fieldsSchema } from '../protocol/field-schema.ts'
 import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
+import { unknownCommand } from '../protocol/registry.ts'
 import { escapeMarkers } from '../protocol/response.ts'
 import { ReceiptSchema } from './contract.ts'
 import type { McpEndpoint, McpExchange } from './http/call.ts'
@@ -53,7 +54,11 @@ export function createMcpEndpoint(engine: Engine, version: string): McpEndpoint 
     })
     server.setRequestHandler('tools/call', async ({ params }) => {
       const command = { type: params.name, fields: params.arguments ?? {} }
-      const receipt = await act(engine, principal, command, origin)
+      // A model must not reach a command by guessing a name that it is not offered.
+      const isOffered = engine.registry.find(params.name.trim())?.audience === undefined
+      const receipt = isOffered
+        ? await act(engine, principal, command, origin)
+        : errorReceipt(unknownCommand(params.name, engine.registry.all()))
       if (receipt.status === 'error' && receipt.code === 'UNKNOWN_COMMAND')
         throw unknownTool(params.name, receipt)
       const handedOut = handedOutBy(command.type, receipt)

@@ -38,9 +38,9 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
 
 /** The sender, as authenticated by the transport (C3). No field of a command can change it. */
 export type Principal =
-  | { kind: 'operator'; tokenId?: string }
-  /** Their role is looked up in the people of orc.yaml for each call. */
-  | { kind: 'person'; person: string; tokenId?: string }
+  | { kind: 'operator'; tokenId?: string; isSession?: true }
+  /** Their role is looked up in the people of orc.yaml for each call. `isSession`: a browser session, which ends. */
+  | { kind: 'person'; person: string; tokenId?: string; isSession?: true }
   | { kind: 'agent'; agent: string; tokenId?: string }
 
 /** Agent programs that the tmux and acp runtimes can start. Each checks its own settings under `with`. */

@@ -17,8 +17,6 @@ export interface CommandOrigin {
   idempotencyKey?: string
   /** An agent that sends the same command by a tool and in its text, in one turn, means it once. */
   channel?: Channel
-  /** A browser session sent it: a hijacked page must not gain access that outlives the page. */
-  isBrowser?: boolean
 }
 
 export type Channel = 'mcp' | 'text'
@@ -63,8 +61,8 @@ interface HandlerTraits {
   isEachTime?: boolean
   /** People of every role may send it, and the handler decides. Otherwise only operators may change something. */
   forEveryRole?: boolean
-  /** The receipt holds a secret, so it is never stored: an idempotency key has no effect. */
-  isSecret?: boolean
+  /** An idempotency key has no effect: the receipt or the fields are secret, or nothing may delay the act. */
+  ignoresKey?: boolean
 }
 
 /** Whether the speaker may do this. Pure: it looks at the team only. */
@@ -85,10 +83,9 @@ type HandleInTransaction<Fields> = (
 export interface CommandCall {
   readonly team: Team
   readonly speaker: Speaker
-  readonly origin: CommandOrigin
   /**
    * Runs `work` in the door's transaction, and stores the receipt with the idempotency key. Returns the earlier receipt
-   * instead if the key is known by then: `work` has not run.
+   * instead if the key is known by then: `work` has not run. A thrown AppError rolls back and is a refusal.
    */
   commit(work: (context: HandlerContext) => Promise<Receipt | AppError> | Receipt | AppError): CommandAnswer
 }

@@ -39,9 +39,6 @@ export interface DoorOptions {
   onHalted(agent: string): void
 }
 
-/** A plan can have many mistakes; the audit keeps the first ones. */
-const REFUSAL_LENGTH = 1000
-
 /** List at most this many unknown fields in the receipt. */
 const IGNORED_NAMED = 20
 
@@ -62,13 +59,14 @@ export function createHandle(options: DoorOptions): Handle {
     if (!identified.ok) return refuse(options, principalName(principal), said.type, identified.error)
     const speaker = identified.value
     const who = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
+    // Before the fields are looked at: their mistakes would explain a command to a speaker who may not send it.
+    const forbidden = whyForbidden(team, speaker, registry.find(said.type.trim()), handlers)
+    if (forbidden !== undefined) return refuse(options, speaker.person ?? who, said.type, forbidden)
     const decoded = registry.decode(said)
     if (!decoded.ok) return refuse(options, who, said.type, decoded.error)
     const { definition, command, ignored } = decoded
     const handler = handlers[definition.type]
     if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
-    const forbidden = whyForbidden(team, speaker, definition, handler)
-    if (forbidden !== undefined) return refuse(options, who, definition.type, forbidden)
     const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
     const counted = principal.kind === 'agent' && handler.free !== true
     const once = createOnce()
@@ -89,7 +87,11 @@ export function createHandle(options: DoorOptions): Handle {
         const halted = isHeldUp ? haltState.refusal(tx) : undefined
         if (halted !== undefined) return halted
         const { channel } = origin
-        const context: HandlerContext = { team, tx, unsigned, speaker, approved: false, channel, once }
+        const context: HandlerContext = {
+          // An act outside the store may have taken long.
+          team: handler.perform === undefined ? team : options.team(),
+          ...{ tx, unsigned, speaker, approved: false, channel, once },
+        }
         const duplicates =
           channel === undefined ||
           principal.kind !== 'agent' ||
@@ -123,25 +125,27 @@ export function createHandle(options: DoorOptions): Handle {
       })
 
     /** A repetition gets the first receipt, and nothing outside the store happens twice. */
-    const perform = async (act: NonNullable<Handler['perform']>): CommandAnswer => {
-      const earlier = await findEarlier(store, key)
-      if (earlier !== undefined) return earlier
-      const halted = isHeldUp ? haltState.refusal() : undefined
-      if (halted !== undefined) return halted
-      const retryAfterMs = counted ? once('rate', takeCommand) : undefined
-      if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
-      return await inFlight.join(key, async () => {
-        const answer = await act({ team, speaker, origin, commit }, command.fields).catch(asRefusal)
+    const perform = (act: NonNullable<Handler['perform']>): CommandAnswer =>
+      inFlight.join(key, async () => {
+        const earlier = await findEarlier(store, key)
+        if (earlier !== undefined) return earlier
+        const halted = isHeldUp ? haltState.refusal() : undefined
+        if (halted !== undefined) return halted
+        const retryAfterMs = counted ? once('rate', takeCommand) : undefined
+        if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
+        const answer = await act({ team, speaker, commit }, command.fields).catch(asRefusal)
         if (isCommitted || answer instanceof AppError) return answer
         if (key === undefined && ignored.length === 0) return answer
-        return await store.write((unsigned) => {
+        return await store.write(async (unsigned) => {
           const tx = signedBy(unsigned, speaker.person)
+          // Another daemon may have acted with the same key.
+          const stored = await findEarlier(tx, key)
+          if (stored !== undefined) return stored
           const noted = noteIgnored(tx, speaker, definition, ignored, answer)
           keepAt(tx, key, noted)
           return noted
         })
       })
-    }
 
     const answer =
       handler.perform === undefined
@@ -158,24 +162,31 @@ export function createHandle(options: DoorOptions): Handle {
 function whyForbidden(
   team: Team,
   speaker: Speaker,
-  definition: CommandDefinition,
-  handler: Handler,
+  definition: CommandDefinition | undefined,
+  handlers: Handlers,
 ): AppError | undefined {
+  if (definition === undefined) return undefined
+  const { type, audience } = definition
   const person = personBehind(team, speaker.principal)
-  if (definition.audience === 'nobody') return cannotBeSent(definition)
-  if (definition.audience === 'people' && (person === undefined || speaker.onBehalf)) return peopleOnly()
+  if (audience === 'nobody') return cannotBeSent(type)
+  if (audience === 'people' && person === undefined) return peopleOnly()
+  if (audience === 'people' && speaker.onBehalf) return inOwnNameOnly(type)
   if (person === undefined || person.role === 'operator') return undefined
-  return handler.looksOnly === true || handler.forEveryRole === true ? undefined : changesNothing(person)
+  const { looksOnly, forEveryRole } = handlers[type] ?? {}
+  return looksOnly === true || forEveryRole === true ? undefined : changesNothing(person)
 }
 
-function cannotBeSent({ type, summary }: CommandDefinition): AppError {
+function cannotBeSent(type: string): AppError {
   return new AppError(
     'FORBIDDEN',
     `The command ${type} cannot be sent; it is only held for people to decide on`,
-    {
-      hint: summary,
-    },
   )
+}
+
+function inOwnNameOnly(type: string): AppError {
+  return new AppError('FORBIDDEN', `People send ${type} in their own name only`, {
+    hint: 'Leave "from" out.',
+  })
 }
 
 /** A query has no effect to protect, and its answer may be large. */
@@ -186,14 +197,15 @@ function keyOf(
   definition: CommandDefinition,
   command: Command,
 ): CommandKey | undefined {
-  if (key === undefined || handler.looksOnly === true || handler.isSecret === true) return undefined
+  if (key === undefined || handler.looksOnly === true || handler.ignoresKey === true) return undefined
   const owner = onBehalf ? `${person ?? OPERATOR} for ${name}` : (person ?? name)
   return { owner, key, digest: hash('sha256', JSON.stringify([definition.type, command.fields])) }
 }
 
 /** A fault of the service or its disk is no refusal. */
 function asRefusal(error: unknown): AppError {
-  if (!(error instanceof AppError) || /^(INTERNAL|SERVICE_STOPPING|STORE_\w+)$/.test(error.code)) throw error
+  if (!(error instanceof AppError) || /^(INTERNAL|FENCED|SERVICE_STOPPING|STORE_\w+)$/.test(error.code))
+    throw error
   return error
 }
 
@@ -276,7 +288,8 @@ function refusalEntry(speaker: string, type: string, error: AppError, unwritten:
     type: forged ? `security.${error.code.toLowerCase()}` : 'command.refused',
     class: forged ? 'private' : 'internal',
     actor: speaker,
-    text: `${type.slice(0, 100)} refused: ${error.message.slice(0, REFUSAL_LENGTH)}${more}`,
+    // Further lines quote the plan or the configuration, where secrets may stand.
+    text: `${type.slice(0, 100)} refused: ${error.message.split('\n', 1)[0]}${more}`,
     data: {
       command: type.slice(0, 100),
       code: error.code,

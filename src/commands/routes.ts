@@ -80,7 +80,7 @@ export const sendCommand =
     const receipt = await engine.handle(
       caller.principal,
       { type, fields },
-      { isBrowser: caller.isBrowser === true, ...(key === undefined ? {} : { idempotencyKey: key }) },
+      key === undefined ? {} : { idempotencyKey: key },
     )
     if (receipt.status === 'ok') return receipt.details
     if (receipt.status !== 'error') throw new Error(`the receipt of ${type} is "${receipt.status}"`)

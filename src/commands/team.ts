@@ -54,7 +54,7 @@ export function tooLong({ config }: Team, what: string, ...texts: readonly strin
   const most = config.limits.messageBytes
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   if (bytes <= most) return undefined
-  return new AppError('TOO_LARGE', `The ${what} is ${bytes} bytes; it holds at most ${most}`, {
+  return new AppError('TOO_LARGE', `The ${what} is ${bytes} bytes; the limit is ${most}`, {
     hint: 'Put the details into a file and name its path.',
   })
 }

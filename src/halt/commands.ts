@@ -5,6 +5,8 @@ import { type Halt, wireHalt } from './halt.ts'
 /** A halt acts before it is stored, so that nothing that waits for the disk happens in between. */
 export const haltCommands = (halt: Pick<Halt, 'stop' | 'go'>): AddedCommand[] => [
   addCommand(haltCommand, {
+    // A key would have to be looked up first, in a store that may hang. To halt again is harmless.
+    ignoresKey: true,
     async perform({ speaker }, { reason }) {
       const { halted, already, interrupts } = await halt.stop(speaker.person!, reason)
       return receiptOf(haltCommand, 'Everything is halted', {

@@ -293,7 +293,7 @@ export function agentsIn({ agents }: HaltRow): string[] {
 export function goOnMessage(halted: Halted, by: string) {
   return {
     title: 'Go on',
-    content: `${describeHalt(halted)}. ${by} lets the work go on now: go on where you were. What you said meanwhile was refused and not done; say it again if it still holds.`,
+    content: `${describeHalt(halted)}. ${by} resumed the work: continue where you left off. Commands that you sent during the halt were refused; send those again that you still need.`,
     priority: 'normal' as const,
   }
 }

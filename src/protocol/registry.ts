@@ -4,8 +4,10 @@ import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type SaidComma
 /** All commands: the built-in ones and those of an embedding application. */
 export interface Registry {
   find(type: string): CommandDefinition | undefined
-  /** All commands that agents can send. */
+  /** The commands that agents can send. */
   all(): readonly CommandDefinition[]
+  /** Those that only people send, too. */
+  everyone(): readonly CommandDefinition[]
   decode(said: SaidCommand): DecodedFields
 }
 
@@ -31,6 +33,7 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
   return {
     find: (type) => definitions.get(type.toLowerCase()),
     all: () => ordered,
+    everyone: () => [...definitions.values()],
     decode(said) {
       const definition = definitions.get(said.type.trim().toLowerCase())
       if (definition === undefined) return { ok: false, error: unknownCommand(said.type, ordered) }
@@ -62,7 +65,7 @@ export function shellShapes(definitions: readonly CommandDefinition[]): Record<s
   )
 }
 
-function unknownCommand(type: string, definitions: readonly CommandDefinition[]): AppError {
+export function unknownCommand(type: string, definitions: readonly CommandDefinition[]): AppError {
   return new AppError('UNKNOWN_COMMAND', `Unknown command type: ${type.slice(0, 100)}`, {
     hint: `Known types: ${definitions.map((definition) => definition.type).join(', ')}.`,
   })

@@ -61,20 +61,44 @@ describe('a command that only people send', () => {
       expect(await desk.handle(person('vera'), said)).toMatchObject({ status: 'error', code })
       const refused = desk.entries.filter((entry) => entry.type === 'security.forbidden')
       expect(refused[0]).toMatchObject({ actor: 'Worker', data: { command: type, code: 'FORBIDDEN' } })
+      expect(refused[1]).toMatchObject({ actor: 'operator' })
     },
   )
+
+  it('is not explained to agents by mistakes in its fields', async () => {
+    for (const type of TYPES) {
+      const receipt = await desk.handle(agent('Worker'), { type, fields: {} })
+      expect(receipt).toMatchObject({ code: 'FORBIDDEN', message: 'Only the operator may do this' })
+    }
+  })
+
+  it('is no MCP tool, whatever name a client calls', async () => {
+    const params = { name: 'halt', arguments: {} }
+    const { text } = await desk.call('POST', '/mcp', {
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+    })
+    expect(text).toContain('Unknown')
+    expect(desk.haltState.halted()).toBeUndefined()
+  })
+
+  it('that viewers send in the name of an agent counts against themselves', async () => {
+    const said = { type: 'send_message', fields: { from: 'Worker', to: 'Master', content: 'x' } }
+    expect(await desk.handle(person('vera'), said)).toMatchObject({ code: 'FORBIDDEN' })
+    expect(desk.entries.at(-1)).toMatchObject({ type: 'security.forbidden', actor: 'vera' })
+  })
 
   it('is in no prompt, in no list of commands, and not heard in what an agent writes', async () => {
     const prompt = desk.prompt('Worker')!
     for (const type of TYPES.filter((one) => one.includes('_'))) expect(prompt).not.toContain(type)
     const { commands } = (await desk.get('/api/v1/commands', desk.tokens.worker)).json
-    expect(commands.map((one: { type: string }) => one.type)).not.toEqual(expect.arrayContaining(['halt']))
+    const listed = new Set(commands.map((one: { type: string }) => one.type))
+    expect(TYPES.filter((type) => listed.has(type))).toEqual([])
     const { json } = await desk.text(desk.tokens.worker, '<halt>\n</halt>')
     expect(json).toEqual([])
     expect(desk.haltState.halted()).toBeUndefined()
   })
 
-  it('is refused to agents during a halt if they know it', async () => {
+  it('is refused to agents during a halt, like user_response, which they know', async () => {
     const answer = { type: 'user_response', fields: { in_response_to: 'req_1', answer: 'yes' } }
     expect(await desk.handle(agent('Worker'), answer)).toMatchObject({ code: 'FORBIDDEN' })
     await desk.handle(OPERATOR, { type: 'halt', fields: {} })
@@ -105,10 +129,14 @@ describe('an idempotency key of a person (C25)', () => {
 
   it('protects an act outside the store, too: the receipt is stored after the act', async () => {
     const halt = () => desk.handle(OPERATOR, { type: 'halt', fields: {} }, { idempotencyKey: 'h' })
-    const first = await halt()
-    await desk.handle(OPERATOR, { type: 'end_halt', fields: {} })
-    expect(await halt()).toEqual(first)
-    expect(desk.haltState.halted()).toBeUndefined()
+    const end = () => desk.handle(OPERATOR, { type: 'end_halt', fields: {} }, { idempotencyKey: 'e' })
+    await halt()
+    const first = await end()
+    // A key never keeps anyone from stopping everything.
+    await halt()
+    expect(desk.haltState.halted()).toBeDefined()
+    expect(await end()).toEqual(first)
+    expect(desk.haltState.halted()).toBeDefined()
   })
 
   it('keeps no token: each request creates a new one', async () => {

@@ -138,7 +138,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   if (engine.github !== undefined) observeGithub(engine, registers)
   observeProcess(registry)
 
-  for (const type of [...engine.registry.all().map((definition) => definition.type), UNKNOWN]) {
+  for (const type of [...engine.registry.everyone().map((definition) => definition.type), UNKNOWN]) {
     const outcomes = { delivered: 0, ok: 0, blocked: 0, held: 0, error: 0 }
     tallies.set(type, { outcomes, latency: latency.labels(type) })
   }

@@ -120,6 +120,12 @@ describe('a browser session', () => {
     ] as const) {
       expect((await post(path, body, both)).status).toBe(403)
     }
+    const said = { type: 'create_token', agent: 'operator' }
+    const { json } = await post('/api/v1/commands', said, both)
+    expect(json).toMatchObject({ code: 'FORBIDDEN', message: expect.stringContaining('browser session') })
+    const call = { name: 'create_token', arguments: { agent: 'operator' } }
+    const { text } = await post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call }, both)
+    expect(text).not.toContain('orct_')
   })
 
   it('has the rights of its person: a viewer can change nothing', async () => {
