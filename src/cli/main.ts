@@ -31,7 +31,7 @@ const VERBS: Readonly<Record<string, Load>> = {
   run: async () => (await import('./commands/runs/run.ts')).verb,
   logs: async () => (await agents()).logs,
   attach: async () => (await agents()).attach,
-  why: async () => (await tasks()).why,
+  why: async () => (await import('./commands/tasks/why.ts')).verb,
 
   answer: async () => (await decisions()).answer,
   modify: async () => (await decisions()).modify,

@@ -14,8 +14,9 @@ import { decideAction, decideSend, strictest } from '../rules/decide.ts'
 import { nextHop } from '../rules/loop.ts'
 import type { Decision } from '../rules/rule.ts'
 import { type Reader, storable } from '../store/store.ts'
+import type { Conversations } from './conversations.ts'
 import { countQueued } from './deliveries.ts'
-import type { Conversations, Mailboxes } from './mailboxes.ts'
+import type { Mailboxes } from './mailboxes.ts'
 import {
   insertMessage,
   type Mail,

@@ -1,11 +1,9 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { Team } from '../commands/team.ts'
-import { pairOf } from '../people/hold-command.ts'
-import { observe, type PingPong } from '../rules/loop.ts'
-import type { Reader, Store, Tx } from '../store/store.ts'
+import type { Store, Tx } from '../store/store.ts'
 import { setTimer, type Timers } from '../store/timers.ts'
+import type { Conversations } from './conversations.ts'
 import {
   claimDeliveries,
   countQueued,
@@ -15,7 +13,7 @@ import {
   releaseExpired,
 } from './deliveries.ts'
 import type { DeliveryState, Priority } from './message.ts'
-import { insertMessage, type Mail, type MessageRow } from './messages.ts'
+import { insertMessage, type Mail } from './messages.ts'
 
 /** A receiver must acknowledge a message within this time (C8). */
 export const ACKNOWLEDGE_MS = 30_000
@@ -309,74 +307,4 @@ export async function post(
     data: { message_id: formatId('msg', key), priority, digest },
   })
   await mailboxes.accepted(tx, to, priority, ORCHESTRATOR)
-}
-
-/** The position of a message in a conversation: how many replies led to it, and which message began it. */
-interface Cause {
-  key: number
-  hop: number
-  correlation: number
-  /** The sender named the message it answers; otherwise it is inferred. */
-  isNamed: boolean
-}
-
-/**
- * The loop breaker (ask 12 of the field: A→B→C→A, 398 messages, ten hours). Parks a conversation and asks a person when
- * two agents answer each other without end, or when a chain of replies exceeds its limit.
- */
-export interface Conversations {
-  /** The message that this agent's next message answers: the one it names, else the one it got last. */
-  causeOf(
-    reader: Reader,
-    agent: string,
-    inReplyTo: string | undefined,
-    now: number,
-  ): Promise<Cause | undefined>
-  handedOut(agent: string, cause: Cause, now: number): void
-  /** Counts a message, and returns why the conversation must be parked, if it must. */
-  observe(team: Team, from: string, to: string, hop: number, now: number): string | undefined
-  /** Resets the counts of a pair. */
-  forget(pair: string): void
-}
-
-/** A message handed over longer ago than this is not taken for the cause of what an agent sends. */
-const IMPLIED_CAUSE_MS = 10 * 60_000
-
-export function createConversations(): Conversations {
-  const lastHanded = new Map<string, { cause: Cause; at: number }>()
-  const pingPongs = new Map<string, PingPong>()
-
-  return {
-    async causeOf(reader, agent, inReplyTo, now) {
-      const key = inReplyTo === undefined ? undefined : parseId('msg', inReplyTo)
-      if (key !== undefined) {
-        const row = await reader.get<Pick<MessageRow, 'hop' | 'correlation'>>(
-          'SELECT hop, correlation FROM messages WHERE seq = ? AND (recipient = ? OR sender = ?)',
-          [key, agent, agent],
-        )
-        if (row !== undefined) return { key, hop: row.hop, correlation: row.correlation, isNamed: true }
-      }
-      const handed = lastHanded.get(agent)
-      return handed !== undefined && now - handed.at < IMPLIED_CAUSE_MS ? handed.cause : undefined
-    },
-    handedOut(agent, cause, now) {
-      lastHanded.set(agent, { cause, at: now })
-    },
-    observe(team, from, to, hop, now) {
-      const { hops, pingPong } = team.config.limits
-      if (hops !== undefined && hop > hops) {
-        return `a chain of ${hop} replies led to this message (limits.hops is ${hops})`
-      }
-      if (pingPong === undefined) return undefined
-      const pair = pairOf(from, to)
-      const seen = observe(pingPongs.get(pair), from, now, pingPong)
-      pingPongs.set(pair, seen.state)
-      if (seen.verdict === 'ok') return undefined
-      return `${from} and ${to} answered each other ${seen.turns} times in ${Math.round(pingPong.withinMs / 1000)} s`
-    },
-    forget(pair) {
-      pingPongs.delete(pair)
-      for (const agent of pair.split(' ')) lastHanded.delete(agent)
-    },
-  }
 }

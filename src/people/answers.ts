@@ -90,7 +90,7 @@ export function createAnswerCheck({ models, ownCall, store, clock, team }: Answe
     }
     if (valid) return undefined
     return new AppError('INVALID_COMMAND', `${reason} The question: ${row.question}`, {
-      hint: 'Answer it in other words; or insist (`orc answer --insist`), and it counts as it is.',
+      hint: 'Rephrase the answer, or accept it as it is with `orc answer --insist`.',
     })
   }
 }

@@ -42,7 +42,7 @@ export function heldCommand(row: HumanRequestRow): Command {
   if (command !== undefined) return command
   throw new AppError(
     'STORE_CORRUPT',
-    `The action of ${formatId('req', row.id)} is not the one that was asked about`,
+    `The action of ${formatId('req', row.id)} changed since it was requested`,
     {
       hint: 'It changed on disk and will not be carried out. Reject it, and run `orc doctor`.',
     },
@@ -56,7 +56,7 @@ export function mustBeSeen(row: HumanRequestRow, decision: HumanDecision, hash: 
   if (hash === undefined && row.modified_by === null) return
   if (hash !== undefined && row.action_hash.startsWith(hash.toLowerCase())) return
   const changedBy = row.modified_by === null ? '' : `, ${row.modified_by} changed it`
-  throw new AppError('CONFLICT', `The action of ${id} is not the one that was asked about${changedBy}`, {
+  throw new AppError('CONFLICT', `The action of ${id} changed since it was requested${changedBy}`, {
     hint: `Look at it again (orc inbox), then: orc ${decision} ${id} --hash ${row.action_hash.slice(0, HASH_SHOWN)}`,
   })
 }
@@ -119,7 +119,7 @@ export async function changeAction(
   if (!decoded.ok) throw decoded.error
   const action = JSON.stringify(decoded.command)
   if (action === row.action) {
-    throw new AppError('INVALID_COMMAND', 'This changes nothing', {
+    throw new AppError('INVALID_COMMAND', 'The new fields equal the old ones', {
       hint: `To approve it as it is: orc approve ${formatId('req', row.id)}`,
     })
   }
@@ -128,7 +128,7 @@ export async function changeAction(
   if (decision?.verdict === 'deny') {
     throw new AppError(
       'CONFLICT',
-      `The rules forbid the changed command to ${speaker.name}: ${decision.reason}`,
+      `The rules do not allow ${speaker.name} to send the changed command: ${decision.reason}`,
       {
         hint: 'Change it differently; `orc rules explain` shows which rule decides.',
       },

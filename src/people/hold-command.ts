@@ -7,10 +7,7 @@ import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { askPeople, type HumanRequestRow, type PeopleRequest } from './people.ts'
-
-/** An approval that nobody gives expires and is not carried out (C8, C9). */
-const APPROVAL_MS = 72 * 3600_000
+import { APPROVAL_MS, askPeople, type HumanRequestRow, type PeopleRequest } from './people.ts'
 
 export type HeldReceipt = Extract<Receipt, { status: 'held' }>
 

@@ -79,6 +79,8 @@ export interface PeopleRequest {
   about?(id: string): MaybePromise<Readonly<Record<string, unknown>>>
 }
 
+/** An approval that nobody gives expires after this time and is not carried out (C8, C9). */
+export const APPROVAL_MS = 72 * 3600_000
 /** A request without a clock shows people this date. */
 const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
@@ -323,7 +325,7 @@ export async function findChangedRequest(store: Store): Promise<string | undefin
   )
   for await (const row of rows) {
     if (hashOf(row) !== row.action_hash) {
-      return `The action of ${formatId('req', row.id)} is not the one that was asked about`
+      return `The action of ${formatId('req', row.id)} changed since it was requested`
     }
   }
   return undefined

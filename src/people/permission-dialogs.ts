@@ -5,6 +5,7 @@ import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import type { HeldInTasks } from './hold-command.ts'
 import {
+  APPROVAL_MS,
   askPeople,
   closeUnanswered,
   findHumanRequest,
@@ -35,8 +36,6 @@ interface PermissionDialogsOptions {
   about: HeldInTasks['about']
 }
 
-/** An approval that nobody gives expires and is not carried out (C8, C9). */
-const PERMISSION_MS = 72 * 3600_000
 /** After a restart, a dialog that is still open has this long to ask again. */
 const ASK_AGAIN_MS = 15_000
 /** Programs that describe their dialogs do so at once; after this, the dialog must be answered in its terminal. */
@@ -71,7 +70,7 @@ export function createPermissionDialogs({
         reason: question.reason ?? `${agent}'s program asks before it does this`,
         action: { type: question.tool, fields: question.input },
         context: JSON.stringify({ key: question.key }),
-        expiresAt: tx.now + PERMISSION_MS,
+        expiresAt: tx.now + APPROVAL_MS,
         timers,
         text: `${agent} wants to use ${question.tool}`,
         about: async (id) => ({

@@ -34,19 +34,9 @@ export function mustFit(team: Team, { decision, comment = '' }: Verdict) {
   if (decision === 'answer' || comment.length <= MOST_REMARK) return
   throw new AppError(
     'TOO_LARGE',
-    `The comment is ${comment.length} characters; it holds at most ${MOST_REMARK}`,
+    `The comment is ${comment.length} characters; the limit is ${MOST_REMARK}`,
     { hint: 'Nothing was decided. Say it shorter, or put the details into a file and name its path.' },
   )
-}
-
-/** Purposes whose expiry is enforced, even for a verdict that comes just before its timer fires. */
-const TIMED: ReadonlySet<string> = new Set(['command', 'go_on', 'permission', 'question'])
-
-export function mustBeOpen(row: HumanRequestRow, now: number) {
-  if (!TIMED.has(row.purpose) || now < row.expires_at) return
-  throw new AppError('CONFLICT', `${formatId('req', row.id)} expired at ${time(row.expires_at)}`, {
-    hint: 'It was not carried out. The asker was notified and may ask again.',
-  })
 }
 
 /** Whether this person's role may decide on such a request. */

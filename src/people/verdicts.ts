@@ -1,4 +1,3 @@
-import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
@@ -14,6 +13,7 @@ import type { Reader, Store, Tx } from '../store/store.ts'
 import { clearTimer, type Timers } from '../store/timers.ts'
 import { type AnswerCheck, readAnswer } from './answers.ts'
 import { changeAction, changesText, createRelease, giveApproval, heldCommand } from './approvals.ts'
+import { expireRequests, mustBeOpen } from './expiry.ts'
 import type { HeldInTasks } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
 import { createNotifyAsker, type NotifyAskerOptions } from './notify-asker.ts'
@@ -27,7 +27,7 @@ import {
 } from './people.ts'
 import type { PermissionDialogs } from './permission-dialogs.ts'
 import { viewRequests } from './request-view.ts'
-import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
+import { checkFits, mustFit } from './verdict-rules.ts'
 
 type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 
@@ -242,27 +242,9 @@ export function createVerdicts(options: VerdictsOptions) {
     } else await asker.decided(tx, row, { state, receipt, comment, by: person.name })
   }
 
-  /** An undecided request is never carried out, neither by a clock nor after a crash; the asker is told (C9). */
-  options.timers.on('expire_request', async (tx, id) => {
-    const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
-    if (row === undefined) return
-    const closed = await decideHumanRequest(tx, row.id, { state: 'expired', by: ORCHESTRATOR, comment: null })
-    if (!closed) return
-    tx.afterCommit(() => notifyDecided(id))
-    tx.audit({
-      type: 'human.expired',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: row.asker,
-      text: `${id} expired without a verdict and was not carried out: ${row.question}`,
-      data: { request_id: id, kind: row.kind, ...(await about(tx, row)) },
-    })
-    const owner = owners[row.purpose]
-    if (owner?.expired !== undefined) return await owner.expired(tx, row)
-    await release.keepParked(tx, row)
-    await asker.escalate(tx, row)
-    if (row.purpose === 'permission') tx.afterCommit(() => permissions.decided(row.id, undefined))
-    else await asker.expired(tx, row)
+  expireRequests({
+    ...{ timers: options.timers, owners, about, asker, permissions, notifyDecided },
+    keepParked: release.keepParked,
   })
 
   options.timers.on('unpark', (tx, pair) => release.continueConversation(tx, pair))

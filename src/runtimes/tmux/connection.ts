@@ -177,7 +177,7 @@ export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnecti
       if (mine === returning) return connect()
       if (!(error instanceof ControlLost)) throw error
       throw new AppError('RUNTIME_FAILED', `tmux did not start: ${error.message}`, {
-        hint: `Try it by hand: tmux -L ${socket} new-session`,
+        hint: `Run it manually: tmux -L ${socket} new-session`,
         cause: error,
       })
     }

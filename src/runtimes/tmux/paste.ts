@@ -10,7 +10,8 @@ import type { InputBox, PasteOptions } from '../../programs/program.ts'
 import { cancelledResult, type DeliveryResult, type Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost, commandLine, type TmuxCommand, withoutControls, withoutFormats } from './control.ts'
-import { guardPaste, type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
+import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
+import { guardPaste } from './paste-guard.ts'
 import {
   clearPending,
   enableInput,

@@ -13,7 +13,8 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { PaneScreen, PasteOptions } from '../../programs/program.ts'
 import { ControlLost, commandLine, type TmuxCommand } from './control.ts'
-import { type PaneSnapshot, PERSON_QUIET_MS, type SnapshotTarget, takeSnapshot } from './pane-snapshot.ts'
+import { type PaneSnapshot, type SnapshotTarget, takeSnapshot } from './pane-snapshot.ts'
+import { PERSON_QUIET_MS } from './paste-guard.ts'
 import type { TmuxServer } from './server.ts'
 
 /** The writing side of one pane. */

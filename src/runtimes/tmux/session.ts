@@ -150,7 +150,7 @@ function followedOrEnded(clock: Clock, following: Promise<ProgramSession>, ended
 async function settleFollow(clock: Clock, following: Promise<ProgramSession>, why: string) {
   const program = await within(clock, FOLLOW_AFTER_END_MS, following)
   if (program !== undefined) return program
-  throw new AppError('RUNTIME_FAILED', `the program exited during its start: ${why}`)
+  throw new AppError('RUNTIME_FAILED', `the program exited during startup: ${why}`)
 }
 
 function firstLine(text: string): string {

@@ -1,4 +1,4 @@
-/** The way of a task to its worker: receipt, start, deadline, retries. */
+/** Attempts of a task: how it reaches its worker, its deadline, its retries, and the circuit breaker. */
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../base/backoff.ts'
 import type { Task, TaskTimer } from '../task.ts'
@@ -73,7 +73,7 @@ export const deliveryHandlers: Pick<
       const taken: Task = { ...moveTo(task, 'analyzing'), acknowledgedAt: task.acknowledgedAt ?? now }
       return accept({ ...taken, unread: false, interrupting: false, due: { kind: 'deadline', at } })
     }
-    if (!task.unread) return refuse('DUPLICATE', `${task.id} has nothing that waits for a receipt`)
+    if (!task.unread) return refuse('DUPLICATE', `${task.id} has no unacknowledged message`)
     return accept({ ...task, unread: false })
   },
 

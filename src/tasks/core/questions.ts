@@ -28,7 +28,7 @@ export function refuseQuestion({ task, settings }: TaskView, id: string): Refuse
   if (countSaid(task) < settings.maxQuestions) return undefined
   return refuse(
     'TOO_MANY',
-    `${task.id} has asked and reported ${settings.maxQuestions} times. Report completed.`,
+    `${task.id} reached its limit of ${settings.maxQuestions} questions and reports. Report it as completed.`,
   )
 }
 
@@ -238,7 +238,7 @@ export const answerHandlers: Pick<
     if (!found.ok) return found
     const { question } = found
     if (by !== question.to && by !== OPERATOR) {
-      return refuse('NOT_YOURS', `${question.id} was put to ${question.to}`)
+      return refuse('NOT_YOURS', `${question.id} was addressed to ${question.to}`)
     }
     if (answer.trim() === '') return refuseBlank(question)
     return answerWith(view, question, answer)

@@ -1,8 +1,8 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Reduced } from '../../base/result.ts'
 import { DEFAULT_TASK_TIMEOUT_MS, isEnd, type LiveState, TASK_TIMERS, type Task } from '../task.ts'
+import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './attempts.ts'
 import { decisionHandlers, notifyChildren, notifyRelatives, relativeHandlers } from './decisions.ts'
-import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './delivery.ts'
 import {
   EVENT_AUTHORS,
   ON_DUE,

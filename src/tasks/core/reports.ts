@@ -183,7 +183,7 @@ function leaveToDelegator(view: TaskView, task: Task, why: string, reason: strin
 /** Refuses results about another claim, or about another step of it. */
 function refuseStale({ task }: TaskView, claim: number, step?: 'checks' | 'judge'): RefusedEvent | undefined {
   const isCurrent = task.claim?.number === claim && (step === undefined || task.claim.step === step)
-  return isCurrent ? undefined : refuse('STALE', `${task.id} has no claim ${claim} that waits for this`)
+  return isCurrent ? undefined : refuse('STALE', `Claim ${claim} of ${task.id} is not awaiting validation`)
 }
 
 const noReview = (task: Task) => refuse('STALE', `${task.id} does not wait for an agent's judgement`)

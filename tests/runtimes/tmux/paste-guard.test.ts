@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { SESSION_STATES } from '../../../src/base/agent.ts'
-import { guardPaste, type PaneFacts, PERSON_QUIET_MS } from '../../../src/runtimes/tmux/pane-snapshot.ts'
+import { guardPaste, type PaneFacts, PERSON_QUIET_MS } from '../../../src/runtimes/tmux/paste-guard.ts'
 
 const FREE: PaneFacts = {
   state: 'idle',

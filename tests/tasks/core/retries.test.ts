@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { afterFailure, DEFAULT_MAX_ATTEMPTS } from '../../../src/tasks/core/delivery.ts'
+import { afterFailure, DEFAULT_MAX_ATTEMPTS } from '../../../src/tasks/core/attempts.ts'
 
 const pauses = (maxAttempts: number) => {
   const found: number[] = []
