@@ -89,7 +89,7 @@ export async function askType(verb: string, type: string, location: TeamLocation
   throw new AppError('USAGE', `There is no command "${verb}"`, {
     hint: reached
       ? 'orc help lists all commands.'
-      : 'orc help lists all commands. If an application adds this one, its service has to run; it did not answer.',
+      : 'orc help lists all commands. If an application adds this one, start its service; it did not respond.',
     data: { unknown: { word: verb, among: known.map(verbOf), verbs: true } satisfies UnknownWord },
   })
 }

@@ -70,7 +70,7 @@ export interface Program {
 
 /** Every verb has these. */
 export const COMMON_OPTIONS: readonly Option[] = [
-  { name: 'json', summary: 'print JSON, one value a line' },
+  { name: 'json', summary: 'print JSON, one value per line' },
   { name: 'config', value: 'FILE', summary: 'the orc.yaml of the team (or ORC_CONFIG)' },
   { name: 'help', short: 'h', summary: 'show this help' },
 ]

@@ -5,7 +5,7 @@ import { count, type Routes, wait } from '../base/route.ts'
 const GithubLogSchema = z.object({
   connected: z.boolean().describe('The service was started with "github" in orc.yaml'),
   dry_run: z.boolean(),
-  repositories: z.array(z.string()).describe('Empty: every repository with the secret'),
+  repositories: z.array(z.string()).describe('Empty: any repository that knows the webhook secret'),
   events: z.array(
     z.object({
       id: z.string().describe("GitHub's id of the delivery"),

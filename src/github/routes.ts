@@ -31,7 +31,7 @@ export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (context, 
   const body = await readText(incoming, outgoing, { bytes: MAX_BYTES }).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.code !== 'TOO_LARGE') throw error
     throw new AppError('TOO_LARGE', `The webhook is larger than ${MAX_BYTES / 2 ** 20} MiB`, {
-      hint: 'Let GitHub send only the events that the team handles.',
+      hint: 'Subscribe the webhook only to the events that the team handles.',
     })
   })
   const received = await github.receive({

@@ -182,13 +182,13 @@ export const resumeRun = defineCommand({
       .describe("The path that the plan's paths are relative to now; the workspaces stay where they are"),
     file: planFile,
     concurrency,
-    fresh: z.boolean().optional().describe('Also run agents again that completed'),
+    fresh: z.boolean().optional().describe('Run completed agents again, too'),
     round: z
       .int()
       .min(1)
       .optional()
       .describe(
-        'The round to resume into: the open one, or the one after the last that ended. No later round is started, whatever happened meanwhile',
+        'The round to resume into: the open one, or the one after the last that ended. No later round is started',
       ),
   }),
   example: 'orc run --resume run_7',
@@ -215,7 +215,8 @@ export const cancelRun = defineCommand({
 export const sendToRun = defineCommand({
   type: 'send_to_run',
   audience: 'people',
-  summary: 'Send a message to an agent of a run whose plan has messages: it becomes a file in messages/',
+  summary:
+    'Send a message to an agent of a run, stored as a file in messages/. The plan must set messages: true',
   fields: z.object({
     id: runId,
     to: z.string().min(1).max(64),

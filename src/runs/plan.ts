@@ -89,7 +89,7 @@ export interface PlanAgent {
   readonly retries: number
   /** For one attempt. */
   readonly timeoutMs: number
-  /** Longest time without a sign of life. Null: unlimited. */
+  /** Stall timeout: the longest time without activity. Null: unlimited. */
   readonly stallMs: number | null
   readonly worktree: boolean
   readonly onError: Recovery

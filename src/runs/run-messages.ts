@@ -150,7 +150,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     async send(driver: Driver, message: OutgoingRunMessage, by: string): Promise<string> {
       const { graph } = driver.run
       if (!graph.plan.messages) {
-        throw new AppError('CONFLICT', `${driver.id} has no messages`, {
+        throw new AppError('CONFLICT', `Messages are not enabled for ${driver.id}`, {
           hint: 'Set "messages: true" in its plan and resume it.',
         })
       }

@@ -295,8 +295,8 @@ export function createRuns(options: RunsOptions): Runs {
       const driver = drivers.get(run)
       const known = driver?.run.nodes.get(node)
       if (driver === undefined || known?.state !== 'asking' || known.asks !== ask) {
-        throw new AppError('CONFLICT', `${run} no longer waits for this`, {
-          hint: `orc run show ${run}`,
+        throw new AppError('CONFLICT', `${run} no longer needs this decision`, {
+          hint: `See its state: orc run show ${run}`,
         })
       }
       decisionIn(answer)

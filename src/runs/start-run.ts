@@ -99,9 +99,9 @@ export function createRunStarter(options: RunStarterOptions) {
     if (meant > run.head.round + 1) {
       throw new AppError(
         'CONFLICT',
-        `${id} is in round ${run.head.round}: round ${meant} cannot be the next`,
+        `${id} is in round ${run.head.round}; only round ${run.head.round + 1} can be started`,
         {
-          hint: `orc run show ${id}`,
+          hint: `See its state: orc run show ${id}`,
         },
       )
     }
@@ -112,7 +112,8 @@ export function createRunStarter(options: RunStarterOptions) {
         ? { ...run.graph.plan, concurrency }
         : readOrderedPlan(order.plan, folder, { ...order, name: run.graph.plan.name }, options)
     const resumed = resumeRun(run, { plan, now: now() })
-    if (!resumed.ok) throw new AppError('CONFLICT', resumed.error.message, { hint: `orc run show ${id}` })
+    if (!resumed.ok)
+      throw new AppError('CONFLICT', resumed.error.message, { hint: `See its state: orc run show ${id}` })
     const next = resumed.value
     if (order.fresh === true) {
       for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
@@ -128,7 +129,7 @@ export function createRunStarter(options: RunStarterOptions) {
       // Another call may have started and ended this round since the run was read.
       if ((await readRunHead(tx, id))?.round !== run.head.round) {
         return new AppError('CONFLICT', `${id} was just resumed by someone else`, {
-          hint: `orc run show ${id}`,
+          hint: `See its state: orc run show ${id}`,
         })
       }
       await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
@@ -186,8 +187,8 @@ function claimFolder(folder: string, id: string): string {
   try {
     return claimRunFolder(folder, id)
   } catch (error) {
-    throw new AppError('CONFLICT', `Cannot make a folder for the run in ${folder}: ${reasonOf(error)}`, {
-      hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
+    throw new AppError('CONFLICT', `Cannot create a folder for the run in ${folder}: ${reasonOf(error)}`, {
+      hint: 'Runs are stored in runs/ next to the plan; make that folder writable for the service.',
       cause: error,
     })
   }
@@ -226,11 +227,11 @@ function cannotChange(
   if (changes.length === 0) return undefined
   const what = changes.join(' and ')
   return isOpen(run)
-    ? new AppError('CONFLICT', `${id} has not ended and goes on as it is: it cannot get ${what}`, {
-        hint: `orc run cancel ${id} ends it; the same again then takes it up so. orc run --resume ${id} alone comes back to it.`,
+    ? new AppError('CONFLICT', `${id} is still running and cannot be changed (requested: ${what})`, {
+        hint: `Cancel it with orc run cancel ${id}, then repeat this command. orc run --resume ${id} without changes reattaches.`,
       })
-    : new AppError('CONFLICT', `${id} has ended meanwhile, as it was: it did not get ${what}`, {
-        hint: 'The same again takes it up so.',
+    : new AppError('CONFLICT', `${id} ended before it could be changed (requested: ${what})`, {
+        hint: 'Repeat the command to resume it with these changes.',
       })
 }
 
@@ -278,6 +279,6 @@ function checkFolder(folder: string) {
   const isFolder = isAbsolute(folder) && existsSync(folder) && statSync(folder).isDirectory()
   if (isFolder) return
   throw new AppError('INVALID_REQUEST', `${folder.slice(0, 200)} is not a folder`, {
-    hint: 'Give the whole path of a folder on the machine of the service: that of the plan.',
+    hint: "Pass the absolute path of the plan's folder on the machine that runs the service.",
   })
 }

@@ -76,7 +76,7 @@ function mustBeVariables(variables: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(variables)) {
     if (VARIABLE.test(name) && !value.includes('\0')) continue
     throw new AppError('CONFIG_INVALID', `${JSON.stringify(name)} is not a valid environment variable`, {
-      hint: 'Names under with.env may contain letters, digits and _, and values no NUL.',
+      hint: 'Names under with.env may contain letters, digits and _; values must not contain NUL bytes.',
     })
   }
 }

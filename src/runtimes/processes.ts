@@ -151,7 +151,7 @@ export async function endProcesses(agent: AgentProcesses, graceMs = GRACE_MS): P
   }
   const pids = (await findProcesses(agent, known)).map(({ pid }) => pid)
   if (pids.length === 0) return
-  throw new AppError('RUNTIME_FAILED', `${pids.length} of its processes did not end`, {
+  throw new AppError('RUNTIME_FAILED', `${pids.length} of its processes are still running`, {
     hint: `Inspect them with: ps -p ${pids.join(',')}`,
     data: { pids },
   })

@@ -155,8 +155,8 @@ export function createTaskVerdicts(tell: TellTask) {
       const { task: id, question } = askedIn(row)
       const kind = (await findTask(tx, id))?.questions.find((one) => one.id === question)?.kind
       if (kind === undefined) {
-        throw new AppError('CONFLICT', `${id} no longer waits for this`, {
-          hint: `orc task show ${id}`,
+        throw new AppError('CONFLICT', `${id} no longer needs this decision`, {
+          hint: `See its state: orc task show ${id}`,
         })
       }
       const event = eventOf(row, kind, word)
@@ -216,5 +216,5 @@ function eventOf(row: HumanRequestRow, kind: QuestionKind, word: PersonsWord): T
 }
 
 function wrongVerdict(row: HumanRequestRow, what: string, hint: string): AppError {
-  return new AppError('CONFLICT', `${formatId('req', row.id)} wants ${what}`, { hint })
+  return new AppError('CONFLICT', `${formatId('req', row.id)} needs ${what}`, { hint })
 }

@@ -57,7 +57,7 @@ function explained(error: unknown, folder: string): unknown {
   if (code !== 'ENOSPC' && code !== 'EMFILE') return error
   return new AppError(
     'RUNTIME_FAILED',
-    `The system allows no more file watches: ${folder} cannot be followed`,
+    `Cannot watch ${folder}: the system's limit on file watches is reached`,
     {
       hint: 'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances, or run fewer agents at once.',
       cause: error,

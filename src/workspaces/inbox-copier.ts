@@ -69,7 +69,8 @@ export async function openCopier(workspace: string, { limits, pace }: CopierOpti
   function claim(segments: readonly string[]): string {
     const path = segments.join('/')
     if (segments.length === 0) refuse('bad_path', 'inbox', 'is the folder itself')
-    if (taken.has(path)) refuse('exists', `inbox/${path}`, 'already exists: two inputs have the same place')
+    if (taken.has(path))
+      refuse('exists', `inbox/${path}`, 'already exists: two inputs have the same target path')
     if (inputs.length >= limits.files) {
       refuse('too_many_files', 'inbox', `would hold more than ${limits.files} files, which is the limit`)
     }

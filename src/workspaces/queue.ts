@@ -84,7 +84,8 @@ async function publish(
     for (const there of messages) highest = Math.max(highest, there)
     while (reserved.has(highest + 1)) highest++
     const number = await nextNumber(highest)
-    if (number > HIGHEST_NUMBER) refuse('exists', 'messages', `has no number left after ${HIGHEST_NUMBER}`)
+    if (number > HIGHEST_NUMBER)
+      refuse('exists', 'messages', `ran out of message numbers (the highest is ${HIGHEST_NUMBER})`)
     highest = number
     const reservation = reservationOf(number)
     if (!tryToMake(() => writeNew(directory, reservation, '', 0o644))) continue
@@ -97,7 +98,7 @@ async function publish(
       removeQuietly(directory, reservation)
     }
   }
-  return refuse('exists', 'messages', 'is so busy that no number was free')
+  return refuse('exists', 'messages', 'could not reserve a message number; try again')
 }
 
 function tryToMake(make: () => void): boolean {

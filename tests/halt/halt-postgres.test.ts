@@ -55,14 +55,14 @@ describe('a halt of two daemons on one database', () => {
     await vi.waitFor(async () => expect((await readHalt(board.store))?.agents).toContain('Other'))
     expect(await other.halt.go('ben')).toMatchObject({ told: ['Other'], halted: { by: 'ada' } })
     await isHalted(board, undefined)
-    await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ben lets the work go on'))
+    await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ben resumed the work'))
     // The end of the first one is told to the agents of the second as well.
     others.of('Other').become('busy')
     await other.halt.stop('ben', undefined)
     await isHalted(board, 'ben')
     expect(await board.halt.go('ada')).toMatchObject({ told: ['Other'] })
     await isHalted(other, undefined)
-    await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ada lets the work go on'))
+    await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ada resumed the work'))
   })
 
   it('is one halt when both stop at once; the first reason stands', async () => {

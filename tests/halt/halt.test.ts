@@ -52,7 +52,7 @@ describe('stopping everything (issue 4, §4)', () => {
     const gone = await go()
     expect(gone).toMatchObject({ lastedMs: 10 * 60_000, told: ['Worker'] })
     expect(team.turn('Worker')).toContain('two')
-    expect(team.turn('Worker')).toContain('go on where you were')
+    expect(team.turn('Worker')).toContain('continue where you left off')
     expect(team.turn('Lead')).toContain('three')
     expect(team.turn('Lead')).not.toContain('Go on')
   })
@@ -125,7 +125,7 @@ describe('stopping everything (issue 4, §4)', () => {
     await team.clock.advance(1000)
     expect((await team.task(id)).reminders).toBe(0)
     await go()
-    expect(team.turn('Lead')).toContain('go on where you were')
+    expect(team.turn('Lead')).toContain('continue where you left off')
     expect((await team.task(id)).reminders).toBe(0)
     await team.ends('Lead', 'I forgot')
     expect((await team.task(id)).reminders).toBe(1)
@@ -219,7 +219,7 @@ describe('a halt in the midst of things', () => {
     expect(team.puppets.of('Worker').interrupts).toBe(1)
     await go()
     expect(team.turn('Worker')).not.toContain('the first')
-    expect(team.turn('Worker')).toContain('go on where you were')
+    expect(team.turn('Worker')).toContain('continue where you left off')
   })
 
   it('ends a turn that stands before a dialog, and leaves a dialog outside of a turn alone', async () => {

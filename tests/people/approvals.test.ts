@@ -286,7 +286,7 @@ describe('a changed action', () => {
       [{ colour: 'red' }, 'send_message has no field "colour"'],
       [{ priority: 'sometime' }, /priority/],
       [{ content: '' }, /content/],
-      [{ content: 'please' }, 'This changes nothing'],
+      [{ content: 'please' }, 'The new fields equal the old ones'],
       [{}, 'No field was given'],
       [{ from: 'Master' }, '"from" names the sender and cannot be changed'],
     ] as const

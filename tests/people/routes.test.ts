@@ -68,7 +68,7 @@ describe('requests to people over HTTP (C9)', () => {
     expect(long.status).toBe(413)
     expect(long.json).toMatchObject({
       code: 'TOO_LARGE',
-      message: 'The comment is 10001 characters; it holds at most 10000',
+      message: 'The comment is 10001 characters; the limit is 10000',
     })
     expect(await list(desk.tokens.operator)).toMatchObject([{ id: 'req_1', state: 'open' }])
     const fits = await decide('req_1', { decision: 'reject', comment: 'x'.repeat(10_000) })

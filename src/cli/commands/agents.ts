@@ -92,7 +92,7 @@ async function stopSome(invocation: Invocation): Promise<number> {
 
 async function stopAll({ location, words, given, show }: Invocation): Promise<number> {
   if (words.length > 0) {
-    throw new AppError('USAGE', '--all takes no names of agents', {
+    throw new AppError('USAGE', '--all cannot be combined with agent names', {
       hint: 'Drop --all or the names. A reason goes into --reason "…".',
     })
   }

@@ -188,9 +188,13 @@ export async function withStore<T>(
   use: (offline: Offline) => Promise<T>,
 ): Promise<T> {
   if (process.env.ORC_TOKEN !== undefined) {
-    throw new AppError('FORBIDDEN', 'Only the operator may do this, and ORC_TOKEN makes you an agent', {
-      hint: 'Unset ORC_TOKEN to act as the operator.',
-    })
+    throw new AppError(
+      'FORBIDDEN',
+      'Only the operator may do this, but ORC_TOKEN identifies you as an agent',
+      {
+        hint: 'Unset ORC_TOKEN to act as the operator.',
+      },
+    )
   }
   const config = await loadTeam(location)
   const { openOffline } = await import('../../main.ts')

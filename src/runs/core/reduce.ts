@@ -145,7 +145,7 @@ const HANDLERS: RunHandlers = {
 
   begun(transition) {
     const { head, now } = transition
-    if (head.begunAt !== null) return refuse('DUPLICATE', `${head.id} has begun already`)
+    if (head.begunAt !== null) return refuse('DUPLICATE', `${head.id} has already started`)
     const { agents, timeoutMs } = transition.run.graph.plan
     transition.writeHead({ begunAt: now, deadlineAt: timeoutMs === null ? null : now + timeoutMs })
     for (const { name } of agents) {
@@ -169,7 +169,8 @@ const HANDLERS: RunHandlers = {
 
   run_timed_out(transition) {
     const { deadlineAt } = transition.head
-    if (deadlineAt === null || deadlineAt > transition.now) return refuse('STALE', 'The run has time left')
+    if (deadlineAt === null || deadlineAt > transition.now)
+      return refuse('STALE', 'The deadline of the run has not passed')
     cancel(transition, ORCHESTRATOR, 'the run timed out', true)
     return undefined
   },
@@ -220,7 +221,7 @@ const HANDLERS: RunHandlers = {
   started(transition, { node: name, attempt }) {
     const node = transition.read(name)
     if (node.state !== 'running' || node.attempt !== attempt) return stale(name, `attempt ${attempt}`)
-    if (node.started) return refuse('DUPLICATE', `Attempt ${attempt} of ${name} has begun already`)
+    if (node.started) return refuse('DUPLICATE', `Attempt ${attempt} of ${name} has already started`)
     transition.write(awake(transition, begun(transition, node)))
     return undefined
   },

@@ -150,7 +150,7 @@ const PlanAgentSchema = z
       .union([off, duration])
       .optional()
       .describe(
-        'Longest time without a sign of life (status.json, hooks, output). Default: 10m; off for a command.',
+        'Stall timeout: the longest time without activity (status.json, hooks, output). Default: 10m; off for a command.',
       ),
     worktree: z
       .boolean()
@@ -160,7 +160,7 @@ const PlanAgentSchema = z
       .enum(RECOVERIES)
       .optional()
       .describe(
-        'Reaction when its retries are used up. retry (the default): it fails. fix: a fixer or a person corrects its inputs, and it is tried again. skip: the others continue without it. escalate: a person decides.',
+        'What to do when its retries are exhausted. retry (the default): it fails. fix: a fixer or a person corrects its inputs, and it is tried again. skip: the others continue without it. escalate: a person decides.',
       ),
     fixer: name
       .optional()

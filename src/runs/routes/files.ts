@@ -14,7 +14,7 @@ const MOST_BYTES = 256 * 1024
 export const showRunLog: RouteHandler<'runLog'> = async (context, call) => {
   const { place, node } = await namedNode(context, call)
   const attempt = call.query.attempt ?? node.attempt
-  return shown(context, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} printed nothing`)
+  return shown(context, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} has no log yet`)
 }
 
 /** Shortest interval between two events: a program may print line by line. */
@@ -38,7 +38,7 @@ export const streamRunLog: RouteHandler<'runLogEvents'> = async (context, call) 
   })
   if (stopWatching === undefined) {
     open.done()
-    throw new AppError('NOT_FOUND', `${node.name} printed nothing`)
+    throw new AppError('NOT_FOUND', `${node.name} has no log yet`)
   }
   const stream = startEventStream(call.outgoing, open)
   stream.signal.addEventListener('abort', () => wake(), { once: true })

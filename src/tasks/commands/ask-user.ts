@@ -147,7 +147,9 @@ export const userResponseHandler = ({
   async perform({ team: called, speaker, commit }, fields) {
     const person = personBehind(called, speaker.principal)
     if (person === undefined) {
-      return new AppError('FORBIDDEN', 'Only a person can answer for people', { hint: 'Use answer.' })
+      return new AppError('FORBIDDEN', 'Only people can use user_response', {
+        hint: 'Agents answer questions with the command answer.',
+      })
     }
     const verdict = { decision: 'answer', comment: fields.answer } as const
     const named = await findRequest(store, team(), fields)

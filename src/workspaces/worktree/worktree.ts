@@ -65,7 +65,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   if (made !== undefined && isWhole(made, path)) {
     const head = await runGit({ gitDir: made }, ['symbolic-ref', '--quiet', 'HEAD'], SMALL)
     if (!head.ok || head.out.trim() !== `refs/heads/${branch}`) {
-      return refuse(`has a worktree at ${path} already, which is not on ${branch}`)
+      return refuse(`already has a worktree at ${path}, which is not on ${branch}`)
     }
     const begun = await beginningOf(place, branch, base)
     return { ok: true, value: { gitDir, ownDir: made, path, branch, base: begun } }
@@ -77,13 +77,13 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   const what = isLeft ? [path, branch] : ['-b', branch, path, base]
   const { variables = {} } = wanted
   const added = await runGit({ ...place, variables }, ['worktree', 'add', '--quiet', ...what], SMALL)
-  if (!added.ok) return refuse(`gave no worktree: ${added.err}`)
+  if (!added.ok) return refuse(`could not create a worktree: ${added.err}`)
   const own = await runGit(
     { gitDir: join(path, '.git'), workTree: path },
     ['rev-parse', '--absolute-git-dir'],
     SMALL,
   )
-  if (!own.ok) return refuse(`gave no worktree: ${own.err}`)
+  if (!own.ok) return refuse(`could not create a worktree: ${own.err}`)
   const begun = isLeft ? await beginningOf(place, branch, base) : base
   return { ok: true, value: { gitDir, ownDir: own.out.trim(), path, branch, base: begun } }
 }

@@ -59,6 +59,6 @@ describe('orc token', () => {
     expect((await team.orc('token revoke worker')).out).toBe('Revoked 1 token.\n')
     expect((await team.orc('token revoke worker')).code).toBe(7)
     const asAgent = await team.orc('token Worker', { env: { ORC_TOKEN: 'orct_any' } })
-    expect(asAgent).toMatchObject({ code: 8, err: expect.stringContaining('makes you an agent') })
+    expect(asAgent).toMatchObject({ code: 8, err: expect.stringContaining('identifies you as an agent') })
   })
 })

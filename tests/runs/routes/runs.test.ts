@@ -122,7 +122,7 @@ describe('POST /api/v1/runs', () => {
     expect(await resume(2)).toEqual({ run_id, round: 2, resumed: false })
     await expect(client().resumeRun(run_id, { round: 2, fresh: true })).rejects.toMatchObject({
       code: 'CONFLICT',
-      message: expect.stringContaining('has ended meanwhile'),
+      message: expect.stringContaining('ended before it could be changed'),
     })
   })
 

@@ -282,7 +282,7 @@ describe('a delegation', () => {
       desk.call('POST', `/api/v1/human-requests/${id}/verdict`, { body: { decision } })
     const approved = await verdict('approve')
     expect(approved.status).toBeGreaterThanOrEqual(400)
-    expect(approved.json.message).toContain('is not the one that was asked about')
+    expect(approved.json.message).toContain('changed since it was requested')
     expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toEqual([])
     expect((await verdict('reject')).status).toBe(200)
     expect((await desk.mailOf('Master')).at(-1)!.title).toContain('rejected')

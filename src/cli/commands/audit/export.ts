@@ -58,7 +58,7 @@ export const verb: Verb = {
     const repository = option('repository')
     if (!flag('public') && (format === 'html' || repository !== undefined)) {
       throw new AppError('USAGE', `${format === 'html' ? '--format html' : '--repository'} needs --public`, {
-        hint: 'Add --public, or drop it.',
+        hint: `Add --public, or drop ${format === 'html' ? '--format html' : '--repository'}.`,
       })
     }
     if (json && file === undefined && format === 'text')
