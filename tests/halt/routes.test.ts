@@ -119,8 +119,8 @@ describe('a halt and kill -9', () => {
     await daemon.start()
     expect((await daemon.call('GET', '/api/v1/state', operator)).body.halt).toBeUndefined()
     expect((await daemon.call('POST', '/api/v1/commands', worker, said)).status).toBe(200)
-    expect((await daemon.mailbox('Worker')).filter(({ content }) => content.includes('go on'))).toHaveLength(
-      1,
-    )
+    expect(
+      (await daemon.mailbox('Worker')).filter(({ content }) => content.includes('left off')),
+    ).toHaveLength(1)
   })
 })

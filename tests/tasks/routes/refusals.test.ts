@@ -137,7 +137,7 @@ describe('an answer', () => {
     const { id, question } = await ask()
     for (const who of ['Worker', 'Other', 'Stranger'])
       for (const name of [question, 'q-1'])
-        expectClear(await say(who, 'answer', { in_response_to: name, answer: 'Mine' }), 403, 'put to Master')
+        expectClear(await say(who, 'answer', { in_response_to: name, answer: 'Mine' }), 403, 'addressed to Master')
     expect(await task(id)).toMatchObject({ state: 'waiting_parent', questions: { length: 1 } })
   })
 
@@ -172,7 +172,7 @@ describe('an answer', () => {
     const { json } = await say('Worker', 'request_user_input', { question: 'Where?', message_id: 'r-1' })
     for (const who of ['Worker', 'Master']) {
       const response = { answer: 'LAX', in_response_to: json.details.request_id }
-      expectClear(await say(who, 'user_response', response), 403, 'Only a person')
+      expectClear(await say(who, 'user_response', response), 403, 'Only people')
       expect((await say(who, 'answer', response)).status).toBeGreaterThanOrEqual(400)
     }
     expect(await task('task_1')).toMatchObject({ state: 'waiting_user' })
