@@ -6,7 +6,7 @@ export interface Registry {
   find(type: string): CommandDefinition | undefined
   /** The commands that agents can send. */
   all(): readonly CommandDefinition[]
-  /** Those that only people send, too. */
+  /** All commands, including those that only people send. */
   everyone(): readonly CommandDefinition[]
   decode(said: SaidCommand): DecodedFields
 }

@@ -203,7 +203,7 @@ describe('a read-only file system', () => {
         encoding: 'utf8',
         env: { PATH: process.env.PATH, HOME: state, ORC_HOME: state },
       })
-      expect(stderr).toMatch(/Cannot make a folder for the run.*: EROFS: read-only file system/)
+      expect(stderr).toMatch(/Cannot create a folder for the run.*: EROFS: read-only file system/)
       expect(status).toBe(1)
     } finally {
       rmSync(state, { recursive: true })
