@@ -137,7 +137,11 @@ describe('an answer', () => {
     const { id, question } = await ask()
     for (const who of ['Worker', 'Other', 'Stranger'])
       for (const name of [question, 'q-1'])
-        expectClear(await say(who, 'answer', { in_response_to: name, answer: 'Mine' }), 403, 'addressed to Master')
+        expectClear(
+          await say(who, 'answer', { in_response_to: name, answer: 'Mine' }),
+          403,
+          'addressed to Master',
+        )
     expect(await task(id)).toMatchObject({ state: 'waiting_parent', questions: { length: 1 } })
   })
 
