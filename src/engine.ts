@@ -1,12 +1,5 @@
 import { setPaused } from './agents/agents.ts'
-import {
-  contextStatusHandler,
-  listAgentsHandler,
-  queryStateHandler,
-  requestActionHandler,
-  updateStatusHandler,
-} from './agents/commands.ts'
-import { agentActs } from './agents/people-commands.ts'
+import { agentCommands } from './agents/commands.ts'
 import { renderPrompt } from './agents/prompt.ts'
 import { createSessions } from './agents/session-lifecycle.ts'
 import type { Sessions } from './agents/sessions.ts'
@@ -20,9 +13,9 @@ import {
 import { openTokens, type Tokens } from './agents/tokens.ts'
 import { createMeter, type Meter } from './agents/usage.ts'
 import type { Clock } from './base/clock.ts'
-import { AppError, asAppError } from './base/errors.ts'
+import { asAppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
-import type { AddedCommand, BuiltInHandlers, Handle, Handler, Handlers } from './commands/commands.ts'
+import type { CommandEntry, Handle, Handlers } from './commands/commands.ts'
 import { createHaltState, type HaltState } from './commands/halt-state.ts'
 import { createHandle } from './commands/handle.ts'
 import { createRateLimits, type RateLimits } from './commands/rate-limits.ts'
@@ -32,22 +25,22 @@ import { createAnsweredCommands, createListener } from './delivery/listener.ts'
 import { createGithubTeam, type GithubTeam } from './github/github.ts'
 import type { ApprovalRequest } from './github/parts.ts'
 import type { GitHub } from './github/port.ts'
-import { createGithubAction } from './github/proposals.ts'
+import { githubCommands } from './github/proposals.ts'
 import { CONFIDENTIAL_PROMPT } from './github/terms.ts'
 import { haltCommands } from './halt/commands.ts'
 import { createHalt, type Halt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
-import { mailboxHandlers, sendMessageHandler } from './messages/commands.ts'
+import { messageCommands } from './messages/commands.ts'
 import { createConversations } from './messages/conversations.ts'
 import { createMailboxes, type Mailboxes, post } from './messages/mailboxes.ts'
 import { createAnswerCheck } from './people/answers.ts'
-import { decideHandler } from './people/commands.ts'
+import { peopleCommands } from './people/commands.ts'
 import { createHolding, type HeldBy } from './people/hold-command.ts'
 import { askPeople, findHumanRequest, readApprovals, tellPeople } from './people/people.ts'
 import { createPermissionDialogs, type PermissionDialogs } from './people/permission-dialogs.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
 import { errorReceipt, type Receipt } from './protocol/receipt.ts'
-import { createRegistry, type Registry } from './protocol/registry.ts'
+import { createRegistry, isBuiltIn, type Registry } from './protocol/registry.ts'
 import { runCommands } from './runs/commands.ts'
 import { createPlanner, type Planner } from './runs/plan/planner.ts'
 import { runRequestOwner } from './runs/requests.ts'
@@ -56,12 +49,7 @@ import { createTemporaryAgents } from './runs/workers/temporary-agents.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import type { Store, Tx } from './store/store.ts'
 import { createTimers, type Timers } from './store/timers.ts'
-import { createAsks } from './tasks/commands/ask.ts'
-import { requestUserInputHandler, userResponseHandler } from './tasks/commands/ask-user.ts'
-import { delegateHandler } from './tasks/commands/delegate.ts'
-import { answerHandler, queryHandler } from './tasks/commands/query.ts'
-import { judgeHandler, reportHandler } from './tasks/commands/report.ts'
-import { taskActionHandler } from './tasks/commands/task-action.ts'
+import { taskCommands } from './tasks/commands/commands.ts'
 import { createTasks, heldInTasks, type Tasks, taskRequestOwner } from './tasks/tasks.ts'
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts'
 
@@ -81,7 +69,7 @@ interface EngineOptions {
   /** The environment of checks, without the service's own variables. Default: that of the process. */
   environment?: Readonly<NodeJS.ProcessEnv>
   /** Command types of the embedding application. */
-  commands?: readonly AddedCommand[]
+  commands?: readonly CommandEntry[]
   /** False: start agents when they are needed instead of with the service. */
   autostart?: boolean
   /** Access to GitHub, if orc.yaml has a team for repositories. */
@@ -135,12 +123,6 @@ type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
 
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { store, clock, log } = options
-  const added = [
-    ...(options.commands ?? []),
-    ...(options.github === undefined
-      ? []
-      : [createGithubAction({ redact: options.redact, findRequest: findHumanRequest })]),
-  ]
   let configured = options.config
   const temporaryAgents = createTemporaryAgents({
     async changed() {
@@ -150,7 +132,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     stop: (agent) => sessions.stop(agent),
   })
   let team: Team = createTeam(configured)
-  let closed = false
+  const closing = new AbortController()
   const promptOf = (agent: string, nonce?: string) =>
     renderPrompt(agent, team, registry, {
       nonce,
@@ -235,42 +217,30 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     ...{ store, clock, models: options.models, ownCall: meter.ownCall },
     team: () => team,
   })
-  const builtIn: BuiltInHandlers = {
-    ...mailboxHandlers({ mailboxes, haltState }),
-    send_message: sendMessageHandler({
-      ...{ mailboxes, conversations, rateLimits, holding, redact: options.redact },
-    }),
-    update_status: updateStatusHandler,
-    context_status: contextStatusHandler(meter),
-    request_action: requestActionHandler({ sessions, meter, log }),
-    query_state: queryStateHandler({ store, sessions, meter }),
-    list_agents: listAgentsHandler({ sessions, meter }),
-    delegate: delegateHandler({ tasks, sessions, conversations, holding }),
-    report: reportHandler(tasks),
-    query: queryHandler(tasks),
-    answer: answerHandler(tasks, (...verdict) => verdicts.decideOrRefuse(...verdict)),
-    judge: judgeHandler(tasks),
-    task_action: taskActionHandler(tasks),
-    request_user_input: requestUserInputHandler(tasks, timers),
-    user_response: userResponseHandler({
-      store,
+  const terminals = createTerminalHolders({ sessions, store, clock, log })
+  const commands = [
+    ...messageCommands({ mailboxes, haltState, conversations, rateLimits, holding, redact: options.redact }),
+    ...agentCommands({ store, sessions, meter, log, terminals, tokens }),
+    ...taskCommands({
+      ...{ tasks, sessions, conversations, holding, store, timers, meter },
+      models: options.models,
+      redact: options.redact,
       team: () => team,
       decide: (...verdict) => verdicts.decideOrRefuse(...verdict),
       checkAnswer: (...answer) => verdicts.whyNoAnswer(...answer),
+      closing: closing.signal,
     }),
-  }
-  const asks = createAsks({ tasks, meter, models: options.models, redact: options.redact })
-  const terminals = createTerminalHolders({ sessions, store, clock, log })
-  const ofPeople = [
-    asks.command,
-    decideHandler(() => verdicts),
+    ...peopleCommands(() => verdicts),
     ...runCommands(runs),
     ...haltCommands(halt),
-    ...agentActs({ sessions, terminals, tokens }),
+    ...(options.github === undefined
+      ? []
+      : githubCommands({ redact: options.redact, findRequest: findHumanRequest })),
+    ...(options.commands ?? []),
   ]
-  const furtherCommands = [...ofPeople, ...added]
-  const registry = createRegistry(furtherCommands.map(({ definition }) => definition))
-  const handlers = addHandlers(builtIn, furtherCommands)
+  const added = commands.map(({ definition }) => definition).filter((one) => !isBuiltIn(one))
+  const registry = createRegistry(added)
+  const handlers = handlersByType(registry, commands)
   const verdicts: Verdicts = createVerdicts({
     ...{ store, timers, clock, registry, handlers, haltState, permissions, checkAnswer },
     tasks: held,
@@ -386,9 +356,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     async begin(url) {
       await webhooks.begin()
       await sessions.begin(url)
-      if (!closed) await tasks.begin()
-      if (!closed) await runs.begin()
-      if (!closed) await github?.begin()
+      if (!closing.signal.aborted) await tasks.begin()
+      if (!closing.signal.aborted) await runs.begin()
+      if (!closing.signal.aborted) await github?.begin()
     },
     async reload(config) {
       configured = config
@@ -398,9 +368,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await github?.follow()
     },
     async close(how = 'end') {
-      closed = true
+      closing.abort()
       timers.stop()
-      asks.close()
       terminals.close()
       await github?.close()
       await runs.close(how)
@@ -412,16 +381,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-/** The handlers of all command types. Before a handler runs, the door has checked the fields against the schema. */
-function addHandlers(builtIn: BuiltInHandlers, added: readonly AddedCommand[]): Handlers {
-  const table = { ...builtIn } as unknown as Record<string, Handler>
-  for (const { definition, handler } of added) {
-    if (Object.hasOwn(table, definition.type)) {
-      throw new AppError('INVALID_COMMAND', `The command type "${definition.type}" has a handler already`)
-    }
-    table[definition.type] = handler
-  }
-  return table
+/** A built-in command without a handler is found when the service starts, not when somebody sends it. */
+function handlersByType(registry: Registry, commands: readonly CommandEntry[]): Handlers {
+  const handlers = Object.fromEntries(commands.map(({ definition, handler }) => [definition.type, handler]))
+  const missing = registry.everyone().find(({ type }) => handlers[type] === undefined)
+  if (missing !== undefined) throw new Error(`the command ${missing.type} has no handler`)
+  return handlers
 }
 
 /** Asks people about a proposal of the GitHub team as a held command, so that approvers, quorum and expiry apply. */

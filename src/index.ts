@@ -3,7 +3,7 @@
 export type { Clock } from './base/clock.ts'
 export { AppError, type ErrorCode } from './base/errors.ts'
 export type { Log } from './base/log.ts'
-export type { AddedCommand, Handler, HandlerContext } from './commands/commands.ts'
+export type { CommandEntry, Handler, HandlerContext } from './commands/commands.ts'
 export {
   type Config,
   type ConfigInput,

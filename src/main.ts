@@ -13,7 +13,7 @@ import type { Clock } from './base/clock.ts'
 import { AppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import { VERSION } from './base/version.ts'
-import type { AddedCommand } from './commands/commands.ts'
+import type { CommandEntry } from './commands/commands.ts'
 import {
   type Config,
   type GithubConfig,
@@ -61,7 +61,7 @@ export interface OrchubOptions {
   /** Tells the command line that the service was started for runs and ends with them. */
   forRuns?: boolean
   /** Commands of the embedding application. */
-  commands?: readonly AddedCommand[]
+  commands?: readonly CommandEntry[]
   /** Aborts the start: it then doesn't wait for agents that are still starting. */
   gone?: AbortSignal
 }

@@ -1,7 +1,7 @@
 import { OPERATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { Handler, HandlerContext } from '../commands/commands.ts'
+import { builtInEntries, type CommandEntry, type Handler, type HandlerContext } from '../commands/commands.ts'
 import { behalf, decideSubject, subjectAllowed, unknownAgent } from '../commands/identity.ts'
 import { countOpen } from '../messages/deliveries.ts'
 import { readLog, wireMail, withinBytes } from '../messages/messages.ts'
@@ -10,6 +10,7 @@ import type { Receipt } from '../protocol/receipt.ts'
 import { decideAction, readableLogs } from '../rules/decide.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { type RosterSources, rosterOf } from './agents.ts'
+import { type AgentCommandsForPeopleOptions, agentCommandsForPeople } from './people-commands.ts'
 import type { Sessions } from './sessions.ts'
 import { declareStatus, setPaused } from './store.ts'
 import type { ContextUsage, Meter } from './usage.ts'
@@ -23,7 +24,7 @@ interface QueryStateOptions extends RosterSources {
   store: Pick<Store, 'engine' | 'daemon'>
 }
 
-export const queryStateHandler = (options: QueryStateOptions): Handler<QueryStateFields> => ({
+const queryStateHandler = (options: QueryStateOptions): Handler<QueryStateFields> => ({
   looksOnly: true,
   decide({ team, speaker }, fields) {
     // C16.
@@ -103,7 +104,7 @@ async function selected({ tx, team }: HandlerContext, fields: QueryStateFields, 
   return roster
 }
 
-export const listAgentsHandler = (sources: RosterSources): Handler<FieldsOf<'list_agents'>> => ({
+const listAgentsHandler = (sources: RosterSources): Handler<FieldsOf<'list_agents'>> => ({
   looksOnly: true,
   async handle({ tx, team }) {
     const agents = await rosterOf(tx, team, sources)
@@ -118,7 +119,7 @@ interface RequestActionOptions {
 }
 
 /** Privileged: denied unless a rule allows it, or says to ask a person (C15). */
-export const requestActionHandler = (options: RequestActionOptions): Handler<FieldsOf<'request_action'>> => ({
+const requestActionHandler = (options: RequestActionOptions): Handler<FieldsOf<'request_action'>> => ({
   decide({ team, speaker }, fields) {
     const target = team.resolve(fields.target)
     if (target === undefined) return unknownAgent(team, fields.target)
@@ -184,7 +185,7 @@ function setPausedAct(paused: boolean): Act {
   }
 }
 
-export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
+const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
   whileHalted: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
@@ -205,7 +206,7 @@ export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
 }
 
 /** How full an agent's context is, from the records of its program (C26). */
-export const contextStatusHandler = (
+const contextStatusHandler = (
   meter: Pick<Meter, 'context' | 'spent'>,
 ): Handler<FieldsOf<'context_status'>> => ({
   looksOnly: true,
@@ -229,4 +230,23 @@ function describeContext(agent: string, known: ContextUsage | undefined): string
   const share = known.percent === undefined ? '' : ` (${known.percent} % of ${known.window})`
   const lines = known.lines === undefined ? '' : `, ${known.lines} lines`
   return `${known.tokens} tokens${share}${lines}${ADVICE[known.level]}`
+}
+
+type AgentCommandsOptions = QueryStateOptions &
+  RequestActionOptions &
+  AgentCommandsForPeopleOptions & {
+    meter: Pick<Meter, 'context' | 'spent'>
+  }
+
+export function agentCommands(options: AgentCommandsOptions): CommandEntry[] {
+  return [
+    ...builtInEntries({
+      update_status: updateStatusHandler,
+      context_status: contextStatusHandler(options.meter),
+      request_action: requestActionHandler(options),
+      query_state: queryStateHandler(options),
+      list_agents: listAgentsHandler(options),
+    }),
+    ...agentCommandsForPeople(options),
+  ]
 }

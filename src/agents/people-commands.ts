@@ -1,6 +1,6 @@
 import { OPERATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
-import { type AddedCommand, addCommand, type CommandCall, receiptOf } from '../commands/commands.ts'
+import { type CommandCall, type CommandEntry, commandEntry, receiptOf } from '../commands/commands.ts'
 import { namedAgent, noTokensForBrowsers, visibleAgent } from '../commands/identity.ts'
 import { operatorOr } from '../commands/team.ts'
 import { createToken, interruptAgent, releaseTerminal, revokeTokens, takeTerminal, typeKeys } from './api.ts'
@@ -8,20 +8,24 @@ import type { Sessions } from './sessions.ts'
 import { type TerminalHolders, terminalHolder } from './terminals.ts'
 import type { Tokens } from './tokens.ts'
 
-interface AgentActsOptions {
+export interface AgentCommandsForPeopleOptions {
   sessions: Pick<Sessions, 'interrupt'>
   terminals: Pick<TerminalHolders, 'take' | 'release' | 'keyboard'>
   tokens: Pick<Tokens, 'mint' | 'mintForPerson' | 'revoke' | 'holder'>
 }
 
 /** The commands by which people interrupt agents, use their terminals and manage tokens. */
-export function agentActs({ sessions, terminals, tokens }: AgentActsOptions): AddedCommand[] {
+export function agentCommandsForPeople({
+  sessions,
+  terminals,
+  tokens,
+}: AgentCommandsForPeopleOptions): CommandEntry[] {
   const holderOf = ({ speaker }: CommandCall) => terminalHolder(speaker.person!, speaker.principal)
   const visible = ({ team, speaker }: CommandCall, agent: string) =>
     visibleAgent(team, speaker.principal, agent)
 
   return [
-    addCommand(interruptAgent, {
+    commandEntry(interruptAgent, {
       async perform({ team, speaker }, fields) {
         const agent = namedAgent(team, fields.agent)
         const outcome = await sessions.interrupt(agent, speaker.person!)
@@ -32,7 +36,7 @@ export function agentActs({ sessions, terminals, tokens }: AgentActsOptions): Ad
         return new AppError('CONFLICT', reason, { hint })
       },
     }),
-    addCommand(takeTerminal, {
+    commandEntry(takeTerminal, {
       async perform(call, fields) {
         const agent = visible(call, fields.agent)
         const holder = holderOf(call)
@@ -43,14 +47,14 @@ export function agentActs({ sessions, terminals, tokens }: AgentActsOptions): Ad
         })
       },
     }),
-    addCommand(releaseTerminal, {
+    commandEntry(releaseTerminal, {
       async perform(call, fields) {
         const agent = visible(call, fields.agent)
         await terminals.release(agent, holderOf(call))
         return receiptOf(releaseTerminal, `The terminal of ${agent} is free`, { status: 'free' })
       },
     }),
-    addCommand(typeKeys, {
+    commandEntry(typeKeys, {
       // A password may be among the keys, and a digest of few keys can be guessed.
       ignoresKey: true,
       async perform(call, { agent, keys, paste }) {
@@ -59,7 +63,7 @@ export function agentActs({ sessions, terminals, tokens }: AgentActsOptions): Ad
         return receiptOf(typeKeys, 'Typed', { status: 'typed' })
       },
     }),
-    addCommand(createToken, {
+    commandEntry(createToken, {
       // The receipt holds the token.
       ignoresKey: true,
       async perform({ team, speaker }, { agent: name }) {
@@ -77,7 +81,7 @@ export function agentActs({ sessions, terminals, tokens }: AgentActsOptions): Ad
         return receiptOf(createToken, `Created ${minted.id} for ${person}`, { ...minted, agent: person })
       },
     }),
-    addCommand(revokeTokens, {
+    commandEntry(revokeTokens, {
       /** Accepts unknown names too: an agent or person removed from orc.yaml can still have tokens. */
       async perform({ team, speaker }, fields) {
         const by = speaker.person!

@@ -2,7 +2,13 @@
 import type { z } from 'zod'
 import type { Principal } from '../base/agent.ts'
 import type { AppError } from '../base/errors.ts'
-import type { CommandDefinition, CommandType, FieldsOf, SaidCommand } from '../protocol/command.ts'
+import {
+  BUILT_IN_COMMANDS,
+  type CommandDefinition,
+  type CommandType,
+  type FieldsOf,
+  type SaidCommand,
+} from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Decision } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
@@ -107,26 +113,29 @@ export type Handler<Fields = Record<string, unknown>> = HandlerTraits &
     | { perform(call: CommandCall, fields: Fields): CommandAnswer; handle?: never; decide?: never }
   )
 
-/** A handler for each built-in command: the compiler finds a missing one. */
-export type BuiltInHandlers = { [T in CommandType]: Handler<FieldsOf<T>> }
-
-export type HandlersOf<T extends CommandType> = Pick<BuiltInHandlers, T>
-
-/** Looked up by type at run time, together with those that an application adds. */
+/** All handlers by command type. */
 export type Handlers = Readonly<Record<string, Handler>>
 
-/** A command type and its handler: those that only people send, and those of an embedding application (S1.23). */
-export interface AddedCommand {
+/** A command type and its handler. Rooms return theirs from `<room>Commands(…)`; applications may add some (S1.23). */
+export interface CommandEntry {
   definition: CommandDefinition
   handler: Handler
 }
 
 /** Checks the handler's fields against those of the definition. */
-export function addCommand<const Definition extends CommandDefinition>(
+export function commandEntry<const Definition extends CommandDefinition>(
   definition: Definition,
   handler: Handler<z.output<Definition['fields']>>,
-): AddedCommand {
+): CommandEntry {
   return { definition, handler: handler as Handler }
+}
+
+/** Entries for commands that the protocol itself defines. */
+export function builtInEntries(handlers: { [T in CommandType]?: Handler<FieldsOf<T>> }): CommandEntry[] {
+  return Object.entries(handlers).map(([type, handler]) => ({
+    definition: BUILT_IN_COMMANDS[type as CommandType],
+    handler: handler as Handler,
+  }))
 }
 
 /** A receipt with the details that the definition promises. */

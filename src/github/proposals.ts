@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
-import type { AddedCommand, Handler } from '../commands/commands.ts'
+import type { CommandEntry, Handler } from '../commands/commands.ts'
 import { defineCommand } from '../protocol/command.ts'
 import type { Tx } from '../store/store.ts'
 import {
@@ -171,12 +171,13 @@ const definition = defineCommand({
 
 type ActionFields = z.output<typeof definition.fields>
 
-interface GithubActionOptions {
+interface GithubCommandsOptions {
   redact(text: string): string
   readonly findRequest: TeamPeople['find']
 }
 
-export function createGithubAction({ redact, findRequest }: GithubActionOptions): AddedCommand {
+/** Holds a proposed action until people decide on it. */
+export function githubCommands({ redact, findRequest }: GithubCommandsOptions): CommandEntry[] {
   const handler: Handler<ActionFields> = {
     /** A changed proposal is judged again, so that no change bypasses a quorum or a prohibition. */
     decide({ team }, { key: _, action: kind, repository: __, ...fields }) {
@@ -226,5 +227,5 @@ export function createGithubAction({ redact, findRequest }: GithubActionOptions)
       return { status: 'ok', result: 'the action is queued', details: { key } }
     },
   }
-  return { definition, handler: handler as unknown as Handler }
+  return [{ definition, handler: handler as unknown as Handler }]
 }

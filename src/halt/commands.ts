@@ -1,10 +1,10 @@
-import { type AddedCommand, addCommand, receiptOf } from '../commands/commands.ts'
+import { type CommandEntry, commandEntry, receiptOf } from '../commands/commands.ts'
 import { endHaltCommand, haltCommand } from './api.ts'
 import { type Halt, wireHalt } from './halt.ts'
 
 /** A halt acts before it is stored, so that nothing that waits for the disk happens in between. */
-export const haltCommands = (halt: Pick<Halt, 'stop' | 'go'>): AddedCommand[] => [
-  addCommand(haltCommand, {
+export const haltCommands = (halt: Pick<Halt, 'stop' | 'go'>): CommandEntry[] => [
+  commandEntry(haltCommand, {
     // A key would have to be looked up first, in a store that may hang. To halt again is harmless.
     ignoresKey: true,
     async perform({ speaker }, { reason }) {
@@ -17,7 +17,7 @@ export const haltCommands = (halt: Pick<Halt, 'stop' | 'go'>): AddedCommand[] =>
       })
     },
   }),
-  addCommand(endHaltCommand, {
+  commandEntry(endHaltCommand, {
     async perform({ speaker }) {
       const ended = await halt.go(speaker.person!)
       if (ended === undefined)

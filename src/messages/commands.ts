@@ -3,7 +3,7 @@ import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import { didYouMean } from '../base/suggestion.ts'
-import type { Handler, HandlerContext, HandlersOf } from '../commands/commands.ts'
+import { builtInEntries, type CommandEntry, type Handler, type HandlerContext } from '../commands/commands.ts'
 import type { HaltState } from '../commands/halt-state.ts'
 import { behalf, decideSubject, subjectAllowed } from '../commands/identity.ts'
 import type { RateLimits } from '../commands/rate-limits.ts'
@@ -51,7 +51,7 @@ function decide({ team, speaker }: HandlerContext, fields: SendMessageFields): D
     : send
 }
 
-export function sendMessageHandler(options: SendMessageOptions): Handler<SendMessageFields> {
+function sendMessageHandler(options: SendMessageOptions): Handler<SendMessageFields> {
   const { mailboxes, conversations, rateLimits, holding, redact } = options
 
   async function broadcast(context: HandlerContext, fields: SendMessageFields): Promise<Receipt | AppError> {
@@ -261,16 +261,16 @@ async function readPage(reader: Reader, agent: string, filter: MailboxFilter, af
   return { messages, isWhole: false }
 }
 
-interface MailboxHandlersOptions {
-  mailboxes: Pick<Mailboxes, 'handOut' | 'acknowledge'>
+interface MessageCommandsOptions extends SendMessageOptions {
+  mailboxes: Mailboxes
   haltState: Pick<HaltState, 'refusal'>
 }
 
-export function mailboxHandlers({
-  mailboxes,
-  haltState,
-}: MailboxHandlersOptions): HandlersOf<'mailbox_check' | 'query_mailbox' | 'acknowledge'> {
-  return {
+export function messageCommands(options: MessageCommandsOptions): CommandEntry[] {
+  const { mailboxes, haltState } = options
+  return builtInEntries({
+    send_message: sendMessageHandler(options),
+
     mailbox_check: {
       isEachTime: true,
       decide: decideSubject,
@@ -345,5 +345,5 @@ export function mailboxHandlers({
         }
       },
     },
-  }
+  })
 }

@@ -1,18 +1,18 @@
 import type { z } from 'zod'
 import { AppError } from '../base/errors.ts'
 import type { Person } from '../base/person.ts'
-import { type AddedCommand, addCommand, receiptOf } from '../commands/commands.ts'
+import { type CommandEntry, commandEntry, receiptOf } from '../commands/commands.ts'
 import { personBehind } from '../commands/team.ts'
 import { decideCommand, type HumanRequestSchema } from './api.ts'
 import type { HumanRequest } from './human-request.ts'
 import { maySay } from './verdict-rules.ts'
 import type { Verdicts } from './verdicts.ts'
 
-/** A person's verdict on a request. Moderators decide on moderation, so the role is checked with the request. */
-export const decideHandler = (
+export const peopleCommands = (
   verdicts: () => Pick<Verdicts, 'whyNoAnswer' | 'decideOrRefuse'>,
-): AddedCommand =>
-  addCommand(decideCommand, {
+): CommandEntry[] => [
+  // Moderators decide on moderation, so the role is checked with the request.
+  commandEntry(decideCommand, {
     forEveryRole: true,
     async perform({ team, speaker, commit }, { id, ...verdict }) {
       const person = personBehind(team, speaker.principal)!
@@ -28,7 +28,8 @@ export const decideHandler = (
         })
       })
     },
-  })
+  }),
+]
 
 type WireReceipt = z.output<typeof decideCommand.details>['receipt']
 

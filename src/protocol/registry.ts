@@ -16,11 +16,11 @@ type DecodedFields =
   | { ok: false; error: AppError }
 
 export function createRegistry(added: readonly CommandDefinition[] = []): Registry {
-  const definitions = new Map<string, CommandDefinition>()
-  for (const definition of [...Object.values(BUILT_IN_COMMANDS), ...added] as CommandDefinition[]) {
+  const definitions = new Map<string, CommandDefinition>(Object.entries(BUILT_IN_COMMANDS))
+  for (const definition of added) {
     if (!/^[a-z][a-z0-9_]*$/.test(definition.type)) {
-      throw new AppError('INVALID_COMMAND', `"${definition.type}" is no name for a command type`, {
-        hint: 'Use lower-case letters, digits and underscores, as in `send_message`.',
+      throw new AppError('INVALID_COMMAND', `"${definition.type}" is not a valid command type`, {
+        hint: 'Start with a lower-case letter and use lower-case letters, digits and underscores, as in `send_message`.',
       })
     }
     if (definitions.has(definition.type)) {
@@ -44,6 +44,10 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
       return { ok: true, definition, command: { type: definition.type, fields: parsed.data }, ignored }
     },
   }
+}
+
+export function isBuiltIn(definition: CommandDefinition): boolean {
+  return Object.values<CommandDefinition>(BUILT_IN_COMMANDS).includes(definition)
 }
 
 /** The part of a command that the shell form needs, small enough for the service file. */

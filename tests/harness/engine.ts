@@ -7,7 +7,7 @@ import type { AuditEntry } from '../../src/audit/entry.ts'
 import { openRedactor } from '../../src/audit/redact.ts'
 import type { Principal } from '../../src/base/agent.ts'
 import { AppError } from '../../src/base/errors.ts'
-import type { AddedCommand } from '../../src/commands/commands.ts'
+import type { CommandEntry } from '../../src/commands/commands.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { type Engine, openEngine } from '../../src/engine.ts'
 import type { Models } from '../../src/llm/llm.ts'
@@ -61,7 +61,7 @@ export type Board = Awaited<ReturnType<typeof openBoard>>
 export async function openBoard(
   input: Omit<ConfigInput, 'store' | 'service'>,
   options: {
-    commands?: AddedCommand[]
+    commands?: CommandEntry[]
     runtimes?: Runtime[]
     models?: Models
     autostart?: boolean

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { type ServiceOptions, startService } from '../../src/api/service.ts'
-import type { AddedCommand } from '../../src/commands/commands.ts'
+import type { CommandEntry } from '../../src/commands/commands.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { Models } from '../../src/llm/llm.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
@@ -32,7 +32,7 @@ export type Desk = Awaited<ReturnType<typeof openDesk>>
 /** A whole service on a free port: a real store and real HTTP, with the engine's time under the test's control. */
 export async function openDesk(
   input: Partial<Omit<ConfigInput, 'store' | 'service'>> = {},
-  options: { commands?: AddedCommand[]; models?: Models; service?: Partial<ServiceOptions> } = {},
+  options: { commands?: CommandEntry[]; models?: Models; service?: Partial<ServiceOptions> } = {},
 ) {
   const board = await openBoard(
     { ...TEAM, ...input },

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { AuditEntry } from '../../src/audit/entry.ts'
 import { AppError } from '../../src/base/errors.ts'
 import { formatId, parseId } from '../../src/base/ids.ts'
-import type { AddedCommand } from '../../src/commands/commands.ts'
+import type { CommandEntry } from '../../src/commands/commands.ts'
 import type { Models } from '../../src/llm/llm.ts'
 import { mailOfTask } from '../../src/messages/messages.ts'
 import { readHumanRequests } from '../../src/people/people.ts'
@@ -53,7 +53,7 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
   const puppets = Object.assign(createPuppets(), { remembers: true })
   /** A command that needs approval, and how often it was performed. */
   const touched: string[] = []
-  const touch: AddedCommand = {
+  const touch: CommandEntry = {
     definition: { type: 'touch', summary: 'Touch it', fields: z.object({ what: z.string() }), example: '' },
     handler: {
       decide: () => ({ verdict: 'ask', rule: 'test', reason: 'it is delicate' }),

@@ -1,8 +1,9 @@
+import type { z } from 'zod'
 import type { Meter, OwnCall } from '../../agents/usage.ts'
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { redactedExcerpt } from '../../base/excerpt.ts'
-import { type AddedCommand, addCommand, type HandlerContext, receiptOf } from '../../commands/commands.ts'
+import { type Handler, type HandlerContext, receiptOf } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { type Team, tooLong } from '../../commands/team.ts'
 import type { Models } from '../../llm/llm.ts'
@@ -12,20 +13,19 @@ import { type Choice, chooseAgents, selectAgents, type TeamQuestion } from '../c
 import { refusalError } from '../core/refusal.ts'
 import type { Tasks } from '../tasks.ts'
 
-interface AsksOptions {
+type AskFields = z.output<typeof askCommand.fields>
+
+interface AskOptions {
   tasks: Pick<Tasks, 'delegate'>
   models: Models | undefined
   meter: Pick<Meter, 'ownCall'>
   redact(text: string): string
+  /** Aborted when the service stops. */
+  closing: AbortSignal
 }
 
 /** Questions of people to the team (S2.9): chooses the agents that are needed (S2.14) and delegates to the root agent. */
-export function createAsks({ tasks, models, meter, redact }: AsksOptions): {
-  command: AddedCommand
-  close(): void
-} {
-  const ending = new AbortController()
-
+export function askHandler({ tasks, models, meter, redact, closing }: AskOptions): Handler<AskFields> {
   /** Stores choice, task and key in one transaction: a repetition finds all of them or none. */
   async function delegate(
     { tx, team }: HandlerContext,
@@ -72,11 +72,11 @@ export function createAsks({ tasks, models, meter, redact }: AsksOptions): {
   function choose(team: Team, asked: TeamQuestion, call: OwnCall | undefined): Promise<Choice> {
     const model = call === undefined ? undefined : team.config.tasks.selector
     return chooseAgents(team, asked, (available) =>
-      selectAgents(models, model, { task: asked.question, available }, { signal: ending.signal, ...call }),
+      selectAgents(models, model, { task: asked.question, available }, { signal: closing, ...call }),
     )
   }
 
-  const command = addCommand(askCommand, {
+  return {
     async perform({ team, commit }, { question, agent }) {
       if (question.trim() === '') {
         return new AppError('INVALID_REQUEST', 'The question is blank', { hint: 'Write a question.' })
@@ -86,7 +86,7 @@ export function createAsks({ tasks, models, meter, redact }: AsksOptions): {
       const asked = { question, ...(agent === undefined ? {} : { agent }) }
       const call = team.config.tasks.selector === undefined ? undefined : meter.ownCall('select')
       const choice = await choose(team, asked, call)
-      if (ending.signal.aborted) throw stopping()
+      if (closing.aborted) throw stopping()
       return await commit(async (context) => {
         const delegated = await delegate(context, asked, choice)
         if (delegated instanceof AppError) return delegated
@@ -94,9 +94,7 @@ export function createAsks({ tasks, models, meter, redact }: AsksOptions): {
         return delegated.receipt
       })
     },
-  })
-
-  return { command, close: () => ending.abort() }
+  }
 }
 
 function stopping(): AppError {

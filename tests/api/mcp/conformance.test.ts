@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { AppError } from '../../../src/base/errors.ts'
-import type { AddedCommand } from '../../../src/commands/commands.ts'
+import type { CommandEntry } from '../../../src/commands/commands.ts'
 import { startTokenProxy, type TokenProxy } from '../../fakes/token-proxy.ts'
 import { type Desk, openDesk } from '../../harness/service.ts'
 
@@ -55,7 +55,7 @@ const NOT_OFFERED = {
 }
 
 /** The tools that two of the scenarios ask for, as an application would add them. */
-const COMMANDS: AddedCommand[] = [
+const COMMANDS: CommandEntry[] = [
   {
     definition: {
       type: 'test_simple_text',
