@@ -122,25 +122,9 @@ export async function showCommandHelp(
   return 0
 }
 
-/** Options that every command type has in the shell form. */
-export const COMMAND_OPTIONS: readonly Option[] = [
-  { name: 'idempotency-key', value: 'KEY', summary: 'sent again with the same key, the command runs once' },
-  ...COMMON_OPTIONS,
-]
-
-export const NO_ACK: Option = {
-  name: 'no-ack',
-  summary: 'do not acknowledge the messages; they are delivered again after 30 s',
-}
-
 function commandHelp(command: CommandHelp): string {
-  const { type, summary, example, body } = command
+  const { summary, example, body } = command
   const takesBody = body === undefined ? '' : ` [${body.toUpperCase()}|-]`
-  const options = [
-    ...fieldOptions(command),
-    ...(type === 'mailbox_check' ? [NO_ACK] : []),
-    ...COMMAND_OPTIONS,
-  ]
   return [
     `${paint('bold', 'Usage:')} orc ${verbOf(command)} [options]${takesBody}`,
     '',
@@ -150,7 +134,7 @@ function commandHelp(command: CommandHelp): string {
       : [`${body.toUpperCase()} is --${dashed(body)}; - reads it from standard input.`]),
     '',
     paint('bold', 'Options:'),
-    fitted(optionsText(options)),
+    fitted(optionsText(optionsOfType(command))),
     '',
     paint('bold', 'Example:'),
     // Definitions may write in_reply_to; help shows dashes everywhere.
@@ -163,8 +147,9 @@ function commandHelp(command: CommandHelp): string {
 /** A longer list of values would push the summaries of all options to the right. */
 const LONGEST_VALUE = 24
 
-export function fieldOptions({ schema }: CommandHelp): Option[] {
-  return Object.entries(schema.properties ?? {}).map(([field, { description, enum: choices }]) => {
+/** The options of a command type in its shell form: its fields, and those that every type has. */
+export function optionsOfType({ type, schema }: CommandHelp): readonly Option[] {
+  const fields = Object.entries(schema.properties ?? {}).map(([field, { description, enum: choices }]) => {
     const required = schema.required?.includes(field) ? ' (required)' : ''
     const list = choices?.join('|') ?? ''
     return {
@@ -174,4 +159,15 @@ export function fieldOptions({ schema }: CommandHelp): Option[] {
       ...(choices === undefined ? {} : { choices }),
     }
   })
+  const noAck = 'do not acknowledge the messages; they are delivered again after 30 s'
+  return [
+    ...fields,
+    ...(type === 'mailbox_check' ? [{ name: 'no-ack', summary: noAck }] : []),
+    {
+      name: 'idempotency-key',
+      value: 'KEY',
+      summary: 'run the command only once, even if it is sent again with this key',
+    },
+    ...COMMON_OPTIONS,
+  ]
 }

@@ -135,7 +135,7 @@ describe('completion', () => {
   it.each(['bash', 'zsh', 'fish'])('for %s is a script the shell accepts', async (shell) => {
     const { out, code } = await team.orc(`completion ${shell}`)
     expect(code).toBe(0)
-    for (const name of names) expect(out).toContain(name.split(' ').at(-1))
+    expect(out).toContain('orc completion words -- ')
     if (!isInstalled(shell)) return
     const file = join(team.folder, `orc.${shell}`)
     writeFileSync(file, out)
@@ -190,6 +190,15 @@ describe('completion', () => {
     const { out, err } = await team.shell(['source <(orc completion bash)', ...tries].join('\n'))
     expect(err).toBe('')
     expect(out.trimEnd().split('\n')).toEqual(cases.map(([, offered]) => offered.join(' ')))
+  })
+
+  it('offers every command with its summary, and file names by a colon', async () => {
+    const offered = (await team.orc(['completion', 'words', '--', ''])).out
+    for (const name of names) expect(offered).toMatch(new RegExp(`^${name.split(' ')[0]}\\t`, 'm'))
+    expect((await team.orc(['completion', 'words', '--', 'agent', 'st'])).out).toMatch(
+      /^start\tstart an agent.*\nstop\tstop an agent/,
+    )
+    expect((await team.orc(['completion', 'words', '--', 'run', 'pla'])).out).toBe(':\n')
   })
 
   it('refuses --json for a script, and lists agents as JSON', async () => {
