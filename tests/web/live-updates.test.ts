@@ -124,6 +124,18 @@ describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 
       ...{ type: 'send_message', to: 'Worker', title: 'Held up', content: 'By a person' },
     })
     const id = receipt.status === 'delivered' ? receipt.message_id : ''
+    await until(async () => (await team.client.message(id)).waits_for !== undefined)
+    // The page may read the message before the runtime finds out why it has to wait, which no event reports.
+    await page.route(
+      `**/api/v1/messages/${id}`,
+      async (route) => {
+        const { waits_for: _, ...early } = (await (await route.fetch()).json()) as object & {
+          waits_for?: string
+        }
+        await route.fulfill({ json: early })
+      },
+      { times: 1 },
+    )
     await show(`agents/Worker?tab=mail&message=${id}`, 'Worker')
     await page
       .locator('.opened')

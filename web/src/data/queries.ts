@@ -15,21 +15,33 @@ export type HumanRequest = AnswerOf<'humanRequests'>['requests'][number]
 export type Task = AnswerOf<'tasks'>['tasks'][number]
 export type Mail = AnswerOf<'messages'>['messages'][number]
 
+const POLL_MS = 2000
+
 /** An answer of the service. It stays on screen while a newer read fails. */
 export interface Loaded<T> {
   readonly data: T | undefined
   readonly error: ClientError | undefined
 }
 
+interface QueryBehavior<Data> {
+  isEnabled?: boolean
+  /** Whether the answer can change without an event, and must be polled while it is on screen. */
+  needsPolling?: (data: Data) => boolean
+}
+
 /** Reads from the service, and again when an event makes the answer outdated. */
 export function useServiceQuery<Name extends QueryName>(
   name: Name,
   args: QueryArgs<Name>,
-  { isEnabled = true } = {},
+  { isEnabled = true, needsPolling = () => false }: QueryBehavior<QueryData<Name>> = {},
 ): Loaded<QueryData<Name>> {
   const { client } = useService()
   const options = queryOptions(client, name, args)
-  const { data, error } = useQuery({ ...options, ...(isEnabled ? {} : { enabled: false }) })
+  const { data, error } = useQuery({
+    ...options,
+    ...(isEnabled ? {} : { enabled: false }),
+    refetchInterval: ({ state }) => state.data !== undefined && needsPolling(state.data) && POLL_MS,
+  })
   // A query without data drops its error while it is read again: keep showing it, or the view would flicker.
   const lastError = useRef<{ hash: string; error: ClientError }>(undefined)
   const hash = hashKey(options.queryKey)

@@ -5,7 +5,10 @@ import { useServiceQuery } from '../../data/queries.ts'
 
 /** Every step of a delivery with its evidence (C27). */
 export function DeliverySteps({ id }: { id: string }) {
-  const answer = useServiceQuery('message', [id])
+  // What a message waits for (a draft in the input box, say) comes and goes without an event.
+  const answer = useServiceQuery('message', [id], {
+    needsPolling: ({ delivery }) => delivery === 'queued' || delivery === 'written',
+  })
   return (
     <QueryResult answer={answer}>
       {({ steps, attempts, waits_for: waitsFor }) => (
