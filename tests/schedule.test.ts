@@ -25,7 +25,7 @@ describe('a test file gets a process of its own', () => {
 
   it.each([
     `${vi}.fn()`,
-    `${vi}.${spyOn}(desk.board, 'handle')`,
+    `${vi}.${spyOn}(service.engine, 'handle')`,
     `${vi}.waitFor(() => expect(seen).toBe(true))`,
     `const path = process.${env}.PATH`,
     `expect(process.${env}.ORC_TOKEN).toBe('x')`,

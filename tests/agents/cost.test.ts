@@ -20,16 +20,16 @@ describe('the context and the cost of an agent', () => {
       await settle()
     }
     await fill(100_000)
-    expect(await stage.board.say('Worker', 'context_status')).toMatchObject({
+    expect(await stage.engine.say('Worker', 'context_status')).toMatchObject({
       status: 'ok',
       details: { tokens: 100_000, window: 200_000, percent: 50, level: 'ok', lines: 12 },
     })
     for (const tokens of [151_000, 152_000, 181_000, 182_000]) await fill(tokens)
-    expect((await stage.board.mailOf('Master')).map((mail) => mail.title)).toEqual([
+    expect((await stage.engine.mailOf('Master')).map((mail) => mail.title)).toEqual([
       "Worker's context is 75.5 % full (151000 of 200000 tokens)",
       "Worker's context is 90.5 % full (181000 of 200000 tokens)",
     ])
-    expect(stage.board.types().filter((type) => type.startsWith('context.'))).toEqual([
+    expect(stage.engine.types().filter((type) => type.startsWith('context.'))).toEqual([
       'context.warning',
       'context.critical',
     ])
@@ -46,20 +46,20 @@ describe('the context and the cost of an agent', () => {
       await settle()
     }
     const isPaused = async () =>
-      (await stage.board.store.get<{ paused: number }>(`SELECT paused FROM agents WHERE name = 'Worker'`))!
+      (await stage.engine.store.get<{ paused: number }>(`SELECT paused FROM agents WHERE name = 'Worker'`))!
         .paused
     await use('a')
     await use('a')
     expect(await isPaused()).toBe(0)
     await use('b')
     expect(await isPaused()).toBe(1)
-    await stage.board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'resume_session', target: 'Worker' })
     await settle()
     await use('c')
     expect(await isPaused()).toBe(0)
     await use('d')
     expect(await isPaused()).toBe(1)
-    expect(stage.board.types().filter((type) => type === 'spend.capped').length).toBe(2)
+    expect(stage.engine.types().filter((type) => type === 'spend.capped').length).toBe(2)
   })
 
   it('is reported once when it exceeds its cap while the agent is already paused (ask 14)', async () => {
@@ -68,19 +68,19 @@ describe('the context and the cost of an agent', () => {
       prices: { 'm-': { input: 10, output: 50 } },
       limits: { spend: { per_agent: 2, total: 5 } },
     })
-    await stage.board.order('request_action', { action: 'pause_session', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'pause_session', target: 'Worker' })
     for (const key of ['a', 'b', 'c']) {
       worker().port.onUsage({ model: 'm-1', spent: spent(key, 150_000) })
       await settle()
     }
     const told = async () =>
-      (await stage.board.store.all<{ question: string }>('SELECT question FROM human_requests')).map(
+      (await stage.engine.store.all<{ question: string }>('SELECT question FROM human_requests')).map(
         ({ question }) => question,
       )
     expect(await told()).toEqual([
       'Worker, which is paused, has reached its cap: Worker spent 3.00 of 2 (limits.spend.per_agent)',
     ])
-    expect(stage.board.types().filter((type) => type === 'spend.capped').length).toBe(1)
+    expect(stage.engine.types().filter((type) => type === 'spend.capped').length).toBe(1)
     worker().port.onUsage({ model: 'm-1', spent: spent('d', 150_000) })
     await settle()
     expect((await told()).slice(1)).toEqual([expect.stringContaining('(limits.spend.total)')])

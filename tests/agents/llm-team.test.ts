@@ -58,16 +58,16 @@ async function openTeam(roles: Roles, more: Partial<ConfigInput> = {}) {
     await server.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  const board = orchub.engine
+  const engine = orchub.engine
   return {
     server,
-    board,
-    task: async (id: string) => (await findTask(board.store, id))!,
+    engine,
+    task: async (id: string) => (await findTask(engine.store, id))!,
     order: (type: string, fields: Record<string, unknown>) =>
-      board.handle({ kind: 'operator' }, { type, fields }),
+      engine.handle({ kind: 'operator' }, { type, fields }),
     async reaches(id: string, state: Task['state']) {
-      await vi.waitFor(async () => expect((await findTask(board.store, id))?.state).toBe(state), 20_000)
-      return (await findTask(board.store, id))!
+      await vi.waitFor(async () => expect((await findTask(engine.store, id))?.state).toBe(state), 20_000)
+      return (await findTask(engine.store, id))!
     },
   }
 }
@@ -107,7 +107,7 @@ describe('a team of models', () => {
     const root = await team.reaches('task_1', 'completed')
     expect(root.result).toBe('The coder says: 42')
     expect(await team.task('task_2')).toMatchObject({ result: '42', attempt: 1, reminders: 0 })
-    const spent = await spentOnTask(team.board.store, 2)
+    const spent = await spentOnTask(team.engine.store, 2)
     expect(spent.map(({ agent }) => agent)).toEqual(['Coder', 'orchestrator'])
     expect(spent.every(({ input, cost }) => input > 0 && cost > 0)).toBe(true)
   }, 30_000)
@@ -190,7 +190,7 @@ describe('a team of models', () => {
       outcome: 'unavailable',
       text: expect.stringContaining('(garbage)'),
     })
-    const [request] = await readHumanRequests(team.board.store, 'open', 10)
+    const [request] = await readHumanRequests(team.engine.store, 'open', 10)
     expect(request).toMatchObject({ kind: 'escalation' })
   }, 30_000)
 

@@ -2,11 +2,11 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { DeliveryResult, Runtime, Session } from '../../src/runtimes/runtime.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
-import { type Board, openBoard } from '../harness/engine.ts'
+import { openTestEngine, type TestEngine } from '../harness/engine.ts'
 
-let board: Board
+let engine: TestEngine
 let puppets: Puppets
-afterEach(() => board.close())
+afterEach(() => engine.close())
 
 const TEAM = {
   agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } },
@@ -17,18 +17,18 @@ async function open(
   around = (runtime: Runtime) => runtime,
 ) {
   puppets = createPuppets()
-  board = await openBoard(input, { runtimes: [around(puppets)] })
+  engine = await openTestEngine(input, { runtimes: [around(puppets)] })
   await settle()
 }
 
 const worker = () => puppets.of('Worker')
-const settle = () => board.clock.advance(0)
+const settle = () => engine.clock.advance(0)
 const send = (title: string) =>
-  board.say('Master', 'send_message', { to: 'Worker', title, content: `about ${title}` })
-const order = (action: string) => board.order('request_action', { action, target: 'Worker' })
-const deliveries = async () => (await board.mailOf('Worker')).map((mail) => mail.delivery)
+  engine.say('Master', 'send_message', { to: 'Worker', title, content: `about ${title}` })
+const order = (action: string) => engine.order('request_action', { action, target: 'Worker' })
+const deliveries = async () => (await engine.mailOf('Worker')).map((mail) => mail.delivery)
 const session = async () =>
-  (await board.store.get<{ session_state: string }>(`SELECT * FROM agents WHERE name = 'Worker'`))!
+  (await engine.store.get<{ session_state: string }>(`SELECT * FROM agents WHERE name = 'Worker'`))!
     .session_state
 
 /** The first session's end waits for the gate. */
@@ -119,7 +119,7 @@ describe('messages one by one', () => {
     await settle()
     const refused = worker().turns.length
     worker().arrival = { state: 'submitted', evidence: 'seen' }
-    await board.clock.advance(6000)
+    await engine.clock.advance(6000)
     for (let more = 0; more < 3; more++) {
       worker().become('idle')
       await settle()
@@ -160,7 +160,7 @@ describe('answers', () => {
       channel: 'transcript',
       key: 'k1',
     })
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     worker().become('idle')
     await settle()
     expect(worker().turns.length).toBe(1)
@@ -190,7 +190,7 @@ describe('starting and stopping one agent', () => {
     gate.resolve()
     await settle()
     expect([await session(), worker().ended]).toEqual(['exited', 'stop'])
-    expect(board.tokens.authenticate(token)).toBeUndefined()
+    expect(engine.tokens.authenticate(token)).toBeUndefined()
   })
 
   it('gives an agent that is spawned while it ends a valid token', async () => {
@@ -206,7 +206,7 @@ describe('starting and stopping one agent', () => {
     await settle()
     gate.resolve()
     await settle()
-    expect(tokens.map((token) => board.tokens.authenticate(token) !== undefined)).toEqual([false, true])
+    expect(tokens.map((token) => engine.tokens.authenticate(token) !== undefined)).toEqual([false, true])
     expect(await session()).toBe('initializing')
   })
 
@@ -262,7 +262,7 @@ describe('a start that hangs', () => {
     agents: { Master: {}, Worker: { program: 'any', autostart: false } },
   } satisfies ConfigInput
   const lastChange = () => {
-    const { data } = board.entries.findLast(({ type }) => type === 'session.changed')!
+    const { data } = engine.entries.findLast(({ type }) => type === 'session.changed')!
     const { session: state, evidence } = data as { session: string; evidence: string }
     return [state, evidence]
   }
@@ -274,7 +274,7 @@ describe('a start that hangs', () => {
     expect(calledOff).toEqual(['it was stopped'])
     expect(discarded).toEqual([{ mark: 'm1' }])
     expect(lastChange()).toEqual(STOPPED)
-    expect(board.sessions.session('Worker')).toBeUndefined()
+    expect(engine.sessions.session('Worker')).toBeUndefined()
   })
 
   it('leaves the conversation to be resumed by the next start', async () => {
@@ -289,7 +289,7 @@ describe('a start that hangs', () => {
 
   it('does not delay the end of the service, which ends its processes', async () => {
     const { discarded } = await openHanging()
-    const closed = board.board.close('end')
+    const closed = engine.engine.close('end')
     await settle()
     await closed
     expect(discarded).toEqual([{ mark: 'm1' }])
@@ -309,10 +309,10 @@ describe('a start that hangs', () => {
     await order('spawn_agent')
     await settle()
     let isOver = false
-    void board.sessions.stop('Worker').then(() => (isOver = true))
-    await board.clock.advance(9000)
+    void engine.sessions.stop('Worker').then(() => (isOver = true))
+    await engine.clock.advance(9000)
     expect(isOver).toBe(false)
-    await board.clock.advance(2000)
+    await engine.clock.advance(2000)
     expect(isOver).toBe(true)
     late.resolve()
     await settle()
@@ -334,7 +334,7 @@ describe('notices to people', () => {
       worker().port.onUsage({ model: 'm-1', spent })
     }
     await settle()
-    const requests = await board.store.all<{ question: string }>('SELECT * FROM human_requests')
+    const requests = await engine.store.all<{ question: string }>('SELECT * FROM human_requests')
     expect(requests.map((request) => request.question)).toEqual([
       expect.stringContaining('All agents are paused'),
     ])
@@ -343,11 +343,11 @@ describe('notices to people', () => {
   it('about an unexplained dialog come again after a restart', async () => {
     await open()
     worker().become('waiting_input')
-    await board.clock.advance(2000)
-    board = await board.reopen()
+    await engine.clock.advance(2000)
+    engine = await engine.reopen()
     worker().become('waiting_input')
-    await board.clock.advance(2000)
-    const states = (await board.store.all<{ state: string }>('SELECT * FROM human_requests')).map(
+    await engine.clock.advance(2000)
+    const states = (await engine.store.all<{ state: string }>('SELECT * FROM human_requests')).map(
       (one) => one.state,
     )
     expect(states).toEqual(['withdrawn', 'open'])
@@ -364,9 +364,12 @@ describe('a process left by an earlier session', () => {
   it('ends when its agent is no longer in the team, or has no runtime', async () => {
     await open(TEAM, discarding)
     await worker().port.saveState({ pane: '%7' })
-    const { folder, clock } = board
-    await board.board.close('leave')
-    board = await openBoard({ agents: { Master: {} } }, { runtimes: [discarding(puppets)], folder, clock })
+    const { folder, clock } = engine
+    await engine.engine.close('leave')
+    engine = await openTestEngine(
+      { agents: { Master: {} } },
+      { runtimes: [discarding(puppets)], folder, clock },
+    )
     await settle()
     expect(discarded.splice(0)).toEqual([{ pane: '%7' }])
   })
@@ -374,10 +377,10 @@ describe('a process left by an earlier session', () => {
   it('ends when the agent now has another runtime, which starts a new conversation', async () => {
     await open(TEAM, discarding)
     await worker().port.saveState({ pane: '%7' })
-    const { folder, clock } = board
-    await board.board.close('leave')
+    const { folder, clock } = engine
+    await engine.engine.close('leave')
     const other = createPuppets('acp')
-    board = await openBoard(
+    engine = await openTestEngine(
       { agents: { Master: {}, Worker: { program: 'any', runtime: 'acp' } } },
       { runtimes: [discarding(puppets), other], folder, clock },
     )

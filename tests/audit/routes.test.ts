@@ -4,23 +4,26 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { AuditEntrySchema } from '../../src/api/contract.ts'
 import { genesisHash } from '../../src/audit/chain.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
-import { type Desk, openDesk } from '../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 let witness: { seq: number; hash: string } | undefined
-afterEach(() => desk.close())
+afterEach(() => service.close())
 
 const open = async () => {
   witness = undefined
-  desk = await openDesk({}, { service: { verifyAudit: () => verifyStoredAudit(desk.board.store, witness) } })
+  service = await openTestService(
+    {},
+    { service: { verifyAudit: () => verifyStoredAudit(service.engine.store, witness) } },
+  )
 }
-const send = (from: string, to: string, content: string) => desk.say(from, 'send_message', { to, content })
+const send = (from: string, to: string, content: string) => service.say(from, 'send_message', { to, content })
 const texts = (reply: { json: { entries: { text: string }[] } }) =>
   reply.json.entries.map((entry) => entry.text)
-const verify = async () => (await desk.get('/api/v1/audit/verify')).json
+const verify = async () => (await service.get('/api/v1/audit/verify')).json
 
 function tamper(sql: string) {
-  const file = new DatabaseSync(join(desk.folder, 'orc.db'))
+  const file = new DatabaseSync(join(service.folder, 'orc.db'))
   file.exec(sql)
   file.close()
 }
@@ -30,9 +33,9 @@ describe('GET /api/v1/audit', () => {
     await open()
     await send('Master', 'Worker', 'first')
     await send('Worker', 'Master', 'second')
-    await desk.clock.advance(60_000)
+    await service.clock.advance(60_000)
     await send('Other', 'Worker', 'third')
-    const look = async (query: string) => texts(await desk.get(`/api/v1/audit?type=message&${query}`))
+    const look = async (query: string) => texts(await service.get(`/api/v1/audit?type=message&${query}`))
     expect(await look('')).toEqual(['first', 'second', 'third'])
     expect(await look('agent=master')).toEqual(['first', 'second'])
     expect(await look('agent=Worker&with=Other')).toEqual(['third'])
@@ -41,17 +44,17 @@ describe('GET /api/v1/audit', () => {
     expect(await look('until=2030-01-01T00:00:30Z')).toEqual(['first', 'second'])
     expect(await look('limit=2')).toEqual(['second', 'third'])
     expect(await look('class=public')).toEqual([])
-    const { json } = await desk.get('/api/v1/audit?type=message.accepted&limit=1')
+    const { json } = await service.get('/api/v1/audit?type=message.accepted&limit=1')
     const from = json.entries[0].seq - 2
     expect(await look(`after=${from}&limit=1`)).toEqual(['second'])
-    expect(texts(await desk.get('/api/v1/audit?type=token'))).toHaveLength(4)
+    expect(texts(await service.get('/api/v1/audit?type=token'))).toHaveLength(4)
     for (const entry of json.entries) expect(AuditEntrySchema.parse(entry)).toEqual(entry)
   })
 
   it('returns one entry per line on request', async () => {
     await open()
     await Promise.all(Array.from({ length: 500 }, (_, index) => send('Master', 'Worker', `number ${index}`)))
-    const reply = await desk.call('GET', '/api/v1/audit?type=message', {
+    const reply = await service.call('GET', '/api/v1/audit?type=message', {
       headers: { accept: 'application/x-ndjson' },
     })
     expect(reply.headers['content-type']).toBe('application/x-ndjson')
@@ -63,22 +66,22 @@ describe('GET /api/v1/audit', () => {
 
   it('returns an empty response in either format when there are no entries', async () => {
     await open()
-    expect((await desk.get('/api/v1/audit?text=nothing')).json).toEqual({ entries: [] })
+    expect((await service.get('/api/v1/audit?text=nothing')).json).toEqual({ entries: [] })
     const headers = { accept: 'application/x-ndjson' }
-    expect((await desk.call('GET', '/api/v1/audit?text=nothing', { headers })).text).toBe('')
+    expect((await service.call('GET', '/api/v1/audit?text=nothing', { headers })).text).toBe('')
   })
 
   it('never shows an agent a private entry, whatever it requests', async () => {
     await open()
-    await desk.command(desk.tokens.worker, {
+    await service.command(service.tokens.worker, {
       type: 'send_message',
       from: 'Master',
       to: 'Other',
       content: 'x',
     })
-    expect(texts(await desk.get('/api/v1/audit?type=security'))).toHaveLength(1)
+    expect(texts(await service.get('/api/v1/audit?type=security'))).toHaveLength(1)
     for (const query of ['', '?type=security', '?class=private', '?agent=Worker']) {
-      expect(texts(await desk.get(`/api/v1/audit${query}`, desk.tokens.worker)), query).toEqual([])
+      expect(texts(await service.get(`/api/v1/audit${query}`, service.tokens.worker)), query).toEqual([])
     }
   })
 })
@@ -91,15 +94,15 @@ describe('GET /api/v1/audit/verify (C12)', () => {
 
   it('accepts an untouched store while others write', async () => {
     await fill()
-    witness = { seq: 2, hash: desk.entries[1]!.hash }
+    witness = { seq: 2, hash: service.entries[1]!.hash }
     const writing = Array.from({ length: 2000 }, () => send('Master', 'Worker', 'x'))
     const verdicts = await Promise.all(Array.from({ length: 5 }, verify))
     for (const verdict of verdicts) expect(verdict).toMatchObject({ ok: true })
     await Promise.all(writing)
-    expect(await verify()).toMatchObject({ ok: true, count: desk.entries.length })
+    expect(await verify()).toMatchObject({ ok: true, count: service.entries.length })
   })
 
-  const accepted = (id: string) => desk.entries.find((entry) => entry.data?.message_id === id)!.seq
+  const accepted = (id: string) => service.entries.find((entry) => entry.data?.message_id === id)!.seq
 
   it.each([
     ['a changed entry', `UPDATE audit SET text = 'changed' WHERE seq = 5`, 5, 'changed'],
@@ -117,15 +120,15 @@ describe('GET /api/v1/audit/verify (C12)', () => {
     ],
   ])('finds %s and names it', async (_, sql, seq, problem) => {
     await fill()
-    expect(desk.entries.at(-1)!.seq).toBe(7)
+    expect(service.entries.at(-1)!.seq).toBe(7)
     tamper(sql)
     expect(await verify()).toMatchObject({ ok: false, seq, problem })
   })
 
   it('finds a truncation that includes the head, by the witness', async () => {
     await fill()
-    const { seq, hash } = desk.entries.at(-1)!
-    const before = desk.entries.at(-2)!
+    const { seq, hash } = service.entries.at(-1)!
+    const before = service.entries.at(-2)!
     witness = { seq, hash }
     tamper(
       `DELETE FROM audit WHERE seq = ${seq}; UPDATE audit_heads SET seq = ${before.seq}, hash = '${before.hash}';

@@ -1,26 +1,26 @@
 import { createServer } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Client, ClientError, createClient, type FetchLike } from '../../src/client/client.ts'
-import { type Desk, openDesk } from '../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 let master: Client
 let operator: Client
 beforeEach(async () => {
-  desk = await openDesk({
+  service = await openTestService({
     rules: {
       preset: 'mesh',
       forbid: [{ from: 'Worker', to: 'Other', reason: 'no' }],
       ask: [{ from: 'Other', to: 'Master' }],
     },
   })
-  master = createClient({ url: desk.url, token: desk.tokens.master })
-  operator = createClient({ url: `${desk.url}/`, token: desk.tokens.operator })
+  master = createClient({ url: service.url, token: service.tokens.master })
+  operator = createClient({ url: `${service.url}/`, token: service.tokens.operator })
 })
-afterEach(() => desk.close())
+afterEach(() => service.close())
 
 const message = (content: string, to = 'Worker') => ({ type: 'send_message' as const, to, content })
-const contents = async () => (await desk.mailOf('Worker')).map((mail) => mail.content)
+const contents = async () => (await service.mailOf('Worker')).map((mail) => mail.content)
 
 /** The real fetch, but the answers to the first so many requests are lost after the service has acted. */
 function losing(count: number): FetchLike & { sent: { url: string; headers: Record<string, string> }[] } {
@@ -39,9 +39,9 @@ function losing(count: number): FetchLike & { sent: { url: string; headers: Reco
 describe('a command of the client', () => {
   it('returns its receipt as a value, whatever the status', async () => {
     expect(await master.command(message('hi'))).toMatchObject({ status: 'delivered', to: 'Worker' })
-    const worker = createClient({ url: desk.url, token: desk.tokens.worker })
+    const worker = createClient({ url: service.url, token: service.tokens.worker })
     expect(await worker.command(message('hi', 'Other'))).toMatchObject({ status: 'blocked' })
-    const other = createClient({ url: desk.url, token: desk.tokens.other })
+    const other = createClient({ url: service.url, token: service.tokens.other })
     expect(await other.command(message('hi', 'Master'))).toMatchObject({
       status: 'held',
       request_id: 'req_1',
@@ -63,7 +63,7 @@ describe('a command of the client', () => {
 
   it('is retried when its answer is lost, and runs once (C25)', async () => {
     const lossy = losing(3)
-    const client = createClient({ url: desk.url, token: desk.tokens.master, fetch: lossy })
+    const client = createClient({ url: service.url, token: service.tokens.master, fetch: lossy })
     expect(await client.command(message('once'))).toMatchObject({ status: 'delivered', message_id: 'msg_1' })
     expect(await contents()).toEqual(['once'])
     const keys = lossy.sent.map((one) => one.headers['idempotency-key'])
@@ -73,7 +73,7 @@ describe('a command of the client', () => {
 
   it('is retried a limited number of times', async () => {
     const lossy = losing(99)
-    const client = createClient({ url: desk.url, token: desk.tokens.master, fetch: lossy, retries: 1 })
+    const client = createClient({ url: service.url, token: service.tokens.master, fetch: lossy, retries: 1 })
     await expect(client.command(message('x'))).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' })
     expect(lossy.sent).toHaveLength(2)
   })
@@ -94,7 +94,7 @@ describe('a command of the client', () => {
 describe('the other methods of the client', () => {
   it('reach every route', async () => {
     await master.command(message('hello'))
-    await createClient({ url: desk.url, token: desk.tokens.other }).command(message('hi', 'Master'))
+    await createClient({ url: service.url, token: service.tokens.other }).command(message('hi', 'Master'))
     expect(await operator.health()).toEqual({ status: 'ok' })
     expect((await operator.agents()).agents).toHaveLength(3)
     expect((await operator.commandTypes()).commands.length).toBeGreaterThan(5)
@@ -128,10 +128,10 @@ describe('the other methods of the client', () => {
 
   it('never put the token into a URL', async () => {
     const lossy = losing(0)
-    const client = createClient({ url: desk.url, token: desk.tokens.operator, fetch: lossy })
+    const client = createClient({ url: service.url, token: service.tokens.operator, fetch: lossy })
     await client.agents()
     await client.messages({ agent: 'Worker' })
-    expect(lossy.sent.map((one) => one.url).join()).not.toContain(desk.tokens.operator)
+    expect(lossy.sent.map((one) => one.url).join()).not.toContain(service.tokens.operator)
   })
 })
 
@@ -143,7 +143,7 @@ const attempts = (client: Client): (() => Promise<unknown>)[] => [
 
 describe('an error of the client', () => {
   it('carries code, message, hint and status', async () => {
-    const wrong = createClient({ url: desk.url, token: 'nonsense' })
+    const wrong = createClient({ url: service.url, token: 'nonsense' })
     for (const attempt of [
       () => wrong.agents(),
       () => wrong.command(message('x')),
@@ -165,13 +165,13 @@ describe('an error of the client', () => {
   })
 
   it('says that the service does not answer, and what to do', async () => {
-    await desk.service.close()
-    const client = createClient({ url: desk.url, token: 'x', retries: 0 })
+    await service.http.close()
+    const client = createClient({ url: service.url, token: 'x', retries: 0 })
     for (const attempt of attempts(client)) {
       await expect(attempt()).rejects.toMatchObject({
         code: 'SERVICE_UNREACHABLE',
         status: undefined,
-        message: expect.stringContaining(desk.url),
+        message: expect.stringContaining(service.url),
         hint: expect.stringContaining('orc up'),
       })
     }

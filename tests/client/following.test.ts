@@ -2,33 +2,33 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startService } from '../../src/api/service.ts'
 import { createClient } from '../../src/client/client.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
-import { type Desk, openDesk } from '../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 let stop: AbortController
 beforeEach(async () => {
-  desk = await openDesk()
+  service = await openTestService()
   stop = new AbortController()
 })
 afterEach(async () => {
   stop.abort()
-  await desk.close()
+  await service.close()
 })
 
-const send = (content: string) => desk.say('Master', 'send_message', { to: 'Worker', content })
-const clientOf = (token: string) => createClient({ url: desk.url, token })
+const send = (content: string) => service.say('Master', 'send_message', { to: 'Worker', content })
+const clientOf = (token: string) => createClient({ url: service.url, token })
 
 /** The same service again, at the same port. */
 const restart = () =>
   startService({
-    engine: desk.board,
-    listen: { host: '127.0.0.1', port: desk.port },
+    engine: service.engine,
+    listen: { host: '127.0.0.1', port: service.port },
     allowedHosts: [],
     version: '1.2.3',
     startedAt: 0,
     configStatus: () => ({ loadedAt: 0 }),
     storePlace: 'a test',
-    verifyAudit: () => verifyStoredAudit(desk.board.store),
+    verifyAudit: () => verifyStoredAudit(service.engine.store),
   })
 
 async function until(fits: () => boolean | Promise<boolean>) {
@@ -40,7 +40,7 @@ describe('events', () => {
     const texts: string[] = []
     const following = (async () => {
       const { signal } = stop
-      const events = clientOf(desk.tokens.operator).events({
+      const events = clientOf(service.tokens.operator).events({
         signal,
         ...(after === undefined ? {} : { after }),
       })
@@ -48,13 +48,14 @@ describe('events', () => {
     })()
     return { texts, following }
   }
-  const isOpen = async () => (await desk.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 1')
+  const isOpen = async () =>
+    (await service.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 1')
 
   it('continue without a gap after the service was away', async () => {
     await send('old')
     const { texts, following } = follow()
     await until(isOpen)
-    await desk.service.close()
+    await service.http.close()
     // Nothing had come before the break; what is written meanwhile must come all the same.
     await send('while it was away')
     const second = await restart()
@@ -74,7 +75,7 @@ describe('events', () => {
   it('start after a given entry', async () => {
     await send('one')
     await send('two')
-    const { texts, following } = follow(desk.entries.at(-2)!.seq)
+    const { texts, following } = follow(service.entries.at(-2)!.seq)
     await until(() => texts.length === 1)
     expect(texts).toEqual(['two'])
     stop.abort()
@@ -82,25 +83,27 @@ describe('events', () => {
   })
 
   it('end with an error that a retry cannot fix', async () => {
-    const events = clientOf(desk.tokens.worker).events({ signal: stop.signal })
+    const events = clientOf(service.tokens.worker).events({ signal: stop.signal })
     const next = events.next()
     await until(isOpen)
-    await desk.call('DELETE', '/api/v1/tokens/Worker')
+    await service.call('DELETE', '/api/v1/tokens/Worker')
     await expect(next).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
   })
 
   it('close the connection when the reader stops', async () => {
-    for await (const event of clientOf(desk.tokens.operator).events({ after: 0 })) {
+    for await (const event of clientOf(service.tokens.operator).events({ after: 0 })) {
       expect(event.seq).toBe(1)
       break
     }
-    await until(async () => (await desk.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 0'))
+    await until(async () =>
+      (await service.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 0'),
+    )
   })
 })
 
 describe('taskEvents (S2.9)', () => {
   it('run from the beginning to the end of a task, without a gap after the service was away', async () => {
-    const client = clientOf(desk.tokens.operator)
+    const client = clientOf(service.tokens.operator)
     const { task_id } = await client.ask(
       { question: 'What is it?', agent: 'Master' },
       { idempotencyKey: 'k' },
@@ -115,8 +118,8 @@ describe('taskEvents (S2.9)', () => {
       for await (const event of client.taskEvents(task_id, { signal: stop.signal })) seen.push(event.type)
     })()
     await until(() => seen.includes('selected'))
-    await desk.service.close()
-    await desk.order('task_action', { task_id, action: 'cancel' })
+    await service.http.close()
+    await service.order('task_action', { task_id, action: 'cancel' })
     const second = await restart()
     await following
     expect(seen.filter((type) => type === 'selected')).toHaveLength(1)
@@ -127,28 +130,28 @@ describe('taskEvents (S2.9)', () => {
   })
 
   it('end with their connection if reconnecting is off', async () => {
-    const client = clientOf(desk.tokens.operator)
+    const client = clientOf(service.tokens.operator)
     const { task_id } = await client.ask({ question: 'What is it?', agent: 'Master' })
     const seen: string[] = []
     const following = (async () => {
       for await (const event of client.taskEvents(task_id, { reconnect: false })) seen.push(event.type)
     })()
     await until(() => seen.includes('selected'))
-    await desk.service.close()
+    await service.http.close()
     await following
     expect(seen).not.toContain('end')
   })
 })
 
 describe('receive', () => {
-  const stateOf = async (id: string) => (await desk.get(`/api/v1/messages/${id}`)).json.delivery
+  const stateOf = async (id: string) => (await service.get(`/api/v1/messages/${id}`)).json.delivery
 
   it('handles messages in order and acknowledges each when its handler is done', async () => {
     await send('one')
     await send('two')
     const seen: string[] = []
     const gate = Promise.withResolvers<void>()
-    const receiving = clientOf(desk.tokens.worker).receive({ signal: stop.signal }, async (mail) => {
+    const receiving = clientOf(service.tokens.worker).receive({ signal: stop.signal }, async (mail) => {
       seen.push(mail.content)
       if (mail.content === 'two') await gate.promise
     })
@@ -166,7 +169,7 @@ describe('receive', () => {
   it('handles a message again when its handler failed, and not when only the acknowledgement was late', async () => {
     const seen: string[] = []
     const failed: unknown[] = []
-    const receiving = clientOf(desk.tokens.worker).receive(
+    const receiving = clientOf(service.tokens.worker).receive(
       { signal: stop.signal, onError: (error) => void failed.push(error) },
       (mail) => {
         seen.push(mail.content)
@@ -175,8 +178,8 @@ describe('receive', () => {
     )
     await send('fragile')
     await until(() => failed.length === 1)
-    await until(async () => (await desk.get('/metrics')).text.includes('orchub_open_calls{kind="poll"} 1'))
-    await desk.clock.advance(30_000)
+    await until(async () => (await service.get('/metrics')).text.includes('orchub_open_calls{kind="poll"} 1'))
+    await service.clock.advance(30_000)
     await until(async () => (await stateOf('msg_1')) === 'read')
     expect(seen).toEqual(['fragile', 'fragile'])
     stop.abort()
@@ -185,7 +188,7 @@ describe('receive', () => {
 
   it('ends with the error of a handler unless onError takes it', async () => {
     await send('fatal')
-    const receiving = clientOf(desk.tokens.worker).receive({}, () => {
+    const receiving = clientOf(service.tokens.worker).receive({}, () => {
       throw new Error('broken')
     })
     await expect(receiving).rejects.toThrow('broken')
@@ -194,17 +197,17 @@ describe('receive', () => {
 
   it('continues after the service was away', async () => {
     const seen: string[] = []
-    const receiving = clientOf(desk.tokens.worker).receive(
+    const receiving = clientOf(service.tokens.worker).receive(
       { signal: stop.signal },
       (mail) => void seen.push(mail.content),
     )
     await send('before')
     await until(() => seen.length === 1)
-    await desk.service.close()
+    await service.http.close()
     await send('while it was away')
     const second = await restart()
     await until(() => seen.length === 2)
-    await until(async () => (await desk.mailOf('Worker')).every((mail) => mail.delivery === 'read'))
+    await until(async () => (await service.mailOf('Worker')).every((mail) => mail.delivery === 'read'))
     expect(seen).toEqual(['before', 'while it was away'])
     stop.abort()
     await receiving
@@ -215,8 +218,10 @@ describe('receive', () => {
     await expect(clientOf('nonsense').receive({}, () => {})).rejects.toMatchObject({
       code: 'UNAUTHENTICATED',
     })
-    await expect(clientOf(desk.tokens.worker).receive({ agent: 'Other' }, () => {})).rejects.toMatchObject({
-      code: 'FORBIDDEN',
-    })
+    await expect(clientOf(service.tokens.worker).receive({ agent: 'Other' }, () => {})).rejects.toMatchObject(
+      {
+        code: 'FORBIDDEN',
+      },
+    )
   })
 })

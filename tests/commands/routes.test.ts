@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Desk, openDesk } from '../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 beforeAll(async () => {
-  desk = await openDesk({
+  service = await openTestService({
     rules: {
       preset: 'mesh',
       forbid: [{ from: 'Worker', to: 'Other', reason: 'Worker answers to Master' }],
@@ -11,7 +11,7 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
 const message = (more: Record<string, unknown> = {}) => ({
   type: 'send_message',
@@ -21,13 +21,13 @@ const message = (more: Record<string, unknown> = {}) => ({
 })
 
 async function contentsOf(agent: string): Promise<string[]> {
-  const { json } = await desk.get(`/api/v1/mailbox?agent=${agent}&filter=all`)
+  const { json } = await service.get(`/api/v1/mailbox?agent=${agent}&filter=all`)
   return json.messages.map((mail: { content: string }) => mail.content)
 }
 
 describe('POST /api/v1/commands with one command', () => {
   it('answers with the receipt in the words of the seeds (S1.13, C27)', async () => {
-    const { status, json, headers } = await desk.command(desk.tokens.master, message())
+    const { status, json, headers } = await service.command(service.tokens.master, message())
     expect(status).toBe(200)
     expect(json).toEqual({
       status: 'delivered',
@@ -39,36 +39,36 @@ describe('POST /api/v1/commands with one command', () => {
   })
 
   it('finds the recipient whatever the case (S0.10)', async () => {
-    const { json } = await desk.command(desk.tokens.master, message({ to: 'wORKER' }))
+    const { json } = await service.command(service.tokens.master, message({ to: 'wORKER' }))
     expect(json).toMatchObject({ status: 'delivered', to: 'Worker' })
   })
 
   it('names the valid agents when the recipient is unknown (S0.15, S0.18)', async () => {
-    const { status, json } = await desk.command(desk.tokens.master, message({ to: 'Nobody' }))
+    const { status, json } = await service.command(service.tokens.master, message({ to: 'Nobody' }))
     expect(status).toBe(404)
     expect(json).toMatchObject({ status: 'error', code: 'UNKNOWN_RECIPIENT' })
     expect(json.hint).toContain('Master, Worker, Other')
   })
 
   it('tells a blocked sender why, with 403 (S1.12)', async () => {
-    const { status, json } = await desk.command(desk.tokens.worker, message({ to: 'Other' }))
+    const { status, json } = await service.command(service.tokens.worker, message({ to: 'Other' }))
     expect([status, json.status]).toEqual([403, 'blocked'])
     expect(json.reason).toContain('Worker answers to Master')
   })
 
   it('answers 202 when a person must be asked first', async () => {
-    const { status, json } = await desk.command(desk.tokens.other, message({ to: 'Master' }))
+    const { status, json } = await service.command(service.tokens.other, message({ to: 'Master' }))
     expect([status, json.status]).toEqual([202, 'held'])
     expect(json.request_id).toMatch(/^req_\d+$/)
   })
 
   it('says which type is unknown (S1.11)', async () => {
-    const { status, json } = await desk.command(desk.tokens.master, { type: 'fly' })
+    const { status, json } = await service.command(service.tokens.master, { type: 'fly' })
     expect([status, json.message]).toEqual([400, 'Unknown command type: fly'])
   })
 
   it('says which parameter is wrong', async () => {
-    const { status, json } = await desk.command(desk.tokens.master, {
+    const { status, json } = await service.command(service.tokens.master, {
       type: 'update_status',
       status: 'asleep',
     })
@@ -78,7 +78,7 @@ describe('POST /api/v1/commands with one command', () => {
   })
 
   it('names the parameters it had no use for (C5)', async () => {
-    const { json } = await desk.command(desk.tokens.master, message({ agent_name: 'Worker' }))
+    const { json } = await service.command(service.tokens.master, message({ agent_name: 'Worker' }))
     expect(json).toMatchObject({ status: 'delivered', ignored: ['agent_name'] })
   })
 })
@@ -95,7 +95,7 @@ describe('the size of a message (C20)', () => {
     ['0 bytes', '', 400],
   ])('%s', async (_, content, status) => {
     const before = (await contentsOf('Worker')).length
-    const reply = await desk.command(desk.tokens.master, message({ content }))
+    const reply = await service.command(service.tokens.master, message({ content }))
     expect(reply.status).toBe(status)
     const after = await contentsOf('Worker')
     if (status === 200) expect(after.at(-1)).toBe(content)
@@ -106,20 +106,23 @@ describe('the size of a message (C20)', () => {
 
 describe('a forged sender (C3, S0.19)', () => {
   const forgeries: [string, (token: string) => Promise<{ json: unknown }>][] = [
-    ['JSON', (token) => desk.command(token, message({ from: 'Master', to: 'Other' }))],
-    ['JSON, as From', (token) => desk.command(token, message({ From: 'Master', to: 'Other' }))],
-    ['JSON, as from_agent', (token) => desk.command(token, message({ from_agent: 'Master', to: 'Other' }))],
-    ['JSON, as a list', (token) => desk.command(token, message({ from: ['Master'], to: 'Other' }))],
-    ['an array', (token) => desk.command(token, [message({ from: 'Master', to: 'Other' })])],
+    ['JSON', (token) => service.command(token, message({ from: 'Master', to: 'Other' }))],
+    ['JSON, as From', (token) => service.command(token, message({ From: 'Master', to: 'Other' }))],
+    [
+      'JSON, as from_agent',
+      (token) => service.command(token, message({ from_agent: 'Master', to: 'Other' })),
+    ],
+    ['JSON, as a list', (token) => service.command(token, message({ from: ['Master'], to: 'Other' }))],
+    ['an array', (token) => service.command(token, [message({ from: 'Master', to: 'Other' })])],
     [
       'the modern notation',
       (token) =>
-        desk.text(token, '<orc-command name="send_message" from="Master" to="Other">x</orc-command>'),
+        service.text(token, '<orc-command name="send_message" from="Master" to="Other">x</orc-command>'),
     ],
     [
       'the legacy notation',
       (token) =>
-        desk.text(
+        service.text(
           token,
           '<orc-command type="send_message"><from>Master</from><to>Other</to><content>x</content></orc-command>',
         ),
@@ -127,7 +130,7 @@ describe('a forged sender (C3, S0.19)', () => {
     [
       'the JSON notation',
       (token) =>
-        desk.text(
+        service.text(
           token,
           '{"orc_command": {"type": "send_message", "from": "Master", "to": "Other", "content": "x"}}',
         ),
@@ -135,24 +138,24 @@ describe('a forged sender (C3, S0.19)', () => {
   ]
   it.each(forgeries)('in %s does nothing, is told so, and is written down', async (_, forge) => {
     const mail = (await contentsOf('Other')).length
-    const before = desk.entries.length
-    const { json } = await forge(desk.tokens.worker)
+    const before = service.entries.length
+    const { json } = await forge(service.tokens.worker)
     expect([json].flat()).toEqual([expect.objectContaining({ status: 'error', code: 'SENDER_MISMATCH' })])
     expect(await contentsOf('Other')).toHaveLength(mail)
-    expect(desk.entries.slice(before)).toEqual([
+    expect(service.entries.slice(before)).toEqual([
       expect.objectContaining({ type: 'security.sender_mismatch', class: 'private', actor: 'Worker' }),
     ])
   })
 
   it('is no forgery when it only differs in case', async () => {
-    const { json } = await desk.command(desk.tokens.worker, message({ from: 'WORKER', to: 'Master' }))
+    const { json } = await service.command(service.tokens.worker, message({ from: 'WORKER', to: 'Master' }))
     expect(json.status).toBe('delivered')
   })
 
   it('is no forgery of the operator, who may speak for an agent under its rules', async () => {
-    const allowed = await desk.command(desk.tokens.operator, message({ from: 'Master' }))
+    const allowed = await service.command(service.tokens.operator, message({ from: 'Master' }))
     expect(allowed.json.status).toBe('delivered')
-    const blocked = await desk.command(desk.tokens.operator, message({ from: 'Worker', to: 'Other' }))
+    const blocked = await service.command(service.tokens.operator, message({ from: 'Worker', to: 'Other' }))
     expect(blocked.json.status).toBe('blocked')
   })
 })
@@ -161,7 +164,7 @@ describe('POST /api/v1/commands with an array', () => {
   it('answers 200 with a receipt for each, in order, and keeps the order of the messages', async () => {
     const many = Array.from({ length: 300 }, (_, index) => message({ content: `in order ${index}` }))
     many[7] = message({ to: 'Nobody' })
-    const { status, json } = await desk.command(desk.tokens.master, many)
+    const { status, json } = await service.command(service.tokens.master, many)
     expect(status).toBe(200)
     expect(json).toHaveLength(300)
     expect(json[7]).toMatchObject({ status: 'error', code: 'UNKNOWN_RECIPIENT' })
@@ -170,7 +173,7 @@ describe('POST /api/v1/commands with an array', () => {
   })
 
   it('answers what is no command in its place', async () => {
-    const { json } = await desk.command(desk.tokens.master, [1, null, [], {}, { type: 7 }, message()])
+    const { json } = await service.command(service.tokens.master, [1, null, [], {}, { type: 7 }, message()])
     expect(json.map((receipt: { status: string }) => receipt.status)).toEqual([
       'error',
       'error',
@@ -182,9 +185,9 @@ describe('POST /api/v1/commands with an array', () => {
   })
 
   it('takes an empty one, and refuses more than a thousand', async () => {
-    expect((await desk.command(desk.tokens.master, [])).json).toEqual([])
-    const { status, json } = await desk.command(
-      desk.tokens.master,
+    expect((await service.command(service.tokens.master, [])).json).toEqual([])
+    const { status, json } = await service.command(
+      service.tokens.master,
       Array.from({ length: 1001 }, () => ({ type: 'list_agents' })),
     )
     expect([status, json.code]).toEqual([413, 'TOO_LARGE'])
@@ -201,7 +204,7 @@ describe('POST /api/v1/commands with text/plain', () => {
       '```',
       '<orc-command name="update_status" status=“idle”></orc-command>',
     ].join('\n')
-    const { status, json } = await desk.text(desk.tokens.master, text)
+    const { status, json } = await service.text(service.tokens.master, text)
     expect(status).toBe(200)
     expect(json).toHaveLength(3)
     expect(json[0]).toMatchObject({ status: 'delivered', to: 'Worker' })
@@ -213,18 +216,18 @@ describe('POST /api/v1/commands with text/plain', () => {
   })
 
   it('answers an empty list when there is nothing in it', async () => {
-    expect((await desk.text(desk.tokens.master, 'just words')).json).toEqual([])
-    expect((await desk.text(desk.tokens.master, '')).json).toEqual([])
+    expect((await service.text(service.tokens.master, 'just words')).json).toEqual([])
+    expect((await service.text(service.tokens.master, '')).json).toEqual([])
   })
 
   it('refuses a text with more than a thousand commands, and carries out none', async () => {
-    const before = desk.entries.length
-    const { status } = await desk.text(
-      desk.tokens.master,
+    const before = service.entries.length
+    const { status } = await service.text(
+      service.tokens.master,
       '<orc-command name="update_status" status="idle"/>\n'.repeat(1001),
     )
     expect(status).toBe(413)
-    expect(desk.entries).toHaveLength(before)
+    expect(service.entries).toHaveLength(before)
   })
 })
 
@@ -232,8 +235,8 @@ describe('the Idempotency-Key (C25)', () => {
   it('acts once and gives the same receipt again', async () => {
     const headers = { 'idempotency-key': 'once-1' }
     const content = 'only once'
-    const first = await desk.command(desk.tokens.master, message({ content }), headers)
-    const second = await desk.command(desk.tokens.master, message({ content }), headers)
+    const first = await service.command(service.tokens.master, message({ content }), headers)
+    const second = await service.command(service.tokens.master, message({ content }), headers)
     expect(second.json).toEqual(first.json)
     expect((await contentsOf('Worker')).filter((one) => one === content)).toHaveLength(1)
   })
@@ -242,7 +245,7 @@ describe('the Idempotency-Key (C25)', () => {
     const headers = { 'idempotency-key': 'once-50' }
     const replies = await Promise.all(
       Array.from({ length: 50 }, () =>
-        desk.command(desk.tokens.master, message({ content: 'fifty' }), headers),
+        service.command(service.tokens.master, message({ content: 'fifty' }), headers),
       ),
     )
     expect(new Set(replies.map((reply) => reply.json.message_id)).size).toBe(1)
@@ -251,24 +254,24 @@ describe('the Idempotency-Key (C25)', () => {
 
   it('is a conflict with another command, and none for another speaker', async () => {
     const headers = { 'idempotency-key': 'shared' }
-    await desk.command(desk.tokens.master, message(), headers)
-    const conflict = await desk.command(desk.tokens.master, message({ content: 'other' }), headers)
+    await service.command(service.tokens.master, message(), headers)
+    const conflict = await service.command(service.tokens.master, message({ content: 'other' }), headers)
     expect([conflict.status, conflict.json.code]).toEqual([409, 'IDEMPOTENCY_CONFLICT'])
-    const other = await desk.command(desk.tokens.worker, message({ to: 'Master' }), headers)
+    const other = await service.command(service.tokens.worker, message({ to: 'Master' }), headers)
     expect(other.json.status).toBe('delivered')
   })
 
   it('counts for each command of an array and of a text by its place', async () => {
     const headers = { 'idempotency-key': 'many' }
     const many = [message({ content: 'a-many' }), message({ content: 'a-many' })]
-    const first = await desk.command(desk.tokens.master, many, headers)
-    const second = await desk.command(desk.tokens.master, many, headers)
+    const first = await service.command(service.tokens.master, many, headers)
+    const second = await service.command(service.tokens.master, many, headers)
     expect(second.json).toEqual(first.json)
     expect((await contentsOf('Worker')).filter((one) => one === 'a-many')).toHaveLength(2)
 
     const text = '<orc-command name="send_message" to="Worker">t-many</orc-command>'
-    await desk.text(desk.tokens.master, text, { 'idempotency-key': 'text' })
-    await desk.text(desk.tokens.master, text, { 'idempotency-key': 'text' })
+    await service.text(service.tokens.master, text, { 'idempotency-key': 'text' })
+    await service.text(service.tokens.master, text, { 'idempotency-key': 'text' })
     expect((await contentsOf('Worker')).filter((one) => one === 't-many')).toHaveLength(1)
   })
 
@@ -278,7 +281,7 @@ describe('the Idempotency-Key (C25)', () => {
     ['with a space', 'a b'],
     ['not ASCII', 'k\u00e9y'],
   ])('is refused when it is %s', async (_, key) => {
-    const reply = await desk.command(desk.tokens.master, message(), { 'idempotency-key': key })
+    const reply = await service.command(service.tokens.master, message(), { 'idempotency-key': key })
     expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_REQUEST'])
   })
 })
@@ -299,7 +302,7 @@ describe('a malformed body', () => {
     ['{"type": "list_agents"} x', 'line 1, column 25'],
     ['{"a": 01}', 'line 1, column 8'],
   ])('%j is refused with its place', async (body, place) => {
-    const reply = await desk.command(desk.tokens.master, body)
+    const reply = await service.command(service.tokens.master, body)
     expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_REQUEST'])
     expect(reply.json.message).toContain(place)
   })
@@ -307,7 +310,7 @@ describe('a malformed body', () => {
   it.each([['"text"'], ['null'], ['7'], ['true'], ['{}'], ['{"type": null}'], ['{"type": {"a": 1}}']])(
     '%s is no command',
     async (body) => {
-      const reply = await desk.command(desk.tokens.master, body)
+      const reply = await service.command(service.tokens.master, body)
       expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_COMMAND'])
     },
   )
@@ -319,11 +322,11 @@ describe('a malformed body', () => {
       'text/html',
       'application/jsonp',
     ]) {
-      const reply = await desk.command(desk.tokens.master, message(), { 'content-type': type })
+      const reply = await service.command(service.tokens.master, message(), { 'content-type': type })
       expect([reply.status, reply.json.code], type).toEqual([400, 'INVALID_REQUEST'])
       expect(reply.json.hint).toContain('application/json')
     }
-    const reply = await desk.command(desk.tokens.master, message(), {
+    const reply = await service.command(service.tokens.master, message(), {
       'content-type': 'Application/JSON; charset=utf-8',
     })
     expect(reply.status).toBe(200)
@@ -331,8 +334,8 @@ describe('a malformed body', () => {
 
   it('is refused when it is no UTF-8, and taken with a byte order mark', async () => {
     const ask = async (body: Buffer) => {
-      const head = `POST /api/v1/commands HTTP/1.1\r\nHost: ${desk.host}\r\nAuthorization: Bearer ${desk.tokens.master}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`
-      return await desk.raw(Buffer.concat([Buffer.from(head), body]))
+      const head = `POST /api/v1/commands HTTP/1.1\r\nHost: ${service.host}\r\nAuthorization: Bearer ${service.tokens.master}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`
+      return await service.raw(Buffer.concat([Buffer.from(head), body]))
     }
     expect(await ask(Buffer.from([0x22, 0xff, 0x22]))).toMatch(/^HTTP\/1.1 400/)
     const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from('{"type":"list_agents"}')])
@@ -341,7 +344,7 @@ describe('a malformed body', () => {
 
   it('pollutes no prototype', async () => {
     const body = `{"type":"list_agents","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}`
-    const { status, json } = await desk.command(desk.tokens.master, body)
+    const { status, json } = await service.command(service.tokens.master, body)
     expect(status).toBe(200)
     expect(json.ignored).toEqual(['__proto__', 'constructor'])
     expect(({} as Record<string, unknown>).polluted).toBeUndefined()
@@ -349,18 +352,18 @@ describe('a malformed body', () => {
 
   it('does no harm however deep it is', async () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
-    const { status } = await desk.command(
-      desk.tokens.master,
+    const { status } = await service.command(
+      service.tokens.master,
       `{"type":"send_message","to":${deep},"content":"x"}`,
     )
     expect(status).toBe(400)
-    expect((await desk.get('/healthz')).status).toBe(200)
+    expect((await service.get('/healthz')).status).toBe(200)
   })
 })
 
 describe('the rate (C18)', () => {
   it('answers 429 and says when to try again', async () => {
-    const own = await openDesk({ limits: { rate: { per_minute: 30, burst: 10 } } })
+    const own = await openTestService({ limits: { rate: { per_minute: 30, burst: 10 } } })
     try {
       const replies = []
       for (let count = 0; count < 11; count++) replies.push(await own.command(own.tokens.master, message()))

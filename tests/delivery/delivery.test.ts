@@ -25,7 +25,7 @@ describe('a message to an agent in a terminal', () => {
     worker().become('idle')
     await settle()
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1', 'msg_2', 'msg_3']])
-    await stage.board.close()
+    await stage.engine.close()
 
     await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
     for (const title of ['One', 'Two']) await send(title)
@@ -45,7 +45,7 @@ describe('a message to an agent in a terminal', () => {
     await settle()
     expect(await deliveries()).toEqual(['queued'])
     worker().arrival = { state: 'submitted', evidence: 'seen' }
-    await stage.board.clock.advance(6000)
+    await stage.engine.clock.advance(6000)
     expect(await deliveries()).toEqual(['submitted'])
   })
 
@@ -54,7 +54,7 @@ describe('a message to an agent in a terminal', () => {
     worker().become('idle')
     await settle()
     const commits: string[][] = []
-    stage.board.store.onCommit((entries) => void commits.push(entries.map((entry) => entry.type)))
+    stage.engine.store.onCommit((entries) => void commits.push(entries.map((entry) => entry.type)))
     await send('One')
     await settle()
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
@@ -66,7 +66,7 @@ describe('a message to an agent in a terminal', () => {
     await open()
     worker().become('idle')
     await settle()
-    stage.board.store.onCommit((entries) => {
+    stage.engine.store.onCommit((entries) => {
       if (entries.some((entry) => entry.type === 'message.accepted')) worker().become('busy')
     })
     await send('One')
@@ -89,18 +89,18 @@ describe('a message to an agent in a terminal', () => {
     await send('Stop', { priority: 'urgent' })
     await settle()
     expect(worker().interrupts).toBe(1)
-    expect(stage.board.types()).toContain('session.interrupted')
+    expect(stage.engine.types()).toContain('session.interrupted')
     expect(worker().turns[0]?.ids).toEqual(['msg_2', 'msg_1'])
   })
 
   it('is held while the agent is paused, without an interrupt (S1.24)', async () => {
     await open()
-    await stage.board.order('request_action', { action: 'pause_session', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'pause_session', target: 'Worker' })
     worker().become('idle')
     await send('One')
     await settle()
     expect(worker().turns).toEqual([])
-    await stage.board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'resume_session', target: 'Worker' })
     await settle()
     expect(worker().turns.length).toBe(1)
   })
@@ -111,16 +111,16 @@ describe('a message to an agent in a terminal', () => {
     await send('One')
     await settle()
     let isPaused = false
-    stage.board.store.onCommit((entries) => {
+    stage.engine.store.onCommit((entries) => {
       if (isPaused || entries.every(({ type }) => type !== 'delivery.written')) return
       isPaused = true
-      stage.board.sessions.setPaused('Worker', true)
+      stage.engine.sessions.setPaused('Worker', true)
     })
     worker().become('idle')
-    await stage.board.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(worker().turns).toEqual([])
     expect(await deliveries()).toEqual(['queued'])
-    stage.board.sessions.setPaused('Worker', false)
+    stage.engine.sessions.setPaused('Worker', false)
     await settle()
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
   })

@@ -19,15 +19,15 @@ vi.mock('node:fs', async (importOriginal) => {
 })
 
 const { createPuppets } = await import('../fakes/puppet-runtime.ts')
-const { openBoard } = await import('../harness/engine.ts')
+const { openTestEngine } = await import('../harness/engine.ts')
 
-type Board = Awaited<ReturnType<typeof openBoard>>
+type TestEngine = Awaited<ReturnType<typeof openTestEngine>>
 
-let board: Board
+let engine: TestEngine
 afterEach(async () => {
   disk.isHeld = false
   for (const told of disk.waiting.splice(0)) told(null)
-  await board.close()
+  await engine.close()
 })
 
 const TEAM = {
@@ -36,27 +36,27 @@ const TEAM = {
 
 async function openIdle() {
   const puppets = createPuppets()
-  board = await openBoard(TEAM, { runtimes: [puppets] })
-  await board.clock.advance(0)
+  engine = await openTestEngine(TEAM, { runtimes: [puppets] })
+  await engine.clock.advance(0)
   puppets.of('Worker').become('idle')
-  await board.clock.advance(0)
+  await engine.clock.advance(0)
   return puppets.of('Worker')
 }
 
 const send = () =>
-  board.say('Master', 'send_message', { to: 'Worker', title: 'Build', content: 'Look at the build.' })
+  engine.say('Master', 'send_message', { to: 'Worker', title: 'Build', content: 'Look at the build.' })
 
 it('hands over a message only when it is on disk (C12)', async () => {
   const worker = await openIdle()
   disk.isHeld = true
   const sending = send()
   await expect.poll(() => disk.waiting.length).toBe(1)
-  await board.clock.advance(0)
+  await engine.clock.advance(0)
   expect(worker.turns).toEqual([])
   disk.isHeld = false
   for (const told of disk.waiting.splice(0)) told(null)
   await sending
-  await board.clock.advance(0)
+  await engine.clock.advance(0)
   expect(worker.turns).toEqual([{ ids: ['msg_1'], text: expect.stringContaining('the build') }])
 })
 
@@ -68,6 +68,6 @@ it('hands over no message when the disk fails (C12)', async () => {
   const failed = Object.assign(new Error('EIO: i/o error'), { code: 'EIO', syscall: 'fdatasync' })
   for (const told of disk.waiting.splice(0)) told(failed)
   expect(await sending).toMatchObject({ code: 'STORE_UNAVAILABLE' })
-  await board.clock.advance(60_000)
+  await engine.clock.advance(60_000)
   expect(worker.turns).toEqual([])
 })

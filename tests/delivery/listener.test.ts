@@ -31,8 +31,8 @@ describe('a restart of the service', () => {
 
   it('starts agents that ran before, but not those that a person stopped', async () => {
     await open({ agents: { Master: {}, A: { program: 'any' }, B: { program: 'any', autostart: false } } })
-    await stage.board.order('request_action', { action: 'terminate_agent', target: 'A' })
-    await stage.board.order('request_action', { action: 'spawn_agent', target: 'B' })
+    await stage.engine.order('request_action', { action: 'terminate_agent', target: 'A' })
+    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'B' })
     await settle()
     await stage.reopen()
     await settle()
@@ -45,7 +45,7 @@ describe('a restart of the service', () => {
     await worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
     await stage.reopen()
     await worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
-    expect((await stage.board.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi', 'Ho'])
+    expect((await stage.engine.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi', 'Ho'])
   })
 
   it('reads again a command that also came by a tool without repeating it (C25)', async () => {
@@ -53,14 +53,14 @@ describe('a restart of the service', () => {
     worker().become('busy')
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
     const agent = { kind: 'agent' as const, agent: 'Worker' }
-    await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
     const said = () =>
       worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
     await said()
     await said()
     await stage.reopen()
     await said()
-    expect((await stage.board.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi'])
+    expect((await stage.engine.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi'])
   })
 
   const lenient = { ...TEAM, agents: { ...TEAM.agents, Newcomer: {} }, limits: { rate: 'off' as const } }
@@ -78,7 +78,7 @@ describe('a restart of the service', () => {
     const hear = async () => {
       for (const text of texts) void worker().port.onText({ text, channel: 'transcript', key: text })
       await settle()
-      return stage.board.types().filter((type) => type === 'message.accepted').length
+      return stage.engine.types().filter((type) => type === 'message.accepted').length
     }
     expect(await hear()).toBe(done)
     await stage.reopen(lenient)
@@ -88,15 +88,15 @@ describe('a restart of the service', () => {
 
   it('does not carry out commands sent during a halt after the halt (C25)', async () => {
     await open()
-    await stage.board.halt.stop('operator', undefined)
+    await stage.engine.halt.stop('operator', undefined)
     const said = () =>
       void worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
     said()
     await settle()
-    await stage.board.halt.go('operator')
+    await stage.engine.halt.go('operator')
     said()
     await settle()
-    expect(await stage.board.mailOf('Master')).toEqual([])
+    expect(await stage.engine.mailOf('Master')).toEqual([])
   })
 
   it('does not wake an agent again with a response that arrived (C25)', async () => {
@@ -154,23 +154,23 @@ describe("a command in an agent's text", () => {
     worker().become('busy')
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
     const agent = { kind: 'agent' as const, agent: 'Worker' }
-    const first = await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    const first = await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
     await worker().port.onText({
       text: command('Hi', ' hello\n', ' from="Worker"'),
       channel: 'transcript',
       key: 'rec-1',
     })
-    expect((await stage.board.mailOf('Master')).length).toBe(1)
+    expect((await stage.engine.mailOf('Master')).length).toBe(1)
     // Said once more by the tool, it is meant once more.
-    const again = await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    const again = await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
     expect(again).not.toEqual(first)
-    expect((await stage.board.mailOf('Master')).length).toBe(2)
+    expect((await stage.engine.mailOf('Master')).length).toBe(2)
     // In another turn it is another command.
-    await stage.board.clock.advance(1000)
+    await stage.engine.clock.advance(1000)
     worker().become('idle')
     worker().become('busy')
     await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-2' })
-    expect((await stage.board.mailOf('Master')).length).toBe(3)
+    expect((await stage.engine.mailOf('Master')).length).toBe(3)
   })
 
   it('acts once when a dialog comes between the tool and the text of one turn', async () => {
@@ -178,13 +178,13 @@ describe("a command in an agent's text", () => {
     worker().become('busy')
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
     const agent = { kind: 'agent' as const, agent: 'Worker' }
-    await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
-    await stage.board.clock.advance(1000)
+    await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await stage.engine.clock.advance(1000)
     worker().become('waiting_input')
-    await stage.board.clock.advance(1000)
+    await stage.engine.clock.advance(1000)
     worker().become('busy')
     await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
-    expect((await stage.board.mailOf('Master')).length).toBe(1)
+    expect((await stage.engine.mailOf('Master')).length).toBe(1)
   })
 
   it('acts once when the service is restarted between the tool and the text of one turn (C25)', async () => {
@@ -192,12 +192,12 @@ describe("a command in an agent's text", () => {
     worker().become('busy')
     const fields = { to: 'Master', title: 'Hi', content: 'hello' }
     const agent = { kind: 'agent' as const, agent: 'Worker' }
-    await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
-    await stage.board.clock.advance(1000)
+    await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await stage.engine.clock.advance(1000)
     await stage.reopen()
     worker().become('busy')
     await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
-    expect((await stage.board.mailOf('Master')).length).toBe(1)
+    expect((await stage.engine.mailOf('Master')).length).toBe(1)
   })
 
   it('on a screen acts only with the nonce of the session', async () => {
@@ -212,7 +212,7 @@ describe("a command in an agent's text", () => {
     }
     worker().become('idle')
     await settle()
-    expect((await stage.board.mailOf('Master')).length).toBe(1)
+    expect((await stage.engine.mailOf('Master')).length).toBe(1)
     expect(worker().start.prompt).toContain(`nonce="${nonce}"`)
     expect(worker().start.prompt).not.toMatch(new RegExp(`<orc-command[^>]*${nonce}`))
   })

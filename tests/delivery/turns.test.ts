@@ -4,11 +4,11 @@ import { rosterOf } from '../../src/agents/agents.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
-import { type Board, openBoard } from '../harness/engine.ts'
+import { openTestEngine, type TestEngine } from '../harness/engine.ts'
 
-let board: Board
+let engine: TestEngine
 let puppets: Puppets
-afterEach(() => board.close())
+afterEach(() => engine.close())
 
 const TEAM = {
   agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } },
@@ -17,19 +17,19 @@ const DRAFT = "its input box holds a person's draft"
 
 async function open() {
   puppets = createPuppets()
-  board = await openBoard(TEAM, { runtimes: [puppets] })
+  engine = await openTestEngine(TEAM, { runtimes: [puppets] })
   await settle()
 }
 
 const worker = () => puppets.of('Worker')
-const settle = () => board.clock.advance(0)
+const settle = () => engine.clock.advance(0)
 const send = (title: string) =>
-  board.say('Master', 'send_message', { to: 'Worker', title, content: `about ${title}` })
-const deliveries = async () => (await board.mailOf('Worker')).map((mail) => mail.delivery)
+  engine.say('Master', 'send_message', { to: 'Worker', title, content: `about ${title}` })
+const deliveries = async () => (await engine.mailOf('Worker')).map((mail) => mail.delivery)
 const ids = () => worker().turns.map((turn) => turn.ids)
-const steps = () => board.types().filter((type) => type.startsWith('delivery.')).length
+const steps = () => engine.types().filter((type) => type.startsWith('delivery.')).length
 const rosterEntry = async () =>
-  (await rosterOf(board.store, board.team(), board)).find(({ name }) => name === 'Worker')!
+  (await rosterOf(engine.store, engine.team(), engine)).find(({ name }) => name === 'Worker')!
 
 /** As a terminal does: the delivery gives up before a draft, which stays. */
 async function refuseForDraft() {
@@ -49,7 +49,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     await open()
     await refuseForDraft()
     expect(await deliveries()).toEqual(['queued'])
-    expect(board.sessions.waitsFor('Worker')).toBe(DRAFT)
+    expect(engine.sessions.waitsFor('Worker')).toBe(DRAFT)
     expect(await rosterEntry()).toMatchObject({ session: 'idle', waits_for: DRAFT })
     worker().port.onObstacle(undefined)
     await settle()
@@ -61,7 +61,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     await open()
     await refuseForDraft()
     await send('Two')
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     expect(ids()).toEqual([['msg_1']])
     worker().port.onObstacle(undefined)
     await settle()
@@ -73,7 +73,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     await refuseForDraft()
     const before = steps()
     for (const title of ['Two', 'Three', 'Four']) await send(title)
-    await board.clock.advance(9 * 60_000)
+    await engine.clock.advance(9 * 60_000)
     expect(steps()).toBe(before)
     expect(await deliveries()).toEqual(['queued', 'queued', 'queued', 'queued'])
   })
@@ -81,7 +81,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
   it("is retried after a while even if the obstacle's end is not reported", async () => {
     await open()
     await refuseForDraft()
-    await board.clock.advance(11 * 60_000)
+    await engine.clock.advance(11 * 60_000)
     expect(await deliveries()).toEqual(['submitted'])
   })
 
@@ -107,7 +107,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     expect(worker().withdrawn).toEqual(['the agent has a message of it already'])
     waiting.resolve({ state: 'queued', evidence: 'no longer wanted' })
     worker().port.onObstacle(undefined)
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     expect(await deliveries()).toEqual(['submitted'])
     expect(ids()).toEqual([['msg_1']])
   })
@@ -118,10 +118,10 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     worker().become('idle')
     await settle()
     await send('One')
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     const soon = worker().turns.length
     expect(soon).toBe(13)
-    await board.clock.advance(10 * 60_000)
+    await engine.clock.advance(10 * 60_000)
     expect(worker().turns.length).toBe(soon + 10)
   })
 })
@@ -159,22 +159,22 @@ describe('the reason why a queued message waits', () => {
     await open()
     worker().become(state)
     await settle()
-    expect(board.sessions.waitsFor('Worker')).toBe(reason)
+    expect(engine.sessions.waitsFor('Worker')).toBe(reason)
     expect(await rosterEntry()).not.toHaveProperty('waits_for')
   })
 
   it('is shown for an agent that is paused or not running, but not for one that fetches its messages itself', async () => {
     await open()
     worker().become('idle')
-    await board.order('request_action', { action: 'pause_session', target: 'Worker' })
-    expect(board.sessions.waitsFor('Worker')).toBe('it is paused')
-    await board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    await engine.order('request_action', { action: 'pause_session', target: 'Worker' })
+    expect(engine.sessions.waitsFor('Worker')).toBe('it is paused')
+    await engine.order('request_action', { action: 'resume_session', target: 'Worker' })
     await settle()
-    expect(board.sessions.waitsFor('Worker')).toBeUndefined()
-    await board.order('request_action', { action: 'terminate_agent', target: 'Worker' })
+    expect(engine.sessions.waitsFor('Worker')).toBeUndefined()
+    await engine.order('request_action', { action: 'terminate_agent', target: 'Worker' })
     await settle()
-    expect(board.sessions.waitsFor('Worker')).toBe('it is not running')
-    expect(board.sessions.waitsFor('Master')).toBeUndefined()
+    expect(engine.sessions.waitsFor('Worker')).toBe('it is not running')
+    expect(engine.sessions.waitsFor('Master')).toBeUndefined()
   })
 })
 
@@ -198,23 +198,23 @@ describe('uncertain messages', () => {
 
   it('are looked up although the session reports nothing, soon at first and then rarely', async () => {
     await leaveInDoubt(1)
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     const soon = worker().searches.length
     expect(soon).toBe(12)
-    await board.clock.advance(10 * 60_000)
+    await engine.clock.advance(10 * 60_000)
     expect(worker().searches.length - soon).toBeLessThanOrEqual(11)
     worker().whereabouts = 'submitted'
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     expect(await deliveries()).toEqual(['submitted'])
   })
 
   it('are settled when the agent acknowledges them itself', async () => {
     await leaveInDoubt(1)
-    await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
+    await engine.say('Worker', 'acknowledge', { ids: 'msg_1' })
     worker().become('idle')
     await settle()
     worker().searches.length = 0
-    await board.clock.advance(3600_000)
+    await engine.clock.advance(3600_000)
     expect(worker().searches).toEqual([])
   })
 
@@ -235,7 +235,7 @@ describe('uncertain messages', () => {
     worker().port.onEvidence(['msg_1'], 'submitted', 'its transcript shows it')
     await heard
     worker().become('idle')
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     expect(worker().turns).toHaveLength(1)
   })
 
@@ -247,14 +247,14 @@ describe('uncertain messages', () => {
     await send('One')
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
     worker().become('idle')
-    await board.clock.advance(60_000)
+    await engine.clock.advance(60_000)
     expect(worker().turns.length).toBeGreaterThan(4)
     for (const turn of worker().turns) expect(turn.text).toContain('RESPONSE')
   })
 
   it('are looked up when their evidence could not be stored', async () => {
     await open()
-    const { store } = board
+    const { store } = engine
     const { write } = store
     worker().become('idle')
     const given = Promise.withResolvers<DeliveryResult>()
@@ -268,7 +268,7 @@ describe('uncertain messages', () => {
     expect(await deliveries()).toEqual(['written'])
     worker().whereabouts = 'submitted'
     worker().become('idle')
-    await board.clock.advance(5000)
+    await engine.clock.advance(5000)
     expect(await deliveries()).toEqual(['submitted'])
     expect(ids()).toEqual([['msg_1']])
   })
@@ -282,10 +282,10 @@ describe('text that an earlier service left in the input box', () => {
     await settle()
     expect(worker().searches).toEqual([[]])
     worker().onLocate = () => (worker().hasUnsent = false)
-    await board.clock.advance(5000)
+    await engine.clock.advance(5000)
     expect(worker().hasUnsent).toBe(false)
     worker().searches.length = 0
-    await board.clock.advance(3600_000)
+    await engine.clock.advance(3600_000)
     expect(worker().searches).toEqual([])
   })
 })
@@ -301,7 +301,7 @@ describe('confirmations that wait for the next turn', () => {
         key: `rec-${number}`,
       })
       // Within the rate that an agent may speak at.
-      await board.clock.advance(5000)
+      await engine.clock.advance(5000)
     }
     worker().become('idle')
     await send('One')

@@ -19,7 +19,7 @@ describe('a message without evidence of delivery', () => {
 
     stage.puppets.isResumed = true
     const revive = async (whereabouts: 'submitted' | 'absent' | 'unknown') => {
-      await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+      await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
       await settle()
       worker().whereabouts = whereabouts
       worker().become('idle')
@@ -43,13 +43,13 @@ describe('a message without evidence of delivery', () => {
     await settle()
     worker().become('exited')
     stage.puppets.isResumed = true
-    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
     await settle()
     expect(await deliveries()).toEqual(['uncertain'])
     // The next service finds that very process: it has not taken anything up itself.
     stage.puppets.isResumed = false
-    await stage.board.sessions.stop('Worker')
-    await stage.board.sessions.start('Worker')
+    await stage.engine.sessions.stop('Worker')
+    await stage.engine.sessions.start('Worker')
     worker().become('idle')
     await settle()
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
@@ -63,26 +63,26 @@ describe('a message without evidence of delivery', () => {
     worker().become('exited')
     await send('Two')
     stage.puppets.isResumed = true
-    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
     await settle()
     worker().whereabouts = 'unknown'
     worker().become('idle')
-    await stage.board.clock.advance(1000)
+    await stage.engine.clock.advance(1000)
     await settle()
     expect(worker().turns).toEqual([])
     worker().whereabouts = 'absent'
-    await stage.board.clock.advance(500)
+    await stage.engine.clock.advance(500)
     await settle()
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1', 'msg_2']])
 
     worker().become('exited')
     await send('Three')
-    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
     await settle()
     worker().whereabouts = 'unknown'
     worker().become('idle')
     for (let look = 0; look < 20; look++) {
-      await stage.board.clock.advance(500)
+      await stage.engine.clock.advance(500)
       await settle()
     }
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_3']])
@@ -101,7 +101,7 @@ describe('a message without evidence of delivery', () => {
       await there
       return await start(agent, port)
     }
-    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
     await settle()
     expect(await deliveries()).toEqual(['uncertain'])
     resolve()
@@ -114,13 +114,13 @@ describe('a message without evidence of delivery', () => {
     worker().become('idle')
     await settle()
     worker().port.onEvidence(['msg_2'], 'read', 'the answer began')
-    await stage.board.clock.advance(10)
+    await stage.engine.clock.advance(10)
     worker().become('idle')
     await settle()
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_2'], ['msg_1']])
     worker().become('exited')
     stage.puppets.isResumed = true
-    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
     await settle()
     worker().become('idle')
     await settle()
@@ -133,9 +133,9 @@ describe('a message without evidence of delivery', () => {
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
     worker().become('idle')
     await send('One')
-    await stage.board.clock.advance(3600_000)
+    await stage.engine.clock.advance(3600_000)
     worker().become('idle')
-    await stage.board.clock.advance(3600_000)
+    await stage.engine.clock.advance(3600_000)
     expect(worker().turns.length).toBe(1)
     expect(await deliveries()).toEqual(['uncertain'])
   })

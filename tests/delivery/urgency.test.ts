@@ -6,7 +6,7 @@ const stage = createWorkerStage()
 const { open, settle, worker, send, deliveries } = stage
 const urgent = (title: string) => send(title, { priority: 'urgent' })
 const given = () => worker().turns.map(({ ids }) => ids)
-const order = (action: string) => stage.board.order('request_action', { action, target: 'Worker' })
+const order = (action: string) => stage.engine.order('request_action', { action, target: 'Worker' })
 
 describe('an urgent message', () => {
   it("that arrives while another is being handed over interrupts that one's turn (C2, ask 11)", async () => {
@@ -29,9 +29,9 @@ describe('an urgent message', () => {
     await open()
     worker().become('busy')
     worker().become('waiting_input')
-    await stage.board.clock.advance(2000)
+    await stage.engine.clock.advance(2000)
     const openRequests = async () =>
-      (await stage.board.store.all(`SELECT id FROM human_requests WHERE state = 'open'`)).length
+      (await stage.engine.store.all(`SELECT id FROM human_requests WHERE state = 'open'`)).length
     expect(await openRequests()).toBe(1)
     await urgent('Stop')
     await settle()
@@ -42,7 +42,7 @@ describe('an urgent message', () => {
     await open()
     worker().become('waiting_input')
     await urgent('Stop')
-    await stage.board.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(worker().interrupts).toBe(0)
     worker().become('busy')
     await settle()
@@ -110,20 +110,20 @@ describe('an urgent message', () => {
     worker().become('idle')
     worker().arrival = { state: 'queued', evidence: 'a draft stands in the input box' }
     await urgent('Stop')
-    await stage.board.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     for (const expected of [1, 1, 1]) {
       worker().become('busy')
       await settle()
       expect(worker().interrupts).toBe(expected)
-      await stage.board.clock.advance(60_000)
+      await stage.engine.clock.advance(60_000)
       worker().become('idle')
-      await stage.board.clock.advance(60_000)
+      await stage.engine.clock.advance(60_000)
     }
     worker().arrival = { state: 'submitted', evidence: 'seen' }
     worker().become('busy')
     await settle()
     worker().become('idle')
-    await stage.board.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(await deliveries()).toEqual(['submitted'])
   })
 
@@ -132,7 +132,7 @@ describe('an urgent message', () => {
     worker().become('busy')
     await order('pause_session')
     await urgent('Stop')
-    await stage.board.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(worker().interrupts).toBe(0)
     await order('resume_session')
     await settle()
@@ -155,7 +155,7 @@ describe('an urgent message', () => {
     await open()
     worker().become('idle')
     await settle()
-    stage.board.store.onCommit((entries) => {
+    stage.engine.store.onCommit((entries) => {
       if (entries.some(({ type }) => type === 'message.accepted')) worker().become('busy')
     })
     await urgent('Stop')
@@ -170,15 +170,15 @@ describe('an urgent message', () => {
     await urgent('One')
     await settle()
     // As a program does that takes an unanswered prompt back.
-    const session = stage.board.sessions.session('Worker')!
+    const session = stage.engine.sessions.session('Worker')!
     const { interrupt } = session
     session.interrupt = async () => {
       worker().port.onEvidence(['msg_1'], 'queued', 'taken back')
-      await new Promise<void>((resolve) => stage.board.clock.after(10, resolve))
+      await new Promise<void>((resolve) => stage.engine.clock.after(10, resolve))
       return await interrupt()
     }
     await urgent('Two')
-    await stage.board.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect([given(), worker().interrupts]).toEqual([[['msg_1'], ['msg_1']], 1])
     worker().become('idle')
     await settle()
@@ -190,33 +190,33 @@ describe('an interrupt', () => {
   it('is shared by all who request it at once, and each of them is recorded', async () => {
     await open({ ...TEAM, agents: { ...TEAM.agents, Other: {} } })
     worker().become('busy')
-    const session = stage.board.sessions.session('Worker')!
+    const session = stage.engine.sessions.session('Worker')!
     const { interrupt } = session
     let tries = 0
     session.interrupt = async () => {
       tries += 1
-      await new Promise<void>((resolve) => stage.board.clock.after(100, resolve))
+      await new Promise<void>((resolve) => stage.engine.clock.after(100, resolve))
       return await interrupt()
     }
     await urgent('One')
-    await stage.board.say('Other', 'send_message', { to: 'Worker', content: 'stop', priority: 'urgent' })
-    const byPerson = stage.board.sessions.interrupt('Worker', 'operator')
-    await stage.board.clock.advance(1000)
+    await stage.engine.say('Other', 'send_message', { to: 'Worker', content: 'stop', priority: 'urgent' })
+    const byPerson = stage.engine.sessions.interrupt('Worker', 'operator')
+    await stage.engine.clock.advance(1000)
     expect(tries).toBe(1)
     expect(await byPerson).toMatchObject({ stopped: true })
-    const noted = stage.board.entries.filter(({ type }) => type === 'session.interrupted')
+    const noted = stage.engine.entries.filter(({ type }) => type === 'session.interrupted')
     expect(noted.map(({ actor }) => actor).sort()).toEqual(['Master', 'Other', 'operator'])
     expect(given()).toEqual([['msg_1', 'msg_2']])
   })
 
   it('by a person ends a turn that waits at a dialog, and leaves a dialog outside of a turn alone', async () => {
     await open()
-    const interrupt = () => stage.board.sessions.interrupt('Worker', 'operator')
+    const interrupt = () => stage.engine.sessions.interrupt('Worker', 'operator')
     worker().become('waiting_input')
-    expect([stage.board.sessions.isInTurn('Worker'), await interrupt()]).toEqual([false, undefined])
+    expect([stage.engine.sessions.isInTurn('Worker'), await interrupt()]).toEqual([false, undefined])
     worker().become('busy')
     worker().become('waiting_input')
-    expect(stage.board.sessions.isInTurn('Worker')).toBe(true)
+    expect(stage.engine.sessions.isInTurn('Worker')).toBe(true)
     expect(await interrupt()).toMatchObject({ stopped: true })
     expect(worker().interrupts).toBe(1)
   })
@@ -225,7 +225,7 @@ describe('an interrupt', () => {
     await open()
     worker().become('busy')
     const over = Promise.withResolvers<void>()
-    const session = stage.board.sessions.session('Worker')!
+    const session = stage.engine.sessions.session('Worker')!
     session.interrupt = async () => {
       worker().become('idle')
       await over.promise
@@ -243,7 +243,7 @@ describe('an interrupt', () => {
   it('that fails in the runtime is recorded, and retried while the message waits', async () => {
     await open()
     worker().become('busy')
-    const session = stage.board.sessions.session('Worker')!
+    const session = stage.engine.sessions.session('Worker')!
     const { interrupt } = session
     session.interrupt = async () => {
       session.interrupt = interrupt
@@ -252,23 +252,23 @@ describe('an interrupt', () => {
     await urgent('Stop')
     await settle()
     expect(worker().interrupts).toBe(0)
-    await stage.board.clock.advance(2000)
+    await stage.engine.clock.advance(2000)
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
-    expect(await stage.board.sessions.interrupt('Worker', 'operator')).toMatchObject({ stopped: true })
+    expect(await stage.engine.sessions.interrupt('Worker', 'operator')).toMatchObject({ stopped: true })
   })
 
   it('that never succeeds is given up and recorded, and the message is delivered when the turn ends', async () => {
     await open()
     worker().become('busy')
     let tries = 0
-    stage.board.sessions.session('Worker')!.interrupt = async () => {
+    stage.engine.sessions.session('Worker')!.interrupt = async () => {
       tries += 1
       throw new Error('the pane is gone')
     }
     await urgent('Stop')
-    await stage.board.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(tries).toBe(3)
-    expect(stage.board.entries.filter(({ type }) => type === 'session.not_interrupted')).toMatchObject([
+    expect(stage.engine.entries.filter(({ type }) => type === 'session.not_interrupted')).toMatchObject([
       { actor: 'Master', data: { evidence: 'the runtime failed: the pane is gone' } },
     ])
     worker().become('idle')

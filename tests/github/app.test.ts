@@ -15,7 +15,7 @@ describe('a team that is a GitHub App', () => {
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.comments).toMatchObject([{ author: `${APP.slug}[bot]` }]))
     await team.until(async () => {
-      const rows = await team.board().store.all<{ state: string }>('SELECT state FROM github_deliveries')
+      const rows = await team.engine().store.all<{ state: string }>('SELECT state FROM github_deliveries')
       expect(rows.map(({ state }) => state).sort()).toEqual(['ignored', 'routed'])
     })
     await team.settled()
@@ -54,7 +54,7 @@ describe('a team that is a GitHub App', () => {
     })
     await team.until(async () => {
       const [row] = await team
-        .board()
+        .engine()
         .store.all<{ count: number }>(
           "SELECT COUNT(*) AS count FROM github_deliveries WHERE event IN ('issues', 'push') AND id LIKE 'missed%'",
         )

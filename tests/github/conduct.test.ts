@@ -65,7 +65,7 @@ const SAYINGS: [string, unknown][] = [
 ]
 
 async function everythingOf(team: GithubTeam): Promise<Record<string, string>> {
-  const { store, tokens } = team.board()
+  const { store, tokens } = team.engine()
   const found: Record<string, string> = {
     events: JSON.stringify(team.entries),
     log: team.logged.join('\n'),
@@ -124,7 +124,7 @@ describe('a flag about conduct', () => {
     await team.settled()
     await team.commented(issue, 'rude', RUDE)
     await team.settled()
-    expect(await readConduct(team.board().store, 'open', 10)).toMatchObject([
+    expect(await readConduct(team.engine().store, 'open', 10)).toMatchObject([
       { repository: 'octo/hello', number: 1 },
     ])
     for (const [where, text] of Object.entries(await everythingOf(team))) {
@@ -187,7 +187,7 @@ describe('a flag about conduct', () => {
     expect(seen[1]).toEqual(seen[0])
     expect(seen[2]).toEqual(seen[0])
     const results = await team
-      .board()
+      .engine()
       .store.all<{ document: string }>(`SELECT document FROM tasks WHERE agent = 'Community' ORDER BY id`)
     expect(
       new Set(results.map(({ document }) => (JSON.parse(document) as { result: string }).result)),
@@ -223,7 +223,7 @@ describe('a flag about conduct', () => {
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.commented(issue, 'rude', RUDE)
     await team.settled()
-    const { store, tokens } = team.board()
+    const { store, tokens } = team.engine()
     const [flag] = await readConduct(store, 'open', 1)
     const decide = async (token: string) => {
       const answer = await fetch(new URL(`/api/v1/moderation/${flag!.id}`, team.hookUrl()), {
@@ -305,7 +305,7 @@ describe('the spending of a confidential role', () => {
     await team.settled()
     await team.commented(issue, 'someone', 'hello', 'CONTRIBUTOR')
     await team.settled()
-    const { store, tokens } = team.board()
+    const { store, tokens } = team.engine()
     const [work] = await store.all<{ task: number }>(`SELECT task FROM github_work WHERE role = 'community'`)
     await team.until(async () =>
       expect(await store.all('SELECT * FROM spending WHERE task = ?', [work!.task])).not.toEqual([]),

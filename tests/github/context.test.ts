@@ -41,7 +41,7 @@ describe('an agent of the team', () => {
     const told = team.prompts.map(({ userText }) => userText).join()
     expect(told).toContain('漢字')
     expect(told).not.toContain(secret)
-    const { store } = team.board()
+    const { store } = team.engine()
     const kept = await store.all<{ delegation: string }>('SELECT delegation FROM github_work')
     for (const { delegation } of kept) expect(Buffer.byteLength(delegation)).toBeLessThanOrEqual(102_400)
     expect(JSON.stringify(await store.all('SELECT document FROM tasks'))).not.toContain(secret)
@@ -54,7 +54,7 @@ describe('an agent of the team', () => {
     gitOf(team.fake.repository).texts.set('CONTRIBUTING.md', `${'y'.repeat(1480)} ${secret}`)
     await team.opened({ association: 'CONTRIBUTOR', body: `${'x'.repeat(39_980)} ${secret}` })
     await team.settled()
-    const kept = JSON.stringify(await team.board().store.all('SELECT delegation FROM github_work'))
+    const kept = JSON.stringify(await team.engine().store.all('SELECT delegation FROM github_work'))
     expect(kept).toContain('x'.repeat(5000))
     expect(kept).toContain('y'.repeat(1400))
     expect(kept + team.prompts.map(({ userText }) => userText).join()).not.toContain(secret.slice(0, 8))
@@ -240,7 +240,7 @@ describe('a trigger about stale threads', () => {
     )
     const old = team.fake.repository.open({ title: 'Forgotten', updatedAt: '2020-01-01T00:00:00Z' })
     team.fake.repository.open({ title: 'Alive' })
-    const { store, timers, clock } = team.board()
+    const { store, timers, clock } = team.engine()
     await store.write((tx) =>
       tx.run(`UPDATE timers SET due_at = ? WHERE kind = 'github_trigger'`, [clock.now()]),
     )

@@ -15,7 +15,7 @@ const failing = (is_recoverable: boolean) => ({
 
 /** Makes a timer due that would fire in hours. */
 async function ring(team: GithubTeam, kind: string) {
-  const { store, timers, clock } = team.board()
+  const { store, timers, clock } = team.engine()
   await store.write((tx) => tx.run('UPDATE timers SET due_at = ? WHERE kind = ?', [clock.now(), kind]))
   timers.setFor(clock.now())
 }
@@ -67,7 +67,7 @@ describe('a failure that an agent reports', () => {
       'private reason',
     )
     const requests = await team
-      .board()
+      .engine()
       .store.all<{ question: string; reason: string }>('SELECT * FROM human_requests')
     expect(requests).toMatchObject([{ reason: expect.stringContaining('the private reason') }])
   })
@@ -89,7 +89,7 @@ describe('an approval request without a decision for 72 hours', () => {
     expect(team.lines().join('\n')).toContain(
       "Not done, req_1 is expired: apply the label 'bug' to #1 in octo/hello",
     )
-    const { store } = team.board()
+    const { store } = team.engine()
     const open = await store.all(`SELECT question FROM human_requests WHERE state = 'open'`)
     expect(open).toMatchObject([{ question: expect.stringContaining('Nobody decided in time') }])
     // Too late: this approval has no effect.
@@ -142,7 +142,7 @@ describe('the health of the team', () => {
         warnings: [],
       },
     })
-    const { store, clock, tokens } = team.board()
+    const { store, clock, tokens } = team.engine()
     const [next] = await store.all<{ due_at: number }>(
       `SELECT due_at FROM timers WHERE kind = 'github_health'`,
     )
@@ -202,7 +202,7 @@ describe('a step after another', () => {
   }
   const states = (team: GithubTeam, number: number) =>
     team
-      .board()
+      .engine()
       .store.all<{ role: string; state: string }>(
         'SELECT role, state FROM github_work WHERE number = ? ORDER BY role',
         [number],
@@ -210,7 +210,7 @@ describe('a step after another', () => {
 
   it('does not wait for a halted agent, nor for one that cannot get its task', async () => {
     const team = await openGithubTeam({ Triage: () => failing(false) }, { routes: ROUTES })
-    const { store } = team.board()
+    const { store } = team.engine()
     await store.write((tx) =>
       tx.run(`INSERT INTO github_standing (agent, failures, halted_at) VALUES ('Triage', 6, 1)`),
     )
@@ -222,7 +222,7 @@ describe('a step after another', () => {
       { role: 'triage', state: 'skipped' },
     ])
     await store.write((tx) => tx.run('DELETE FROM github_standing'))
-    const { tasks } = team.board()
+    const { tasks } = team.engine()
     const delegate = tasks.delegate
     tasks.delegate = async (tx, order) =>
       order.agent === 'Triage' ? ({ ok: false, message: 'no' } as never) : await delegate(tx, order)

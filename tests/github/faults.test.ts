@@ -34,7 +34,7 @@ describe('a webhook', () => {
         json: { code: 'UNAUTHENTICATED' },
       })
     }
-    const rows = await team.board().store.all('SELECT id FROM github_deliveries')
+    const rows = await team.engine().store.all('SELECT id FROM github_deliveries')
     expect(rows).toEqual([])
   })
 
@@ -104,7 +104,7 @@ describe('a webhook', () => {
     await fake.send(team.hookUrl(), 'issues', { action: 'closed', issue: closed, sender })
     await fake.send(team.hookUrl(), 'issues', { action: 'opened', issue: opened, sender })
     await team.settled()
-    expect(await team.board().store.all('SELECT title, state FROM github_documents')).toEqual([
+    expect(await team.engine().store.all('SELECT title, state FROM github_documents')).toEqual([
       { title: 'It crashed', state: 'closed' },
     ])
     expect(team.prompts).toHaveLength(1)
@@ -139,7 +139,7 @@ describe('a webhook', () => {
     await team.until(() => expect(issue.comments).toHaveLength(1))
     await team.until(async () => {
       const rows = await team
-        .board()
+        .engine()
         .store.all(`SELECT id FROM github_deliveries WHERE note = 'the account of the service caused it'`)
       expect(rows).toHaveLength(1)
     })
@@ -202,7 +202,7 @@ describe('GitHub', () => {
     await team.settled()
     expect(issue.comments).toHaveLength(1)
     // The state of the store if the process dies after the call.
-    await team.board().store.write((tx) => tx.run(`UPDATE github_actions SET state = 'acting', url = NULL`))
+    await team.engine().store.write((tx) => tx.run(`UPDATE github_actions SET state = 'acting', url = NULL`))
     await team.restart()
     await team.settled()
     expect(issue.comments).toHaveLength(1)
@@ -213,7 +213,7 @@ describe('GitHub', () => {
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.until(() => expect(issue.comments).toHaveLength(1))
     issue.state = 'closed'
-    await decide(team.board(), { kind: 'operator' }, 'req_1', { decision: 'approve' })
+    await decide(team.engine(), { kind: 'operator' }, 'req_1', { decision: 'approve' })
     await team.until(() => expect(team.lines().join('\n')).toContain('it was closed in the meantime'))
     expect(issue.comments).toHaveLength(1)
   })
@@ -256,7 +256,7 @@ describe('an agent', () => {
     expect(issue.state).toBe('open')
     expect(issue.comments.map(({ body }) => body).join()).not.toContain('ghp_0123')
     expect(team.lines().join('\n')).toMatch(/Refused pr_merged: .*\n.*Refused delete_repository/)
-    const open = await readHumanRequests(team.board().store, 'open', 10)
+    const open = await readHumanRequests(team.engine().store, 'open', 10)
     expect(open.map(({ question }) => question)).toEqual(['Triage wants to close #1 in octo/hello'])
   })
 
@@ -274,13 +274,13 @@ describe('an agent', () => {
     expect(team.prompts).toHaveLength(6)
     expect(team.lines().join('\n')).toContain('Triage failed 6 times in a row')
     await team
-      .board()
+      .engine()
       .handle(
         { kind: 'operator' },
         { type: 'request_action', fields: { action: 'resume_session', target: 'Triage' } },
       )
     await team.until(async () =>
-      expect(await readFailureStreak(team.board().store, 'Triage')).toEqual({ failures: 0, halted: false }),
+      expect(await readFailureStreak(team.engine().store, 'Triage')).toEqual({ failures: 0, halted: false }),
     )
     await team.opened({ association: 'CONTRIBUTOR' })
     await team.settled()

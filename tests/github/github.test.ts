@@ -45,7 +45,7 @@ describe('a new issue', () => {
     await team.commented(issue, 'ada-gh', `/agent approve ${id}`, 'NONE')
     await team.settled()
     expect(team.fake.writes().filter(({ path }) => path.endsWith('/labels'))).toHaveLength(1)
-    const [request] = await readHumanRequests(team.board().store, 'all', 10)
+    const [request] = await readHumanRequests(team.engine().store, 'all', 10)
     expect(request).toMatchObject({ state: 'approved', decided_by: 'ada', comment: 'thanks' })
   })
 

@@ -16,7 +16,7 @@ const comment = (body: string, confidence = 0.5) => ({
 const OLD = { association: 'CONTRIBUTOR' }
 
 async function callerOf(team: GithubTeam) {
-  const { token } = await team.board().tokens.mint(null)
+  const { token } = await team.engine().tokens.mint(null)
   return async (path: string, body?: object) => {
     const answer = await fetch(new URL(path, team.hookUrl()), {
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
@@ -28,7 +28,7 @@ async function callerOf(team: GithubTeam) {
 
 const requests = (team: GithubTeam) =>
   team
-    .board()
+    .engine()
     .store.all<{ question: string; reason: string; state: string; quorum: number }>(
       'SELECT question, reason, state, quorum FROM human_requests ORDER BY id',
     )
@@ -128,7 +128,7 @@ describe('a task that requires approval', () => {
 describe('a slash command', () => {
   const delegated = async (team: GithubTeam, role: string) => {
     const rows = await team
-      .board()
+      .engine()
       .store.all<{ delegation: string }>('SELECT delegation FROM github_work WHERE role = ?', [role])
     return rows.map(({ delegation }) => JSON.parse(delegation).task)
   }
@@ -182,7 +182,7 @@ describe('the approval request on GitHub', () => {
     expect(issue.comments).toHaveLength(1)
     expect(issue.comments[0]!.body.match(/@[\w-]+/g)).toEqual(['@ada-gh'])
     // The same after it has expired.
-    const { store, timers, clock } = team.board()
+    const { store, timers, clock } = team.engine()
     await store.write(async (tx) => {
       await tx.run('UPDATE human_requests SET expires_at = ?', [tx.now])
       await tx.run(`UPDATE timers SET due_at = ? WHERE kind = 'expire_request'`, [tx.now])
@@ -244,7 +244,7 @@ describe('the approval request on GitHub', () => {
       },
     )
     const issue = team.fake.repository.open(OLD)
-    const { store, timers, clock } = team.board()
+    const { store, timers, clock } = team.engine()
     await store.write((tx) => tx.run(`UPDATE timers SET due_at = ? WHERE kind LIKE 'github%'`, [clock.now()]))
     timers.setFor(clock.now())
     await team.until(() => expect(issue.comments).toHaveLength(1))
@@ -254,7 +254,7 @@ describe('the approval request on GitHub', () => {
 
 describe('a changed proposal', () => {
   const modify = (team: GithubTeam, person: string, fields: Record<string, unknown>, id = 'req_1') =>
-    decide(team.board(), { kind: 'person', person }, id, { decision: 'modify', fields })
+    decide(team.engine(), { kind: 'person', person }, id, { decision: 'modify', fields })
 
   it('that has become critical needs two people (S3.13)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.5) })
@@ -265,7 +265,7 @@ describe('a changed proposal', () => {
     await team.settled()
     expect(issue.labels).toEqual([])
     const { hash } = request.action!
-    await decide(team.board(), { kind: 'person', person: 'ben' }, 'req_1', { decision: 'approve', hash })
+    await decide(team.engine(), { kind: 'person', person: 'ben' }, 'req_1', { decision: 'approve', hash })
     await team.until(() => expect(issue.labels).toEqual(['security']))
   })
 
@@ -297,7 +297,7 @@ describe('a changed proposal', () => {
     const pull = await team.opened({ ...OLD, isPull: true })
     await team.until(async () => expect(await requests(team)).toHaveLength(2))
     const [row] = await team
-      .board()
+      .engine()
       .store.all<{ key: string }>('SELECT key FROM github_actions WHERE request = 2')
     const { receipt } = await modify(team, 'ada', { key: row!.key, action: 'close', number: pull.number })
     expect(receipt).toMatchObject({ status: 'error' })

@@ -130,7 +130,7 @@ export async function openGithubTeam(
     entries,
     /** Lines of the service's log. */
     logged,
-    board: () => orchub.engine,
+    engine: () => orchub.engine,
     hookUrl,
     /** Stops the service and starts it again. */
     async restart(meanwhile?: () => Promise<unknown>) {

@@ -75,7 +75,7 @@ describe("a stranger's text", () => {
     await team.settled()
     expect(issue.labels).toEqual([])
     const sent = await team
-      .board()
+      .engine()
       .store.all(`SELECT sender FROM messages WHERE title LIKE '%${MARKER}%' AND sender <> 'operator'`)
     expect(sent).toEqual([])
     expect(team.fake.writes().filter(({ method }) => method === 'PATCH')).toEqual([])
@@ -110,7 +110,7 @@ describe('a secret', () => {
     await team.commented(issue, 'somebody', `Mine is ${SECRET}`, 'MEMBER')
     await team.settled()
     expect(team.prompts.length).toBeGreaterThanOrEqual(2)
-    const { store } = team.board()
+    const { store } = team.engine()
     // A task stores the report of its agent unchanged; this scripted model reports text that it never got.
     const tables = ['github_deliveries', 'github_documents', 'github_work', 'human_requests', 'audit']
     const kept = await Promise.all(tables.map((table) => store.all(`SELECT * FROM ${table}`)))

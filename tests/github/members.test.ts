@@ -10,7 +10,7 @@ import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 type Json = Record<string, unknown>
 
 async function memberOf(team: GithubTeam, agent: string) {
-  const { token } = await team.board().tokens.mint(agent)
+  const { token } = await team.engine().tokens.mint(agent)
   const url = new URL('/api/v1/github/messages', team.hookUrl())
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   return {
@@ -176,7 +176,7 @@ describe('a member that polls', () => {
       warnings: ['Token usage approaching daily limit'],
     }
     expect(await sorter.say(health)).toMatchObject({ status: 200 })
-    expect((await team.board().github!.state()).agents).toMatchObject([
+    expect((await team.engine().github!.state()).agents).toMatchObject([
       { agent: 'Sorter', status: 'degraded', warnings: ['Token usage approaching daily limit'] },
     ])
   })
@@ -196,7 +196,7 @@ describe('a member that polls', () => {
     await sorter.say({ ...request, message_id: 'b', proposed_action: closing('two') })
     await sorter.say(completion(delegation!, { actions_taken: [] }))
     await team.settled()
-    const { store } = team.board()
+    const { store } = team.engine()
     const rows = await store.all<{ hours: number; reason: string }>(
       'SELECT (expires_at - created_at) / 3600000.0 AS hours, reason FROM human_requests ORDER BY id',
     )
@@ -212,7 +212,7 @@ describe('a member that polls', () => {
   it("leaves other messages unread, because it doesn't get them here (C27)", async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
-    const { handle, store } = team.board()
+    const { handle, store } = team.engine()
     const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
     await handle({ kind: 'operator' }, { type: 'send_message', fields: message })
     await team.opened({})
@@ -228,7 +228,7 @@ describe('a member that polls', () => {
   it('has read the message of its delegation, even if that arrived during the poll (C27)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
-    const { handle, store, mailboxes } = team.board()
+    const { handle, store, mailboxes } = team.engine()
     // The work and its mail arrive between the two queries of a poll.
     const waitForMail = vi.spyOn(mailboxes, 'waitForMail').mockImplementationOnce(async (...given) => {
       const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
@@ -258,7 +258,7 @@ describe('a member that polls', () => {
     const written = team.entries.filter(({ type }) => type === 'github.violation')
     expect(written).toHaveLength(4)
     expect(written[0]).toMatchObject({ class: 'internal', actor: 'Sorter', text: /not JSON/ })
-    expect(await team.board().store.all('SELECT question, reason FROM human_requests')).toMatchObject([
+    expect(await team.engine().store.all('SELECT question, reason FROM human_requests')).toMatchObject([
       { question: 'Sorter keeps violating the protocol of the GitHub team', reason: /^3 invalid messages/ },
     ])
   })
@@ -278,7 +278,7 @@ describe('a member that polls', () => {
       warnings: ['zzwarningzz'],
     }
     expect(await sorter.say(health)).toMatchObject({ status: 200 })
-    const { store, timers, clock, github } = team.board()
+    const { store, timers, clock, github } = team.engine()
     expect((await github!.state()).agents).toMatchObject([
       { agent: 'Sorter', status: 'error', issues: ['zzissuezz'], warnings: ['zzwarningzz'] },
     ])
@@ -312,7 +312,7 @@ describe('a member that polls', () => {
       recommended_action: 'Review',
     }
     expect(await sorter.say(flag)).toMatchObject({ status: 200 })
-    expect(await readConduct(team.board().store, 'open', 10)).toMatchObject([{ number: 1 }])
+    expect(await readConduct(team.engine().store, 'open', 10)).toMatchObject([{ number: 1 }])
     expect(team.entries.slice(before)).toEqual([])
     await sorter.say(completion(delegation!))
   })

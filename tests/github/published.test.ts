@@ -49,7 +49,7 @@ async function send(examples: readonly Example[]) {
   }
   await team.settled(60_000)
   const rows = await team
-    .board()
+    .engine()
     .store.all<{ id: string; state: string; note: string | null; attempts: number }>(
       'SELECT id, state, note, attempts FROM github_deliveries',
     )
@@ -74,7 +74,7 @@ describe('every webhook that GitHub publishes', () => {
     expect(routed.length).toBeGreaterThan(20)
     expect(routed.filter(({ state }) => state !== 'routed')).toEqual([])
     const work = await team
-      .board()
+      .engine()
       .store.all<{ delivery: string; state: string }>('SELECT delivery, state FROM github_work')
     const given = routed.filter((one) => !isSilent(one))
     expect(new Set(work.map(({ delivery }) => delivery))).toEqual(new Set(given.map(({ id }) => id)))

@@ -15,7 +15,7 @@ async function withPull(answers: Parameters<typeof openGithubTeam>[0] = {}) {
 }
 
 const workOf = async (team: GithubTeam) =>
-  (await team.board().store.all<{ role: string }>('SELECT role FROM github_work ORDER BY role')).map(
+  (await team.engine().store.all<{ role: string }>('SELECT role FROM github_work ORDER BY role')).map(
     ({ role }) => role,
   )
 
@@ -105,7 +105,7 @@ describe('a review', () => {
     await send('pull_request_review_comment', 'created', { comment: said('Two.') })
     await team.settled()
     const bodies = () =>
-      team.board().store.all("SELECT part, body FROM github_documents WHERE part <> '' ORDER BY part")
+      team.engine().store.all("SELECT part, body FROM github_documents WHERE part <> '' ORDER BY part")
     expect(await bodies()).toEqual([
       { part: 'review-77', body: 'One.' },
       { part: 'review_comment-77', body: 'Two.' },
@@ -117,7 +117,7 @@ describe('a review', () => {
 
   it('that is edited to an empty text is deleted from the index, and so is a line comment of an older store', async () => {
     const { team, pull } = await withPull()
-    const { store } = team.board()
+    const { store } = team.engine()
     const send = (event: string, action: string, words: object) =>
       team.fake.send(team.hookUrl(), event, {
         action,

@@ -102,7 +102,7 @@ describe('a rude comment', () => {
     await team.commented(issue, 'rude', 'you are an unbelievable nincompoop')
     await team.settled()
 
-    const { store, tokens } = team.board()
+    const { store, tokens } = team.engine()
     expect(await readConduct(store, 'open', 10)).toMatchObject([{ repository: 'octo/hello', number: 1 }])
     const everything = [
       JSON.stringify(team.entries),
@@ -234,7 +234,7 @@ describe('a slash command', () => {
     const issue = await team.opened({ association: 'CONTRIBUTOR' })
     await team.settled()
     const held = await team
-      .board()
+      .engine()
       .handle(
         { kind: 'agent', agent: 'Triage' },
         { type: 'send_message', fields: { to: 'Scribe', content: 'psst' } },
@@ -243,7 +243,7 @@ describe('a slash command', () => {
     await team.commented(issue, 'ada-gh', '/agent approve req_1', 'OWNER')
     await team.settled()
     expect(issue.comments.at(-1)!.body).toContain('There is no req_1 to decide in this repository.')
-    expect(await team.board().store.all(`SELECT state FROM human_requests`)).toEqual([{ state: 'open' }])
+    expect(await team.engine().store.all(`SELECT state FROM human_requests`)).toEqual([{ state: 'open' }])
   })
 })
 

@@ -3,7 +3,7 @@ import { readHalt } from '../../src/halt/store.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
 import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
-import { type Board, openBoard } from '../harness/engine.ts'
+import { openTestEngine, type TestEngine } from '../harness/engine.ts'
 
 let server: PostgresServer
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(() => server?.stop())
 const agent = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
 
 async function openDaemon(url: string, daemon: string, name: string, puppets: Puppets) {
-  const board = await openBoard(
+  const engine = await openTestEngine(
     { agents: { [name]: agent } },
     {
       runtimes: [puppets],
@@ -23,54 +23,54 @@ async function openDaemon(url: string, daemon: string, name: string, puppets: Pu
     },
   )
   await vi.waitFor(() => expect(puppets.started(name)).toBe(1))
-  return board
+  return engine
 }
 
 describe('a halt of two daemons on one database', () => {
-  let board: Board
-  let other: Board
+  let engine: TestEngine
+  let other: TestEngine
   let others: Puppets
   beforeEach(async () => {
     const url = await server.createSchema()
     others = createPuppets()
-    board = await openDaemon(url, 'first', 'Top', createPuppets())
+    engine = await openDaemon(url, 'first', 'Top', createPuppets())
     other = await openDaemon(url, 'second', 'Other', others)
     others.of('Other').become('busy')
   })
   afterEach(async () => {
-    await board.close()
+    await engine.close()
     await other.close()
   })
 
-  const isHalted = (one: Board, by: string | undefined) =>
+  const isHalted = (one: TestEngine, by: string | undefined) =>
     vi.waitFor(() => expect(one.halt.current()?.by).toBe(by), { timeout: 5000 })
 
   it('reaches the agents of both, and ends for both, whichever of them says so', async () => {
-    await board.halt.stop('ada', 'runaway')
+    await engine.halt.stop('ada', 'runaway')
     await isHalted(other, 'ada')
     expect(others.of('Other').interrupts).toBe(1)
     expect(await other.say('Other', 'send_message', { to: 'Top', content: 'More' })).toMatchObject({
       code: 'HALTED',
     })
-    await vi.waitFor(async () => expect((await readHalt(board.store))?.agents).toContain('Other'))
+    await vi.waitFor(async () => expect((await readHalt(engine.store))?.agents).toContain('Other'))
     expect(await other.halt.go('ben')).toMatchObject({ told: ['Other'], halted: { by: 'ada' } })
-    await isHalted(board, undefined)
+    await isHalted(engine, undefined)
     await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ben resumed the work'))
     // The end of the first one is told to the agents of the second as well.
     others.of('Other').become('busy')
     await other.halt.stop('ben', undefined)
-    await isHalted(board, 'ben')
-    expect(await board.halt.go('ada')).toMatchObject({ told: ['Other'] })
+    await isHalted(engine, 'ben')
+    expect(await engine.halt.go('ada')).toMatchObject({ told: ['Other'] })
     await isHalted(other, undefined)
     await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ada resumed the work'))
   })
 
   it('is one halt when both stop at once; the first reason stands', async () => {
-    await Promise.all([board.halt.stop('ada', 'one'), other.halt.stop('ben', 'two')])
-    const [first, second] = [board.halt.current(), other.halt.current()]
+    await Promise.all([engine.halt.stop('ada', 'one'), other.halt.stop('ben', 'two')])
+    const [first, second] = [engine.halt.current(), other.halt.current()]
     expect(first).toEqual(second)
-    expect(board.halt.current()).toMatchObject({ by: (await readHalt(board.store))!.halted_by })
-    await board.halt.go('ada')
+    expect(engine.halt.current()).toMatchObject({ by: (await readHalt(engine.store))!.halted_by })
+    await engine.halt.go('ada')
     await isHalted(other, undefined)
   })
 
@@ -78,7 +78,7 @@ describe('a halt of two daemons on one database', () => {
     await server.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'orchub second'`,
     )
-    await board.halt.stop('ada', undefined)
+    await engine.halt.stop('ada', undefined)
     await isHalted(other, 'ada')
   })
 })

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { createDaemon, type Daemon } from '../fakes/daemon.ts'
-import { type Desk, openDesk } from '../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
-let desk: Desk | undefined
+let service: TestService | undefined
 let daemon: Daemon | undefined
 afterEach(async () => {
-  await desk?.close()
+  await service?.close()
   await daemon?.close()
-  desk = undefined
+  service = undefined
   daemon = undefined
 })
 
@@ -15,11 +15,11 @@ const message = (content: string) => ({ type: 'send_message', to: 'Worker', cont
 
 describe('POST /api/v1/halt', () => {
   it('is for the operator, says who, when and why, and shows in state, health and metrics', async () => {
-    desk = await openDesk()
-    const forbidden = await desk.call('POST', '/api/v1/halt', { token: desk.tokens.master, body: {} })
+    service = await openTestService()
+    const forbidden = await service.call('POST', '/api/v1/halt', { token: service.tokens.master, body: {} })
     expect(forbidden.status).toBe(403)
-    expect((await desk.get('/api/v1/state')).json.halt).toBeUndefined()
-    const { status, json } = await desk.call('POST', '/api/v1/halt', { body: { reason: 'in circles' } })
+    expect((await service.get('/api/v1/state')).json.halt).toBeUndefined()
+    const { status, json } = await service.call('POST', '/api/v1/halt', { body: { reason: 'in circles' } })
     expect(status).toBe(200)
     expect(json).toMatchObject({
       status: 'halted',
@@ -27,47 +27,50 @@ describe('POST /api/v1/halt', () => {
       halt: { by: 'operator', reason: 'in circles' },
       interrupts: [],
     })
-    expect((await desk.get('/api/v1/state')).json.halt).toEqual(json.halt)
-    expect((await desk.call('GET', '/healthz', { token: undefined })).json).toEqual({
+    expect((await service.get('/api/v1/state')).json.halt).toEqual(json.halt)
+    expect((await service.call('GET', '/healthz', { token: undefined })).json).toEqual({
       status: 'ok',
       halted: true,
     })
-    expect((await desk.get('/metrics')).text).toContain('orchub_halted 1')
-    const again = await desk.call('POST', '/api/v1/halt', { body: {} })
+    expect((await service.get('/metrics')).text).toContain('orchub_halted 1')
+    const again = await service.call('POST', '/api/v1/halt', { body: {} })
     expect(again.json).toMatchObject({ already: true, halt: { reason: 'in circles' } })
   })
 
   it('refuses agents with 423 and takes the operator’s messages for later', async () => {
-    desk = await openDesk()
-    await desk.call('POST', '/api/v1/halt', { body: {} })
-    const refused = await desk.command(desk.tokens.master, message('no'))
+    service = await openTestService()
+    await service.call('POST', '/api/v1/halt', { body: {} })
+    const refused = await service.command(service.tokens.master, message('no'))
     expect(refused).toMatchObject({ status: 423, json: { status: 'error', code: 'HALTED' } })
     expect(refused.json.hint).toContain('A message tells you when work continues')
-    expect((await desk.command(desk.tokens.operator, message('later'))).status).toBe(200)
-    const waiting = await desk.get('/api/v1/deliveries/next?wait=0', desk.tokens.worker)
+    expect((await service.command(service.tokens.operator, message('later'))).status).toBe(200)
+    const waiting = await service.get('/api/v1/deliveries/next?wait=0', service.tokens.worker)
     expect(waiting.json).toEqual({ messages: [] })
-    const gone = await desk.call('POST', '/api/v1/go', { body: {} })
+    const gone = await service.call('POST', '/api/v1/go', { body: {} })
     expect(gone.json).toMatchObject({ status: 'going', told: ['Master'] })
-    const { messages } = (await desk.get('/api/v1/deliveries/next?wait=0', desk.tokens.worker)).json
+    const { messages } = (await service.get('/api/v1/deliveries/next?wait=0', service.tokens.worker)).json
     expect(messages.map((one: { content: string }) => one.content)).toEqual(['later'])
-    expect((await desk.call('POST', '/api/v1/go', { body: {} })).json).toEqual({ status: 'going', told: [] })
+    expect((await service.call('POST', '/api/v1/go', { body: {} })).json).toEqual({
+      status: 'going',
+      told: [],
+    })
   })
 
   it('takes effect ahead of ten thousand commands that wait', async () => {
-    desk = await openDesk()
-    const { tokens } = desk
+    service = await openTestService()
+    const { tokens } = service
     const batch = Array.from({ length: 1000 }, (_, index) => message(`message ${index}`))
     const order: string[] = []
     const floods = Array.from({ length: 10 }, () =>
-      desk!.command(tokens.master, batch).then((reply) => {
+      service!.command(tokens.master, batch).then((reply) => {
         order.push('flood')
         return reply.json as { status: string; code?: string }[]
       }),
     )
     // All of it is in the service before the halt is asked for.
-    while (desk.store.pending() < 5000) await new Promise((resolve) => setImmediate(resolve))
+    while (service.store.pending() < 5000) await new Promise((resolve) => setImmediate(resolve))
     const startedAt = performance.now()
-    const halted = await desk.call('POST', '/api/v1/halt', { body: { reason: 'flood' } })
+    const halted = await service.call('POST', '/api/v1/halt', { body: { reason: 'flood' } })
     const tookMs = performance.now() - startedAt
     order.push('halt')
     const receipts = (await Promise.all(floods)).flat()
@@ -78,8 +81,8 @@ describe('POST /api/v1/halt', () => {
     expect(done + refused).toBe(10_000)
     expect(refused).toBeGreaterThan(5000)
     expect(tookMs).toBeLessThan(2000)
-    const log = await desk.get('/api/v1/audit?type=team.halted')
-    const last = (await desk.get('/api/v1/audit?type=message.accepted&limit=1')).json.entries.at(-1)
+    const log = await service.get('/api/v1/audit?type=team.halted')
+    const last = (await service.get('/api/v1/audit?type=message.accepted&limit=1')).json.entries.at(-1)
     // Nothing was accepted after it.
     expect(last?.seq ?? 0).toBeLessThan(log.json.entries[0].seq)
   })

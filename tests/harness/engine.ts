@@ -55,10 +55,10 @@ export const decide = (
   verdict: Verdict,
 ): Promise<z.output<typeof decideCommand.details>> => send(engine, principal, 'decide', { id, ...verdict })
 
-export type Board = Awaited<ReturnType<typeof openBoard>>
+export type TestEngine = Awaited<ReturnType<typeof openTestEngine>>
 
 /** A whole engine on a real SQLite file, or another store, under a simulated clock. */
-export async function openBoard(
+export async function openTestEngine(
   input: Omit<ConfigInput, 'store' | 'service'>,
   options: {
     commands?: CommandEntry[]
@@ -89,7 +89,7 @@ export async function openBoard(
   store.onCommit((committed) => void entries.push(...committed))
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const runtimes = options.runtimes ?? [createScriptedRuntime({ after: clock.after })]
-  const board: Engine = await openEngine({
+  const engine: Engine = await openEngine({
     config,
     store,
     clock,
@@ -102,21 +102,24 @@ export async function openBoard(
     ...(options.webhookTimeoutMs === undefined ? {} : { webhookTimeoutMs: options.webhookTimeoutMs }),
     ...(options.commands === undefined ? {} : { commands: options.commands }),
   })
-  await board.begin('http://127.0.0.1:1')
+  await engine.begin('http://127.0.0.1:1')
   return {
-    ...board,
-    board,
+    ...engine,
+    engine,
     clock,
     folder,
     entries,
     /** One command of an agent, by its name. */
     say: (name: string, type: string, fields: Record<string, unknown> = {}): Promise<Receipt> =>
-      board.handle(agent(name), { type, fields }),
+      engine.handle(agent(name), { type, fields }),
     order: (type: string, fields: Record<string, unknown> = {}): Promise<Receipt> =>
-      board.handle(OPERATOR, { type, fields }),
+      engine.handle(OPERATOR, { type, fields }),
     types: () => entries.map((entry) => entry.type),
     async mailOf(name: string, filter = 'all') {
-      const receipt = await board.handle(OPERATOR, { type: 'query_mailbox', fields: { agent: name, filter } })
+      const receipt = await engine.handle(OPERATOR, {
+        type: 'query_mailbox',
+        fields: { agent: name, filter },
+      })
       if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
       return receipt.details!.messages as {
         id: string
@@ -128,12 +131,12 @@ export async function openBoard(
     },
     /** A crash as the next start sees it: everything in memory is gone, the file stays. */
     async reopen(next = input, awayMs = 0) {
-      await board.close('leave')
+      await engine.close('leave')
       await clock.advance(awayMs)
-      return openBoard(next, { ...options, folder, clock })
+      return openTestEngine(next, { ...options, folder, clock })
     },
     async close() {
-      await board.close()
+      await engine.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -5,7 +5,7 @@ import type { CommandEntry } from '../../src/commands/commands.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { Models } from '../../src/llm/llm.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
-import { openBoard } from './engine.ts'
+import { openTestEngine } from './engine.ts'
 
 export interface Reply {
   status: number
@@ -27,33 +27,33 @@ const TEAM: Omit<ConfigInput, 'store' | 'service'> = {
   limits: { rate: 'off', hops: 'off', ping_pong: 'off' },
 }
 
-export type Desk = Awaited<ReturnType<typeof openDesk>>
+export type TestService = Awaited<ReturnType<typeof openTestService>>
 
 /** A whole service on a free port: a real store and real HTTP, with the engine's time under the test's control. */
-export async function openDesk(
+export async function openTestService(
   input: Partial<Omit<ConfigInput, 'store' | 'service'>> = {},
   options: { commands?: CommandEntry[]; models?: Models; service?: Partial<ServiceOptions> } = {},
 ) {
-  const board = await openBoard(
+  const engine = await openTestEngine(
     { ...TEAM, ...input },
     {
       ...(options.commands === undefined ? {} : { commands: options.commands }),
       ...(options.models === undefined ? {} : { models: options.models }),
     },
   )
-  const service = await startService({
-    engine: board.board,
+  const http = await startService({
+    engine: engine.engine,
     listen: { host: '127.0.0.1', port: 0 },
     allowedHosts: [],
     version: '1.2.3',
-    startedAt: board.clock.now(),
-    configStatus: () => ({ loadedAt: board.clock.now() }),
+    startedAt: engine.clock.now(),
+    configStatus: () => ({ loadedAt: engine.clock.now() }),
     storePlace: 'a test',
-    verifyAudit: () => verifyStoredAudit(board.store),
+    verifyAudit: () => verifyStoredAudit(engine.store),
     ...options.service,
   })
-  const port = service.port!
-  const mint = async (agent: string | null) => (await board.tokens.mint(agent)).token
+  const port = http.port!
+  const mint = async (agent: string | null) => (await engine.tokens.mint(agent)).token
   const operator = await mint(null)
   const master = await mint('Master')
   const worker = await mint('Worker')
@@ -65,14 +65,14 @@ export async function openDesk(
     callAt({ port }, method, path, { token: operator, ...send })
 
   return {
-    ...board,
-    service,
+    ...engine,
+    http,
     port,
     host,
-    url: service.url,
+    url: http.url,
     tokens: { operator, master, worker, other },
     mint,
-    tokenBook: board.tokens,
+    tokenBook: engine.tokens,
     call,
     get: (path: string, token = operator) => call('GET', path, { token }),
     /** One command, or several, of an agent. */
@@ -86,8 +86,8 @@ export async function openDesk(
       }),
     raw: (bytes: string | Buffer) => exchange(port, bytes),
     async close() {
-      await service.close()
-      await board.close()
+      await http.close()
+      await engine.close()
     },
   }
 }

@@ -1,16 +1,16 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { type Board, openBoard } from '../harness/engine.ts'
+import { openTestEngine, type TestEngine } from '../harness/engine.ts'
 
 const TEAM = {
   agents: { Master: { permissions: { urgent: 'allow' as const } }, Worker: {} },
   limits: { rate: 'off' as const },
 }
 
-let board: Board
-afterEach(() => board.close())
+let engine: TestEngine
+afterEach(() => engine.close())
 
 const send = (content: string, fields = {}) =>
-  board.say('Master', 'send_message', { to: 'Worker', content, ...fields })
+  engine.say('Master', 'send_message', { to: 'Worker', content, ...fields })
 const contents = (receipt: unknown) =>
   ((receipt as { details: { messages: { content: string }[] } }).details.messages ?? []).map(
     (mail) => mail.content,
@@ -18,25 +18,25 @@ const contents = (receipt: unknown) =>
 
 describe('a mailbox', () => {
   it('hands out every waiting message in order, and clears them only by acknowledgement (C1)', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     for (const content of ['one', 'two', 'three']) await send(content)
-    const checked = await board.say('Worker', 'mailbox_check')
+    const checked = await engine.say('Worker', 'mailbox_check')
     expect(contents(checked)).toEqual(['one', 'two', 'three'])
-    expect(contents(await board.say('Worker', 'mailbox_check'))).toEqual([])
-    expect(await board.mailOf('Worker', 'unread')).toEqual([])
-    await board.say('Worker', 'acknowledge', { ids: ['msg_1', 'msg_3'] })
-    await board.clock.advance(31_000)
-    expect(contents(await board.say('Worker', 'mailbox_check'))).toEqual(['two'])
-    expect((await board.mailOf('Worker')).map((mail) => mail.delivery)).toEqual(['read', 'written', 'read'])
+    expect(contents(await engine.say('Worker', 'mailbox_check'))).toEqual([])
+    expect(await engine.mailOf('Worker', 'unread')).toEqual([])
+    await engine.say('Worker', 'acknowledge', { ids: ['msg_1', 'msg_3'] })
+    await engine.clock.advance(31_000)
+    expect(contents(await engine.say('Worker', 'mailbox_check'))).toEqual(['two'])
+    expect((await engine.mailOf('Worker')).map((mail) => mail.delivery)).toEqual(['read', 'written', 'read'])
   })
 
   it('hands out unacknowledged messages again, also after a restart', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     await send('keep me')
-    await board.say('Worker', 'mailbox_check')
-    board = await board.reopen()
-    await board.clock.advance(31_000)
-    const again = await board.say('Worker', 'mailbox_check')
+    await engine.say('Worker', 'mailbox_check')
+    engine = await engine.reopen()
+    await engine.clock.advance(31_000)
+    const again = await engine.say('Worker', 'mailbox_check')
     expect(contents(again)).toEqual(['keep me'])
     expect(
       (again as never as { details: { messages: { attempts: number }[] } }).details.messages[0]!.attempts,
@@ -44,54 +44,54 @@ describe('a mailbox', () => {
   })
 
   it('deletes nothing: the filter `all` shows it again (C1)', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     await send('one')
-    await board.say('Worker', 'mailbox_check')
-    await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
-    expect(await board.mailOf('Worker', 'all')).toMatchObject([{ content: 'one', delivery: 'read' }])
-    expect(await board.mailOf('Worker', 'unread')).toEqual([])
+    await engine.say('Worker', 'mailbox_check')
+    await engine.say('Worker', 'acknowledge', { ids: 'msg_1' })
+    expect(await engine.mailOf('Worker', 'all')).toMatchObject([{ content: 'one', delivery: 'read' }])
+    expect(await engine.mailOf('Worker', 'unread')).toEqual([])
   })
 
   it('filters unread, all and urgent (S1.5)', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     await send('calm')
     await send('now', { priority: 'urgent' })
     await send('medium is normal', { priority: 'MEDIUM' })
-    expect((await board.mailOf('Worker', 'urgent')).map((mail) => mail.content)).toEqual(['now'])
-    expect((await board.mailOf('Worker', 'unread')).map((mail) => mail.content)).toEqual([
+    expect((await engine.mailOf('Worker', 'urgent')).map((mail) => mail.content)).toEqual(['now'])
+    expect((await engine.mailOf('Worker', 'unread')).map((mail) => mail.content)).toEqual([
       'calm',
       'now',
       'medium is normal',
     ])
-    expect(await board.say('Worker', 'query_mailbox', { filter: 'new' })).toMatchObject({
+    expect(await engine.say('Worker', 'query_mailbox', { filter: 'new' })).toMatchObject({
       code: 'INVALID_COMMAND',
     })
   })
 
   it('does not let an agent acknowledge messages of another', async () => {
-    board = await openBoard({ agents: { Master: {}, Worker: {}, Other: {} } })
+    engine = await openTestEngine({ agents: { Master: {}, Worker: {}, Other: {} } })
     await send('mine')
-    await board.say('Worker', 'mailbox_check')
-    expect(await board.say('Other', 'acknowledge', { ids: 'msg_1' })).toMatchObject({ code: 'NOT_FOUND' })
-    expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'written' }])
+    await engine.say('Worker', 'mailbox_check')
+    expect(await engine.say('Other', 'acknowledge', { ids: 'msg_1' })).toMatchObject({ code: 'NOT_FOUND' })
+    expect(await engine.mailOf('Worker')).toMatchObject([{ delivery: 'written' }])
   })
 
   it("never hands out a message whose bytes changed on disk, and doesn't let it block the others", async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     for (const content of ['one', 'two', 'three']) await send(content)
-    await board.store.write((tx) => tx.run(`UPDATE messages SET content = 'tw0' WHERE seq = 2`))
-    expect(contents(await board.say('Worker', 'mailbox_check'))).toEqual(['one', 'three'])
-    expect(board.entries.find((entry) => entry.type === 'delivery.failed')).toMatchObject({
+    await engine.store.write((tx) => tx.run(`UPDATE messages SET content = 'tw0' WHERE seq = 2`))
+    expect(contents(await engine.say('Worker', 'mailbox_check'))).toEqual(['one', 'three'])
+    expect(engine.entries.find((entry) => entry.type === 'delivery.failed')).toMatchObject({
       text: 'msg_2 is failed: its bytes changed on disk',
     })
-    await expect(board.mailOf('Worker')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    await expect(engine.mailOf('Worker')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
   })
 
   it('returns a large mailbox in pages that fit into a response', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     for (let index = 0; index < 50; index++) await send('x'.repeat(100_000))
     const page = async (after?: string) => {
-      const receipt = await board.say('Worker', 'query_mailbox', {
+      const receipt = await engine.say('Worker', 'query_mailbox', {
         filter: 'all',
         ...(after === undefined ? {} : { after }),
       })
@@ -107,95 +107,95 @@ describe('a mailbox', () => {
   })
 
   it('names unknown ids and refuses invalid ones', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     await send('one')
-    await board.say('Worker', 'mailbox_check')
-    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_1, msg_99' })).toMatchObject({
+    await engine.say('Worker', 'mailbox_check')
+    expect(await engine.say('Worker', 'acknowledge', { ids: 'msg_1, msg_99' })).toMatchObject({
       details: { acknowledged: ['msg_1'], unknown: ['msg_99'] },
     })
-    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_1' })).toMatchObject({
+    expect(await engine.say('Worker', 'acknowledge', { ids: 'msg_1' })).toMatchObject({
       status: 'ok',
       details: { acknowledged: [], already_read: ['msg_1'], unknown: [] },
     })
-    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_99' })).toMatchObject({ code: 'NOT_FOUND' })
-    expect(await board.say('Worker', 'acknowledge', { ids: 'banana' })).toMatchObject({
+    expect(await engine.say('Worker', 'acknowledge', { ids: 'msg_99' })).toMatchObject({ code: 'NOT_FOUND' })
+    expect(await engine.say('Worker', 'acknowledge', { ids: 'banana' })).toMatchObject({
       code: 'INVALID_COMMAND',
     })
-    expect(await board.say('Worker', 'acknowledge', { ids: [] })).toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await engine.say('Worker', 'acknowledge', { ids: [] })).toMatchObject({ code: 'INVALID_COMMAND' })
   })
 
   it('hands over at once to a waiting receiver, and records each step with its evidence (C27)', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     const signal = new AbortController().signal
-    const waiting = board.mailboxes.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
+    const waiting = engine.mailboxes.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
     await send('wake up')
     expect((await waiting).map((mail) => mail.content)).toEqual(['wake up'])
-    await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
-    expect(board.types().filter((type) => type.startsWith('delivery.'))).toEqual([
+    await engine.say('Worker', 'acknowledge', { ids: 'msg_1' })
+    expect(engine.types().filter((type) => type.startsWith('delivery.'))).toEqual([
       'delivery.written',
       'delivery.read',
     ])
   })
 
   it('keeps receivers of a paused agent waiting (S1.24)', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     await send('held')
-    await board.order('request_action', { action: 'pause_session', target: 'Worker' })
+    await engine.order('request_action', { action: 'pause_session', target: 'Worker' })
     const signal = new AbortController().signal
-    const waiting = board.mailboxes.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
-    await board.clock.advance(1000)
-    expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'queued' }])
-    await board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    const waiting = engine.mailboxes.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
+    await engine.clock.advance(1000)
+    expect(await engine.mailOf('Worker')).toMatchObject([{ delivery: 'queued' }])
+    await engine.order('request_action', { action: 'resume_session', target: 'Worker' })
     expect((await waiting).map((mail) => mail.content)).toEqual(['held'])
   })
 
   it('ends a wait when its time is over or its caller disconnects', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     const caller = new AbortController()
     const options = { waitMs: 25_000, evidence: 'long poll' }
-    const timed = board.mailboxes.waitForMail('Worker', { ...options, signal: new AbortController().signal })
-    const gone = board.mailboxes.waitForMail('Worker', { ...options, signal: caller.signal })
+    const timed = engine.mailboxes.waitForMail('Worker', { ...options, signal: new AbortController().signal })
+    const gone = engine.mailboxes.waitForMail('Worker', { ...options, signal: caller.signal })
     caller.abort()
     expect(await gone).toEqual([])
-    await board.clock.advance(25_001)
+    await engine.clock.advance(25_001)
     expect(await timed).toEqual([])
   })
 })
 
 describe('state', () => {
   it('lists agents with the status they declare (S0.8, S1.6)', async () => {
-    board = await openBoard(TEAM)
-    await board.say('Worker', 'update_status', { status: 'Working', current_task: 'sums' })
-    expect(await board.say('Master', 'list_agents')).toMatchObject({
+    engine = await openTestEngine(TEAM)
+    await engine.say('Worker', 'update_status', { status: 'Working', current_task: 'sums' })
+    expect(await engine.say('Master', 'list_agents')).toMatchObject({
       status: 'ok',
       details: { agents: [{ name: 'Master' }, { name: 'Worker', status: 'working', current_task: 'sums' }] },
     })
   })
 
   it('answers the three queries, by time and by agent (S1.8, C16)', async () => {
-    board = await openBoard(TEAM)
+    engine = await openTestEngine(TEAM)
     await send('early')
-    await board.clock.advance(11 * 60_000)
+    await engine.clock.advance(11 * 60_000)
     await send('late')
     const log = (filter: string, fields = {}) =>
-      board.order('query_state', { query: 'communication_log', filter, ...fields })
+      engine.order('query_state', { query: 'communication_log', filter, ...fields })
     expect(contents(await log('all'))).toEqual(['early', 'late'])
     expect(contents(await log('last_10_minutes'))).toEqual(['late'])
     expect(contents(await log('specific_agent', { agent: 'worker' }))).toEqual(['early', 'late'])
     expect(await log('specific_agent')).toMatchObject({ code: 'INVALID_COMMAND' })
     expect(await log('specific_agent', { agent: 'Nobody' })).toMatchObject({ code: 'UNKNOWN_AGENT' })
-    expect(await board.order('query_state', { query: 'active_agents' })).toMatchObject({
+    expect(await engine.order('query_state', { query: 'active_agents' })).toMatchObject({
       details: { agents: [{}, {}] },
     })
-    expect(await board.order('query_state', { query: 'global_status' })).toMatchObject({
+    expect(await engine.order('query_state', { query: 'global_status' })).toMatchObject({
       details: { deliveries: [{ agent: 'Worker', state: 'queued', count: 2 }] },
     })
   })
 
   it('shows an agent only its own messages, unless the rules grant more (S1.14)', async () => {
-    board = await openBoard({ agents: { Master: {}, Worker: {}, Other: { permissions: {} } } })
+    engine = await openTestEngine({ agents: { Master: {}, Worker: {}, Other: { permissions: {} } } })
     await send('between two')
-    const log = (name: string) => board.say(name, 'query_state', { query: 'communication_log' })
+    const log = (name: string) => engine.say(name, 'query_state', { query: 'communication_log' })
     expect(contents(await log('Worker'))).toEqual(['between two'])
     expect(contents(await log('Other'))).toEqual([])
   })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
 import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
-import { decide, openBoard } from '../harness/engine.ts'
+import { decide, openTestEngine } from '../harness/engine.ts'
 
 let server: PostgresServer
 beforeAll(async () => {
@@ -14,7 +14,7 @@ const person = (name: string): Principal => ({ kind: 'person', person: name })
 
 it('counts simultaneous approvals, changes and verdicts correctly on PostgreSQL (C9)', async () => {
   const url = await server.createSchema()
-  const board = await openBoard(
+  const engine = await openTestEngine(
     {
       agents: { Master: {}, Worker: {} },
       people: { ada: {}, ben: {}, cleo: {} },
@@ -23,26 +23,26 @@ it('counts simultaneous approvals, changes and verdicts correctly on PostgreSQL 
     { openStore: (options) => openPostgresStore(url, options) },
   )
   try {
-    const arrived = async () => (await board.mailOf('Master')).map(({ content }) => content)
-    await board.say('Worker', 'send_message', { to: 'Master', content: 'one' })
+    const arrived = async () => (await engine.mailOf('Master')).map(({ content }) => content)
+    await engine.say('Worker', 'send_message', { to: 'Master', content: 'one' })
     const all = await Promise.allSettled(
       ['ada', 'ada', 'ben', 'cleo'].map((name) =>
-        decide(board, person(name), 'req_1', { decision: 'approve' }),
+        decide(engine, person(name), 'req_1', { decision: 'approve' }),
       ),
     )
     expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected'])
     expect(await arrived()).toEqual(['one'])
 
-    await board.say('Worker', 'send_message', { to: 'Master', content: 'two' })
-    await decide(board, person('ada'), 'req_2', { decision: 'approve' })
-    const { request } = await decide(board, person('ben'), 'req_2', {
+    await engine.say('Worker', 'send_message', { to: 'Master', content: 'two' })
+    await decide(engine, person('ada'), 'req_2', { decision: 'approve' })
+    const { request } = await decide(engine, person('ben'), 'req_2', {
       decision: 'modify',
       fields: { content: 'three' },
     })
     expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
-    await decide(board, person('ada'), 'req_2', { decision: 'approve', hash: request.action!.hash })
+    await decide(engine, person('ada'), 'req_2', { decision: 'approve', hash: request.action!.hash })
     expect(await arrived()).toEqual(['one', 'three'])
   } finally {
-    await board.close()
+    await engine.close()
   }
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import { AppError } from '../../src/base/errors.ts'
 import { findHumanRequest, hashOf } from '../../src/people/people.ts'
-import { type Board, decide, openBoard } from '../harness/engine.ts'
+import { decide, openTestEngine, type TestEngine } from '../harness/engine.ts'
 
 const HOUR = 3600_000
 const APPROVERS = ['ada', 'ben', 'cleo']
@@ -87,31 +87,31 @@ function principal(name: string): Principal {
   return name === 'Worker' ? { kind: 'agent', agent: name } : { kind: 'person', person: name }
 }
 
-async function take(board: Board, one: Step): Promise<Board> {
-  const run = (sql: string, params: string[] = []) => board.store.write((tx) => tx.run(sql, params))
+async function take(engine: TestEngine, one: Step): Promise<TestEngine> {
+  const run = (sql: string, params: string[] = []) => engine.store.write((tx) => tx.run(sql, params))
   switch (one.what) {
     case 'wait':
-      await board.clock.advance(one.hours * HOUR)
-      return board
+      await engine.clock.advance(one.hours * HOUR)
+      return engine
     case 'crash':
-      return await board.reopen()
+      return await engine.reopen()
     case 'tamper':
       await run(`UPDATE human_requests SET action = REPLACE(action, '"content":"', '"content":"x')`)
-      return board
+      return engine
     case 'forge': {
       const action = JSON.stringify({
         type: 'send_message',
         fields: { to: 'Master', priority: 'normal', content: 'forged' },
       })
-      const row = await findHumanRequest(board.store, 1)
+      const row = await findHumanRequest(engine.store, 1)
       await run('UPDATE human_requests SET action = ?, action_hash = ? WHERE id = 1', [
         action,
         hashOf({ ...row!, action }),
       ])
-      return board
+      return engine
     }
     default: {
-      const row = await board.store.get<{ action_hash: string }>(
+      const row = await engine.store.get<{ action_hash: string }>(
         'SELECT action_hash FROM human_requests WHERE id = 1',
       )
       const verdict = {
@@ -119,10 +119,10 @@ async function take(board: Board, one: Step): Promise<Board> {
         ...(one.what === 'approve' ? { hash: row!.action_hash } : {}),
         ...(one.what === 'modify' ? { fields: { content: one.to } } : {}),
       }
-      await decide(board, principal(one.who), 'req_1', verdict).catch((error: unknown) => {
+      await decide(engine, principal(one.who), 'req_1', verdict).catch((error: unknown) => {
         if (!(error instanceof AppError)) throw error
       })
-      return board
+      return engine
     }
   }
 }
@@ -132,23 +132,23 @@ describe('under any order of verdicts, timers and crashes (C9)', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const oracle = createOracle()
-        let board = await openBoard(TEAM)
+        let engine = await openTestEngine(TEAM)
         try {
-          await board.say('Worker', 'send_message', { to: 'Master', content: 'asked' })
+          await engine.say('Worker', 'send_message', { to: 'Master', content: 'asked' })
           for (const one of steps) {
-            board = await take(board, one)
+            engine = await take(engine, one)
             oracle.take(one)
           }
-          const arrived = (await board.mailOf('Master')).map(({ content }) => content)
+          const arrived = (await engine.mailOf('Master')).map(({ content }) => content)
           const expected = oracle.carriedOut()
           expect(arrived).toEqual(expected === undefined ? [] : [expected])
-          await board.clock.advance(100 * HOUR)
+          await engine.clock.advance(100 * HOUR)
           // In the end the asker knows what became of it.
-          const told = (await board.mailOf('Worker')).filter(({ title }) => title.startsWith('req_1 '))
+          const told = (await engine.mailOf('Worker')).filter(({ title }) => title.startsWith('req_1 '))
           expect(told).toHaveLength(1)
-          expect(await board.mailOf('Master')).toHaveLength(arrived.length)
+          expect(await engine.mailOf('Master')).toHaveLength(arrived.length)
         } finally {
-          await board.close()
+          await engine.close()
         }
       }),
       { numRuns: 40 },

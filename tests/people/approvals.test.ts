@@ -3,7 +3,7 @@ import type { Principal } from '../../src/base/agent.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
 import type { Verdict } from '../../src/people/people.ts'
-import { agent, type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
+import { agent, decide, OPERATOR, openTestEngine, type TestEngine } from '../harness/engine.ts'
 import { openTeam } from '../tasks/harness.ts'
 
 const person = (name: string): Principal => ({ kind: 'person', person: name })
@@ -29,20 +29,20 @@ const TEAM = {
   limits: { rate: 'off' as const },
 }
 
-let board: Board
-afterEach(() => board.close())
+let engine: TestEngine
+afterEach(() => engine.close())
 
 const open = async (input: Omit<ConfigInput, 'store' | 'service'> = TEAM) => {
-  board = await openBoard(input)
+  engine = await openTestEngine(input)
 }
 const send = (content = 'please', more = {}) =>
-  board.say('Worker', 'send_message', { to: 'Master', content, ...more })
+  engine.say('Worker', 'send_message', { to: 'Master', content, ...more })
 const decideAs = (name: string, verdict: Verdict, id = 'req_1') =>
-  decide(board, name === 'operator' ? OPERATOR : person(name), id, verdict)
+  decide(engine, name === 'operator' ? OPERATOR : person(name), id, verdict)
 const approve = (name: string, more: Partial<Verdict> = {}) =>
   decideAs(name, { decision: 'approve', ...more })
-const arrived = async () => (await board.mailOf('Master')).map(({ content }) => content)
-const told = async () => (await board.mailOf('Worker')).at(-1)
+const arrived = async () => (await engine.mailOf('Master')).map(({ content }) => content)
+const told = async () => (await engine.mailOf('Worker')).at(-1)
 
 describe('a quorum (C9)', () => {
   it('runs the command with the last approval, not before', async () => {
@@ -72,7 +72,7 @@ describe('a quorum (C9)', () => {
     await send()
     await approve('ada')
     await expect(approve('ada')).rejects.toMatchObject({ code: 'CONFLICT' })
-    board = await board.reopen()
+    engine = await engine.reopen()
     await expect(approve('ada')).rejects.toMatchObject({ code: 'CONFLICT' })
     expect(await arrived()).toEqual([])
     await approve('cleo')
@@ -122,7 +122,7 @@ describe('a quorum (C9)', () => {
     await send()
     await approve('ada')
     const { ada: _, ...left } = TEAM.people
-    await board.reload(
+    await engine.reload(
       defineConfig(
         {
           ...TEAM,
@@ -144,11 +144,11 @@ describe('a quorum (C9)', () => {
     await open()
     await send()
     await approve('ada')
-    await board.clock.advance(73 * HOUR)
+    await engine.clock.advance(73 * HOUR)
     expect(await arrived()).toEqual([])
     expect(await told()).toMatchObject({ title: 'req_1 expired: send_message' })
     await expect(approve('ben')).rejects.toMatchObject({ code: 'CONFLICT' })
-    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.asked']))
+    expect(engine.types()).toEqual(expect.arrayContaining(['human.expired', 'human.asked']))
     expect(await decideAs('operator', { decision: 'approve' }, 'req_2')).toMatchObject({
       request: { kind: 'escalation', reason: 'req_1 expired' },
       receipt: { result: 'noted' },
@@ -159,8 +159,8 @@ describe('a quorum (C9)', () => {
     await open()
     await send()
     await approve('ada')
-    await board.store.write((tx) => tx.run('DELETE FROM timers'))
-    await board.clock.advance(72 * HOUR)
+    await engine.store.write((tx) => tx.run('DELETE FROM timers'))
+    await engine.clock.advance(72 * HOUR)
     await expect(approve('ben')).rejects.toMatchObject({ code: 'CONFLICT', message: /expired at/ })
     expect(await arrived()).toEqual([])
   })
@@ -170,7 +170,7 @@ describe('a quorum (C9)', () => {
     await send()
     await approve('ada')
     await approve('ben')
-    const entries = board.entries.filter(({ type }) => type.startsWith('human.'))
+    const entries = engine.entries.filter(({ type }) => type.startsWith('human.'))
     expect(entries.map(({ type, actor }) => [type, actor])).toEqual([
       ['human.asked', 'Worker'],
       ['human.approval_given', 'ada'],
@@ -183,7 +183,7 @@ describe('a quorum (C9)', () => {
   it('applies to permissions too', async () => {
     await open()
     expect(
-      await board.say('Worker', 'request_action', { action: 'reset_session', target: 'Boss' }),
+      await engine.say('Worker', 'request_action', { action: 'reset_session', target: 'Boss' }),
     ).toMatchObject({
       status: 'held',
     })
@@ -198,7 +198,7 @@ describe('an approval', () => {
     await send('harmless')
     await send('harmful')
     await approve('ada')
-    await board.store.write((tx) =>
+    await engine.store.write((tx) =>
       tx.run(
         `UPDATE human_requests SET action = (SELECT action FROM human_requests WHERE id = 2),
            action_hash = (SELECT action_hash FROM human_requests WHERE id = 2) WHERE id = 1`,
@@ -212,19 +212,19 @@ describe('an approval', () => {
     await open()
     await send('harmless')
     await approve('ada')
-    const before = await board.store.get<{ context: string }>('SELECT context FROM human_requests')
-    await board.store.write((tx) =>
+    const before = await engine.store.get<{ context: string }>('SELECT context FROM human_requests')
+    await engine.store.write((tx) =>
       tx.run(
         `UPDATE human_requests SET context = REPLACE(context, '"speaker":"Worker"', '"speaker":"Boss"')`,
       ),
     )
     await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
-    expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: false })
-    await board.store.write((tx) => tx.run('UPDATE human_requests SET context = ?', [before!.context]))
-    await board.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Boss'`))
+    expect(await verifyStoredAudit(engine.store)).toMatchObject({ ok: false })
+    await engine.store.write((tx) => tx.run('UPDATE human_requests SET context = ?', [before!.context]))
+    await engine.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Boss'`))
     await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
     expect(await arrived()).toEqual([])
-    await board.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Worker'`))
+    await engine.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Worker'`))
     await approve('ben')
     expect(await arrived()).toEqual(['harmless'])
   })
@@ -276,7 +276,7 @@ describe('a changed action', () => {
     expect(title).toBe('req_1 modified: send_message')
     expect(content).toContain('- content: "do it NOW" → "do it soon"')
     expect(content).toContain('ada remarks: calmly')
-    expect(board.types()).toEqual(expect.arrayContaining(['human.action_changed', 'human.modified']))
+    expect(engine.types()).toEqual(expect.arrayContaining(['human.action_changed', 'human.modified']))
   })
 
   it('must match the schema, change something, and keep the sender', async () => {
@@ -314,8 +314,8 @@ describe('a changed action', () => {
     ).rejects.toMatchObject({
       code: 'CONFLICT',
     })
-    expect(await board.mailOf('Boss')).toEqual([])
-    expect(board.types()).not.toContain('human.action_changed')
+    expect(await engine.mailOf('Boss')).toEqual([])
+    expect(engine.types()).not.toContain('human.action_changed')
   })
 
   it('needs the approvals that the rule for the new action requires', async () => {
@@ -384,8 +384,8 @@ describe('a dialog of an agent program', () => {
   async function ask() {
     await open()
     const question = { key: 'k', tool: 'Bash', input: { command: 'rm -r build' } }
-    const verdict = board.permissions.ask('Worker', question, new AbortController().signal)
-    await expect.poll(() => board.types()).toContain('human.asked')
+    const verdict = engine.permissions.ask('Worker', question, new AbortController().signal)
+    await expect.poll(() => engine.types()).toContain('human.asked')
     return { verdict }
   }
 
@@ -400,9 +400,9 @@ describe('a dialog of an agent program', () => {
 
   it('expires without approval and leaves a notice (C8)', async () => {
     const { verdict } = await ask()
-    await board.clock.advance(72 * HOUR)
+    await engine.clock.advance(72 * HOUR)
     expect(await verdict).toBeUndefined()
-    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.asked']))
+    expect(engine.types()).toEqual(expect.arrayContaining(['human.expired', 'human.asked']))
   })
 })
 
@@ -424,14 +424,14 @@ describe('roles', () => {
   it('let a moderator decide on moderation requests', async () => {
     await open({ ...TEAM, rules: { ask: [{ from: 'Worker', to: 'Master' }] } })
     await send()
-    await board.store.write((tx) => tx.run(`UPDATE human_requests SET kind = 'moderation'`))
+    await engine.store.write((tx) => tx.run(`UPDATE human_requests SET kind = 'moderation'`))
     await expect(approve('vera')).rejects.toMatchObject({ code: 'FORBIDDEN' })
     expect(await approve('mo')).toMatchObject({ request: { state: 'approved', decided_by: 'mo' } })
   })
 
   it('let a viewer run read-only commands only', async () => {
     await open()
-    const say = (type: string, fields = {}) => board.handle(person('vera'), { type, fields })
+    const say = (type: string, fields = {}) => engine.handle(person('vera'), { type, fields })
     expect(await say('list_agents')).toMatchObject({ status: 'ok' })
     expect(await say('query_mailbox', { agent: 'Master' })).toMatchObject({ status: 'ok' })
     for (const [type, fields] of [
@@ -448,18 +448,21 @@ describe('roles', () => {
   it('record the person behind every command, and refuse claims of another name (C3)', async () => {
     await open()
     const say = (fields: Record<string, unknown>) =>
-      board.handle(person('ada'), { type: 'send_message', fields: { to: 'Master', content: 'x', ...fields } })
+      engine.handle(person('ada'), {
+        type: 'send_message',
+        fields: { to: 'Master', content: 'x', ...fields },
+      })
     expect(await say({})).toMatchObject({ status: 'delivered' })
     expect(await say({ from: 'Ada' })).toMatchObject({ status: 'delivered' })
     expect(await say({ from: 'ben' })).toMatchObject({ code: 'SENDER_MISMATCH' })
     expect(await say({ from: 'Boss' })).toMatchObject({ status: 'delivered' })
-    const accepted = board.entries.filter(({ type }) => type === 'message.accepted')
+    const accepted = engine.entries.filter(({ type }) => type === 'message.accepted')
     expect(accepted.map(({ actor, data }) => [actor, data!.said_by])).toEqual([
       ['ada', undefined],
       ['ada', undefined],
       ['Boss', 'ada'],
     ])
-    expect(await board.handle(person('zoe'), { type: 'list_agents', fields: {} })).toMatchObject({
+    expect(await engine.handle(person('zoe'), { type: 'list_agents', fields: {} })).toMatchObject({
       code: 'FORBIDDEN',
       message: 'zoe is no longer one of the people of this team',
     })
@@ -468,7 +471,7 @@ describe('roles', () => {
   it('never let an agent decide', async () => {
     await open()
     await send()
-    await expect(decide(board, agent('Worker'), 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(engine, agent('Worker'), 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'FORBIDDEN',
     })
   })
@@ -480,7 +483,7 @@ describe('a task whose command is held', () => {
 
   async function held() {
     const team = await openTeam(agents, asking)
-    board = team
+    engine = team
     await team.rest('Lead', 'Worker', 'Spy')
     await team.says('Lead', 'delegate', { to: 'Worker', task: 'Find out' })
     await team.says('Worker', 'send_message', { to: 'Spy', content: 'Tell me' })
@@ -503,8 +506,8 @@ describe('a task whose command is held', () => {
       code: 'CONFLICT',
       message: /withdrawn already/,
     })
-    expect(await board.mailOf('Spy')).toEqual([])
-    expect((await board.mailOf('Worker')).map(({ content }) => content)).toContainEqual(
+    expect(await engine.mailOf('Spy')).toEqual([])
+    expect((await engine.mailOf('Worker')).map(({ content }) => content)).toContainEqual(
       expect.stringContaining('req_1 was withdrawn and not carried out'),
     )
   })
@@ -514,14 +517,14 @@ describe('a task whose command is held', () => {
     await team.says('Worker', 'report', { status: 'completed', result: 'done without' })
     expect(await team.task('task_1')).toMatchObject({ state: 'completed' })
     expect(await approve('operator')).toMatchObject({ receipt: { status: 'delivered' } })
-    expect((await board.mailOf('Worker')).at(-1)).toMatchObject({ title: 'req_1 approved: send_message' })
+    expect((await engine.mailOf('Worker')).at(-1)).toMatchObject({ title: 'req_1 approved: send_message' })
   })
 
   it('is notified of the expiry', async () => {
     const team = await held()
-    await board.clock.advance(72 * HOUR)
+    await engine.clock.advance(72 * HOUR)
     await team.rest('Worker')
     expect(team.turn('Worker')).toContain('Verdict: expired.')
-    expect(await board.mailOf('Spy')).toEqual([])
+    expect(await engine.mailOf('Spy')).toEqual([])
   })
 })

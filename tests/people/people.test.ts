@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { agent, type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
+import { agent, decide, OPERATOR, openTestEngine, type TestEngine } from '../harness/engine.ts'
 
 const ASKING = {
   agents: { Master: {}, Worker: { permissions: { reset_session: 'ask' as const } } },
@@ -7,22 +7,22 @@ const ASKING = {
 }
 const HOUR = 3600_000
 
-let board: Board
-afterEach(() => board.close())
+let engine: TestEngine
+afterEach(() => engine.close())
 
-const send = (content = 'please') => board.say('Worker', 'send_message', { to: 'Master', content })
+const send = (content = 'please') => engine.say('Worker', 'send_message', { to: 'Master', content })
 
 describe('a rule with the verdict ask', () => {
   it('holds the command, runs it when a person approves, and notifies the asker (C9)', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     const held = await send()
     expect(held).toMatchObject({
       status: 'held',
       request_id: 'req_1',
       reason: expect.stringContaining('Master is busy'),
     })
-    expect(await board.mailOf('Master')).toEqual([])
-    const decided = await decide(board, OPERATOR, 'req_1', {
+    expect(await engine.mailOf('Master')).toEqual([])
+    const decided = await decide(engine, OPERATOR, 'req_1', {
       decision: 'approve',
       comment: 'go ahead',
     })
@@ -30,119 +30,119 @@ describe('a rule with the verdict ask', () => {
       request: { state: 'approved', decided_by: 'operator' },
       receipt: { status: 'delivered' },
     })
-    expect(await board.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'please' }])
-    const [told] = await board.mailOf('Worker')
+    expect(await engine.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'please' }])
+    const [told] = await engine.mailOf('Worker')
     expect(told).toMatchObject({ from: 'orchestrator', title: 'req_1 approved: send_message' })
     expect(told!.content).toContain('go ahead')
     expect(told!.content).toContain('Status: delivered')
   })
 
   it('refuses the command when a person rejects it, and notifies the asker', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send()
-    const decided = await decide(board, OPERATOR, 'req_1', { decision: 'reject', comment: 'not now' })
+    const decided = await decide(engine, OPERATOR, 'req_1', { decision: 'reject', comment: 'not now' })
     expect(decided.receipt).toEqual({ status: 'blocked', reason: 'a person said no: not now' })
-    expect(await board.mailOf('Master')).toEqual([])
-    expect((await board.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 rejected: send_message' })
+    expect(await engine.mailOf('Master')).toEqual([])
+    expect((await engine.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 rejected: send_message' })
   })
 
   it('counts the first verdict and refuses the second', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send()
     const verdicts = await Promise.allSettled([
-      decide(board, OPERATOR, 'req_1', { decision: 'approve' }),
-      decide(board, OPERATOR, 'req_1', { decision: 'reject' }),
-      decide(board, OPERATOR, 'req_1', { decision: 'approve' }),
+      decide(engine, OPERATOR, 'req_1', { decision: 'approve' }),
+      decide(engine, OPERATOR, 'req_1', { decision: 'reject' }),
+      decide(engine, OPERATOR, 'req_1', { decision: 'approve' }),
     ])
     expect(verdicts.map((verdict) => verdict.status)).toEqual(['fulfilled', 'rejected', 'rejected'])
-    expect(await board.mailOf('Master')).toHaveLength(1)
-    await expect(decide(board, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    expect(await engine.mailOf('Master')).toHaveLength(1)
+    await expect(decide(engine, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
   })
 
   it('does not let agents decide', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send()
-    await expect(decide(board, agent('Worker'), 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(engine, agent('Worker'), 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'FORBIDDEN',
     })
-    expect(await board.mailOf('Master')).toEqual([])
+    expect(await engine.mailOf('Master')).toEqual([])
   })
 
   it('survives a restart and still runs exactly the command that was asked about', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send('the very words')
-    board = await board.reopen()
-    await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
-    expect(await board.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'the very words' }])
+    engine = await engine.reopen()
+    await decide(engine, OPERATOR, 'req_1', { decision: 'approve' })
+    expect(await engine.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'the very words' }])
   })
 
   it('never runs an action that was changed on disk', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send('harmless')
-    await board.store.write((tx) =>
+    await engine.store.write((tx) =>
       tx.run(`UPDATE human_requests SET action = REPLACE(action, 'harmless', 'harmful')`),
     )
-    await expect(decide(board, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(engine, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'STORE_CORRUPT',
     })
-    expect(await board.mailOf('Master')).toEqual([])
+    expect(await engine.mailOf('Master')).toEqual([])
   })
 
   it('expires after 72 hours without running the command, also across a restart (C8)', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send()
-    await board.clock.advance(71 * HOUR)
-    board = await board.reopen()
-    await board.clock.advance(2 * HOUR)
-    expect((await board.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 expired: send_message' })
-    expect(await board.mailOf('Master')).toEqual([])
-    await expect(decide(board, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+    await engine.clock.advance(71 * HOUR)
+    engine = await engine.reopen()
+    await engine.clock.advance(2 * HOUR)
+    expect((await engine.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 expired: send_message' })
+    expect(await engine.mailOf('Master')).toEqual([])
+    await expect(decide(engine, OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
-    expect(board.types()).toContain('human.expired')
+    expect(engine.types()).toContain('human.expired')
     // The person is told as well, once, and can put it away.
-    expect(await decide(board, OPERATOR, 'req_2', { decision: 'approve' })).toMatchObject({
+    expect(await decide(engine, OPERATOR, 'req_2', { decision: 'approve' })).toMatchObject({
       request: { kind: 'escalation', state: 'approved' },
       receipt: { result: 'noted' },
     })
   })
 
   it('can be rejected and expires although its action is damaged, without stopping other timers', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send('one')
     await send('two')
-    await board.store.write((tx) => tx.run(`UPDATE human_requests SET action = 'garbage'`))
-    expect(await decide(board, OPERATOR, 'req_1', { decision: 'reject' })).toMatchObject({
+    await engine.store.write((tx) => tx.run(`UPDATE human_requests SET action = 'garbage'`))
+    expect(await decide(engine, OPERATOR, 'req_1', { decision: 'reject' })).toMatchObject({
       request: { state: 'rejected' },
     })
-    await board.clock.advance(73 * HOUR)
-    expect((await board.mailOf('Worker')).map((mail) => mail.title)).toContain('req_2 expired: command')
+    await engine.clock.advance(73 * HOUR)
+    expect((await engine.mailOf('Worker')).map((mail) => mail.title)).toContain('req_2 expired: command')
   })
 
   it('does not ask about a command that is too large to run', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     expect(await send('x'.repeat(102_401))).toMatchObject({ code: 'TOO_LARGE' })
   })
 
   it('obeys a rule that forbids the command by the time it is approved', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send()
     const { defineConfig } = await import('../../src/config/config.ts')
-    await board.reload(defineConfig({ ...ASKING, rules: { preset: 'isolated' } }, { env: {} }))
-    const decided = await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
+    await engine.reload(defineConfig({ ...ASKING, rules: { preset: 'isolated' } }, { env: {} }))
+    const decided = await decide(engine, OPERATOR, 'req_1', { decision: 'approve' })
     expect(decided.receipt).toMatchObject({ status: 'blocked' })
-    expect(await board.mailOf('Master')).toEqual([])
+    expect(await engine.mailOf('Master')).toEqual([])
   })
 
   it('explains an unknown id and the wrong kind of verdict', async () => {
-    board = await openBoard(ASKING)
+    engine = await openTestEngine(ASKING)
     await send()
-    await expect(decide(board, OPERATOR, 'req_9', { decision: 'approve' })).rejects.toMatchObject({
+    await expect(decide(engine, OPERATOR, 'req_9', { decision: 'approve' })).rejects.toMatchObject({
       code: 'NOT_FOUND',
     })
-    await expect(decide(board, OPERATOR, 'req_1', { decision: 'answer' })).rejects.toMatchObject({
+    await expect(decide(engine, OPERATOR, 'req_1', { decision: 'answer' })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
   })
@@ -150,10 +150,10 @@ describe('a rule with the verdict ask', () => {
 
 describe('the loop breaker', () => {
   const LOOPING = { agents: { A: {}, B: {}, C: {} }, limits: { rate: 'off' as const } }
-  const speak = (from: string, to: string) => board.say(from, 'send_message', { to, content: `to ${to}` })
+  const speak = (from: string, to: string) => engine.say(from, 'send_message', { to, content: `to ${to}` })
 
   it('parks two agents that keep answering each other and asks a person (ask 12)', async () => {
-    board = await openBoard(LOOPING)
+    engine = await openTestEngine(LOOPING)
     let receipt = await speak('A', 'B')
     let turns = 1
     while (receipt.status === 'delivered' && turns < 100) {
@@ -167,17 +167,20 @@ describe('the loop breaker', () => {
       reason: expect.stringContaining('req_1'),
     })
     expect(await speak('A', 'C')).toMatchObject({ status: 'delivered' })
-    board = await board.reopen()
+    engine = await engine.reopen()
     expect(await speak('A', 'B')).toMatchObject({ status: 'blocked' })
-    const before = (await board.mailOf('B')).length + (await board.mailOf('A')).length
-    const { receipt: sent } = await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
+    const before = (await engine.mailOf('B')).length + (await engine.mailOf('A')).length
+    const { receipt: sent } = await decide(engine, OPERATOR, 'req_1', { decision: 'approve' })
     expect(sent).toMatchObject({ status: 'delivered' })
-    expect((await board.mailOf('B')).length + (await board.mailOf('A')).length).toBe(before + 2)
+    expect((await engine.mailOf('B')).length + (await engine.mailOf('A')).length).toBe(before + 2)
     expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
   })
 
   it('asks once for many simultaneous messages', async () => {
-    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    engine = await openTestEngine({
+      ...LOOPING,
+      limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } },
+    })
     await speak('A', 'B')
     await speak('B', 'A')
     const receipts = await Promise.all(Array.from({ length: 5 }, () => speak('A', 'B')))
@@ -191,77 +194,83 @@ describe('the loop breaker', () => {
   })
 
   it('lets the agents try again an hour after the request expired', async () => {
-    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    engine = await openTestEngine({
+      ...LOOPING,
+      limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } },
+    })
     await speak('A', 'B')
     await speak('B', 'A')
     await speak('A', 'B')
-    await board.clock.advance(72 * HOUR + 1)
+    await engine.clock.advance(72 * HOUR + 1)
     expect(await speak('A', 'B')).toMatchObject({ status: 'blocked' })
-    await board.clock.advance(HOUR + 1)
+    await engine.clock.advance(HOUR + 1)
     expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
   })
 
   it('keeps the agents apart for an hour after a rejection', async () => {
-    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    engine = await openTestEngine({
+      ...LOOPING,
+      limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } },
+    })
     await speak('A', 'B')
     await speak('B', 'A')
     expect(await speak('A', 'B')).toMatchObject({ status: 'held' })
-    await decide(board, OPERATOR, 'req_1', { decision: 'reject' })
+    await decide(engine, OPERATOR, 'req_1', { decision: 'reject' })
     expect(await speak('B', 'A')).toMatchObject({ status: 'blocked' })
-    await board.clock.advance(HOUR + 1)
+    await engine.clock.advance(HOUR + 1)
     expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
   })
 
   it('detects a circle of three by the length of the reply chain', async () => {
-    board = await openBoard({ ...LOOPING, limits: { rate: 'off', hops: 10 } })
+    engine = await openTestEngine({ ...LOOPING, limits: { rate: 'off', hops: 10 } })
     const ring = ['A', 'B', 'C']
     let receipt = await speak('A', 'B')
     let steps = 0
     while (receipt.status === 'delivered' && steps < 50) {
       steps += 1
       const from = ring[steps % 3]!
-      await board.say(from, 'mailbox_check')
+      await engine.say(from, 'mailbox_check')
       receipt = await speak(from, ring[(steps + 1) % 3]!)
     }
     expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('11 replies') })
   })
 
   it('stops two agents that keep delegating and reporting outside of any task (S2.1, ask 12)', async () => {
-    board = await openBoard({
+    engine = await openTestEngine({
       agents: { A: {}, B: { parent: 'A' } },
       limits: { rate: 'off', hops: 10 },
     })
-    const delegate = () => board.say('A', 'delegate', { to: 'B', task: 'Once more' })
+    const delegate = () => engine.say('A', 'delegate', { to: 'B', task: 'Once more' })
     let receipt = await delegate()
     let rounds = 0
     while (receipt.status === 'ok' && rounds < 50) {
       rounds += 1
-      await board.say('B', 'mailbox_check')
-      await board.say('B', 'report', { status: 'completed', result: 'Done' })
-      await board.say('A', 'mailbox_check')
+      await engine.say('B', 'mailbox_check')
+      await engine.say('B', 'report', { status: 'completed', result: 'Done' })
+      await engine.say('A', 'mailbox_check')
       receipt = await delegate()
     }
     expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('12 replies') })
     expect(await delegate()).toMatchObject({ status: 'blocked', reason: expect.stringContaining('req_1') })
-    const { receipt: gone } = await decide(board, OPERATOR, 'req_1', { decision: 'approve' })
+    const { receipt: gone } = await decide(engine, OPERATOR, 'req_1', { decision: 'approve' })
     expect(gone).toMatchObject({ status: 'ok', details: { to: 'B' } })
   })
 
   it('does not mistake a long stream in one direction for a loop', async () => {
-    board = await openBoard(LOOPING)
+    engine = await openTestEngine(LOOPING)
     for (let index = 0; index < 100; index++)
       expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
   })
 
   it('restarts the count when a person writes', async () => {
-    board = await openBoard({ ...LOOPING, limits: { rate: 'off', hops: 4, ping_pong: 'off' } })
+    engine = await openTestEngine({ ...LOOPING, limits: { rate: 'off', hops: 4, ping_pong: 'off' } })
     for (let round = 0; round < 6; round++) {
-      await board.order('send_message', { to: 'A', content: 'next' })
-      await board.say('A', 'mailbox_check')
+      await engine.order('send_message', { to: 'A', content: 'next' })
+      await engine.say('A', 'mailbox_check')
       expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
-      await board.say('B', 'mailbox_check')
+      await engine.say('B', 'mailbox_check')
       expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
-      await board.say('A', 'mailbox_check')
+      await engine.say('A', 'mailbox_check')
     }
   })
 })

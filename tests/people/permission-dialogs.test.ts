@@ -8,7 +8,7 @@ const { open, settle, worker } = stage
 describe('a dialog of an agent program', () => {
   const question = { key: 'd1', tool: 'Bash', input: { command: 'rm -rf build' } }
   const openRequests = () =>
-    stage.board.store.all<{ id: number; state: string; question: string }>('SELECT * FROM human_requests')
+    stage.engine.store.all<{ id: number; state: string; question: string }>('SELECT * FROM human_requests')
 
   it('becomes a request that a person can answer from anywhere (C9)', async () => {
     await open()
@@ -17,7 +17,7 @@ describe('a dialog of an agent program', () => {
     expect(await openRequests()).toMatchObject([
       { state: 'open', question: 'Worker wants to use Bash: rm -rf build' },
     ])
-    await decide(stage.board, { kind: 'operator' }, 'req_1', {
+    await decide(stage.engine, { kind: 'operator' }, 'req_1', {
       decision: 'reject',
       comment: 'keep it',
     })
@@ -33,7 +33,7 @@ describe('a dialog of an agent program', () => {
     expect(await verdict).toBeUndefined()
     expect(await openRequests()).toMatchObject([{ state: 'withdrawn' }])
     await expect(
-      decide(stage.board, { kind: 'operator' }, 'req_1', { decision: 'approve' }),
+      decide(stage.engine, { kind: 'operator' }, 'req_1', { decision: 'approve' }),
     ).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
@@ -45,24 +45,24 @@ describe('a dialog of an agent program', () => {
     await settle()
     await stage.reopen()
     await expect(
-      decide(stage.board, { kind: 'operator' }, 'req_1', { decision: 'approve' }),
+      decide(stage.engine, { kind: 'operator' }, 'req_1', { decision: 'approve' }),
     ).rejects.toMatchObject({ code: 'CONFLICT' })
     const verdict = worker().port.askPermission(question, signal)
-    await stage.board.clock.advance(20_000)
+    await stage.engine.clock.advance(20_000)
     expect((await openRequests()).map((request) => request.state)).toEqual(['open', 'withdrawn'])
-    await decide(stage.board, { kind: 'operator' }, 'req_1', { decision: 'approve' })
+    await decide(stage.engine, { kind: 'operator' }, 'req_1', { decision: 'approve' })
     expect(await verdict).toEqual({ allow: true })
   })
 
   it('becomes a notice with the way to the terminal if its program does not describe it', async () => {
     await open()
     worker().become('waiting_input')
-    await stage.board.clock.advance(2000)
+    await stage.engine.clock.advance(2000)
     expect(await openRequests()).toMatchObject([
       { state: 'open', question: expect.stringContaining('orc attach Worker') },
     ])
     worker().become('busy')
-    await stage.board.clock.advance(2000)
+    await stage.engine.clock.advance(2000)
     expect(await openRequests()).toMatchObject([{ state: 'withdrawn' }])
   })
 })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defineConfig } from '../../src/config/config.ts'
-import { type Desk, eventsIn, openDesk, openStream } from '../harness/service.ts'
+import { eventsIn, openStream, openTestService, type TestService } from '../harness/service.ts'
 
 const TEAM = {
   agents: { Master: {}, Worker: { parent: 'Master' }, Other: {} },
@@ -8,23 +8,24 @@ const TEAM = {
   rules: { ask: [{ from: 'Worker', to: 'Other', approvers: ['ada', 'ben'], quorum: 2 }] },
 }
 
-let desk: Desk
+let service: TestService
 const token: Record<string, string> = {}
 beforeEach(async () => {
-  desk = await openDesk(TEAM)
+  service = await openTestService(TEAM)
   for (const name of Object.keys(TEAM.people)) {
-    const { json } = await desk.call('POST', '/api/v1/tokens', { body: { agent: name.toUpperCase() } })
+    const { json } = await service.call('POST', '/api/v1/tokens', { body: { agent: name.toUpperCase() } })
     expect(json).toMatchObject({ agent: name })
     token[name] = json.token
   }
 })
-afterEach(() => desk.close())
+afterEach(() => service.close())
 
 const ask = (content = 'please') =>
-  desk.command(desk.tokens.worker, { type: 'send_message', to: 'Other', content })
+  service.command(service.tokens.worker, { type: 'send_message', to: 'Other', content })
 const decide = (name: string, body: unknown, id = 'req_1') =>
-  desk.call('POST', `/api/v1/human-requests/${id}/verdict`, { body, token: token[name] })
-const requestOf = async (name: string) => (await desk.get('/api/v1/human-requests/req_1', token[name]!)).json
+  service.call('POST', `/api/v1/human-requests/${id}/verdict`, { body, token: token[name] })
+const requestOf = async (name: string) =>
+  (await service.get('/api/v1/human-requests/req_1', token[name]!)).json
 
 describe('people with tokens', () => {
   it('are identified by token, approve once each, and appear by name in the audit (C9)', async () => {
@@ -38,7 +39,7 @@ describe('people with tokens', () => {
       }),
     })
     expect((await decide('ada', { decision: 'approve' })).status).toBe(409)
-    const refused = await desk.call('POST', '/api/v1/human-requests/req_1/verdict', {
+    const refused = await service.call('POST', '/api/v1/human-requests/req_1/verdict', {
       body: { decision: 'approve' },
     })
     expect(refused).toMatchObject({ status: 403, json: { hint: 'Its approvers: ada, ben.' } })
@@ -46,8 +47,8 @@ describe('people with tokens', () => {
       request: { state: 'approved', decided_by: 'ben' },
       receipt: { status: 'delivered' },
     })
-    expect(await desk.mailOf('Other')).toHaveLength(1)
-    const { json } = await desk.get('/api/v1/audit?type=human')
+    expect(await service.mailOf('Other')).toHaveLength(1)
+    const { json } = await service.get('/api/v1/audit?type=human')
     expect(json.entries.map(({ actor }: { actor: string }) => actor)).toEqual(['Worker', 'ada', 'ben'])
   })
 
@@ -65,48 +66,50 @@ describe('people with tokens', () => {
     expect((await decide('ada', { decision: 'approve', hash })).json).toMatchObject({
       request: { state: 'modified' },
     })
-    expect((await desk.mailOf('Other')).map((mail) => mail.content)).toEqual(['pretty please'])
+    expect((await service.mailOf('Other')).map((mail) => mail.content)).toEqual(['pretty please'])
   })
 
   it('see only the decisions that they may make', async () => {
     await ask()
     expect((await requestOf('ada')).decisions).toEqual(['approve', 'reject', 'modify'])
     expect((await requestOf('vera')).decisions).toEqual([])
-    expect((await desk.get('/api/v1/human-requests/req_1')).json.decisions).toEqual([])
-    expect((await desk.get('/api/v1/human-requests/req_1', desk.tokens.worker)).json.decisions).toEqual([])
-    expect((await desk.get('/api/v1/human-requests/req_1', desk.tokens.master)).status).toBe(404)
-    expect((await desk.get('/api/v1/human-requests/req_7')).status).toBe(404)
+    expect((await service.get('/api/v1/human-requests/req_1')).json.decisions).toEqual([])
+    expect((await service.get('/api/v1/human-requests/req_1', service.tokens.worker)).json.decisions).toEqual(
+      [],
+    )
+    expect((await service.get('/api/v1/human-requests/req_1', service.tokens.master)).status).toBe(404)
+    expect((await service.get('/api/v1/human-requests/req_7')).status).toBe(404)
   })
 
   it('lose access and open streams at once when their token is revoked', async () => {
-    const stream = await openStream(desk.port, '/api/v1/events', token.ada!)
-    expect((await desk.call('DELETE', '/api/v1/tokens/Ada')).json).toEqual({ revoked: 1 })
+    const stream = await openStream(service.port, '/api/v1/events', token.ada!)
+    expect((await service.call('DELETE', '/api/v1/tokens/Ada')).json).toEqual({ revoked: 1 })
     await stream.ended
     await ask()
     expect((await decide('ada', { decision: 'approve' })).status).toBe(401)
   })
 
   it('lose access when orc.yaml no longer names them, and get their current role at once', async () => {
-    const stream = await openStream(desk.port, '/api/v1/events', token.ada!)
+    const stream = await openStream(service.port, '/api/v1/events', token.ada!)
     const { ada: _, ...people } = TEAM.people
-    await desk.reload(
+    await service.reload(
       defineConfig({ ...TEAM, people: { ...people, ben: { role: 'viewer' } }, rules: {} }, { env: {} }),
     )
     await ask()
     await stream.ended
-    expect(await desk.get('/api/v1/agents', token.ada!)).toMatchObject({
+    expect(await service.get('/api/v1/agents', token.ada!)).toMatchObject({
       status: 403,
       json: { code: 'FORBIDDEN' },
     })
-    expect((await desk.get('/api/v1/agents', token.ben!)).status).toBe(200)
+    expect((await service.get('/api/v1/agents', token.ben!)).status).toBe(200)
     const command = { type: 'send_message', to: 'Other', content: 'x' }
-    expect((await desk.command(token.ben!, command)).status).toBe(403)
+    expect((await service.command(token.ben!, command)).status).toBe(403)
   })
 
   it('do not become agents that get their name later', async () => {
     const { ada: _, ...people } = TEAM.people
-    await desk.reload(defineConfig({ agents: { ...TEAM.agents, ada: {} }, people }, { env: {} }))
-    expect((await desk.get('/api/v1/mailbox', token.ada!)).status).toBe(403)
+    await service.reload(defineConfig({ agents: { ...TEAM.agents, ada: {} }, people }, { env: {} }))
+    expect((await service.get('/api/v1/mailbox', token.ada!)).status).toBe(403)
   })
 })
 
@@ -125,9 +128,9 @@ describe('a viewer and a moderator', () => {
       '/api/v1/tokens',
       '/api/v1/prompts/Worker',
     ]) {
-      expect((await desk.get(path, token[name]!)).status, path).toBe(200)
+      expect((await service.get(path, token[name]!)).status, path).toBe(200)
     }
-    const stream = await openStream(desk.port, '/api/v1/events?after=0', token[name]!)
+    const stream = await openStream(service.port, '/api/v1/events?after=0', token[name]!)
     await stream.until((text) => eventsIn(text).some(({ event }) => event === 'human.asked'))
     stream.drop()
   })
@@ -145,23 +148,24 @@ describe('a viewer and a moderator', () => {
       ['GET', '/api/v1/deliveries/next?agent=Worker&wait=0'],
     ]
     for (const [method, path, body] of calls) {
-      const reply = await desk.call(method, path, { token: token[name], body })
+      const reply = await service.call(method, path, { token: token[name], body })
       expect(reply.status, path).toBe(403)
       expect(reply.json.hint, path).toContain(`The role of ${name} in orc.yaml is`)
     }
-    expect((await desk.command(token[name]!, { type: 'list_agents' })).status).toBe(200)
+    expect((await service.command(token[name]!, { type: 'list_agents' })).status).toBe(200)
     expect((await requestOf('ada')).state).toBe('open')
   })
 })
 
 describe('tokens of people', () => {
   it('can only be created by the operator, so that a quorum cannot be forged', async () => {
-    const mint = (agent: string) => desk.call('POST', '/api/v1/tokens', { token: token.ada, body: { agent } })
+    const mint = (agent: string) =>
+      service.call('POST', '/api/v1/tokens', { token: token.ada, body: { agent } })
     expect((await mint('ben')).status).toBe(403)
     expect((await mint('operator')).status).toBe(403)
     expect((await mint('Worker')).status).toBe(200)
-    const revoke = (which: string) => desk.call('DELETE', `/api/v1/tokens/${which}`, { token: token.ada })
-    const bens = (await desk.get('/api/v1/tokens')).json.tokens.find(
+    const revoke = (which: string) => service.call('DELETE', `/api/v1/tokens/${which}`, { token: token.ada })
+    const bens = (await service.get('/api/v1/tokens')).json.tokens.find(
       (one: { agent: string }) => one.agent === 'ben',
     )
     expect(bens).toMatchObject({ kind: 'person' })
@@ -170,14 +174,14 @@ describe('tokens of people', () => {
     expect((await revoke('operator')).status).toBe(403)
     expect((await revoke('Worker')).json).toEqual({ revoked: 2 })
     expect((await revoke('ada')).json).toEqual({ revoked: 1 })
-    const { json } = await desk.get('/api/v1/audit?type=token')
+    const { json } = await service.get('/api/v1/audit?type=token')
     expect(json.entries.at(-1)).toMatchObject({ type: 'token.revoked', actor: 'ada' })
   })
 })
 
 describe('questions over HTTP', () => {
   it('show choices and accept their number; a blank answer repeats the question (S2.12)', async () => {
-    await desk.command(desk.tokens.worker, {
+    await service.command(service.tokens.worker, {
       type: 'request_user_input',
       question: 'Which?',
       choices: ['Red', 'Green'],
@@ -196,7 +200,7 @@ describe('questions over HTTP', () => {
       comment: 'Green',
       decided_by: 'ada',
     })
-    await desk.command(desk.tokens.worker, { type: 'request_user_input', question: 'Where?' })
+    await service.command(service.tokens.worker, { type: 'request_user_input', question: 'Where?' })
     expect(await decide('ada', { decision: 'answer', comment: ' ' }, 'req_2')).toMatchObject({
       status: 400,
       json: { code: 'INVALID_COMMAND', hint: 'Answer it in words: Where?' },

@@ -1,26 +1,26 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { askPeople } from '../../src/people/people.ts'
-import { type Desk, openDesk } from '../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 beforeEach(async () => {
-  desk = await openDesk({
+  service = await openTestService({
     rules: { preset: 'mesh', ask: [{ from: 'Worker', to: 'Other', reason: 'Other is expensive' }] },
   })
 })
-afterEach(() => desk.close())
+afterEach(() => service.close())
 
 const ask = (content: string) =>
-  desk.command(desk.tokens.worker, { type: 'send_message', to: 'Other', content })
-const decide = (id: string, body: unknown, token = desk.tokens.operator) =>
-  desk.call('POST', `/api/v1/human-requests/${id}/verdict`, { body, token })
+  service.command(service.tokens.worker, { type: 'send_message', to: 'Other', content })
+const decide = (id: string, body: unknown, token = service.tokens.operator) =>
+  service.call('POST', `/api/v1/human-requests/${id}/verdict`, { body, token })
 const list = async (token: string, query = '') =>
-  (await desk.get(`/api/v1/human-requests${query}`, token)).json.requests
+  (await service.get(`/api/v1/human-requests${query}`, token)).json.requests
 
 describe('requests to people over HTTP (C9)', () => {
   it('list the exact held command', async () => {
     await ask('please')
-    expect(await list(desk.tokens.operator)).toEqual([
+    expect(await list(service.tokens.operator)).toEqual([
       {
         id: 'req_1',
         kind: 'approval',
@@ -44,22 +44,22 @@ describe('requests to people over HTTP (C9)', () => {
 
   it('show an agent only its own', async () => {
     await ask('please')
-    expect(await list(desk.tokens.worker)).toHaveLength(1)
-    expect(await list(desk.tokens.other)).toEqual([])
+    expect(await list(service.tokens.worker)).toHaveLength(1)
+    expect(await list(service.tokens.other)).toEqual([])
   })
 
   it('show an agent its own even after many of others', async () => {
     await ask('please')
-    await desk.store.write(async (tx) => {
+    await service.store.write(async (tx) => {
       for (let number = 0; number < 1200; number++) {
         await askPeople(tx, {
           ...{ kind: 'input', purpose: 'question', asker: 'Other', question: 'Which?', reason: 'it asks' },
         })
       }
     })
-    expect(await list(desk.tokens.worker)).toMatchObject([{ id: 'req_1' }])
-    expect(await list(desk.tokens.worker, '?state=all&limit=5')).toMatchObject([{ id: 'req_1' }])
-    expect(await list(desk.tokens.other, '?limit=5')).toHaveLength(5)
+    expect(await list(service.tokens.worker)).toMatchObject([{ id: 'req_1' }])
+    expect(await list(service.tokens.worker, '?state=all&limit=5')).toMatchObject([{ id: 'req_1' }])
+    expect(await list(service.tokens.other, '?limit=5')).toHaveLength(5)
   })
 
   it('accept comments up to 10,000 characters and refuse longer ones without deciding (C20)', async () => {
@@ -70,14 +70,17 @@ describe('requests to people over HTTP (C9)', () => {
       code: 'TOO_LARGE',
       message: 'The comment is 10001 characters; the limit is 10000',
     })
-    expect(await list(desk.tokens.operator)).toMatchObject([{ id: 'req_1', state: 'open' }])
+    expect(await list(service.tokens.operator)).toMatchObject([{ id: 'req_1', state: 'open' }])
     const fits = await decide('req_1', { decision: 'reject', comment: 'x'.repeat(10_000) })
     expect(fits.json.request.comment).toHaveLength(10_000)
-    expect((await desk.mailOf('Worker'))[0]!.content).toContain('x'.repeat(10_000))
+    expect((await service.mailOf('Worker'))[0]!.content).toContain('x'.repeat(10_000))
   })
 
   it('accept an answer as long as a message', async () => {
-    await desk.command(desk.tokens.worker, { type: 'request_user_input', question: 'What is the text?' })
+    await service.command(service.tokens.worker, {
+      type: 'request_user_input',
+      question: 'What is the text?',
+    })
     const long = await decide('req_1', { decision: 'answer', comment: 'x'.repeat(102_401) })
     expect(long).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
     const fits = await decide('req_1', { decision: 'answer', comment: 'x'.repeat(20_000) })
@@ -92,22 +95,22 @@ describe('requests to people over HTTP (C9)', () => {
       request: { id: 'req_1', state: 'approved', decided_by: 'operator', comment: 'go on' },
       receipt: { status: 'delivered', to: 'Other' },
     })
-    expect((await desk.mailOf('Other')).map((mail) => mail.content)).toEqual(['please'])
-    expect((await desk.mailOf('Worker'))[0]!.title).toContain('approved')
-    expect(await list(desk.tokens.operator)).toEqual([])
-    expect(await list(desk.tokens.operator, '?state=all')).toHaveLength(1)
+    expect((await service.mailOf('Other')).map((mail) => mail.content)).toEqual(['please'])
+    expect((await service.mailOf('Worker'))[0]!.title).toContain('approved')
+    expect(await list(service.tokens.operator)).toEqual([])
+    expect(await list(service.tokens.operator, '?state=all')).toHaveLength(1)
   })
 
   it('run nothing when rejected', async () => {
     await ask('please')
     const { json } = await decide('req_1', { decision: 'reject' })
     expect(json).toMatchObject({ request: { state: 'rejected' }, receipt: { status: 'blocked' } })
-    expect(await desk.mailOf('Other')).toEqual([])
+    expect(await service.mailOf('Other')).toEqual([])
   })
 
   it('accept one verdict, of the right kind, from the operator', async () => {
     await ask('please')
-    expect((await decide('req_1', { decision: 'approve' }, desk.tokens.worker)).status).toBe(403)
+    expect((await decide('req_1', { decision: 'approve' }, service.tokens.worker)).status).toBe(403)
     expect((await decide('req_1', { decision: 'answer', comment: 'x' })).json.code).toBe('CONFLICT')
     expect((await decide('req_1', { decision: 'perhaps' })).status).toBe(400)
     expect((await decide('req_9', { decision: 'approve' })).status).toBe(404)
@@ -116,6 +119,6 @@ describe('requests to people over HTTP (C9)', () => {
       decide('req_1', { decision: 'reject' }),
     ])
     expect(both.map((reply) => reply.status)).toEqual([200, 409])
-    expect(await desk.mailOf('Other')).toHaveLength(1)
+    expect(await service.mailOf('Other')).toHaveLength(1)
   })
 })

@@ -7,7 +7,7 @@ import type { SeenRun } from '../../src/runs/runs.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
 import type { StoreOptions } from '../../src/store/assemble.ts'
 import type { Store } from '../../src/store/store.ts'
-import { OPERATOR, openBoard, send } from '../harness/engine.ts'
+import { OPERATOR, openTestEngine, send } from '../harness/engine.ts'
 
 export interface RunTeamOptions {
   config?: Partial<ConfigInput>
@@ -17,23 +17,23 @@ export interface RunTeamOptions {
   openStore?: (options: StoreOptions) => Promise<Store>
 }
 
-/** A engine that carries out plans with real processes; the engine's clock is the test's. */
+/** An engine that carries out plans with real processes; the engine's clock is the test's. */
 export async function openRunTeam({ config = {}, ...options }: RunTeamOptions = {}) {
   const input: ConfigInput = { agents: { Helper: {} }, limits: { rate: 'off' }, ...config }
-  return onBoard(await openBoard(input, options))
+  return withRuns(await openTestEngine(input, options))
 }
 
 export type RunTeam = Awaited<ReturnType<typeof openRunTeam>>
 
-function onBoard(board: Awaited<ReturnType<typeof openBoard>>) {
-  const folder = join(board.folder, 'plans')
+function withRuns(engine: Awaited<ReturnType<typeof openTestEngine>>) {
+  const folder = join(engine.folder, 'plans')
   mkdirSync(folder, { recursive: true })
 
-  const see = async (id: string): Promise<SeenRun> => (await board.runs.see(id))!
+  const see = async (id: string): Promise<SeenRun> => (await engine.runs.see(id))!
   /** Processes take real time; `ms` simulated time passes between two looks. */
   async function until<T>(look: () => Promise<T | undefined | false>, ms = 0): Promise<T> {
     for (let tries = 0; tries < 2500; tries++) {
-      await board.clock.advance(ms)
+      await engine.clock.advance(ms)
       const found = await look()
       if (found !== undefined && found !== false) return found
       await new Promise((resolve) => setTimeout(resolve, 10))
@@ -41,7 +41,7 @@ function onBoard(board: Awaited<ReturnType<typeof openBoard>>) {
     throw new Error('it never came to that')
   }
   return {
-    ...board,
+    ...engine,
     plans: folder,
     see,
     until,
@@ -52,7 +52,7 @@ function onBoard(board: Awaited<ReturnType<typeof openBoard>>) {
       return file
     },
     async start(plan: string, more: { concurrency?: number } = {}) {
-      const { run_id } = await send<{ run_id: string }>(board, OPERATOR, 'start_run', {
+      const { run_id } = await send<{ run_id: string }>(engine, OPERATOR, 'start_run', {
         plan,
         folder,
         ...more,
@@ -60,7 +60,7 @@ function onBoard(board: Awaited<ReturnType<typeof openBoard>>) {
       return run_id
     },
     async resume(id: string, plan?: string) {
-      return await send<{ run_id: string; round: number; resumed: boolean }>(board, OPERATOR, 'resume_run', {
+      return await send<{ run_id: string; round: number; resumed: boolean }>(engine, OPERATOR, 'resume_run', {
         id,
         ...(plan === undefined ? {} : { plan }),
       })
@@ -88,7 +88,7 @@ function onBoard(board: Awaited<ReturnType<typeof openBoard>>) {
     file: (id: string, ...path: string[]) => readFileSync(join(folder, 'runs', id, ...path), 'utf8'),
     place: (id: string, ...path: string[]) => join(folder, 'runs', id, ...path),
     async reopened() {
-      return onBoard(await board.reopen())
+      return withRuns(await engine.reopen())
     },
   }
 }

@@ -479,7 +479,7 @@ agents:
 agents: { slow: { command: "echo ran >> ../../../slow.log; while ! test -e ../../../go; do sleep 0.05; done; ${MADE} x > outbox/x; exit 0", retries: 0 } }
 `)
     await team.until(async () => (await team.node(id, 'slow')).started)
-    await team.board.close('leave')
+    await team.engine.close('leave')
     team.write('go', '')
     await new Promise((resolve) => setTimeout(resolve, 300))
     team = await team.reopened()
@@ -507,14 +507,14 @@ agents:
     await team.ended(id)
     expect(log()).toBe('1\n')
     // The store goes back to the copy; the files of the agents stay.
-    await team.board.close('leave')
+    await team.engine.close('leave')
     for (const file of kept) copyFileSync(`${file}.kept`, file)
     team.write('hold', '')
     team = await team.reopened()
     await team.until(async () => log() === '1\n1\n')
     expect(await team.becomes(id, 'second', 'running')).toMatchObject({ attempt: 1 })
     // The old exit code does not count for the new process.
-    await team.board.close('leave')
+    await team.engine.close('leave')
     const left = (await readProcesses()).filter(({ mark }) => mark?.endsWith(`${id}/second/attempt/1`))
     expect(left.length).toBeGreaterThan(0)
     for (const { pid } of left) process.kill(pid, 'SIGKILL')
@@ -532,7 +532,7 @@ agents:
 agents: { slow: { command: "echo ran >> ../../../slow.log; test -e ../../../go || sleep 300; ${MADE} x > outbox/x", retries: 0 } }
 `)
     await team.until(async () => (await team.node(id, 'slow')).started)
-    await team.board.close('end')
+    await team.engine.close('end')
     team.write('go', '')
     team = await team.reopened()
     const seen = await team.ended(id, 0)

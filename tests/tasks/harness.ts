@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts'
 import { findTask } from '../../src/tasks/store.ts'
 import type { Task } from '../../src/tasks/task.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
-import { openBoard } from '../harness/engine.ts'
+import { openTestEngine } from '../harness/engine.ts'
 
 /** A team of scripted agents with tasks; agents speak in their own turns. */
 export async function openTeam(
@@ -16,7 +16,7 @@ export async function openTeam(
   openStore?: (options: StoreOptions) => Promise<Store>,
 ) {
   const runtime = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
-  const board = await openBoard(
+  const engine = await openTestEngine(
     {
       agents: Object.fromEntries(
         Object.entries(agents).map(([name, agent]) => [name, { ...runtime, ...agent }]),
@@ -30,17 +30,17 @@ export async function openTeam(
       ...(openStore === undefined ? {} : { openStore }),
     },
   )
-  return await onBoard(board, puppets)
+  return await withTasks(engine, puppets)
 }
 
 export type TaskTeam = Awaited<ReturnType<typeof openTeam>>
 
-async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Puppets) {
-  const settle = () => board.clock.advance(0)
-  const taskOf = async (id: string): Promise<Task> => (await findTask(board.store, id))!
+async function withTasks(engine: Awaited<ReturnType<typeof openTestEngine>>, puppets: Puppets) {
+  const settle = () => engine.clock.advance(0)
+  const taskOf = async (id: string): Promise<Task> => (await findTask(engine.store, id))!
   await settle()
   return {
-    ...board,
+    ...engine,
     puppets,
     settle,
     task: taskOf,
@@ -53,12 +53,12 @@ async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Pu
     turn: (name: string) => puppets.of(name).turns.at(-1)?.text ?? '',
     turns: (name: string) => puppets.of(name).turns.length,
     async says(name: string, type: string, fields: Record<string, unknown> = {}) {
-      const receipt = await board.say(name, type, fields)
+      const receipt = await engine.say(name, type, fields)
       await settle()
       return receipt
     },
     async orders(type: string, fields: Record<string, unknown> = {}) {
-      const receipt = await board.order(type, fields)
+      const receipt = await engine.order(type, fields)
       await settle()
       return receipt
     },
@@ -72,14 +72,14 @@ async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Pu
     /** Checks are real processes, which take real time. `ms`: simulated time between two polls. */
     async until(reached: () => Promise<boolean>, ms = 0) {
       for (let tries = 0; tries < 300; tries++) {
-        await board.clock.advance(ms)
+        await engine.clock.advance(ms)
         if (await reached()) return
         await new Promise((resolve) => setTimeout(resolve, 20))
       }
       throw new Error('it never came to that')
     },
     async restarted(awayMs = 0) {
-      return await onBoard(await board.reopen(undefined, awayMs), puppets)
+      return await withTasks(await engine.reopen(undefined, awayMs), puppets)
     },
   }
 }

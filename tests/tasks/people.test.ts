@@ -77,7 +77,7 @@ describe('a person', () => {
   it('also answers an agent without a task, by a message', async () => {
     await openPair()
     await team.says('Master', 'request_user_input', { question: 'Shall I begin?' })
-    await decide(team.board, { kind: 'operator' }, 'req_1', { decision: 'answer', comment: 'Yes' })
+    await decide(team.engine, { kind: 'operator' }, 'req_1', { decision: 'answer', comment: 'Yes' })
     await team.settle()
     expect(team.turn('Master')).toContain('A person answers: Yes')
   })
@@ -88,14 +88,14 @@ describe('a person', () => {
     await team.says('Master', 'report', { status: 'needs_help', result: 'I am stuck' })
     await team.ends('Master')
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
-    await decide(team.board, { kind: 'operator' }, 'req_1', {
+    await decide(team.engine, { kind: 'operator' }, 'req_1', {
       decision: 'answer',
       comment: 'Pull harder',
     })
     await team.settle()
     expect(team.turn('Master')).toContain('Pull harder')
     await team.says('Master', 'report', { status: 'partial', result: 'Half of it' })
-    await decide(team.board, { kind: 'operator' }, 'req_2', { decision: 'approve' })
+    await decide(team.engine, { kind: 'operator' }, 'req_2', { decision: 'approve' })
     expect(await team.task('task_1')).toMatchObject({ state: 'completed', reason: 'a person accepted it' })
   })
 
@@ -122,7 +122,7 @@ describe('a command that is held for a person', () => {
     expect(held).toMatchObject({ status: 'held', request_id: 'req_1' })
     await team.ends('Worker')
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_approval' })
-    await decide(team.board, { kind: 'operator' }, 'req_1', {
+    await decide(team.engine, { kind: 'operator' }, 'req_1', {
       decision: 'reject',
       comment: 'no need',
     })
@@ -152,7 +152,7 @@ describe('a command that is held for a person', () => {
     await team.says('Master', 'report', { status: 'completed', result: 'Done without' })
     await team.ends('Master')
     await team.orders('delegate', { to: 'Master', task: 'Second' })
-    await decide(team.board, { kind: 'operator' }, 'req_1', { decision: 'approve' })
+    await decide(team.engine, { kind: 'operator' }, 'req_1', { decision: 'approve' })
     expect(await team.task('task_3')).toMatchObject({ agent: 'Worker', parent: null })
     expect(await team.task('task_2')).toMatchObject({ delegations: 0 })
   })

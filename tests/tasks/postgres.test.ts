@@ -8,13 +8,13 @@ import { findTask } from '../../src/tasks/store.ts'
 import type { TaskState } from '../../src/tasks/task.ts'
 import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
-import { type Board, openBoard } from '../harness/engine.ts'
+import { openTestEngine, type TestEngine } from '../harness/engine.ts'
 
 /** The flows of delegation on PostgreSQL, where code that relies on SQLite being synchronous would fail. */
 
 let server: PostgresServer
 let url: string
-let board: Board
+let engine: TestEngine
 let puppets: Puppets
 beforeAll(async () => {
   server = await startPostgres()
@@ -36,20 +36,20 @@ const TEAM = {
 beforeEach(async () => {
   url = await server.createSchema()
   puppets = createPuppets()
-  board = await openBoard(TEAM, {
+  engine = await openTestEngine(TEAM, {
     runtimes: [puppets],
     openStore: (options) => openPostgresStore(url, options),
   })
   await vi.waitFor(() => expect(['Top', 'Middle', 'Bottom'].map(puppets.started)).toEqual([1, 1, 1]))
   rest()
 })
-afterEach(() => board.close())
+afterEach(() => engine.close())
 
 /** Ends the turn of every busy agent. */
 function rest() {
   for (const name of ['Top', 'Middle', 'Bottom']) puppets.of(name).become('idle')
 }
-const taskOf = (id: string) => findTask(board.store, id)
+const taskOf = (id: string) => findTask(engine.store, id)
 const becomes = (id: string, state: TaskState) =>
   vi.waitFor(async () => expect(await taskOf(id)).toMatchObject({ state }), { timeout: 10_000 })
 const hears = (name: string, words: string) =>
@@ -66,7 +66,7 @@ const hears = (name: string, words: string) =>
     { timeout: 10_000 },
   )
 async function say(name: string, type: string, fields: Record<string, unknown>) {
-  const receipt = await board.say(name, type, fields)
+  const receipt = await engine.say(name, type, fields)
   expect(receipt).toMatchObject({ status: 'ok' })
   return (receipt as { details: Record<string, string> }).details
 }
@@ -89,7 +89,7 @@ describe('delegation on PostgreSQL', () => {
     await hears('Bottom', 'Price')
     const { request_id } = await say('Bottom', 'request_user_input', { question: 'From where?' })
     await becomes('task_2', 'waiting_user')
-    await board.order('user_response', { in_response_to: request_id, answer: 'LAX' })
+    await engine.order('user_response', { in_response_to: request_id, answer: 'LAX' })
     await hears('Bottom', 'LAX')
     await say('Bottom', 'report', { status: 'completed', result: 'Flight 7', in_response_to: 'm' })
     await becomes('task_2', 'completed')
@@ -97,7 +97,7 @@ describe('delegation on PostgreSQL', () => {
     await say('Middle', 'report', { status: 'completed', result: 'Booked' })
     await becomes('task_1', 'completed')
     await hears('Top', 'Booked')
-    expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: true })
+    expect(await verifyStoredAudit(engine.store)).toMatchObject({ ok: true })
   })
 
   it('validates, rejects and retries (S2.17)', async () => {
@@ -121,13 +121,13 @@ describe('delegation on PostgreSQL', () => {
       in_response_to: task_id,
     }))
     const receipts = await Promise.all(
-      [...reports, ...reports].map((one) => board.say('Bottom', 'report', one)),
+      [...reports, ...reports].map((one) => engine.say('Bottom', 'report', one)),
     )
     expect(receipts.filter(({ status }) => status === 'ok')).toHaveLength(20)
     await vi.waitFor(async () =>
-      expect((await board.mailOf('Middle')).filter(({ title }) => title.includes('have ended'))).toHaveLength(
-        1,
-      ),
+      expect(
+        (await engine.mailOf('Middle')).filter(({ title }) => title.includes('have ended')),
+      ).toHaveLength(1),
     )
   })
 
@@ -146,13 +146,13 @@ describe('delegation on PostgreSQL', () => {
     await becomes('task_2', 'executing')
     const { question_id } = await say('Bottom', 'query', { question: 'How?' })
     const before = [await taskOf('task_1'), await taskOf('task_2')]
-    board = await board.reopen()
+    engine = await engine.reopen()
     await vi.waitFor(() => expect(puppets.started('Bottom')).toBe(2))
     expect([await taskOf('task_1'), await taskOf('task_2')]).toEqual(before)
     rest()
     await say('Middle', 'answer', { in_response_to: question_id, answer: 'So.' })
     await hears('Bottom', 'So.')
-    await board.clock.advance(301_000)
+    await engine.clock.advance(301_000)
     // The timeout starts a new attempt.
     await vi.waitFor(async () => expect(await taskOf('task_2')).toMatchObject({ attempt: 2 }))
     await say('Bottom', 'report', { status: 'completed', result: 'Done' })
@@ -174,7 +174,7 @@ describe('two daemons on one database', () => {
 
   /** A second daemon with another folder, in which the checks pass, so the result shows who ran them. */
   async function openSecond() {
-    const second = await openBoard(TEAM, {
+    const second = await openTestEngine(TEAM, {
       runtimes: [createPuppets()],
       openStore: (options) =>
         openPostgresStore(url, { ...options, identity: { ...options.identity, daemon: 'second' } }),
@@ -194,7 +194,7 @@ describe('two daemons on one database', () => {
       expect((await taskOf('task_1'))!.evidence.at(-1)).toMatchObject({ outcome: 'unavailable' }),
     )
     expect(await taskOf('task_2')).toMatchObject({ claim: { validator: { daemon: 'main', begun: false } } })
-    writeFileSync(join(board.folder, 'go'), '')
+    writeFileSync(join(engine.folder, 'go'), '')
     await hears('Middle', 'exit code 1')
     expect(await taskOf('task_2')).toMatchObject({ rejections: 1, claim: null })
   })
@@ -205,15 +205,15 @@ describe('two daemons on one database', () => {
     // No further than needed, because checks use the same clock.
     const isTaken = async () => (await taskOf('task_2'))!.claim?.validator?.daemon !== 'main'
     for (let minutes = 0; minutes < 90 && !(await isTaken()); minutes++) await second.clock.advance(60_000)
-    expect(second.clock.now() - board.clock.now()).toBeGreaterThanOrEqual(3600_000)
+    expect(second.clock.now() - engine.clock.now()).toBeGreaterThanOrEqual(3600_000)
     await becomes('task_2', 'completed')
     expect(await taskOf('task_2')).toMatchObject({ reason: 'reported, and its checks passed', claims: 1 })
-    writeFileSync(join(board.folder, 'go'), '')
+    writeFileSync(join(engine.folder, 'go'), '')
   })
 
   it('share whether a worker is busy: the timer of one does not fail a task that waits for it (C8)', async () => {
     const elsewhere = { Top: {}, Middle: { parent: 'Top' } }
-    const second = await openBoard(
+    const second = await openTestEngine(
       { ...TEAM, agents: elsewhere },
       {
         runtimes: [],
@@ -244,14 +244,14 @@ describe('two daemons on one database', () => {
   })
 
   it('accept the same report at the same time once, and wake a parent once (C25)', async () => {
-    const other = await openBoard(TEAM, {
+    const other = await openTestEngine(TEAM, {
       runtimes: [createPuppets()],
       openStore: (options) =>
         openPostgresStore(url, { ...options, identity: { ...options.identity, daemon: 'second' } }),
     })
     onTestFinished(() => other.close())
     const both = (name: string, type: string, fields: Record<string, unknown>) =>
-      Promise.all([board, other].map((one) => one.say(name, type, fields)))
+      Promise.all([engine, other].map((one) => one.say(name, type, fields)))
     const taken = (receipts: { status: string }[]) => receipts.filter(({ status }) => status === 'ok').length
     for (let round = 1; round <= 10; round++) {
       const { task_id } = await say('Top', 'delegate', { to: 'Middle', task: `Round ${round}` })
@@ -259,7 +259,7 @@ describe('two daemons on one database', () => {
       const answer = { in_response_to: question_id, answer: 'So.' }
       expect(taken(await both('Top', 'answer', answer)), `answers, round ${round}`).toBe(1)
       const children = await Promise.all(
-        [board, other].map((one) =>
+        [engine, other].map((one) =>
           one.say('Middle', 'delegate', { to: 'Bottom', task: 'Part', in_response_to: task_id }),
         ),
       )
@@ -270,7 +270,7 @@ describe('two daemons on one database', () => {
         (receipt) => (receipt as unknown as { details: { task_id: string } }).details.task_id,
       )
       const ended = await Promise.all(
-        [board, other].map((one, index) =>
+        [engine, other].map((one, index) =>
           one.say('Bottom', 'report', { status: 'completed', result: 'Done', in_response_to: ids[index] }),
         ),
       )
@@ -280,8 +280,8 @@ describe('two daemons on one database', () => {
       const result = { status: 'completed', result: 'All done', in_response_to: task_id }
       expect(taken(await both('Middle', 'report', result)), `reports, round ${round}`).toBe(1)
     }
-    const woken = (await board.mailOf('Middle')).filter(({ title }) => title.includes('have ended'))
+    const woken = (await engine.mailOf('Middle')).filter(({ title }) => title.includes('have ended'))
     expect(woken).toHaveLength(10)
-    expect(await verifyStoredAudit(board.store)).toMatchObject({ ok: true })
+    expect(await verifyStoredAudit(engine.store)).toMatchObject({ ok: true })
   })
 })

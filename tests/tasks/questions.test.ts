@@ -2,29 +2,29 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { Models } from '../../src/llm/llm.ts'
-import { type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
+import { decide, OPERATOR, openTestEngine, type TestEngine } from '../harness/engine.ts'
 import { deadUrl, modelsAt, openServer } from '../llm/harness.ts'
 import { openTeam } from './harness.ts'
 
 const HOUR = 3600_000
 const ADA: Principal = { kind: 'person', person: 'ada' }
 
-let board: Board
-afterEach(() => board.close())
+let engine: TestEngine
+afterEach(() => engine.close())
 
 async function open(more: Partial<ConfigInput> = {}, models?: Models) {
   const input = { agents: { Worker: {} }, people: { ada: {} }, limits: { rate: 'off' as const }, ...more }
-  board = await openBoard(input, models === undefined ? {} : { models })
+  engine = await openTestEngine(input, models === undefined ? {} : { models })
 }
 const ask = (fields: Record<string, unknown> = {}) =>
-  board.say('Worker', 'request_user_input', { question: 'Which one?', ...fields })
+  engine.say('Worker', 'request_user_input', { question: 'Which one?', ...fields })
 const answer = (comment?: string, more = {}, who: Principal = OPERATOR) =>
-  decide(board, who, 'req_1', {
+  decide(engine, who, 'req_1', {
     decision: 'answer',
     ...(comment === undefined ? {} : { comment }),
     ...more,
   })
-const told = async () => (await board.mailOf('Worker')).at(-1)?.content
+const told = async () => (await engine.mailOf('Worker')).at(-1)?.content
 
 describe('a question with choices (C9)', () => {
   const choices = ['Red', 'Green', '3']
@@ -63,7 +63,7 @@ describe('a question with choices (C9)', () => {
     for (const said of [choices, '["Red","Green","3"]', 'Red, Green, 3', 'Red\nGreen\n3']) {
       expect(await ask({ choices: said })).toMatchObject({ status: 'ok' })
     }
-    const rows = await board.store.all<{ form: string }>('SELECT form FROM human_requests')
+    const rows = await engine.store.all<{ form: string }>('SELECT form FROM human_requests')
     expect(new Set(rows.map(({ form }) => form))).toEqual(new Set([JSON.stringify({ choices })]))
   })
 
@@ -88,12 +88,12 @@ describe('a default', () => {
   it('is never used by a timer, even after a restart', async () => {
     await open()
     await ask({ default: 'yes' })
-    board = await board.reopen()
-    await board.clock.advance(25 * HOUR)
+    engine = await engine.reopen()
+    await engine.clock.advance(25 * HOUR)
     expect(await told()).toBe(
       'You asked: Which one?\nNobody answered in time. Continue as well as you can without an answer.',
     )
-    expect(board.types()).not.toContain('human.answered')
+    expect(engine.types()).not.toContain('human.answered')
     await expect(answer('')).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
@@ -119,50 +119,50 @@ describe('an answer', () => {
       code: 'CONFLICT',
       message: 'req_1 was already answered by ada at 2030-01-01T00:00:00.000Z',
     })
-    expect((await board.mailOf('Worker')).map(({ content }) => content)).toHaveLength(1)
+    expect((await engine.mailOf('Worker')).map(({ content }) => content)).toHaveLength(1)
   })
 
   it('is the same as a command and as a verdict, with the same checks (S2.5)', async () => {
     await open()
     await ask({ choices: ['Red', 'Green'] })
     const say = (fields: Record<string, unknown>) =>
-      board.handle(ADA, { type: 'user_response', fields: { in_response_to: 'req_1', ...fields } })
+      engine.handle(ADA, { type: 'user_response', fields: { in_response_to: 'req_1', ...fields } })
     expect(await say({ answer: 'Blue' })).toMatchObject({ code: 'INVALID_COMMAND' })
     expect(await say({ answer: '1' })).toMatchObject({ status: 'ok' })
-    expect(board.entries.find(({ type }) => type === 'human.answered')).toMatchObject({ actor: 'ada' })
+    expect(engine.entries.find(({ type }) => type === 'human.answered')).toMatchObject({ actor: 'ada' })
     expect(await told()).toContain('A person answers: Red')
   })
 
   it('goes to the named asker, even if another agent gave its question the same id (S2.5)', async () => {
     await open({ agents: { Worker: {}, Master: {} } })
     for (const asker of ['Worker', 'Master']) {
-      await board.say(asker, 'request_user_input', { question: `What does ${asker} do?`, message_id: 'q1' })
+      await engine.say(asker, 'request_user_input', { question: `What does ${asker} do?`, message_id: 'q1' })
     }
     const say = (fields: Record<string, unknown>) =>
-      board.handle(ADA, { type: 'user_response', fields: { in_response_to: 'q1', ...fields } })
+      engine.handle(ADA, { type: 'user_response', fields: { in_response_to: 'q1', ...fields } })
     expect(await say({ answer: 'Rest.' })).toMatchObject({
       code: 'CONFLICT',
       message: expect.stringContaining('req_1 (Worker)'),
     })
     expect(await say({ to: 'Worker', answer: 'Work.' })).toMatchObject({ status: 'ok' })
     expect(await told()).toContain('A person answers: Work.')
-    expect(await board.mailOf('Master')).toEqual([])
+    expect(await engine.mailOf('Master')).toEqual([])
     // Only one of the two questions with this id is still open.
     expect(await say({ answer: 'Lead.' })).toMatchObject({ status: 'ok' })
-    expect((await board.mailOf('Master')).at(-1)!.content).toContain('Lead.')
+    expect((await engine.mailOf('Master')).at(-1)!.content).toContain('Lead.')
   })
 
   it('expires after the time of orc.yaml (C8)', async () => {
     await open({ tasks: { user_input_timeout: '1h' } })
     await ask()
-    await board.clock.advance(HOUR)
+    await engine.clock.advance(HOUR)
     expect(await told()).toContain('Nobody answered in time')
   })
 
   it('never expires if orc.yaml says so (C8)', async () => {
     await open({ tasks: { user_input_timeout: 'off' } })
     await ask()
-    await board.clock.advance(300 * 24 * HOUR)
+    await engine.clock.advance(300 * 24 * HOUR)
     expect(await answer('here')).toMatchObject({ request: { state: 'answered' } })
   })
 })
@@ -187,7 +187,7 @@ describe('a model that checks answers (S2.12)', () => {
       message: 'It names none. The question: Which one?',
     })
     expect(
-      await board.handle(ADA, { type: 'user_response', fields: { in_response_to: 'req_1', answer: 'x' } }),
+      await engine.handle(ADA, { type: 'user_response', fields: { in_response_to: 'req_1', answer: 'x' } }),
     ).toMatchObject({
       code: 'INVALID_COMMAND',
       message: expect.stringContaining('It names none.'),
@@ -207,7 +207,7 @@ describe('a model that checks answers (S2.12)', () => {
     await open({ tasks, models }, modelsAt(await deadUrl(), { retries: 0 }))
     await ask()
     expect(await answer('bananas')).toMatchObject({ request: { state: 'answered' } })
-    expect(board.entries.find(({ type }) => type === 'human.answer_unchecked')).toMatchObject({
+    expect(engine.entries.find(({ type }) => type === 'human.answer_unchecked')).toMatchObject({
       data: { request_id: 'req_1', model: 'fast' },
     })
   })
@@ -226,7 +226,7 @@ describe('a model that checks answers (S2.12)', () => {
     await ask()
     const answered = answer('bananas')
     await new Promise((resolve) => setTimeout(resolve, 20))
-    await board.clock.advance(15_000)
+    await engine.clock.advance(15_000)
     expect(await answered).toMatchObject({ request: { state: 'answered' } })
   })
 })
@@ -234,7 +234,7 @@ describe('a model that checks answers (S2.12)', () => {
 describe('a question in a task', () => {
   async function openTask() {
     const team = await openTeam({ Lead: {}, Worker: { parent: 'Lead' } }, { people: { ada: {} } })
-    board = team
+    engine = team
     await team.rest('Lead', 'Worker')
     await team.says('Lead', 'delegate', { to: 'Worker', task: 'Find out' })
     return team
@@ -261,7 +261,7 @@ describe('a question in a task', () => {
     await team.says('Worker', 'report', { status: 'completed', result: 'done' })
     expect(await team.task('task_1')).toMatchObject({ state: 'completed' })
     await answer('Green')
-    expect((await board.mailOf('Worker')).at(-1)!.content).toContain('A person answers: Green')
+    expect((await engine.mailOf('Worker')).at(-1)!.content).toContain('A person answers: Green')
   })
 
   it('that the operator answers with the command answer is also closed in the inbox (S2.7)', async () => {

@@ -13,7 +13,7 @@ import type { Receipt } from '../../src/protocol/receipt.ts'
 import { readTasks } from '../../src/tasks/store.ts'
 import { isEnd, type Task } from '../../src/tasks/task.ts'
 import { createPuppets } from '../fakes/puppet-runtime.ts'
-import { agent, type Board, decide, OPERATOR, openBoard } from '../harness/engine.ts'
+import { agent, decide, OPERATOR, openTestEngine, type TestEngine } from '../harness/engine.ts'
 
 const PARENT: Record<string, string | undefined> = { Top: undefined, A: 'Top', B: 'Top', C: 'A', D: 'B' }
 const WORKERS = Object.keys(PARENT)
@@ -76,7 +76,7 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
   const agents = Object.fromEntries(
     NAMES.map((name) => [name, { ...runtime, ...(PARENT[name] && { parent: PARENT[name] }) }]),
   )
-  let board: Board = await openBoard(
+  let engine: TestEngine = await openTestEngine(
     {
       agents,
       limits: { rate: 'off' },
@@ -90,14 +90,14 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
   let said: (() => Promise<Receipt>) | undefined
   let count = 0
 
-  const tasks = () => readTasks(board.store, { which: 'all', parties: 'all', limit: 1000 })
+  const tasks = () => readTasks(engine.store, { which: 'all', parties: 'all', limit: 1000 })
   const openTasks = async () => (await tasks()).filter(({ state }) => !isEnd(state))
 
   /** Sends with an idempotency key, so that it can be repeated. */
   async function say(name: string, type: string, fields: Record<string, unknown>) {
     const principal = name === 'operator' ? OPERATOR : agent(name)
     const idempotencyKey = `k${++count}`
-    said = () => board.handle(principal, { type, fields }, { channel: 'text', idempotencyKey })
+    said = () => engine.handle(principal, { type, fields }, { channel: 'text', idempotencyKey })
     await said()
   }
 
@@ -150,11 +150,11 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
     },
     touch: async ({ a }) => say(pick(WORKERS, a)!, 'touch', { what: `thing ${++count}` }),
     async decide({ a, b }) {
-      const row = pick(await readHumanRequests(board.store, 'open', 100), a)
+      const row = pick(await readHumanRequests(engine.store, 'open', 100), a)
       if (row === undefined) return
       const decision = row.kind === 'input' ? 'answer' : pick(['approve', 'reject'] as const, b)!
       try {
-        await decide(board, OPERATOR, formatId('req', row.id), { decision, comment: 'LAX' })
+        await decide(engine, OPERATOR, formatId('req', row.id), { decision, comment: 'LAX' })
         if (decision === 'approve' && row.purpose === 'command')
           approved.push(JSON.parse(row.action!).fields.what)
       } catch (error) {
@@ -202,11 +202,11 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
         puppets.of(name).become('exited', 'signal 9')
     },
     async crash() {
-      const { entries: seen } = board
-      board = await board.reopen()
+      const { entries: seen } = engine
+      engine = await engine.reopen()
       entries.push(...seen)
     },
-    wait: async ({ a }) => board.clock.advance(pick(WAITS, a)!),
+    wait: async ({ a }) => engine.clock.advance(pick(WAITS, a)!),
     again: async () => said?.(),
     /** An agent sends something about a task that isn't its own. */
     async meddle({ a, b, c }) {
@@ -225,7 +225,7 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
         ] as const,
         c,
       )!
-      await board.say(by, words[0], words[1])
+      await engine.say(by, words[0], words[1])
       const after = (await tasks()).find((one) => one.id === id)!
       if (after.version !== before.version) throw new Error(`${by} moved ${id} with ${words[0]}`)
     },
@@ -234,26 +234,26 @@ async function openTrees(judge: 'off' | 'wise' | 'Reviewer') {
   return {
     async take(one: Act) {
       await DO[one.what](one)
-      await board.clock.advance(0)
+      await engine.clock.advance(0)
     },
     tasks,
     touched,
     approved,
     puppets,
-    entries: () => [...entries, ...board.entries],
-    store: () => board.store,
+    entries: () => [...entries, ...engine.entries],
+    store: () => engine.store,
     /** No more acts; only time passes. */
     async fadeOut() {
       for (const task of await openTasks())
-        if (task.held !== null) await board.order('task_action', { task_id: task.id, action: 'release' })
+        if (task.held !== null) await engine.order('task_action', { task_id: task.id, action: 'release' })
       for (let hours = 0; hours < 24 * 10; hours++) {
         if ((await openTasks()).length === 0) return
-        await board.clock.advance(3600_000)
+        await engine.clock.advance(3600_000)
       }
     },
     async close() {
-      await board.board.close()
-      rmSync(board.folder, { recursive: true, force: true })
+      await engine.engine.close()
+      rmSync(engine.folder, { recursive: true, force: true })
     },
   }
 }

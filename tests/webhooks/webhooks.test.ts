@@ -5,45 +5,45 @@ import type { ConfigInput } from '../../src/config/config.ts'
 import { bodyOf, isWanted } from '../../src/webhooks/event.ts'
 import { retryAfter, retryDelay, sign, signingKey } from '../../src/webhooks/send.ts'
 import { isGenuine, openReceiver, type Receiver, taken } from '../fakes/webhook-receiver.ts'
-import { type Board, openBoard } from '../harness/engine.ts'
+import { openTestEngine, type TestEngine } from '../harness/engine.ts'
 
 const SECRET = `whsec_${Buffer.from('a secret of twenty-four!').toString('base64')}`
 const ENV = { CHAT_SECRET: SECRET, PLAIN: 'a long enough passphrase', SHORT: 'short' }
 
-let board: Board | undefined
+let engine: TestEngine | undefined
 let receiver: Receiver
 beforeEach(async () => {
   receiver = await openReceiver()
 })
 afterEach(async () => {
-  await board?.close()
-  board = undefined
+  await engine?.close()
+  engine = undefined
   await receiver.close()
 })
 
 type Webhooks = NonNullable<ConfigInput['webhooks']>
 async function open(webhooks: Webhooks, env: Record<string, string> = ENV) {
-  board = await openBoard(
+  engine = await openTestEngine(
     { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks },
     { env, webhookTimeoutMs: 300 },
   )
-  return board
+  return engine
 }
 const chat = (more: Partial<Webhooks[string]> = {}): Webhooks => ({
   chat: { url: receiver.url, events: ['message.accepted'], secret_env: 'CHAT_SECRET', ...more },
 })
-const send = (content: string) => board!.say('Ada', 'send_message', { to: 'Ben', content })
-const state = async (name = 'chat') => (await board!.webhooks.list()).find((one) => one.name === name)!
+const send = (content: string) => engine!.say('Ada', 'send_message', { to: 'Ben', content })
+const state = async (name = 'chat') => (await engine!.webhooks.list()).find((one) => one.name === name)!
 /** The network runs in real time, everything else in simulated time. */
 async function until(holds: () => Promise<boolean>) {
   const deadline = Date.now() + 10_000
   while (!(await holds())) {
     if (Date.now() > deadline)
-      throw new Error(`never came true: ${JSON.stringify(await board!.webhooks.list())}`)
+      throw new Error(`never came true: ${JSON.stringify(await engine!.webhooks.list())}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
-const pass = (ms: number) => board!.clock.advance(ms)
+const pass = (ms: number) => engine!.clock.advance(ms)
 
 describe('an event', () => {
   it('is posted with an id, a timestamp and a signature, as in Standard Webhooks', async () => {
@@ -52,10 +52,10 @@ describe('an event', () => {
     const [letter] = await receiver.got(1)
     expect(letter!.headers['content-type']).toBe('application/json')
     expect(letter!.headers['webhook-id']).toMatch(/^evt_[0-9a-f]{32}$/)
-    expect(Number(letter!.headers['webhook-timestamp'])).toBe(Math.floor(board!.clock.now() / 1000))
+    expect(Number(letter!.headers['webhook-timestamp'])).toBe(Math.floor(engine!.clock.now() / 1000))
     expect(isGenuine(letter!, SECRET)).toBe(true)
     expect(isGenuine({ ...letter!, body: `${letter!.body} ` }, SECRET)).toBe(false)
-    const entry = board!.entries.find(({ type }) => type === 'message.accepted')!
+    const entry = engine!.entries.find(({ type }) => type === 'message.accepted')!
     expect(letter!.json).toEqual({
       id: `evt_${entry.hash.slice(0, 32)}`,
       type: 'message.accepted',
@@ -69,7 +69,7 @@ describe('an event', () => {
   it('arrives in order, and only if its type is listed', async () => {
     await open(chat())
     for (const text of ['one', 'two', 'three']) await send(text)
-    await board!.say('Ada', 'update_status', { status: 'idle' })
+    await engine!.say('Ada', 'update_status', { status: 'idle' })
     const letters = await receiver.got(3)
     await until(async () => (await state()).pending === 0)
     expect(letters).toHaveLength(3)
@@ -79,7 +79,7 @@ describe('an event', () => {
 
   it('is one line of text for chat tools, without links or channel mentions of agents', async () => {
     await open({ chat: { url: receiver.url, events: ['message.*'], format: 'slack' } })
-    await board!.say('Ada', 'send_message', {
+    await engine!.say('Ada', 'send_message', {
       to: 'Ben',
       title: '<!channel> <https://evil.example|look> @everyone & co',
       content: 'x',
@@ -94,7 +94,7 @@ describe('an event', () => {
   it('about a request to a person contains no secrets', async () => {
     await open(chat({ events: ['human.asked'] }))
     const token = ['ghp', 'a'.repeat(36)].join('_')
-    await board!.say('Ada', 'request_user_input', { question: `May I use ${token}?` })
+    await engine!.say('Ada', 'request_user_input', { question: `May I use ${token}?` })
     const [letter] = await receiver.got(1)
     expect(letter!.json).toMatchObject({ type: 'human.asked', data: { request_id: 'req_1', actor: 'Ada' } })
     expect(letter!.body).not.toContain(token)
@@ -127,22 +127,22 @@ describe('a receiver that fails', () => {
       const before = receiver.letters.length
       await pass(3600_000)
       await until(async () => receiver.letters.length > before || (await state()).state === 'dead')
-      await until(async () => ((await state()).nextAttemptAt ?? Infinity) > board!.clock.now())
+      await until(async () => ((await state()).nextAttemptAt ?? Infinity) > engine!.clock.now())
     }
     expect(await state()).toMatchObject({ state: 'dead', pending: 0, dropped: 1 })
     expect(receiver.letters.length).toBeGreaterThan(20)
-    expect(board!.entries.filter(({ type }) => type === 'webhook.dead')).toHaveLength(1)
-    const asked = board!.entries.find(({ type }) => type === 'human.asked')!
+    expect(engine!.entries.filter(({ type }) => type === 'webhook.dead')).toHaveLength(1)
+    const asked = engine!.entries.find(({ type }) => type === 'human.asked')!
     expect(asked.text).toContain('the webhook chat is dead')
     const count = receiver.letters.length
     await send('nobody hears')
     await pass(3600_000)
     expect(receiver.letters).toHaveLength(count)
     expect((await state()).pending).toBe(0)
-    expect(await board!.webhooks.test('chat')).toMatchObject({ outcome: 'failed' })
+    expect(await engine!.webhooks.test('chat')).toMatchObject({ outcome: 'failed' })
     expect((await state()).state).toBe('dead')
     receiver.answer = taken
-    expect(await board!.webhooks.test('chat')).toMatchObject({ outcome: 'sent', status: 204 })
+    expect(await engine!.webhooks.test('chat')).toMatchObject({ outcome: 'sent', status: 204 })
     await send('back')
     await until(async () => (await state()).sent === 1)
     expect(receiver.letters.at(-1)!.json.data.text).toContain('back')
@@ -176,7 +176,7 @@ describe('a receiver that fails', () => {
     receiver.answer = (_, response) => void response.writeHead(429, { 'retry-after': '600' }).end()
     await send('hello')
     await until(async () => (await state()).nextAttemptAt !== undefined)
-    expect((await state()).nextAttemptAt).toBe(board!.clock.now() + 600_000)
+    expect((await state()).nextAttemptAt).toBe(engine!.clock.now() + 600_000)
   })
 
   it('that rejects one event three times gets the next ones', async () => {
@@ -195,7 +195,7 @@ describe('a receiver that fails', () => {
     await until(async () => (await state()).sent === 1)
     expect(refuse.filter(({ body }) => body.includes('poison'))).toHaveLength(3)
     expect(await state()).toMatchObject({ state: 'active', dropped: 1, pending: 0 })
-    expect(board!.types()).toContain('webhook.dropped')
+    expect(engine!.types()).toContain('webhook.dropped')
   })
 
   it('that hangs delays no other receiver', async () => {
@@ -263,7 +263,7 @@ describe('a receiver that fails', () => {
     await send('hello')
     await until(async () => (await state()).lastError !== undefined)
     expect(await state()).toMatchObject({ lastError: 'ECONNREFUSED', url: `${new URL(url).origin}/…` })
-    expect(JSON.stringify(board!.entries)).not.toContain('S3CRET')
+    expect(JSON.stringify(engine!.entries)).not.toContain('S3CRET')
     receiver = await openReceiver()
   })
 })
@@ -297,7 +297,7 @@ describe('across restarts', () => {
     await send('one')
     await until(async () => (await state()).lastError !== undefined)
     await send('two')
-    board = await board!.reopen()
+    engine = await engine!.reopen()
     receiver.answer = taken
     await pass(10_000)
     await until(async () => (await state()).sent === 2)
@@ -310,10 +310,10 @@ describe('across restarts', () => {
     await send('one')
     await until(async () => (await state()).sent === 1)
     // The state after a crash between the two commits.
-    await board!.store.write((tx) => tx.run('UPDATE webhooks SET seen = 0'))
-    const { folder, clock, board: before } = board!
+    await engine!.store.write((tx) => tx.run('UPDATE webhooks SET seen = 0'))
+    const { folder, clock, engine: before } = engine!
     await before.close('leave')
-    board = await openBoard(
+    engine = await openTestEngine(
       { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks: chat() },
       { env: ENV, folder, clock, webhookTimeoutMs: 300 },
     )
@@ -322,19 +322,19 @@ describe('across restarts', () => {
   })
 
   it('a new webhook gets no earlier events, and a removed one is deleted', async () => {
-    board = await openBoard({ agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' } }, { env: ENV })
+    engine = await openTestEngine({ agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' } }, { env: ENV })
     await send('past')
-    const { folder, clock } = board
-    await board.board.close('leave')
-    board = await openBoard(
+    const { folder, clock } = engine
+    await engine.engine.close('leave')
+    engine = await openTestEngine(
       { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks: chat() },
       { env: ENV, folder, clock },
     )
     await send('present')
     await until(async () => (await state()).sent === 1)
     expect(receiver.letters[0]!.body).toContain('present')
-    board = await board.reopen({ agents: { Ada: {}, Ben: {} } })
-    expect(await board.store.all('SELECT * FROM webhooks')).toEqual([])
+    engine = await engine.reopen({ agents: { Ada: {}, Ben: {} } })
+    expect(await engine.store.all('SELECT * FROM webhooks')).toEqual([])
   })
 })
 

@@ -1,19 +1,19 @@
 import { request } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Sessions } from '../../../src/agents/sessions.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 beforeEach(async () => {
-  desk = await openDesk()
+  service = await openTestService()
 })
-afterEach(() => desk.close())
+afterEach(() => service.close())
 
 const STOP = { hook_event_name: 'Stop', session_id: 's-1', last_assistant_message: 'Done.' }
 
 /** The session's side of a hook. */
 function answerHooks(hook: Sessions['hook']) {
-  return vi.spyOn(desk.board.sessions, 'hook').mockImplementation(hook)
+  return vi.spyOn(service.engine.sessions, 'hook').mockImplementation(hook)
 }
 
 /** A hook that is answered by nothing but the end of its caller. */
@@ -27,47 +27,50 @@ function waitForEver() {
 }
 
 function post(token: string, body: unknown) {
-  return desk.call('POST', '/hooks', { token, body })
+  return service.call('POST', '/hooks', { token, body })
 }
 
 describe('POST /hooks', () => {
   it("passes the payload to the session of the token's agent, and returns its answer (S1.2)", async () => {
     const answer = { decision: 'block', reason: '[ORCHUB MESSAGE msg_1] …' }
     const hook = answerHooks(async () => answer)
-    const reply = await post(desk.tokens.worker, STOP)
+    const reply = await post(service.tokens.worker, STOP)
     expect(reply).toMatchObject({ status: 200, json: answer })
     expect(hook).toHaveBeenCalledExactlyOnceWith('Worker', STOP, expect.any(AbortSignal))
   })
 
   it('answers {} when there is no answer', async () => {
     answerHooks(async () => undefined)
-    expect((await post(desk.tokens.worker, STOP)).text).toBe('{}')
+    expect((await post(service.tokens.worker, STOP)).text).toBe('{}')
   })
 
   it('accepts a payload of many megabytes, and reports one that is too large', async () => {
     const hook = answerHooks(async () => undefined)
     const event = { tool_input: { content: 'x'.repeat(15 * 1024 * 1024) } }
-    expect((await post(desk.tokens.worker, event)).status).toBe(200)
+    expect((await post(service.tokens.worker, event)).status).toBe(200)
     expect(hook.mock.calls[0]![1]).toEqual(event)
     const larger = { tool_input: { content: 'x'.repeat(16 * 1024 * 1024) } }
-    expect(await post(desk.tokens.worker, larger)).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+    expect(await post(service.tokens.worker, larger)).toMatchObject({
+      status: 413,
+      json: { code: 'TOO_LARGE' },
+    })
   })
 
   it('waits as long as a person takes, while others get their answers', async () => {
     const verdict = Promise.withResolvers<unknown>()
     answerHooks((agent) => (agent === 'Worker' ? verdict.promise : Promise.resolve({ at: 'once' })))
-    const waiting = post(desk.tokens.worker, STOP)
-    expect((await post(desk.tokens.master, STOP)).json).toEqual({ at: 'once' })
-    expect((await desk.get('/metrics')).text).toContain('orchub_open_calls{kind="hook"} 1')
+    const waiting = post(service.tokens.worker, STOP)
+    expect((await post(service.tokens.master, STOP)).json).toEqual({ at: 'once' })
+    expect((await service.get('/metrics')).text).toContain('orchub_open_calls{kind="hook"} 1')
     verdict.resolve({ behavior: 'allow' })
     expect((await waiting).json).toEqual({ behavior: 'allow' })
-    expect((await desk.get('/metrics')).text).toContain('orchub_open_calls{kind="hook"} 0')
+    expect((await service.get('/metrics')).text).toContain('orchub_open_calls{kind="hook"} 0')
   })
 
   it('tells the session when the program hangs up', async () => {
     const { started } = waitForEver()
-    const headers = { authorization: `Bearer ${desk.tokens.worker}`, 'content-type': 'application/json' }
-    const asked = request({ host: '127.0.0.1', port: desk.port, method: 'POST', path: '/hooks', headers })
+    const headers = { authorization: `Bearer ${service.tokens.worker}`, 'content-type': 'application/json' }
+    const asked = request({ host: '127.0.0.1', port: service.port, method: 'POST', path: '/hooks', headers })
     asked.on('error', () => {})
     asked.end(JSON.stringify(STOP))
     const gone = await started
@@ -77,26 +80,26 @@ describe('POST /hooks', () => {
   })
 
   it('ends at once when the token is revoked', async () => {
-    const { id, token } = await desk.tokenBook.mint('Worker')
+    const { id, token } = await service.tokenBook.mint('Worker')
     const { started } = waitForEver()
     const waiting = post(token, STOP)
     await started
-    await desk.tokenBook.revoke(id)
+    await service.tokenBook.revoke(id)
     expect(await waiting).toMatchObject({ status: 401, json: { code: 'UNAUTHENTICATED' } })
   })
 
   it('ends at once when the service stops', async () => {
     const { started } = waitForEver()
-    const waiting = post(desk.tokens.worker, STOP)
+    const waiting = post(service.tokens.worker, STOP)
     const gone = await started
-    await desk.service.close()
+    await service.http.close()
     expect(await waiting).toMatchObject({ status: 503, json: { code: 'SERVICE_STOPPING' } })
     expect(gone.aborted).toBe(true)
   })
 
   it('refuses the operator, who is not an agent', async () => {
     const hook = answerHooks(async () => undefined)
-    const reply = await post(desk.tokens.operator, STOP)
+    const reply = await post(service.tokens.operator, STOP)
     expect(reply).toMatchObject({ status: 403, json: { code: 'FORBIDDEN' } })
     expect(reply.json.message).toContain('the operator is not an agent')
     expect(hook).not.toHaveBeenCalled()
@@ -104,11 +107,11 @@ describe('POST /hooks', () => {
 
   it('refuses a body that is not JSON', async () => {
     answerHooks(async () => undefined)
-    expect((await post(desk.tokens.worker, 'Stop!')).json).toMatchObject({ code: 'INVALID_REQUEST' })
+    expect((await post(service.tokens.worker, 'Stop!')).json).toMatchObject({ code: 'INVALID_REQUEST' })
   })
 
   it('reports an agent that is not run here', async () => {
-    const reply = await post(desk.tokens.worker, STOP)
+    const reply = await post(service.tokens.worker, STOP)
     expect(reply).toMatchObject({ status: 409, json: { code: 'CONFLICT' } })
   })
 })

@@ -1,17 +1,23 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Session, TerminalSnapshot } from '../../../src/runtimes/runtime.ts'
-import { type Desk, eventsIn, type OpenStream, openDesk, openStream } from '../../harness/service.ts'
+import {
+  eventsIn,
+  type OpenStream,
+  openStream,
+  openTestService,
+  type TestService,
+} from '../../harness/service.ts'
 
 /** Longer than the pause between two looks at a terminal in which nothing happens. */
 const LONGER_THAN_A_PAUSE_MS = 600
 
-let desk: Desk
+let service: TestService
 let streams: OpenStream[]
 /** Looks that wait for the test to say what they see. */
 let looks: PromiseWithResolvers<TerminalSnapshot>[]
 
 beforeEach(async () => {
-  desk = await openDesk()
+  service = await openTestService()
   streams = []
   looks = []
   const session = {
@@ -23,17 +29,17 @@ beforeEach(async () => {
       return look.promise
     },
   } as unknown as Session
-  vi.spyOn(desk.board.sessions, 'session').mockImplementation(() => session)
+  vi.spyOn(service.engine.sessions, 'session').mockImplementation(() => session)
 })
 afterEach(async () => {
   for (const stream of streams) stream.drop()
   see('the end')
   vi.restoreAllMocks()
-  await desk.close()
+  await service.close()
 })
 
-async function open(token = desk.tokens.operator, query = '') {
-  const stream = await openStream(desk.port, `/api/v1/agents/Worker/terminal/events${query}`, token)
+async function open(token = service.tokens.operator, query = '') {
+  const stream = await openStream(service.port, `/api/v1/agents/Worker/terminal/events${query}`, token)
   streams.push(stream)
   return stream
 }
@@ -45,7 +51,7 @@ const looked = (times: number) => vi.waitFor(() => expect(looks).toHaveLength(ti
 
 describe('GET /api/v1/agents/{agent}/terminal/events', () => {
   it('reads a terminal once for all viewers (S2.16)', async () => {
-    const all = [await open(), await open(), await open(await desk.mint(null))]
+    const all = [await open(), await open(), await open(await service.mint(null))]
     await looked(1)
     see('first')
     for (const stream of all) await shows(stream, 'first')
@@ -102,12 +108,12 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
 
   it('tells each viewer at once who has taken it over, also while nothing changes', async () => {
     const holder = await open()
-    const onlooker = await open(await desk.mint(null))
+    const onlooker = await open(await service.mint(null))
     await looked(1)
     see('calm')
     for (const stream of [holder, onlooker]) await shows(stream, 'calm')
     await looked(2)
-    const taken = await desk.call('POST', '/api/v1/agents/Worker/terminal/take-over', { body: {} })
+    const taken = await service.call('POST', '/api/v1/agents/Worker/terminal/take-over', { body: {} })
     expect(taken.status).toBe(200)
     for (const stream of [holder, onlooker]) await stream.until(() => frames(stream).length === 2)
     expect(frames(holder)[1]).toMatchObject({ taken_by: 'operator', taken_here: true, rows: [] })
@@ -121,14 +127,14 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
     await looked(1)
     see('both')
     for (const stream of [shown, listener]) await shows(stream, 'both')
-    await desk.call('POST', '/api/v1/agents/Worker/terminal/take-over', { body: {} })
+    await service.call('POST', '/api/v1/agents/Worker/terminal/take-over', { body: {} })
     await shown.until(() => frames(shown).at(-1).taken_here === true)
     shown.drop()
     // Less in all than what ends a take-over in which nobody types.
     await vi.waitFor(
       async () => {
-        await desk.clock.advance(11_000)
-        const { json } = await desk.get('/api/v1/audit?type=terminal.released')
+        await service.clock.advance(11_000)
+        const { json } = await service.get('/api/v1/audit?type=terminal.released')
         expect(json.entries).toMatchObject([{ text: expect.stringContaining('by closing its window') }])
       },
       { timeout: 2000, interval: 100 },
@@ -137,7 +143,7 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
     see('both', 'still told')
     await shows(listener, 'still told')
     expect(frames(listener).at(-1)).not.toHaveProperty('taken_by')
-    expect((await desk.get('/api/v1/agents/Worker/terminal/events?for=ever')).status).toBe(400)
+    expect((await service.get('/api/v1/agents/Worker/terminal/events?for=ever')).status).toBe(400)
   })
 
   it('ends for all viewers when a read fails; the next viewer starts anew', async () => {

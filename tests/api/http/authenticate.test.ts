@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES, type Route } from '../../../src/api/contract.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 beforeAll(async () => {
-  desk = await openDesk({}, { service: { allowedHosts: ['orc.example', 'proxy.example:8443'] } })
+  service = await openTestService({}, { service: { allowedHosts: ['orc.example', 'proxy.example:8443'] } })
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
 const routes = Object.values<Route>(ROUTES).map((route) => ({
   ...route,
@@ -18,7 +18,7 @@ const guarded = named.filter(([, route]) => route.who !== 'anyone')
 
 describe('every route but /healthz', () => {
   it.each(guarded)('refuses %s without a token', async (_, { method, url }) => {
-    const reply = await desk.call(method, url, { token: undefined })
+    const reply = await service.call(method, url, { token: undefined })
     expect(reply.status).toBe(401)
     expect(reply.headers['www-authenticate']).toMatch(/^Bearer/)
     expect(reply.json).toMatchObject({ status: 'error', code: 'UNAUTHENTICATED' })
@@ -26,25 +26,25 @@ describe('every route but /healthz', () => {
 
   it.each(guarded)('refuses %s with a wrong token', async (_, { method, url }) => {
     const wrong = `orct_${'A'.repeat(43)}`
-    expect((await desk.call(method, url, { token: wrong })).status).toBe(401)
+    expect((await service.call(method, url, { token: wrong })).status).toBe(401)
   })
 
   it.each(guarded)('refuses %s with a token that was revoked', async (_, { method, url }) => {
-    const { id, token } = await desk.tokenBook.mint('Worker')
-    await desk.tokenBook.revoke(id)
-    expect((await desk.call(method, url, { token })).status).toBe(401)
+    const { id, token } = await service.tokenBook.mint('Worker')
+    await service.tokenBook.revoke(id)
+    expect((await service.call(method, url, { token })).status).toBe(401)
   })
 
   it.each(guarded)('refuses %s with a token in the URL only', async (_, { method, url }) => {
-    const path = `${url}?token=${desk.tokens.operator}&access_token=${desk.tokens.operator}`
-    expect((await desk.call(method, path, { token: undefined })).status).toBe(401)
+    const path = `${url}?token=${service.tokens.operator}&access_token=${service.tokens.operator}`
+    expect((await service.call(method, path, { token: undefined })).status).toBe(401)
   })
 })
 
 describe('every route', () => {
   it.each(named)('refuses %s under a foreign Host, before it looks at anything else', async (_, route) => {
-    for (const host of ['evil.example', `evil.example:${desk.port}`, '127.0.0.1:1', 'localhost']) {
-      const reply = await desk.call(route.method, route.url, { headers: { host } })
+    for (const host of ['evil.example', `evil.example:${service.port}`, '127.0.0.1:1', 'localhost']) {
+      const reply = await service.call(route.method, route.url, { headers: { host } })
       expect([reply.status, reply.json.code]).toEqual([403, 'FORBIDDEN_HOST'])
     }
   })
@@ -54,9 +54,9 @@ describe('every route', () => {
       'https://evil.example',
       'null',
       'http://localhost:1',
-      `ftp://127.0.0.1:${desk.port}`,
+      `ftp://127.0.0.1:${service.port}`,
     ]) {
-      const reply = await desk.call(route.method, route.url, { headers: { origin } })
+      const reply = await service.call(route.method, route.url, { headers: { origin } })
       expect([reply.status, reply.json.code]).toEqual([403, 'FORBIDDEN_HOST'])
       expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
     }
@@ -64,8 +64,8 @@ describe('every route', () => {
 
   it.each(named)('refuses OPTIONS and HEAD on %s', async (_, { url }) => {
     for (const method of ['OPTIONS', 'HEAD']) {
-      const headers = { origin: `http://${desk.host}`, 'access-control-request-method': 'POST' }
-      const reply = await desk.call(method, url, { token: undefined, headers })
+      const headers = { origin: `http://${service.host}`, 'access-control-request-method': 'POST' }
+      const reply = await service.call(method, url, { token: undefined, headers })
       expect(reply.status).toBe(405)
       expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
     }
@@ -74,20 +74,20 @@ describe('every route', () => {
   it.each(named.filter(([, route]) => route.who === 'operator'))(
     'refuses %s to an agent, and writes that down',
     async (_, { method, url, path }) => {
-      const before = desk.entries.length
-      const reply = await desk.call(method, url, { token: desk.tokens.worker })
+      const before = service.entries.length
+      const reply = await service.call(method, url, { token: service.tokens.worker })
       expect([reply.status, reply.json.code]).toEqual([403, 'FORBIDDEN'])
-      expect(desk.entries.slice(before)).toEqual([
+      expect(service.entries.slice(before)).toEqual([
         expect.objectContaining({ type: 'security.forbidden', class: 'private', actor: 'Worker' }),
       ])
-      expect(desk.entries.at(-1)!.text).toContain(path)
+      expect(service.entries.at(-1)!.text).toContain(path)
     },
   )
 })
 
 describe('authentication', () => {
   it('answers /healthz to anyone and reveals nothing else', async () => {
-    const reply = await desk.call('GET', '/healthz', { token: undefined })
+    const reply = await service.call('GET', '/healthz', { token: undefined })
     expect([reply.status, reply.json]).toEqual([200, { status: 'ok' }])
   })
 
@@ -108,45 +108,49 @@ describe('authentication', () => {
 
   it('accepts the loopback names with the port, and the hosts that orc.yaml allows', async () => {
     const hosts = [
-      `localhost:${desk.port}`,
-      `LOCALHOST:${desk.port}`,
-      `[::1]:${desk.port}`,
-      desk.host,
+      `localhost:${service.port}`,
+      `LOCALHOST:${service.port}`,
+      `[::1]:${service.port}`,
+      service.host,
       'orc.example',
       'orc.example:99',
       'proxy.example:8443',
     ]
     for (const host of hosts) {
-      expect((await desk.call('GET', '/healthz', { headers: { host } })).status, host).toBe(200)
+      expect((await service.call('GET', '/healthz', { headers: { host } })).status, host).toBe(200)
     }
     for (const host of ['proxy.example', 'orc.example.evil', 'orc.example:99:99', 'a@orc.example']) {
-      expect((await desk.call('GET', '/healthz', { headers: { host } })).status, host).toBe(403)
+      expect((await service.call('GET', '/healthz', { headers: { host } })).status, host).toBe(403)
     }
   })
 
   it('accepts its own Origin', async () => {
-    for (const origin of [`http://${desk.host}`, `http://localhost:${desk.port}`, 'https://orc.example']) {
-      expect((await desk.call('GET', '/api/v1/agents', { headers: { origin } })).status, origin).toBe(200)
+    for (const origin of [
+      `http://${service.host}`,
+      `http://localhost:${service.port}`,
+      'https://orc.example',
+    ]) {
+      expect((await service.call('GET', '/api/v1/agents', { headers: { origin } })).status, origin).toBe(200)
     }
   })
 
   it('does not reveal routes to callers without a token', async () => {
     for (const path of ['/api/v1/nothing', '/api/v1', '//', '/api/v1/agents/']) {
-      expect((await desk.call('GET', path, { token: undefined })).status, path).toBe(401)
-      expect([404, 405], path).toContain((await desk.call('GET', path)).status)
+      expect((await service.call('GET', path, { token: undefined })).status, path).toBe(401)
+      expect([404, 405], path).toContain((await service.call('GET', path)).status)
     }
   })
 
   it('says which methods a route accepts', async () => {
-    const reply = await desk.call('DELETE', '/api/v1/commands')
+    const reply = await service.call('DELETE', '/api/v1/commands')
     expect([reply.status, reply.json.code]).toEqual([405, 'METHOD_NOT_ALLOWED'])
     expect(reply.headers.allow).toBe('POST, GET')
   })
 
   it('accepts the scheme Bearer in any case, and no other', async () => {
-    const { operator } = desk.tokens
+    const { operator } = service.tokens
     const status = async (authorization: string) =>
-      (await desk.call('GET', '/api/v1/agents', { token: undefined, headers: { authorization } })).status
+      (await service.call('GET', '/api/v1/agents', { token: undefined, headers: { authorization } })).status
     expect(await status(`bearer ${operator}`)).toBe(200)
     for (const header of [
       operator,
@@ -194,11 +198,11 @@ describe('authentication', () => {
     ],
     ['headers without end', `GET /healthz HTTP/1.1\r\nHost: HOST\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, 413],
   ])('refuses a request with %s', async (_, bytes, status) => {
-    const sent = bytes.replaceAll('HOST', desk.host).replace('TOKEN', desk.tokens.operator)
-    const text = await desk.raw(sent.replace('\r\n', '\r\nConnection: close\r\n'))
+    const sent = bytes.replaceAll('HOST', service.host).replace('TOKEN', service.tokens.operator)
+    const text = await service.raw(sent.replace('\r\n', '\r\nConnection: close\r\n'))
     expect(Number(text.split(' ')[1])).toBe(status)
     expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4))).toMatchObject({ status: 'error' })
-    expect((await desk.get('/healthz')).status).toBe(200)
+    expect((await service.get('/healthz')).status).toBe(200)
   })
 
   it.each([
@@ -208,7 +212,7 @@ describe('authentication', () => {
     ['/api/v1/nothing', 404],
     ['/metrics', 200],
   ])('marks its response to %s as data that is neither cached nor embedded', async (path, status) => {
-    const { status: got, headers } = await desk.get(path)
+    const { status: got, headers } = await service.get(path)
     expect(got).toBe(status)
     expect(headers['x-content-type-options']).toBe('nosniff')
     expect(headers['cache-control']).toBe('no-store')
@@ -217,10 +221,10 @@ describe('authentication', () => {
   })
 
   it('warns of a token in a URL', async () => {
-    const reply = await desk.get(`/api/v1/agents?token=${desk.tokens.worker}`)
+    const reply = await service.get(`/api/v1/agents?token=${service.tokens.worker}`)
     expect(reply.status).toBe(400)
     expect(reply.json.hint).toContain('Never put a token into a URL')
-    expect(reply.text).not.toContain(desk.tokens.worker)
+    expect(reply.text).not.toContain(service.tokens.worker)
   })
 
   it.each([
@@ -239,13 +243,13 @@ describe('authentication', () => {
     ['/api/v1/deliveries/next?agent=Worker&wait=forever', 'wait'],
     ['/api/v1/mailbox?__proto__=1', '__proto__'],
   ])('refuses %s and explains why', async (path, word) => {
-    const reply = await desk.get(path)
+    const reply = await service.get(path)
     expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_REQUEST'])
     expect(reply.text).toContain(word)
   })
 
   it('refuses everything to an agent that is no longer in the team', async () => {
-    const own = await openDesk()
+    const own = await openTestService()
     try {
       const { config } = own.team()
       const agents = config.agents.filter((agent) => agent.name !== 'Other')

@@ -1,20 +1,20 @@
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 beforeAll(async () => {
-  desk = await openDesk()
+  service = await openTestService()
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
 const MIB = 1024 * 1024
 
 function head(lines: string[], path = '/api/v1/commands'): string {
   return [
     `POST ${path} HTTP/1.1`,
-    `Host: ${desk.host}`,
-    `Authorization: Bearer ${desk.tokens.operator}`,
+    `Host: ${service.host}`,
+    `Authorization: Bearer ${service.tokens.operator}`,
     'Content-Type: application/json',
     ...lines,
     '',
@@ -25,7 +25,7 @@ function head(lines: string[], path = '/api/v1/commands'): string {
 /** Sends the head, then chunks until there is an answer; says how much it could send. */
 function pour(first: string, chunk: Buffer): Promise<{ answer: string; sent: number }> {
   return new Promise((resolve) => {
-    const socket: Socket = connect(desk.port, '127.0.0.1')
+    const socket: Socket = connect(service.port, '127.0.0.1')
     let answer = ''
     let sent = 0
     const more = () => {
@@ -48,7 +48,7 @@ const chunked = (bytes: Buffer) =>
 
 describe('the limit of a body', () => {
   it('refuses a larger Content-Length at once, without reading the body', async () => {
-    const answer = await desk.raw(head([`Content-Length: ${16 * MIB + 1}`]))
+    const answer = await service.raw(head([`Content-Length: ${16 * MIB + 1}`]))
     expect(answer).toMatch(/^HTTP\/1.1 413/)
     expect(answer).toContain('TOO_LARGE')
     expect(answer.toLowerCase()).toContain('connection: close')
@@ -63,19 +63,19 @@ describe('the limit of a body', () => {
     expect(answer).toMatch(/^HTTP\/1.1 413/)
     expect(sent).toBeLessThan(80 * MIB)
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * MIB)
-    expect((await desk.get('/healthz')).status).toBe(200)
+    expect((await service.get('/healthz')).status).toBe(200)
   })
 
   it('is one MiB for a lone object, in chunks and with a length', async () => {
     const object = Buffer.from(`{"type":"list_agents","x":"${'a'.repeat(MIB)}"}`)
-    const withLength = await desk.call('POST', '/api/v1/commands', { body: object.toString() })
+    const withLength = await service.call('POST', '/api/v1/commands', { body: object.toString() })
     expect([withLength.status, withLength.json.code]).toEqual([413, 'TOO_LARGE'])
     const { answer } = await pour(
       `${head(['Transfer-Encoding: chunked'])}${chunked(Buffer.from('  {"a":"'))}`,
       chunked(Buffer.alloc(64 * 1024, 'a')),
     )
     expect(answer).toMatch(/^HTTP\/1.1 413/)
-    const small = await desk.call('POST', '/api/v1/commands', {
+    const small = await service.call('POST', '/api/v1/commands', {
       body: `{"type":"list_agents","x":"${'a'.repeat(MIB - 100)}"}`,
     })
     expect(small.status).toBe(200)
@@ -83,16 +83,16 @@ describe('the limit of a body', () => {
 
   it('is sixteen MiB for an array', async () => {
     const array = `[{"type":"list_agents"}${' '.repeat(2 * MIB)}]`
-    expect((await desk.call('POST', '/api/v1/commands', { body: array })).status).toBe(200)
+    expect((await service.call('POST', '/api/v1/commands', { body: array })).status).toBe(200)
   })
 
   it('is one MiB for a text', async () => {
-    expect((await desk.text(desk.tokens.master, 'a'.repeat(MIB))).status).toBe(200)
-    expect((await desk.text(desk.tokens.master, 'a'.repeat(MIB + 1))).status).toBe(413)
+    expect((await service.text(service.tokens.master, 'a'.repeat(MIB))).status).toBe(200)
+    expect((await service.text(service.tokens.master, 'a'.repeat(MIB + 1))).status).toBe(413)
   })
 
   it('is 64 KiB elsewhere', async () => {
-    const reply = await desk.call('POST', '/api/v1/tokens', { body: { agent: 'a'.repeat(64 * 1024) } })
+    const reply = await service.call('POST', '/api/v1/tokens', { body: { agent: 'a'.repeat(64 * 1024) } })
     expect([reply.status, reply.json.code]).toEqual([413, 'TOO_LARGE'])
   })
 
@@ -107,7 +107,7 @@ describe('the limit of a body', () => {
 describe('a body', () => {
   it('that is compressed is refused', async () => {
     for (const encoding of ['gzip', 'br', 'deflate', 'zstd', 'gzip, identity']) {
-      const reply = await desk.call('POST', '/api/v1/commands', {
+      const reply = await service.call('POST', '/api/v1/commands', {
         body: 'x',
         headers: { 'content-encoding': encoding },
       })
@@ -116,11 +116,11 @@ describe('a body', () => {
   })
 
   it('is requested only if it will be read', async () => {
-    const refused = await desk.raw(head([`Content-Length: ${17 * MIB}`, 'Expect: 100-continue']))
+    const refused = await service.raw(head([`Content-Length: ${17 * MIB}`, 'Expect: 100-continue']))
     expect(refused).toMatch(/^HTTP\/1.1 413/)
     const body = '{"type":"list_agents"}'
     const taken = await new Promise<string>((resolve) => {
-      const socket = connect(desk.port, '127.0.0.1')
+      const socket = connect(service.port, '127.0.0.1')
       let text = ''
       socket.write(head([`Content-Length: ${body.length}`, 'Expect: 100-continue', 'Connection: close']))
       socket.on('data', (data) => {
@@ -133,20 +133,20 @@ describe('a body', () => {
   })
 
   it('that is cut off has no effect', async () => {
-    const before = desk.entries.length
-    const socket = connect(desk.port, '127.0.0.1')
+    const before = service.entries.length
+    const socket = connect(service.port, '127.0.0.1')
     socket.write(`${head(['Content-Length: 1000'])}{"type":"send_message","to":"Worker","content":"x"}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
     socket.destroy()
     await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(desk.entries).toHaveLength(before)
-    expect((await desk.get('/healthz')).status).toBe(200)
+    expect(service.entries).toHaveLength(before)
+    expect((await service.get('/healthz')).status).toBe(200)
   })
 
   it('that arrives byte by byte is read', async () => {
     const body = '{"type":"list_agents"}'
     const answer = await new Promise<string>((resolve) => {
-      const socket = connect({ port: desk.port, host: '127.0.0.1', noDelay: true })
+      const socket = connect({ port: service.port, host: '127.0.0.1', noDelay: true })
       let text = ''
       socket.on('data', (data) => (text += data))
       socket.on('close', () => resolve(text))
@@ -160,7 +160,7 @@ describe('a body', () => {
   })
 
   it('of a route other than commands must be JSON that matches its schema', async () => {
-    const post = (body: unknown, headers = {}) => desk.call('POST', '/api/v1/tokens', { body, headers })
+    const post = (body: unknown, headers = {}) => service.call('POST', '/api/v1/tokens', { body, headers })
     expect((await post('{"agent"')).status).toBe(400)
     expect((await post({ agent: 7 })).json.message).toContain('agent')
     expect((await post([])).status).toBe(400)
@@ -172,7 +172,7 @@ describe('a body', () => {
     const body = '{"type":"list_agents"}'
     const one = head([`Content-Length: ${body.length}`]) + body
     const last = head([`Content-Length: ${body.length}`, 'Connection: close']) + body
-    const answer = await desk.raw(one + one + last)
+    const answer = await service.raw(one + one + last)
     expect(answer.match(/HTTP\/1.1 200 OK/g)).toHaveLength(3)
   })
 })

@@ -3,9 +3,9 @@ import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 let folder: string
 
 beforeAll(async () => {
@@ -17,17 +17,17 @@ beforeAll(async () => {
   )
   writeFileSync(join(folder, 'assets/app-1.js'), 'export {}')
   writeFileSync(join(folder, 'secret.txt'), 'not among the pages')
-  desk = await openDesk({ people: { vera: { role: 'viewer' } } }, { service: { pages: folder } })
+  service = await openTestService({ people: { vera: { role: 'viewer' } } }, { service: { pages: folder } })
 })
 afterAll(async () => {
-  await desk.close()
+  await service.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
 const post = (path: string, body: object, headers: Record<string, string> = {}, token?: string) =>
-  desk.call('POST', path, { token, body, headers })
+  service.call('POST', path, { token, body, headers })
 
-async function code(token = desk.tokens.operator): Promise<string> {
+async function code(token = service.tokens.operator): Promise<string> {
   const { json } = await post('/api/v1/logins', {}, {}, token)
   return json.path.split('/').at(-1)
 }
@@ -39,7 +39,8 @@ async function signIn(token?: string) {
   return { reply, both: { cookie, 'x-orc-session': reply.json.half as string } }
 }
 
-const me = (headers: Record<string, string>) => desk.call('GET', '/api/v1/me', { token: undefined, headers })
+const me = (headers: Record<string, string>) =>
+  service.call('GET', '/api/v1/me', { token: undefined, headers })
 
 describe('a browser session', () => {
   it('is opened by a link that works once, and has the name and role of its creator', async () => {
@@ -72,39 +73,44 @@ describe('a browser session', () => {
   it('is refused to pages of other origins, whatever they send (S2.16)', async () => {
     const { both } = await signIn()
     expect((await me({ ...both, origin: 'https://evil.example' })).json.code).toBe('FORBIDDEN_HOST')
-    expect((await me({ ...both, origin: `http://127.0.0.1:${desk.port + 1}` })).json.code).toBe(
+    expect((await me({ ...both, origin: `http://127.0.0.1:${service.port + 1}` })).json.code).toBe(
       'FORBIDDEN_HOST',
     )
   })
 
   it('is not a token: its joined halves are, and a split token is not a session', async () => {
-    const half = desk.tokens.operator
-    const split = { cookie: `orc_session_${desk.port}=${half.slice(0, 27)}`, 'x-orc-session': half.slice(27) }
+    const half = service.tokens.operator
+    const split = {
+      cookie: `orc_session_${service.port}=${half.slice(0, 27)}`,
+      'x-orc-session': half.slice(27),
+    }
     expect((await me(split)).status).toBe(401)
   })
 
   it('expires after seven days', async () => {
     const { both } = await signIn()
-    await desk.clock.advance(7 * 24 * 3600_000 - 1000)
+    await service.clock.advance(7 * 24 * 3600_000 - 1000)
     expect((await me(both)).status).toBe(200)
-    await desk.clock.advance(1000)
+    await service.clock.advance(1000)
     expect((await me(both)).json).toMatchObject({
       code: 'UNAUTHENTICATED',
       message: 'This browser session has ended',
     })
     expect(
-      (await desk.get('/api/v1/tokens')).json.tokens.some((one: { expires_at?: string }) => one.expires_at),
+      (await service.get('/api/v1/tokens')).json.tokens.some(
+        (one: { expires_at?: string }) => one.expires_at,
+      ),
     ).toBe(false)
   })
 
   it('ends at once when its token is revoked or the browser signs out', async () => {
     const { both } = await signIn()
-    const { tokens } = (await desk.get('/api/v1/tokens')).json
+    const { tokens } = (await service.get('/api/v1/tokens')).json
     const mine = tokens.findLast((one: { expires_at?: string }) => one.expires_at !== undefined)
-    await desk.call('DELETE', `/api/v1/tokens/${mine.id}`)
+    await service.call('DELETE', `/api/v1/tokens/${mine.id}`)
     expect((await me(both)).status).toBe(401)
     const { both: next } = await signIn()
-    const out = await desk.call('DELETE', '/api/v1/session', { token: undefined, headers: next })
+    const out = await service.call('DELETE', '/api/v1/session', { token: undefined, headers: next })
     expect([out.json.status, out.headers['set-cookie']![0]]).toEqual([
       'signed_out',
       expect.stringContaining('Max-Age=0'),
@@ -129,26 +135,26 @@ describe('a browser session', () => {
   })
 
   it('has the rights of its person: a viewer can change nothing', async () => {
-    const { token } = await desk.tokenBook.mintForPerson('vera')
+    const { token } = await service.tokenBook.mintForPerson('vera')
     const { both, reply } = await signIn(token)
     expect(reply.json).toMatchObject({ name: 'vera', role: 'viewer' })
     expect((await post('/api/v1/halt', {}, both)).status).toBe(403)
   })
 
   it('is not available to agents', async () => {
-    expect((await post('/api/v1/logins', {}, {}, desk.tokens.worker)).status).toBe(403)
+    expect((await post('/api/v1/logins', {}, {}, service.tokens.worker)).status).toBe(403)
   })
 
   it('is not opened by a link of a token that was revoked since', async () => {
-    const { id, token } = await desk.tokenBook.mintForPerson('vera')
+    const { id, token } = await service.tokenBook.mintForPerson('vera')
     const late = await code(token)
-    await desk.tokenBook.revoke(id)
+    await service.tokenBook.revoke(id)
     expect((await post('/api/v1/sessions', { code: late })).status).toBe(401)
   })
 })
 
 describe('the files of the control room', () => {
-  const get = (path: string) => desk.call('GET', path, { token: undefined })
+  const get = (path: string) => service.call('GET', path, { token: undefined })
 
   it('come with a policy that allows nothing inline and nothing from elsewhere', async () => {
     const { headers, text } = await get('/')
@@ -176,7 +182,7 @@ describe('the files of the control room', () => {
   })
 
   it('are subject to the Host check like everything else', async () => {
-    const reply = await desk.call('GET', '/', { token: undefined, headers: { host: 'evil.example' } })
+    const reply = await service.call('GET', '/', { token: undefined, headers: { host: 'evil.example' } })
     expect(reply.json.code).toBe('FORBIDDEN_HOST')
   })
 })

@@ -1,21 +1,27 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type Desk, eventsIn, openDesk, openStream, type SeenEvent } from '../../harness/service.ts'
+import {
+  eventsIn,
+  openStream,
+  openTestService,
+  type SeenEvent,
+  type TestService,
+} from '../../harness/service.ts'
 
-let desk: Desk
-afterEach(() => desk.close())
+let service: TestService
+afterEach(() => service.close())
 
-const open = (query = '', token = desk.tokens.operator, headers: Record<string, string> = {}) =>
-  openStream(desk.port, `/api/v1/events${query}`, token, headers)
-const send = (from: string, to: string, content: string) => desk.say(from, 'send_message', { to, content })
+const open = (query = '', token = service.tokens.operator, headers: Record<string, string> = {}) =>
+  openStream(service.port, `/api/v1/events${query}`, token, headers)
+const send = (from: string, to: string, content: string) => service.say(from, 'send_message', { to, content })
 const seqs = (events: readonly SeenEvent[]) => events.map((event) => Number(event.id))
 const upTo = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index)
-const head = () => desk.entries.at(-1)!.seq
+const head = () => service.entries.at(-1)!.seq
 
 describe('GET /api/v1/events', () => {
   it('sends new entries only, unless more are requested', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('Master', 'Worker', 'old')
     const stream = await open()
     expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -29,7 +35,7 @@ describe('GET /api/v1/events', () => {
   })
 
   it('begins with its position, so that even a reader that got no event can resume', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('Master', 'Worker', 'old')
     const stream = await open()
     await stream.until((text) => text.includes('\n\n'))
@@ -39,13 +45,13 @@ describe('GET /api/v1/events', () => {
 
   it.each([
     ['?after', (seq: number) => open(`?after=${seq}`)],
-    ['Last-Event-ID', (seq: number) => open('', desk.tokens.operator, { 'last-event-id': String(seq) })],
+    ['Last-Event-ID', (seq: number) => open('', service.tokens.operator, { 'last-event-id': String(seq) })],
     [
       'Last-Event-ID over ?after',
-      (seq: number) => open('?after=0', desk.tokens.operator, { 'last-event-id': String(seq) }),
+      (seq: number) => open('?after=0', service.tokens.operator, { 'last-event-id': String(seq) }),
     ],
   ])('resumes with %s', async (_, resume) => {
-    desk = await openDesk()
+    service = await openTestService()
     for (let count = 0; count < 5; count++) await send('Master', 'Worker', 'x')
     const from = head() - 3
     const stream = await resume(from)
@@ -57,7 +63,7 @@ describe('GET /api/v1/events', () => {
   })
 
   it('has no gaps and no duplicates while others write and the reader reconnects', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     let isWriting = true
     const writing = (async () => {
       for (let round = 0; round < 60; round++) {
@@ -68,7 +74,7 @@ describe('GET /api/v1/events', () => {
     const seen: number[] = []
     let last = 0
     for (let take = 1; isWriting || last < head(); take++) {
-      const stream = await open('', desk.tokens.operator, { 'last-event-id': String(last) })
+      const stream = await open('', service.tokens.operator, { 'last-event-id': String(last) })
       await stream.until(
         (text) =>
           eventsIn(text).length >= Math.min(take * 7, 400) ||
@@ -84,7 +90,7 @@ describe('GET /api/v1/events', () => {
   })
 
   it('lets a slow reader catch up from the store, and buffers nothing for it in memory', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const stream = await open('?after=0')
     await stream.until((text) => text.includes('\n\n'))
     stream.answer.pause()
@@ -92,7 +98,7 @@ describe('GET /api/v1/events', () => {
     for (let round = 0; round < 40; round++) {
       await Promise.all(Array.from({ length: 250 }, () => send('Master', 'Worker', big)))
     }
-    const buffered = desk.entries.length * 600
+    const buffered = service.entries.length * 600
     expect(buffered).toBeGreaterThan(5_000_000)
     stream.answer.resume()
     await stream.until((text) => text.includes(`\nid: ${head()}\n`))
@@ -103,9 +109,9 @@ describe('GET /api/v1/events', () => {
   })
 
   it('shows an agent public entries and those it is a party to, live and from the store', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const note = (kind: 'public' | 'internal' | 'private', actor: string) =>
-      desk.store.write((tx) =>
+      service.store.write((tx) =>
         tx.audit({ type: 'test.note', class: kind, actor, text: `${kind} of ${actor}` }),
       )
     const write = async () => {
@@ -117,36 +123,36 @@ describe('GET /api/v1/events', () => {
     }
     const wanted = ['for Worker', 'public of Other', 'internal of Worker']
     await write()
-    const stream = await open('?after=0', desk.tokens.worker)
+    const stream = await open('?after=0', service.tokens.worker)
     const texts = () => eventsIn(stream.text()).map((event) => event.data.text)
     await stream.until((text) => text.includes('internal of Worker'))
     expect(texts()).toEqual(wanted)
     await write()
     await stream.until((text) => text.split('internal of Worker').length > 3)
     expect(texts()).toEqual([...wanted, ...wanted])
-    const { json } = await desk.get('/api/v1/audit', desk.tokens.worker)
+    const { json } = await service.get('/api/v1/audit', service.tokens.worker)
     expect(json.entries.map((entry: { text: string }) => entry.text)).toEqual([...wanted, ...wanted])
     stream.drop()
   })
 
   it('refuses the id of an event that does not exist', async () => {
-    desk = await openDesk()
-    const ahead = await desk.get('/api/v1/events?after=99999')
+    service = await openTestService()
+    const ahead = await service.get('/api/v1/events?after=99999')
     expect([ahead.status, ahead.json.code]).toEqual([409, 'CONFLICT'])
     for (const id of ['x', '-1', '1e3', '99999999999999999999']) {
-      const reply = await desk.call('GET', '/api/v1/events', { headers: { 'last-event-id': id } })
+      const reply = await service.call('GET', '/api/v1/events', { headers: { 'last-event-id': id } })
       expect(reply.status, id).toBe(400)
     }
   })
 
   it('ends at once when its token is revoked, and at the next event for an agent that left the team', async () => {
-    desk = await openDesk()
-    const revoked = await open('', desk.tokens.worker)
-    const left = await open('', desk.tokens.other)
-    await desk.call('DELETE', '/api/v1/tokens/Worker')
+    service = await openTestService()
+    const revoked = await open('', service.tokens.worker)
+    const left = await open('', service.tokens.other)
+    await service.call('DELETE', '/api/v1/tokens/Worker')
     await revoked.ended
-    const { config } = desk.team()
-    await desk.reload({ ...config, agents: config.agents.filter((agent) => agent.name !== 'Other') })
+    const { config } = service.team()
+    await service.reload({ ...config, agents: config.agents.filter((agent) => agent.name !== 'Other') })
     await send('Master', 'Worker', 'x')
     await left.ended
     expect(eventsIn(revoked.text())).toEqual([])
@@ -154,7 +160,7 @@ describe('GET /api/v1/events', () => {
   })
 
   it('sends a heartbeat every 15 s', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const stream = await open()
@@ -168,12 +174,12 @@ describe('GET /api/v1/events', () => {
   })
 
   it('survives readers that disconnect in the middle', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const sockets = Array.from({ length: 20 }, () => {
-      const socket = connect(desk.port, '127.0.0.1')
+      const socket = connect(service.port, '127.0.0.1')
       socket.on('error', () => {})
       socket.write(
-        `GET /api/v1/events?after=0 HTTP/1.1\r\nHost: ${desk.host}\r\nAuthorization: Bearer ${desk.tokens.operator}\r\n\r\n`,
+        `GET /api/v1/events?after=0 HTTP/1.1\r\nHost: ${service.host}\r\nAuthorization: Bearer ${service.tokens.operator}\r\n\r\n`,
       )
       return socket
     })
@@ -182,9 +188,9 @@ describe('GET /api/v1/events', () => {
       socket.resetAndDestroy()
     }
     await send('Master', 'Worker', 'x')
-    while (!(await desk.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 0')) {
+    while (!(await service.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 0')) {
       await new Promise((done) => setTimeout(done, 10))
     }
-    expect((await desk.get('/healthz')).status).toBe(200)
+    expect((await service.get('/healthz')).status).toBe(200)
   })
 })

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { type Desk, openDesk, openStream } from '../../harness/service.ts'
+import { openStream, openTestService, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
-afterEach(() => desk.close())
+let service: TestService
+afterEach(() => service.close())
 
 /** `name{label="value"}` → number. */
 async function figures(): Promise<Map<string, number>> {
-  const { text, headers, status } = await desk.get('/metrics', desk.tokens.worker)
+  const { text, headers, status } = await service.get('/metrics', service.tokens.worker)
   expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(
@@ -16,11 +16,11 @@ async function figures(): Promise<Map<string, number>> {
 
 describe('/metrics', () => {
   it('counts commands by type and outcome, with their latencies', async () => {
-    desk = await openDesk({ rules: { preset: 'mesh', forbid: [{ from: 'Worker', to: 'Other' }] } })
+    service = await openTestService({ rules: { preset: 'mesh', forbid: [{ from: 'Worker', to: 'Other' }] } })
     const message = { type: 'send_message', to: 'Worker', content: 'x' }
-    await desk.command(desk.tokens.master, [message, message, { type: 'LIST_AGENTS' }])
-    await desk.command(desk.tokens.worker, { ...message, to: 'Other' })
-    await desk.command(desk.tokens.worker, { ...message, to: 'Nobody' })
+    await service.command(service.tokens.master, [message, message, { type: 'LIST_AGENTS' }])
+    await service.command(service.tokens.worker, { ...message, to: 'Other' })
+    await service.command(service.tokens.worker, { ...message, to: 'Nobody' })
     const seen = await figures()
     const count = (type: string, outcome: string) =>
       seen.get(`orchub_commands_total{type="${type}",outcome="${outcome}"}`)
@@ -39,10 +39,10 @@ describe('/metrics', () => {
   })
 
   it('does not grow with names that callers invent', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const before = (await figures()).size
-    await desk.command(
-      desk.tokens.master,
+    await service.command(
+      service.tokens.master,
       Array.from({ length: 300 }, (_, index) => ({ type: `made_up_${index}` })),
     )
     const after = await figures()
@@ -51,11 +51,11 @@ describe('/metrics', () => {
   })
 
   it('shows queues, deliveries, requests to people and open calls', async () => {
-    desk = await openDesk({ rules: { preset: 'mesh', ask: [{ from: 'Other', to: 'Master' }] } })
-    await desk.say('Master', 'send_message', { to: 'Worker', content: 'x' })
-    await desk.say('Master', 'send_message', { to: 'Worker', content: 'x' })
-    await desk.say('Other', 'send_message', { to: 'Master', content: 'x' })
-    const stream = await openStream(desk.port, '/api/v1/events', desk.tokens.operator)
+    service = await openTestService({ rules: { preset: 'mesh', ask: [{ from: 'Other', to: 'Master' }] } })
+    await service.say('Master', 'send_message', { to: 'Worker', content: 'x' })
+    await service.say('Master', 'send_message', { to: 'Worker', content: 'x' })
+    await service.say('Other', 'send_message', { to: 'Master', content: 'x' })
+    const stream = await openStream(service.port, '/api/v1/events', service.tokens.operator)
     const seen = await figures()
     expect(seen.get('orchub_deliveries_open{agent="Worker",state="queued"}')).toBe(2)
     expect(seen.get('orchub_human_requests_open')).toBe(1)
@@ -63,15 +63,15 @@ describe('/metrics', () => {
     expect(seen.get('orchub_open_calls{kind="poll"}')).toBe(0)
     expect(seen.get('orchub_store_pending')).toBe(0)
     stream.drop()
-    await desk.say('Worker', 'mailbox_check')
+    await service.say('Worker', 'mailbox_check')
     const later = await figures()
     expect(later.get('orchub_deliveries_open{agent="Worker",state="queued"}')).toBeUndefined()
     expect(later.get('orchub_deliveries_open{agent="Worker",state="written"}')).toBe(2)
   })
 
   it('belongs to its own service: two services do not share counts', async () => {
-    desk = await openDesk()
-    const second = await openDesk()
+    service = await openTestService()
+    const second = await openTestService()
     try {
       await second.command(second.tokens.master, { type: 'list_agents' })
       const seen = await figures()

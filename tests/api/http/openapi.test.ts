@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ROUTES, type Route, type RouteName } from '../../../src/api/contract.ts'
 import { defineCommand } from '../../../src/protocol/command.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 
 const RUN_FOLDER = mkdtempSync(join(tmpdir(), 'orchub-openapi-'))
 afterAll(() => rmSync(RUN_FOLDER, { recursive: true, force: true }))
@@ -17,11 +17,11 @@ const greet = defineCommand({
   example: 'orc greet --name Worker',
 })
 
-let desk: Desk
+let service: TestService
 // biome-ignore lint/suspicious/noExplicitAny: a document of any depth.
 let document: any
 beforeAll(async () => {
-  desk = await openDesk(
+  service = await openTestService(
     {
       agents: {
         Master: {},
@@ -42,9 +42,9 @@ beforeAll(async () => {
       ],
     },
   )
-  document = (await desk.get('/openapi.json', desk.tokens.worker)).json
+  document = (await service.get('/openapi.json', service.tokens.worker)).json
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
 function* nodes(value: unknown): Generator<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return
@@ -186,7 +186,7 @@ describe('the answers of the service', () => {
   ]
   it.each(calls)('fit the schema of %s, and lose nothing by it (%s)', async (name, path, body) => {
     const route: Route = ROUTES[name]
-    const reply = await desk.call(route.method.toUpperCase(), path, { body })
+    const reply = await service.call(route.method.toUpperCase(), path, { body })
     expect([200, 202], reply.text).toContain(reply.status)
     expect(route.answer.parse(reply.json)).toEqual(reply.json)
     const schema =
@@ -202,7 +202,7 @@ describe('the answers of the service', () => {
       '/api/v1/messages/msg_99',
       '/api/v1/tokens/tok_99',
     ]) {
-      const { json } = await desk.call(path.includes('tok_') ? 'DELETE' : 'GET', path)
+      const { json } = await service.call(path.includes('tok_') ? 'DELETE' : 'GET', path)
       expect(z.fromJSONSchema(withDefinitions({ $ref: '#/components/schemas/Error' })).parse(json)).toEqual(
         json,
       )

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { AppError } from '../../../src/base/errors.ts'
 import type { CommandEntry } from '../../../src/commands/commands.ts'
 import { startTokenProxy, type TokenProxy } from '../../fakes/token-proxy.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 
 /** The protocol's own conformance suite, all of it: what applies to this server must pass, the rest says why not. */
 const APPLIES = [
@@ -84,20 +84,20 @@ interface Check {
 
 const results = mkdtempSync(join(tmpdir(), 'orchub-conformance-'))
 const checks = new Map<string, Check[]>()
-let desk: Desk
+let service: TestService
 let proxy: TokenProxy
 
 beforeAll(async () => {
   // The suite cannot send a token. Its Host stays as it is, or the protection against rebinding would go untested.
   proxy = await startTokenProxy()
   const allowedHosts = [`127.0.0.1:${proxy.port}`, `localhost:${proxy.port}`]
-  desk = await openDesk({}, { commands: COMMANDS, service: { allowedHosts } })
-  proxy.forward({ port: desk.port, token: desk.tokens.worker })
+  service = await openTestService({}, { commands: COMMANDS, service: { allowedHosts } })
+  proxy.forward({ port: service.port, token: service.tokens.worker })
   await runSuite(`http://127.0.0.1:${proxy.port}/mcp`)
 })
 afterAll(async () => {
   await proxy.close()
-  await desk.close()
+  await service.close()
   rmSync(results, { recursive: true, force: true })
 })
 

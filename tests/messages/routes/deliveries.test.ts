@@ -1,81 +1,83 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type Desk, eventsIn, openDesk, openStream } from '../../harness/service.ts'
+import { eventsIn, openStream, openTestService, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
-afterEach(() => desk.close())
+let service: TestService
+afterEach(() => service.close())
 
-const send = (content: string) => desk.say('Master', 'send_message', { to: 'Worker', content })
-const next = (query = '', token = desk.tokens.worker) => desk.get(`/api/v1/deliveries/next${query}`, token)
+const send = (content: string) => service.say('Master', 'send_message', { to: 'Worker', content })
+const next = (query = '', token = service.tokens.worker) =>
+  service.get(`/api/v1/deliveries/next${query}`, token)
 const idsOf = (reply: { json: { messages: { id: string }[] } }) => reply.json.messages.map((mail) => mail.id)
-const deliveryOf = async (id: string) => (await desk.get(`/api/v1/messages/${id}`)).json.delivery
+const deliveryOf = async (id: string) => (await service.get(`/api/v1/messages/${id}`)).json.delivery
 
 /** The request has arrived once the service counts it among its open calls. */
 async function untilOpen(kind: string, count: number) {
   const line = `orchub_open_calls{kind="${kind}"} ${count}`
-  while (!(await desk.get('/metrics')).text.includes(line)) await new Promise((done) => setTimeout(done, 5))
+  while (!(await service.get('/metrics')).text.includes(line))
+    await new Promise((done) => setTimeout(done, 5))
 }
 
 describe('a long poll', () => {
   it('returns waiting messages at once, as written and not as read (C27)', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('one')
     await send('two')
     const reply = await next()
     expect(idsOf(reply)).toEqual(['msg_1', 'msg_2'])
     expect(reply.json.messages[0]).toMatchObject({ content: 'one', delivery: 'written', attempts: 1 })
     expect(await deliveryOf('msg_1')).toBe('written')
-    await desk.command(desk.tokens.worker, { type: 'acknowledge', ids: ['msg_1', 'msg_2'] })
+    await service.command(service.tokens.worker, { type: 'acknowledge', ids: ['msg_1', 'msg_2'] })
     expect(await deliveryOf('msg_1')).toBe('read')
   })
 
   it('wakes when mail comes', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const waiting = next('?wait=60')
     await untilOpen('poll', 1)
-    await desk.say('Master', 'send_message', { to: 'Other', content: 'not for Worker' })
+    await service.say('Master', 'send_message', { to: 'Other', content: 'not for Worker' })
     await send('wake up')
     expect(idsOf(await waiting)).toEqual(['msg_2'])
   })
 
   it('returns an empty list when its time is over', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     expect(idsOf(await next('?wait=0'))).toEqual([])
     const waiting = next('?wait=25')
     await untilOpen('poll', 1)
-    await desk.clock.advance(25_000)
+    await service.clock.advance(25_000)
     expect(idsOf(await waiting)).toEqual([])
   })
 
   it('returns a message again after 30 s without acknowledgement, and not before (C8)', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('again')
     await send('done')
     expect(idsOf(await next())).toEqual(['msg_1', 'msg_2'])
-    await desk.command(desk.tokens.worker, { type: 'acknowledge', ids: 'msg_2' })
-    await desk.clock.advance(29_999)
+    await service.command(service.tokens.worker, { type: 'acknowledge', ids: 'msg_2' })
+    await service.clock.advance(29_999)
     expect(idsOf(await next('?wait=0'))).toEqual([])
-    await desk.clock.advance(1)
+    await service.clock.advance(1)
     const again = await next('?wait=0')
     expect(idsOf(again)).toEqual(['msg_1'])
     expect(again.json.messages[0].attempts).toBe(2)
   })
 
   it('wakes for a message that comes again', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('again')
     await next()
     const waiting = next('?wait=60')
     await untilOpen('poll', 1)
-    await desk.clock.advance(30_000)
+    await service.clock.advance(30_000)
     expect(idsOf(await waiting)).toEqual(['msg_1'])
   })
 
   it('takes nothing for a caller that disconnected', async () => {
-    desk = await openDesk()
-    const socket = connect(desk.port, '127.0.0.1')
+    service = await openTestService()
+    const socket = connect(service.port, '127.0.0.1')
     socket.write(
-      `GET /api/v1/deliveries/next?wait=60 HTTP/1.1\r\nHost: ${desk.host}\r\nAuthorization: Bearer ${desk.tokens.worker}\r\n\r\n`,
+      `GET /api/v1/deliveries/next?wait=60 HTTP/1.1\r\nHost: ${service.host}\r\nAuthorization: Bearer ${service.tokens.worker}\r\n\r\n`,
     )
     await untilOpen('poll', 1)
     socket.destroy()
@@ -86,21 +88,21 @@ describe('a long poll', () => {
   })
 
   it('gives a message to one of two waiting callers', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const both = [next('?wait=5'), next('?wait=5')]
     await untilOpen('poll', 2)
     await send('one only')
     await untilOpen('poll', 1)
-    await desk.clock.advance(5000)
+    await service.clock.advance(5000)
     const ids = (await Promise.all(both)).map(idsOf).sort((a, b) => b.length - a.length)
     expect(ids).toEqual([['msg_1'], []])
   })
 
   it('ends at once when its token is revoked, and returns nothing', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const waiting = next('?wait=60')
     await untilOpen('poll', 1)
-    const revoked = await desk.call('DELETE', '/api/v1/tokens/Worker')
+    const revoked = await service.call('DELETE', '/api/v1/tokens/Worker')
     expect(revoked.json).toEqual({ revoked: 1 })
     expect((await waiting).status).toBe(401)
     await send('not for the old token')
@@ -108,20 +110,20 @@ describe('a long poll', () => {
   })
 
   it('is open to the agent itself, the operator, and agents that the rules allow', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('x')
-    expect((await next('?agent=Worker', desk.tokens.other)).status).toBe(403)
-    expect((await next('', desk.tokens.operator)).status).toBe(400)
-    expect(idsOf(await next('?agent=Worker', desk.tokens.operator))).toEqual(['msg_1'])
+    expect((await next('?agent=Worker', service.tokens.other)).status).toBe(403)
+    expect((await next('', service.tokens.operator)).status).toBe(400)
+    expect(idsOf(await next('?agent=Worker', service.tokens.operator))).toEqual(['msg_1'])
   })
 })
 
 describe('a stream of deliveries', () => {
-  const open = (token = desk.tokens.worker, query = '') =>
-    openStream(desk.port, `/api/v1/deliveries/next${query}`, token)
+  const open = (token = service.tokens.worker, query = '') =>
+    openStream(service.port, `/api/v1/deliveries/next${query}`, token)
 
   it('sends one event per message, as it arrives', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('before')
     const stream = await open()
     expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -136,20 +138,20 @@ describe('a stream of deliveries', () => {
   })
 
   it('sends unacknowledged messages again (C8)', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const stream = await open()
     await send('one')
     await send('two')
     await stream.until((text) => eventsIn(text).length === 2)
-    await desk.command(desk.tokens.worker, { type: 'acknowledge', ids: 'msg_1' })
-    await desk.clock.advance(30_000)
+    await service.command(service.tokens.worker, { type: 'acknowledge', ids: 'msg_1' })
+    await service.clock.advance(30_000)
     await stream.until((text) => eventsIn(text).length === 3)
     expect(eventsIn(stream.text())[2]).toMatchObject({ id: 'msg_2', data: { attempts: 2 } })
     stream.drop()
   })
 
   it('hands out no more than its reader accepts', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const content = 'x'.repeat(100_000)
     const stream = await open()
     await stream.until((text) => text.includes('\n\n'))
@@ -157,7 +159,7 @@ describe('a stream of deliveries', () => {
     const count = 150
     await Promise.all(Array.from({ length: count }, () => send(content)))
     await new Promise((done) => setTimeout(done, 100))
-    const { json } = await desk.get('/api/v1/deliveries?agent=Worker')
+    const { json } = await service.get('/api/v1/deliveries?agent=Worker')
     const queued = json.deliveries.find((one: { state: string }) => one.state === 'queued')
     expect(queued.count).toBeGreaterThan(count / 3)
     stream.answer.resume()
@@ -172,11 +174,11 @@ describe('a stream of deliveries', () => {
   })
 
   it('ends at once when its token is revoked', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const stream = await open()
-    const kept = await open(desk.tokens.operator, '?agent=Worker')
+    const kept = await open(service.tokens.operator, '?agent=Worker')
     await untilOpen('deliveries', 2)
-    await desk.call('DELETE', '/api/v1/tokens/worker')
+    await service.call('DELETE', '/api/v1/tokens/worker')
     await stream.ended
     await send('after')
     await kept.until((text) => eventsIn(text).length === 1)
@@ -185,7 +187,7 @@ describe('a stream of deliveries', () => {
   })
 
   it('leaves the mail of a disconnected reader to the next one', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const stream = await open()
     await untilOpen('deliveries', 1)
     stream.drop()
@@ -197,27 +199,27 @@ describe('a stream of deliveries', () => {
 
 describe('GET /api/v1/deliveries', () => {
   it('counts open deliveries by agent and state', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('one')
     await send('two')
     await next()
     await send('three')
-    await desk.say('Master', 'send_message', { to: 'Other', content: 'x' })
+    await service.say('Master', 'send_message', { to: 'Other', content: 'x' })
     const all = [
       { agent: 'Other', state: 'queued', count: 1 },
       { agent: 'Worker', state: 'queued', count: 1 },
       { agent: 'Worker', state: 'written', count: 2 },
     ]
-    expect((await desk.get('/api/v1/deliveries')).json.deliveries).toEqual(all)
-    expect((await desk.get('/api/v1/deliveries?agent=worker')).json.deliveries).toEqual(all.slice(1))
+    expect((await service.get('/api/v1/deliveries')).json.deliveries).toEqual(all)
+    expect((await service.get('/api/v1/deliveries?agent=worker')).json.deliveries).toEqual(all.slice(1))
   })
 
   it('shows an agent only its own if the rules forbid it to query others', async () => {
-    desk = await openDesk({ permissions: { query_state: 'deny' } })
+    service = await openTestService({ permissions: { query_state: 'deny' } })
     await send('one')
-    await desk.say('Master', 'send_message', { to: 'Other', content: 'x' })
-    const { json } = await desk.get('/api/v1/deliveries', desk.tokens.other)
+    await service.say('Master', 'send_message', { to: 'Other', content: 'x' })
+    const { json } = await service.get('/api/v1/deliveries', service.tokens.other)
     expect(json.deliveries).toEqual([{ agent: 'Other', state: 'queued', count: 1 }])
-    expect((await desk.get('/api/v1/state', desk.tokens.other)).status).toBe(403)
+    expect((await service.get('/api/v1/state', service.tokens.other)).status).toBe(403)
   })
 })

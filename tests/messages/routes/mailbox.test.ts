@@ -1,27 +1,27 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
-afterEach(() => desk.close())
+let service: TestService
+afterEach(() => service.close())
 
 const send = (from: string, to: string, content: string, more: Record<string, unknown> = {}) =>
-  desk.say(from, 'send_message', { to, content, ...more })
+  service.say(from, 'send_message', { to, content, ...more })
 
 const contents = (reply: { json: { messages: { content: string }[] } }) =>
   reply.json.messages.map((mail) => mail.content)
 
 describe('GET /api/v1/mailbox', () => {
   it('returns the messages in order and marks none as read (C1)', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     for (const content of ['one', 'two', 'three']) await send('Master', 'Worker', content)
     for (let look = 0; look < 2; look++) {
-      const reply = await desk.get('/api/v1/mailbox', desk.tokens.worker)
+      const reply = await service.get('/api/v1/mailbox', service.tokens.worker)
       expect(reply.status).toBe(200)
       expect(contents(reply)).toEqual(['one', 'two', 'three'])
     }
-    const { json } = await desk.get('/api/v1/mailbox?agent=worker&filter=all')
+    const { json } = await service.get('/api/v1/mailbox?agent=worker&filter=all')
     expect(json.messages[0]).toEqual({
       id: 'msg_1',
       from: 'Master',
@@ -37,11 +37,13 @@ describe('GET /api/v1/mailbox', () => {
   })
 
   it('filters, and returns a page after an id', async () => {
-    desk = await openDesk({ agents: { Master: { permissions: { urgent: 'allow' } }, Worker: {}, Other: {} } })
+    service = await openTestService({
+      agents: { Master: { permissions: { urgent: 'allow' } }, Worker: {}, Other: {} },
+    })
     for (const content of ['one', 'two', 'three']) await send('Master', 'Worker', content)
     await send('Master', 'Worker', 'now', { priority: 'urgent' })
-    await desk.say('Worker', 'acknowledge', { ids: ['msg_1'] })
-    const look = (query: string) => desk.get(`/api/v1/mailbox?agent=Worker${query}`)
+    await service.say('Worker', 'acknowledge', { ids: ['msg_1'] })
+    const look = (query: string) => service.get(`/api/v1/mailbox?agent=Worker${query}`)
     expect(contents(await look('&filter=all'))).toEqual(['one', 'two', 'three', 'now'])
     expect(contents(await look(''))).toEqual(['two', 'three', 'now'])
     expect(contents(await look('&filter=urgent'))).toEqual(['now'])
@@ -50,7 +52,7 @@ describe('GET /api/v1/mailbox', () => {
   })
 
   it("is the caller's own, unless the rules grant more (C14)", async () => {
-    desk = await openDesk({
+    service = await openTestService({
       agents: {
         Master: { permissions: { read_other_mailbox: 'allow' } },
         Worker: {},
@@ -58,30 +60,30 @@ describe('GET /api/v1/mailbox', () => {
       },
     })
     await send('Master', 'Worker', 'secret')
-    const look = (token: string) => desk.get('/api/v1/mailbox?agent=Worker', token)
-    expect(contents(await look(desk.tokens.worker))).toEqual(['secret'])
-    expect(contents(await look(desk.tokens.master))).toEqual(['secret'])
-    const asked = await look(desk.tokens.other)
+    const look = (token: string) => service.get('/api/v1/mailbox?agent=Worker', token)
+    expect(contents(await look(service.tokens.worker))).toEqual(['secret'])
+    expect(contents(await look(service.tokens.master))).toEqual(['secret'])
+    const asked = await look(service.tokens.other)
     expect([asked.status, asked.json.code]).toEqual([403, 'FORBIDDEN'])
-    const denied = await desk.get('/api/v1/mailbox?agent=Master', desk.tokens.worker)
+    const denied = await service.get('/api/v1/mailbox?agent=Master', service.tokens.worker)
     expect([denied.status, denied.json.code]).toEqual([403, 'FORBIDDEN'])
     expect(denied.text).not.toContain('secret')
   })
 
   it("requires an agent's name from the operator, and a known one from everyone", async () => {
-    desk = await openDesk()
-    expect((await desk.get('/api/v1/mailbox')).json.hint).toContain('Master, Worker, Other')
-    const unknown = await desk.get('/api/v1/mailbox?agent=Nobody')
+    service = await openTestService()
+    expect((await service.get('/api/v1/mailbox')).json.hint).toContain('Master, Worker, Other')
+    const unknown = await service.get('/api/v1/mailbox?agent=Nobody')
     expect([unknown.status, unknown.json.code]).toEqual([404, 'UNKNOWN_AGENT'])
   })
 
   it('streams a large mailbox in pieces while serving other requests', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const content = 'é'.repeat(50_000)
     const count = 200
     await Promise.all(Array.from({ length: count }, () => send('Master', 'Worker', content)))
-    const whole = desk.get('/api/v1/mailbox?agent=Worker&filter=all')
-    expect((await desk.get('/healthz')).status).toBe(200)
+    const whole = service.get('/api/v1/mailbox?agent=Worker&filter=all')
+    expect((await service.get('/healthz')).status).toBe(200)
     const { headers, json, text } = await whole
     expect(headers['transfer-encoding']).toBe('chunked')
     expect(text.length).toBeGreaterThan(count * 50_000)
@@ -91,57 +93,57 @@ describe('GET /api/v1/mailbox', () => {
   })
 
   it('breaks the connection when a message is damaged, instead of sending a part as the whole', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('Master', 'Other', 'damaged')
     for (let count = 0; count < 20; count++) await send('Master', 'Worker', 'x'.repeat(10_000))
-    const file = new DatabaseSync(join(desk.folder, 'orc.db'))
+    const file = new DatabaseSync(join(service.folder, 'orc.db'))
     file.exec(`UPDATE messages SET content = 'changed' WHERE seq IN (1, 21)`)
     file.close()
-    const early = await desk.get('/api/v1/mailbox?agent=Other&filter=all')
+    const early = await service.get('/api/v1/mailbox?agent=Other&filter=all')
     expect([early.status, early.json.code]).toEqual([500, 'STORE_CORRUPT'])
-    await expect(desk.get('/api/v1/mailbox?agent=Worker&filter=all')).rejects.toThrow(/aborted|reset/i)
-    expect((await desk.get('/healthz')).status).toBe(200)
+    await expect(service.get('/api/v1/mailbox?agent=Worker&filter=all')).rejects.toThrow(/aborted|reset/i)
+    expect((await service.get('/healthz')).status).toBe(200)
   })
 })
 
 describe('GET /api/v1/messages', () => {
   it('returns the newest messages the caller may see, oldest first (S1.14)', async () => {
-    desk = await openDesk({ agents: { Master: {}, Worker: { parent: 'Master' }, Other: {} } })
+    service = await openTestService({ agents: { Master: {}, Worker: { parent: 'Master' }, Other: {} } })
     await send('Worker', 'Other', 'w to o')
     await send('Other', 'Worker', 'o to w')
     await send('Other', 'Master', 'o to m')
     const look = async (token: string, query = '') =>
-      contents(await desk.get(`/api/v1/messages${query}`, token))
-    expect(await look(desk.tokens.operator)).toEqual(['w to o', 'o to w', 'o to m'])
-    expect(await look(desk.tokens.operator, '?limit=2')).toEqual(['o to w', 'o to m'])
-    expect(await look(desk.tokens.operator, '?agent=master')).toEqual(['o to m'])
+      contents(await service.get(`/api/v1/messages${query}`, token))
+    expect(await look(service.tokens.operator)).toEqual(['w to o', 'o to w', 'o to m'])
+    expect(await look(service.tokens.operator, '?limit=2')).toEqual(['o to w', 'o to m'])
+    expect(await look(service.tokens.operator, '?agent=master')).toEqual(['o to m'])
     // Master leads Worker, and sees what it says and hears.
-    expect(await look(desk.tokens.master)).toEqual(['w to o', 'o to w', 'o to m'])
-    expect(await look(desk.tokens.worker)).toEqual(['w to o', 'o to w'])
+    expect(await look(service.tokens.master)).toEqual(['w to o', 'o to w', 'o to m'])
+    expect(await look(service.tokens.worker)).toEqual(['w to o', 'o to w'])
     // Any exchange: between two, one thread, the page before.
-    expect(await look(desk.tokens.operator, '?agent=worker&with=Other')).toEqual(['w to o', 'o to w'])
-    expect(await look(desk.tokens.worker, '?with=master')).toEqual([])
-    expect(await look(desk.tokens.operator, '?thread=msg_2')).toEqual(['o to w'])
-    expect(await look(desk.tokens.operator, '?before=msg_3&limit=1')).toEqual(['o to w'])
-    expect((await desk.get('/api/v1/messages?before=x')).status).toBe(400)
-    await desk.clock.advance(60_000)
+    expect(await look(service.tokens.operator, '?agent=worker&with=Other')).toEqual(['w to o', 'o to w'])
+    expect(await look(service.tokens.worker, '?with=master')).toEqual([])
+    expect(await look(service.tokens.operator, '?thread=msg_2')).toEqual(['o to w'])
+    expect(await look(service.tokens.operator, '?before=msg_3&limit=1')).toEqual(['o to w'])
+    expect((await service.get('/api/v1/messages?before=x')).status).toBe(400)
+    await service.clock.advance(60_000)
     await send('Other', 'Worker', 'later')
-    expect(await look(desk.tokens.operator, '?since=10s')).toEqual(['later'])
-    expect(await look(desk.tokens.operator, '?since=2030-01-01T00:00:30Z')).toEqual(['later'])
+    expect(await look(service.tokens.operator, '?since=10s')).toEqual(['later'])
+    expect(await look(service.tokens.operator, '?since=2030-01-01T00:00:30Z')).toEqual(['later'])
   })
 })
 
 describe('GET /api/v1/messages/{id}', () => {
   it('returns every step of the delivery with its evidence (C27)', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('Master', 'Worker', 'follow me')
     await send('Master', 'Worker', 'not me')
-    await desk.clock.advance(1000)
-    await desk.say('Worker', 'mailbox_check')
-    await desk.clock.advance(31_000)
-    await desk.say('Worker', 'mailbox_check')
-    await desk.say('Worker', 'acknowledge', { ids: ['msg_1'] })
-    const { json } = await desk.get('/api/v1/messages/msg_1', desk.tokens.master)
+    await service.clock.advance(1000)
+    await service.say('Worker', 'mailbox_check')
+    await service.clock.advance(31_000)
+    await service.say('Worker', 'mailbox_check')
+    await service.say('Worker', 'acknowledge', { ids: ['msg_1'] })
+    const { json } = await service.get('/api/v1/messages/msg_1', service.tokens.master)
     expect(json).toMatchObject({ id: 'msg_1', content: 'follow me', delivery: 'read', attempts: 2 })
     expect(json.steps).toEqual([
       { at: '2030-01-01T00:00:00.000Z', state: 'queued', evidence: 'stored in the mailbox' },
@@ -153,14 +155,14 @@ describe('GET /api/v1/messages/{id}', () => {
   })
 
   it('is visible only to callers who may read it', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await send('Master', 'Worker', 'private')
-    const look = async (token: string) => (await desk.get('/api/v1/messages/msg_1', token)).status
-    expect(await look(desk.tokens.operator)).toBe(200)
-    expect(await look(desk.tokens.worker)).toBe(200)
-    expect(await look(desk.tokens.other)).toBe(404)
-    expect((await desk.get('/api/v1/messages/msg_2')).status).toBe(404)
-    expect((await desk.get('/api/v1/messages/msg_x')).status).toBe(400)
-    expect((await desk.get('/api/v1/messages/%E0%A4%A')).status).toBe(400)
+    const look = async (token: string) => (await service.get('/api/v1/messages/msg_1', token)).status
+    expect(await look(service.tokens.operator)).toBe(200)
+    expect(await look(service.tokens.worker)).toBe(200)
+    expect(await look(service.tokens.other)).toBe(404)
+    expect((await service.get('/api/v1/messages/msg_2')).status).toBe(404)
+    expect((await service.get('/api/v1/messages/msg_x')).status).toBe(400)
+    expect((await service.get('/api/v1/messages/%E0%A4%A')).status).toBe(400)
   })
 })

@@ -4,7 +4,13 @@ import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createClient } from '../../../src/client/client.ts'
-import { type Desk, eventsIn, type OpenStream, openDesk, openStream } from '../../harness/service.ts'
+import {
+  eventsIn,
+  type OpenStream,
+  openStream,
+  openTestService,
+  type TestService,
+} from '../../harness/service.ts'
 
 /** Current watchers of a file. */
 const watching = vi.hoisted(() => new Map<FSWatcher, string>())
@@ -22,17 +28,17 @@ vi.mock('node:fs', async (original) => {
 /** After it the stream waits for more. */
 const LONGER_THAN_A_PAUSE_MS = 300
 
-let desk: Desk
+let service: TestService
 let log: string
 let path: string
 let streams: OpenStream[]
 
 beforeEach(async () => {
-  desk = await openDesk()
+  service = await openTestService()
   streams = []
-  const folder = join(desk.folder, 'plans')
+  const folder = join(service.folder, 'plans')
   mkdirSync(folder)
-  const client = createClient({ url: desk.url, token: desk.tokens.operator })
+  const client = createClient({ url: service.url, token: service.tokens.operator })
   const { run_id } = await client.startRun({
     plan: 'agents: { a: { command: "echo printed; echo Made. > outbox/summary.md; echo x > outbox/x.txt" } }',
     folder,
@@ -49,11 +55,11 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const stream of streams) stream.drop()
   vi.restoreAllMocks()
-  await desk.close()
+  await service.close()
 })
 
 async function open(at = path) {
-  const stream = await openStream(desk.port, at, desk.tokens.operator)
+  const stream = await openStream(service.port, at, service.tokens.operator)
   streams.push(stream)
   return stream
 }

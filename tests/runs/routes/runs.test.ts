@@ -4,20 +4,20 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { RunUpdate } from '../../../src/api/contract.ts'
 import { AppError } from '../../../src/base/errors.ts'
 import { createClient } from '../../../src/client/client.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 import { modelsAt, openServer } from '../../llm/harness.ts'
 
-let desk: Desk
-afterEach(() => desk.close())
+let service: TestService
+afterEach(() => service.close())
 
 const MADE = 'echo Made what was asked for. > outbox/summary.md; echo x > outbox/x.txt'
 
 function folder(): string {
-  const path = join(desk.folder, 'plans')
+  const path = join(service.folder, 'plans')
   mkdirSync(path, { recursive: true })
   return path
 }
-const client = () => createClient({ url: desk.url, token: desk.tokens.operator })
+const client = () => createClient({ url: service.url, token: service.tokens.operator })
 const start = (plan: string) => client().startRun({ plan, folder: folder() })
 
 async function eventsOf(id: string): Promise<RunUpdate[]> {
@@ -28,7 +28,7 @@ async function eventsOf(id: string): Promise<RunUpdate[]> {
 
 describe('POST /api/v1/runs', () => {
   it('runs a plan and streams all its events; the end comes after the report', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const { run_id } = await start(
       `name: Small\nagents: { a: { command: "${MADE}" }, b: { command: "${MADE}", depends_on: [a] } }`,
     )
@@ -57,7 +57,7 @@ describe('POST /api/v1/runs', () => {
   })
 
   it('resumes a stream of events after Last-Event-ID without a gap', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const { run_id } = await start(`agents: { a: { command: "${MADE}" } }`)
     const all = await eventsOf(run_id)
     const rest: RunUpdate[] = []
@@ -66,7 +66,7 @@ describe('POST /api/v1/runs', () => {
   })
 
   it('starts one run for one idempotency key (C25)', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const body = { plan: `agents: { a: { command: "${MADE}" } }`, folder: folder() }
     const one = await client().startRun(body, { idempotencyKey: 'same' })
     const two = await client().startRun(body, { idempotencyKey: 'same' })
@@ -79,7 +79,7 @@ describe('POST /api/v1/runs', () => {
   })
 
   it('refuses mistakes with their positions, invalid folders, and agents', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await expect(start('agents:\n  a: { command: x, depends_on: [nobody] }')).rejects.toMatchObject({
       code: 'PLAN_INVALID',
       status: 422,
@@ -92,12 +92,12 @@ describe('POST /api/v1/runs', () => {
     await expect(start('agents: { a: { agent: Nobody } }')).rejects.toMatchObject({ code: 'PLAN_INVALID' })
     const nowhere = client().startRun({ plan: 'agents: { a: { command: x } }', folder: 'relative' })
     await expect(nowhere).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
-    expect((await desk.get('/api/v1/runs', desk.tokens.worker)).status).toBe(403)
+    expect((await service.get('/api/v1/runs', service.tokens.worker)).status).toBe(403)
     await expect(client().run('run_9')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
   it('cancels a run and resumes it', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const { run_id } = await start(`agents: { a: { command: "test -e ../../../go || sleep 300; ${MADE}" } }`)
     await vi.waitFor(async () => expect((await client().run(run_id)).nodes[0]!.state).toBe('running'))
     expect(await client().cancelRun(run_id, { reason: 'enough' })).toEqual({ run_id, cancelled: true })
@@ -109,7 +109,7 @@ describe('POST /api/v1/runs', () => {
   })
 
   it('starts only the requested round', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const { run_id } = await start('agents: { a: { command: "false", retries: 0 } }')
     await eventsOf(run_id)
     const resume = (round: number) => client().resumeRun(run_id, { round })
@@ -127,7 +127,7 @@ describe('POST /api/v1/runs', () => {
   })
 
   it('refuses to change a run that has not ended', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const plan = (name: string) =>
       `agents: { ${name}: { command: "until test -e ../../../go; do sleep 0.02; done; ${MADE}" } }`
     const { run_id } = await start(plan('a'))
@@ -136,7 +136,7 @@ describe('POST /api/v1/runs', () => {
     expect(await resume({ plan: plan('a'), folder: folder(), concurrency: 32 })).toEqual(left)
     for (const order of [
       { plan: plan('b') },
-      { folder: desk.folder },
+      { folder: service.folder },
       { concurrency: 7 },
       { fresh: true },
       { plan: plan('a'), fresh: true },
@@ -152,7 +152,7 @@ describe('POST /api/v1/runs', () => {
   })
 
   it('asks people by an ordinary request, which the verdict route answers (C9)', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const { run_id } = await start('agents: { a: { command: "false", retries: 0, on_error: escalate } }')
     await vi.waitFor(async () => expect((await client().run(run_id)).nodes[0]!.state).toBe('asking'))
     const { request_id, waits_for } = (await client().run(run_id)).nodes[0]!
@@ -166,11 +166,11 @@ describe('POST /api/v1/runs', () => {
   })
 
   it('reports in Markdown and as one page', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const { run_id } = await start(`name: Paper\nagents: { a: { command: "${MADE}" } }`)
     await eventsOf(run_id)
     expect(await client().runReport(run_id)).toContain('# Paper')
-    const page = await desk.get(`/api/v1/runs/${run_id}/report?format=html`)
+    const page = await service.get(`/api/v1/runs/${run_id}/report?format=html`)
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
     expect(page.text).toContain('<svg')
   })
@@ -178,7 +178,7 @@ describe('POST /api/v1/runs', () => {
 
 describe('while the disk is full', () => {
   it('followers of a run and health checks get the reason', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     const { run_id } = await start(
       `agents: { a: { command: "until test -e ../../../enough; do sleep 0.02; done; ${MADE}" } }`,
     )
@@ -188,15 +188,15 @@ describe('while the disk is full', () => {
     const events: RunUpdate[] = []
     const following = followed(events)
     await vi.waitFor(() => expect(events.some(({ text }) => text.includes('a is running'))).toBe(true))
-    const { write } = desk.store
-    desk.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    const { write } = service.store
+    service.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
     writeFileSync(join(folder(), 'enough'), '')
     const text = 'the disk is full: the run waits for free space'
     await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: 'note', text: `${run_id}: ${text}` }))
     expect(await client().run(run_id)).toMatchObject({ state: 'running', trouble: text })
     expect((await client().runs({ state: 'all' })).runs).toMatchObject([{ id: run_id, trouble: text }])
     expect((await client().state()).troubles).toEqual([{ run_id, text }])
-    const worker = createClient({ url: desk.url, token: desk.tokens.worker })
+    const worker = createClient({ url: service.url, token: service.tokens.worker })
     expect(await worker.state()).not.toHaveProperty('troubles')
     expect(await client().health()).toEqual({
       status: 'ok',
@@ -206,9 +206,9 @@ describe('while the disk is full', () => {
     const later: RunUpdate[] = []
     const followingLater = followed(later)
     await vi.waitFor(() => expect(later.map((event) => event.text)).toContain(`${run_id}: ${text}`))
-    desk.store.write = write
+    service.store.write = write
     await vi.waitFor(async () => {
-      await desk.clock.advance(1000)
+      await service.clock.advance(1000)
       expect(events.at(-1)).toMatchObject({ type: 'end', outcome: 'completed' })
     }, 10_000)
     await Promise.all([following, followingLater])
@@ -240,7 +240,7 @@ describe('POST /api/v1/plans', () => {
     const server = await openServer(() => ({
       text: JSON.stringify(says[Math.min(calls++, says.length - 1)]),
     }))
-    desk = await openDesk(MODELS as never, { models: modelsAt(server.url, { retries: 0 }) })
+    service = await openTestService(MODELS as never, { models: modelsAt(server.url, { retries: 0 }) })
     return { calls: () => calls }
   }
 
@@ -267,7 +267,7 @@ describe('POST /api/v1/plans', () => {
   })
 
   it('explains what to do if no planner is configured', async () => {
-    desk = await openDesk()
+    service = await openTestService()
     await expect(client().proposePlan({ goal: 'x' })).rejects.toMatchObject({
       code: 'NOT_FOUND',
       hint: expect.stringContaining('runs: { planner: NAME }'),

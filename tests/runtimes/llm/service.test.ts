@@ -33,7 +33,7 @@ async function openTeam(play: Play) {
   })
   return {
     server,
-    get board() {
+    get engine() {
       return orchub.engine
     },
     tell: (to: string, content: string) =>
@@ -85,11 +85,11 @@ describe('a team of models in the service', () => {
         { from: 'Bob', content: 'It is 42.', delivery: 'read' },
       ])
     }, 15_000)
-    expect(team.board.meter.spent('Alice')).toBeGreaterThanOrEqual(5)
-    expect(team.board.meter.context('Alice')).toMatchObject({ model: 'llama-3' })
+    expect(team.engine.meter.spent('Alice')).toBeGreaterThanOrEqual(5)
+    expect(team.engine.meter.context('Alice')).toMatchObject({ model: 'llama-3' })
     const [first] = team.server.calls()
     expect(first!.request!.tools.map(({ name }) => name)).toEqual(
-      team.board.registry.all().map(({ type }) => type),
+      team.engine.registry.all().map(({ type }) => type),
     )
     expect(first!.request!.system).toContain('You have these commands as tools: prefer those.')
   })

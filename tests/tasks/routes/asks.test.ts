@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Models } from '../../../src/llm/llm.ts'
 import { OPERATOR, send } from '../../harness/engine.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 import { deadUrl, modelsAt, openServer } from '../../llm/harness.ts'
 
-let desk: Desk
-afterEach(() => desk.close())
+let service: TestService
+afterEach(() => service.close())
 
 const TRAVEL = {
   Planner: { role: 'Plans trips' },
@@ -19,24 +19,24 @@ const FAST = {
 }
 
 const ask = (body: unknown, key?: string) =>
-  desk.call('POST', '/api/v1/asks', {
+  service.call('POST', '/api/v1/asks', {
     body,
     ...(key === undefined ? {} : { headers: { 'idempotency-key': key } }),
   })
-const selections = () => desk.entries.filter(({ type }) => type === 'task.selected')
-const tasks = async () => (await desk.get('/api/v1/tasks?state=all')).json.tasks as { id: string }[]
+const selections = () => service.entries.filter(({ type }) => type === 'task.selected')
+const tasks = async () => (await service.get('/api/v1/tasks?state=all')).json.tasks as { id: string }[]
 
-/** The desk with a model that gives this answer; `calls` counts how often it was asked. */
+/** The service with a model that gives this answer; `calls` counts how often it was asked. */
 async function openWithModel(says: unknown, agents: Record<string, object> = TRAVEL) {
   const server = await openServer(() => ({ text: typeof says === 'string' ? says : JSON.stringify(says) }))
   const models = modelsAt(server.url, { retries: 0 })
-  desk = await openDesk({ agents, ...FAST } as never, { models })
+  service = await openTestService({ agents, ...FAST } as never, { models })
   return server
 }
 
 describe('POST /api/v1/asks (S2.9, S2.14)', () => {
   it('gives the only root a task that names useful agents and why, by keywords without a model', async () => {
-    desk = await openDesk({ agents: TRAVEL })
+    service = await openTestService({ agents: TRAVEL })
     const { status, json } = await ask({ question: 'Find a flight to Rome and compare fares' })
     expect(status).toBe(200)
     expect(json).toEqual({
@@ -47,7 +47,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
       by: 'keywords',
       unknown: [],
     })
-    const task = (await desk.get('/api/v1/tasks/task_1')).json
+    const task = (await service.get('/api/v1/tasks/task_1')).json
     expect(task).toMatchObject({ delegator: 'operator', agent: 'Planner' })
     expect(task.task).toBe('Find a flight to Rome and compare fares')
     expect(task.context).toMatchObject({
@@ -83,7 +83,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     await openWithModel({ ids: [], why: 'It knows that itself.' })
     const { json } = await ask({ question: 'Find a flight' })
     expect(json).toMatchObject({ root: 'Planner', chosen: [], by: 'model' })
-    expect((await desk.get('/api/v1/tasks/task_1')).json.context).toMatchObject({ chosen_agents: [] })
+    expect((await service.get('/api/v1/tasks/task_1')).json.context).toMatchObject({ chosen_agents: [] })
   })
 
   it('uses keywords if the model answers garbage or is unavailable, and says so', async () => {
@@ -92,8 +92,11 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     expect(json).toMatchObject({ chosen: ['Hotels'], by: 'keywords', unknown: [] })
     expect(json.why).toContain('could not choose')
     expect(selections()[0]!.data).toMatchObject({ failure: expect.stringContaining('garbage') })
-    await desk.close()
-    desk = await openDesk({ agents: TRAVEL, ...FAST }, { models: modelsAt(await deadUrl(), { retries: 0 }) })
+    await service.close()
+    service = await openTestService(
+      { agents: TRAVEL, ...FAST },
+      { models: modelsAt(await deadUrl(), { retries: 0 }) },
+    )
     expect((await ask({ question: 'A hotel, please' })).json).toMatchObject({
       chosen: ['Hotels'],
       by: 'keywords',
@@ -115,22 +118,22 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
   })
 
   it('refuses a key that came with something else', async () => {
-    desk = await openDesk({ agents: TRAVEL })
+    service = await openTestService({ agents: TRAVEL })
     await ask({ question: 'One' }, 'k-1')
     for (const body of [{ question: 'Two' }, { question: 'One', agent: 'Hotels' }]) {
       expect(await ask(body, 'k-1')).toMatchObject({ status: 409, json: { code: 'IDEMPOTENCY_CONFLICT' } })
     }
-    await desk.command(desk.tokens.operator, { type: 'list_agents' })
+    await service.command(service.tokens.operator, { type: 'list_agents' })
     expect(await tasks()).toHaveLength(1)
   })
 
   it('stores the choice with the task: a repetition after a crash finds both', async () => {
     await openWithModel({ ids: ['Hotels'], why: 'Rooms.' })
     const first = (await ask({ question: 'Find a hotel' }, 'k-1')).json
-    const reopened = await desk.reopen()
-    const again = await send(reopened.board, OPERATOR, 'ask', { question: 'Find a hotel' }, 'k-1')
+    const reopened = await service.reopen()
+    const again = await send(reopened.engine, OPERATOR, 'ask', { question: 'Find a hotel' }, 'k-1')
     expect(again).toEqual(first)
-    await reopened.board.close()
+    await reopened.engine.close()
   })
 
   it('can be asked again with its key when the service ended while it chose', async () => {
@@ -145,18 +148,18 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
           begin()
         }),
     }
-    desk = await openDesk({ agents: TRAVEL, ...FAST }, { models })
-    const asking = send(desk.board, OPERATOR, 'ask', { question: 'Find a hotel' }, 'k-1')
+    service = await openTestService({ agents: TRAVEL, ...FAST }, { models })
+    const asking = send(service.engine, OPERATOR, 'ask', { question: 'Find a hotel' }, 'k-1')
     await chosen
     const refused = expect(asking).rejects.toMatchObject({ code: 'SERVICE_STOPPING' })
-    const reopened = await desk.reopen()
+    const reopened = await service.reopen()
     await refused
-    expect(await reopened.board.store.all('SELECT * FROM tasks')).toEqual([])
-    await reopened.board.close()
+    expect(await reopened.engine.store.all('SELECT * FROM tasks')).toEqual([])
+    await reopened.engine.close()
   })
 
   it('uses the named agent as the root, in any case', async () => {
-    desk = await openDesk({ agents: TRAVEL })
+    service = await openTestService({ agents: TRAVEL })
     expect((await ask({ question: 'A flight', agent: 'flights' })).json).toMatchObject({
       root: 'Flights',
       chosen: [],
@@ -168,7 +171,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
   })
 
   it('chooses among several roots by the capabilities of their teams, and lists them if none fits', async () => {
-    desk = await openDesk({
+    service = await openTestService({
       agents: {
         ...TRAVEL,
         Cook: { capabilities: ['pasta'] },
@@ -184,7 +187,7 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
   })
 
   it('offers only agents that the root may delegate to', async () => {
-    desk = await openDesk({
+    service = await openTestService({
       agents: {
         Boss: {},
         Own: { parent: 'Boss', capabilities: ['tax'] },
@@ -197,16 +200,16 @@ describe('POST /api/v1/asks (S2.9, S2.14)', () => {
     })
     const { json } = await ask({ question: 'tax and law' })
     expect(json.chosen).toEqual(['Own', 'Lone'])
-    const { context } = (await desk.get(`/api/v1/tasks/${json.task_id}`)).json
+    const { context } = (await service.get(`/api/v1/tasks/${json.task_id}`)).json
     expect(context.chosen_agents[1]).toEqual({ id: 'Lone', capabilities: ['law'] })
   })
 
   it('is for people only, and refuses a missing or too large question', async () => {
-    desk = await openDesk({
+    service = await openTestService({
       agents: { Master: {}, Worker: { parent: 'Master' }, Other: { parent: 'Master' } },
     })
-    const asked = await desk.call('POST', '/api/v1/asks', {
-      token: desk.tokens.worker,
+    const asked = await service.call('POST', '/api/v1/asks', {
+      token: service.tokens.worker,
       body: { question: 'x' },
     })
     expect(asked.status).toBe(403)

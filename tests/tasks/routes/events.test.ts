@@ -1,9 +1,15 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { verifyStoredAudit } from '../../../src/main.ts'
-import { type Desk, eventsIn, openDesk, openStream, type SeenEvent } from '../../harness/service.ts'
+import {
+  eventsIn,
+  openStream,
+  openTestService,
+  type SeenEvent,
+  type TestService,
+} from '../../harness/service.ts'
 
-let desk: Desk
-afterEach(() => desk.close())
+let service: TestService
+afterEach(() => service.close())
 
 const AGENTS = {
   Master: {},
@@ -12,48 +18,49 @@ const AGENTS = {
   Other: {},
 }
 
-const open = (task: string, token = desk.tokens.operator, headers: Record<string, string> = {}) =>
-  openStream(desk.port, `/api/v1/tasks/${task}/events`, token, headers)
+const open = (task: string, token = service.tokens.operator, headers: Record<string, string> = {}) =>
+  openStream(service.port, `/api/v1/tasks/${task}/events`, token, headers)
 const ask = async (question: string) =>
-  (await desk.call('POST', '/api/v1/asks', { body: { question, agent: 'Master' } })).json.task_id as string
+  (await service.call('POST', '/api/v1/asks', { body: { question, agent: 'Master' } })).json.task_id as string
 const kinds = (events: readonly SeenEvent[]) => events.map(({ event }) => event)
 const ids = (events: readonly SeenEvent[]) => events.map(({ id }) => Number(id))
 /** The agent reads and acknowledges its mail. */
 async function take(agent: string) {
-  const receipt = await desk.say(agent, 'mailbox_check')
+  const receipt = await service.say(agent, 'mailbox_check')
   const { messages } = (receipt as unknown as { details: { messages: { id: string }[] } }).details
-  await desk.say(agent, 'acknowledge', { ids: messages.map(({ id }) => id) })
+  await service.say(agent, 'acknowledge', { ids: messages.map(({ id }) => id) })
 }
 async function delegated(from: string, to: string, task: string): Promise<string> {
-  const receipt = await desk.say(from, 'delegate', { to, task })
+  const receipt = await service.say(from, 'delegate', { to, task })
   if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
   return receipt.details!.task_id as string
 }
-const report = (agent: string, result: string) => desk.say(agent, 'report', { status: 'completed', result })
+const report = (agent: string, result: string) =>
+  service.say(agent, 'report', { status: 'completed', result })
 
 /** The whole flow of S2.9: a child asks its parent and a person, reports, and the root answers. */
 async function play(root: string) {
   await take('Master')
   const child = await delegated('Master', 'Worker', 'Add 2 and 3')
   await take('Worker')
-  await desk.say('Worker', 'query', { question: 'In which base?' })
+  await service.say('Worker', 'query', { question: 'In which base?' })
   await take('Master')
-  await desk.say('Master', 'answer', { to: 'Worker', answer: 'Ten.' })
+  await service.say('Master', 'answer', { to: 'Worker', answer: 'Ten.' })
   await take('Worker')
-  await desk.say('Worker', 'request_user_input', { question: 'Is zero a number?' })
-  await desk.call('POST', '/api/v1/human-requests/req_1/verdict', {
+  await service.say('Worker', 'request_user_input', { question: 'Is zero a number?' })
+  await service.call('POST', '/api/v1/human-requests/req_1/verdict', {
     body: { decision: 'answer', comment: 'It is.' },
   })
   await take('Worker')
   await report('Worker', '5')
   await take('Master')
-  await desk.say('Master', 'report', { status: 'completed', result: 'It is 5.', in_response_to: root })
+  await service.say('Master', 'report', { status: 'completed', result: 'It is 5.', in_response_to: root })
   return child
 }
 
 describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
   it('streams the choice, states, delegations, messages, questions and verdicts, and ends with the result', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('How much is 2 and 3?')
     const stream = await open(root)
     expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -115,13 +122,13 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
   })
 
   it('has no gap and no repetition, however often a reader reconnects', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('How much?')
     const playing = play(root)
     const seen: SeenEvent[] = []
     let last = 0
     while (seen.at(-1)?.event !== 'end') {
-      const stream = await open(root, desk.tokens.operator, { 'last-event-id': String(last) })
+      const stream = await open(root, service.tokens.operator, { 'last-event-id': String(last) })
       await stream.until((text) => eventsIn(text).length >= 2 || text.includes('event: end'))
       stream.drop()
       const got = eventsIn(stream.text())
@@ -132,21 +139,21 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     const whole = await open(root)
     await whole.ended
     expect(seen).toEqual(eventsIn(whole.text()))
-    const again = await open(root, desk.tokens.operator, { 'last-event-id': String(last) })
+    const again = await open(root, service.tokens.operator, { 'last-event-id': String(last) })
     await again.ended
     expect(kinds(eventsIn(again.text()))).toEqual(['end'])
   })
 
   it('contains only that tree, even if others write at the same time', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const [one, two] = [await ask('One'), await ask('Two')]
     const stream = await open(one)
     await stream.until((text) => text.includes('"One"'))
     for (let count = 0; count < 50; count++) {
-      await desk.say('Master', 'send_message', { to: 'Worker', content: 'about nothing' })
+      await service.say('Master', 'send_message', { to: 'Worker', content: 'about nothing' })
     }
-    await desk.order('task_action', { task_id: two, action: 'cancel' })
-    await desk.order('task_action', { task_id: one, action: 'cancel' })
+    await service.order('task_action', { task_id: two, action: 'cancel' })
+    await service.order('task_action', { task_id: one, action: 'cancel' })
     await stream.ended
     const events = eventsIn(stream.text())
     expect(new Set(events.map(({ data }) => data.task_id))).toEqual(new Set([one]))
@@ -154,7 +161,7 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
   })
 
   it('of a child contains that branch only', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('How much?')
     await take('Master')
     const child = await delegated('Master', 'Worker', 'Part one')
@@ -175,38 +182,38 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
   })
 
   it('shows an agent only its own tasks, without a hint at others', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('How much?')
     await take('Master')
     const child = await delegated('Master', 'Worker', 'Part one')
-    expect((await desk.get(`/api/v1/tasks/${root}/events`, desk.tokens.worker)).status).toBe(404)
-    expect((await desk.get(`/api/v1/tasks/${root}/events`, desk.tokens.other)).status).toBe(404)
-    const own = await open(child, desk.tokens.worker)
-    const parents = await open(root, desk.tokens.master)
+    expect((await service.get(`/api/v1/tasks/${root}/events`, service.tokens.worker)).status).toBe(404)
+    expect((await service.get(`/api/v1/tasks/${root}/events`, service.tokens.other)).status).toBe(404)
+    const own = await open(child, service.tokens.worker)
+    const parents = await open(root, service.tokens.master)
     await take('Worker')
     await report('Worker', 'done')
     await own.ended
     await take('Master')
-    await desk.say('Master', 'report', { status: 'completed', result: 'all', in_response_to: root })
+    await service.say('Master', 'report', { status: 'completed', result: 'all', in_response_to: root })
     await parents.ended
     expect(eventsIn(own.text()).at(-1)!.data).toMatchObject({ type: 'end', task_id: child, result: 'done' })
     expect(new Set(eventsIn(parents.text()).map(({ data }) => data.task_id))).toEqual(new Set([root, child]))
   })
 
   it("shows the delegator the worker's own delegations only with permission to read them", async () => {
-    desk = await openDesk({ agents: AGENTS, rules: { allow: [{ from: 'Other', to: 'Worker' }] } })
+    service = await openTestService({ agents: AGENTS, rules: { allow: [{ from: 'Other', to: 'Worker' }] } })
     const given = await delegated('Other', 'Worker', 'Part one')
     await take('Worker')
     const below = await delegated('Worker', 'Helper', 'Between the two of us')
     const seenBy = async (token: string) =>
-      (await desk.get(`/api/v1/tasks/${given}`, token)).json.children.map((one: { id: string }) => one.id)
-    expect(await seenBy(desk.tokens.other)).toEqual([])
-    expect(await seenBy(desk.tokens.worker)).toEqual([below])
-    expect(await seenBy(desk.tokens.operator)).toEqual([below])
+      (await service.get(`/api/v1/tasks/${given}`, token)).json.children.map((one: { id: string }) => one.id)
+    expect(await seenBy(service.tokens.other)).toEqual([])
+    expect(await seenBy(service.tokens.worker)).toEqual([below])
+    expect(await seenBy(service.tokens.operator)).toEqual([below])
   })
 
   it('shows a held command of a worker as a question, and the verdict on it (C9)', async () => {
-    desk = await openDesk({
+    service = await openTestService({
       agents: AGENTS,
       rules: { ask: [{ from: 'Worker', to: 'Other', reason: 'look first' }] },
     })
@@ -215,9 +222,9 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     const child = await delegated('Master', 'Worker', 'Part one')
     await take('Worker')
     const stream = await open(root)
-    await desk.say('Worker', 'send_message', { to: 'Other', content: 'psst' })
+    await service.say('Worker', 'send_message', { to: 'Other', content: 'psst' })
     await stream.until((text) => text.includes('event: asked'))
-    await desk.call('POST', '/api/v1/human-requests/req_1/verdict', { body: { decision: 'reject' } })
+    await service.call('POST', '/api/v1/human-requests/req_1/verdict', { body: { decision: 'reject' } })
     await stream.until((text) => text.includes('event: verdict'))
     const events = eventsIn(stream.text())
     expect(events.find(({ event }) => event === 'asked')!.data).toMatchObject({
@@ -233,8 +240,11 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
   })
 
   it('shows the result of a check, and the rejection (C22)', async () => {
-    desk = await openDesk({ agents: AGENTS, tasks: { checks: { never: { command: 'echo no; exit 3' } } } })
-    const receipt = await desk.order('delegate', { to: 'Worker', task: 'Build it', checks: ['never'] })
+    service = await openTestService({
+      agents: AGENTS,
+      tasks: { checks: { never: { command: 'echo no; exit 3' } } },
+    })
+    const receipt = await service.order('delegate', { to: 'Worker', task: 'Build it', checks: ['never'] })
     const { task_id } = (receipt as unknown as { details: { task_id: string } }).details
     await take('Worker')
     const stream = await open(task_id)
@@ -252,53 +262,53 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
   })
 
   it('ends at once for an ended task, and is refused for an unknown one', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('Never mind')
-    await desk.order('task_action', { task_id: root, action: 'cancel' })
+    await service.order('task_action', { task_id: root, action: 'cancel' })
     const stream = await open(root)
     await stream.ended
     expect(eventsIn(stream.text()).at(-1)!.data).toMatchObject({ type: 'end', state: 'cancelled' })
-    expect((await desk.get('/api/v1/tasks/task_99/events')).status).toBe(404)
-    expect((await desk.get('/api/v1/tasks/nonsense/events')).status).toBe(404)
-    expect((await desk.get(`/api/v1/tasks/${root}/events?after=99999`)).status).toBe(409)
+    expect((await service.get('/api/v1/tasks/task_99/events')).status).toBe(404)
+    expect((await service.get('/api/v1/tasks/nonsense/events')).status).toBe(404)
+    expect((await service.get(`/api/v1/tasks/${root}/events?after=99999`)).status).toBe(409)
   })
 
   it('continues after a restart of the service', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('How much?')
     const before = await open(root)
     await before.until((text) => text.includes('event: selected'))
     const last = String(eventsIn(before.text()).at(-1)!.id)
     const ended = before.ended
-    await desk.service.close()
+    await service.http.close()
     await ended
     const { startService } = await import('../../../src/api/service.ts')
-    const service = await startService({
-      engine: desk.board,
+    const restarted = await startService({
+      engine: service.engine,
       listen: { host: '127.0.0.1', port: 0 },
       allowedHosts: [],
       version: '1',
       startedAt: 0,
       configStatus: () => ({ loadedAt: 0 }),
       storePlace: '',
-      verifyAudit: () => verifyStoredAudit(desk.board.store),
+      verifyAudit: () => verifyStoredAudit(service.engine.store),
     })
-    await desk.order('task_action', { task_id: root, action: 'cancel' })
+    await service.order('task_action', { task_id: root, action: 'cancel' })
     const path = `/api/v1/tasks/${root}/events`
-    const after = await openStream(service.port!, path, desk.tokens.operator, { 'last-event-id': last })
+    const after = await openStream(restarted.port!, path, service.tokens.operator, { 'last-event-id': last })
     await after.ended
     expect(kinds(eventsIn(after.text()))).not.toContain('selected')
     expect(eventsIn(after.text()).at(-1)!.data).toMatchObject({ type: 'end', state: 'cancelled' })
-    await service.close()
+    await restarted.close()
   })
 })
 
 describe('GET /api/v1/tasks/{id}/trace (S2.18)', () => {
   it('contains the exact flow with the delivery state and the attempts of each message', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('How much is 2 and 3?')
     const child = await play(root)
-    const { json } = await desk.get(`/api/v1/tasks/${root}/trace`)
+    const { json } = await service.get(`/api/v1/tasks/${root}/trace`)
     expect(json.task).toMatchObject({ id: root, state: 'completed' })
     expect(json.tasks.map(({ id }: { id: string }) => id)).toEqual([root, child])
     expect(json.more).toBe(false)
@@ -313,16 +323,16 @@ describe('GET /api/v1/tasks/{id}/trace (S2.18)', () => {
   })
 
   it('shows attempts, and respects the limit', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     const root = await ask('Is anybody there?')
-    await desk.clock.advance(35_000)
-    await desk.clock.advance(5000)
-    const { json } = await desk.get(`/api/v1/tasks/${root}/trace`)
+    await service.clock.advance(35_000)
+    await service.clock.advance(5000)
+    const { json } = await service.get(`/api/v1/tasks/${root}/trace`)
     const attempts = json.steps
       .filter(({ type }: { type: string }) => type === 'state')
       .map(({ attempt }: { attempt: number }) => attempt)
     expect(Math.max(...attempts)).toBeGreaterThan(1)
-    const cut = (await desk.get(`/api/v1/tasks/${root}/trace?limit=2`)).json
+    const cut = (await service.get(`/api/v1/tasks/${root}/trace?limit=2`)).json
     expect(cut.steps).toHaveLength(2)
     expect(cut.more).toBe(true)
   })
@@ -330,14 +340,14 @@ describe('GET /api/v1/tasks/{id}/trace (S2.18)', () => {
 
 describe('GET /api/v1/tasks', () => {
   it('counts only visible tasks against the limit', async () => {
-    desk = await openDesk({ agents: AGENTS })
+    service = await openTestService({ agents: AGENTS })
     await ask('for Master')
     await take('Master')
     const own = await delegated('Master', 'Worker', 'for Worker')
     for (let count = 0; count < 3; count++) await ask(`another ${count}`)
-    const { json } = await desk.get('/api/v1/tasks?limit=1', desk.tokens.worker)
+    const { json } = await service.get('/api/v1/tasks?limit=1', service.tokens.worker)
     expect(json.tasks.map(({ id }: { id: string }) => id)).toEqual([own])
-    expect((await desk.get('/api/v1/tasks?limit=2', desk.tokens.other)).json.tasks).toEqual([])
-    expect((await desk.get('/api/v1/tasks?limit=2')).json.tasks).toHaveLength(2)
+    expect((await service.get('/api/v1/tasks?limit=2', service.tokens.other)).json.tasks).toEqual([])
+    expect((await service.get('/api/v1/tasks?limit=2')).json.tasks).toHaveLength(2)
   })
 })

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { heardCommands } from '../../../src/delivery/listener.ts'
 import { scanText } from '../../../src/protocol/scanner.ts'
 import { runOrc } from '../../cli/orc.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 import { openTeam, type TaskTeam } from '../harness.ts'
 
 const ESC = '\u001b'
@@ -20,12 +20,12 @@ const HOSTILE = {
   templates: '{{content}} $(id) %s %n',
 } as const
 
-let desk: Desk | undefined
+let service: TestService | undefined
 let team: TaskTeam | undefined
 afterEach(async () => {
-  await desk?.close()
+  await service?.close()
   await team?.close()
-  desk = undefined
+  service = undefined
   team = undefined
 })
 
@@ -33,8 +33,8 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
 
 describe.each(Object.entries(HOSTILE))('%s in every field', (_, text) => {
   it('is stored unchanged, shown escaped, and does no harm', async () => {
-    const open = await openDesk()
-    desk = open
+    const open = await openTestService()
+    service = open
     const { master, worker, operator } = open.tokens
     const said: Record<string, unknown>[] = []
     const say = async (token: string, type: string, fields: Record<string, unknown>) => {
@@ -116,7 +116,7 @@ describe.each(Object.entries(HOSTILE))('%s in every field', (_, text) => {
     await team.ends('Middle')
     await team.says('Bottom', 'report', { status: 'completed', result: `Found ${text}` })
     await team.ends('Bottom')
-    const known = heardCommands(team.board.registry)
+    const known = heardCommands(team.engine.registry)
     for (const name of ['Middle', 'Bottom']) {
       expect(team.turns(name)).toBeGreaterThan(1)
       for (const turn of team.puppets.of(name).turns) {

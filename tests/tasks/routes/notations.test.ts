@@ -2,7 +2,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BUILT_IN_COMMANDS, type CommandDefinition, type CommandType } from '../../../src/protocol/command.ts'
 import { runOrc } from '../../cli/orc.ts'
-import { type Desk, openDesk } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../../harness/service.ts'
 import { encodeCommand } from '../../protocol/encode-command.ts'
 
 /** The example messages of the seed; only placeholders (`{...}`, `a | b`) are filled in. */
@@ -70,19 +70,19 @@ const SPEAKERS: Record<MessageType, 'parent' | 'child' | 'operator'> = {
   REPORT: 'child',
 }
 
-let desk: Desk
+let service: TestService
 let tokens: Record<'parent' | 'child' | 'operator', string>
 beforeAll(async () => {
-  desk = await openDesk({
+  service = await openTestService({
     agents: { parent_agent_id: {}, child_agent_id: { parent: 'parent_agent_id' }, Other: {} },
   })
   tokens = {
-    parent: await desk.mint('parent_agent_id'),
-    child: await desk.mint('child_agent_id'),
-    operator: desk.tokens.operator,
+    parent: await service.mint('parent_agent_id'),
+    child: await service.mint('child_agent_id'),
+    operator: service.tokens.operator,
   }
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
 type Said = (type: MessageType) => Promise<unknown>
 
@@ -100,7 +100,7 @@ function textFields(type: MessageType): Record<string, string> {
 const bodyOf = (type: MessageType) =>
   (BUILT_IN_COMMANDS[type.toLowerCase() as CommandType] as CommandDefinition).body!
 const asText = async (type: MessageType, text: string) => {
-  const { status, json } = await desk.text(tokenFor(type), `Let me see.\n\n${text}\n\nSo much for now.`)
+  const { status, json } = await service.text(tokenFor(type), `Let me see.\n\n${text}\n\nSo much for now.`)
   expect(status).toBe(200)
   expect(json).toHaveLength(1)
   return json[0]
@@ -109,10 +109,10 @@ const inXml = (type: MessageType, notation: 'modern' | 'legacy') =>
   asText(type, encodeCommand({ type, fields: textFields(type), body: bodyOf(type) }, notation))
 
 const NOTATIONS: Record<string, Said> = {
-  'JSON over HTTP': async (type) => (await desk.command(tokenFor(type), SEED[type])).json,
+  'JSON over HTTP': async (type) => (await service.command(tokenFor(type), SEED[type])).json,
   'JSON in orc_command over HTTP': async (type) =>
-    (await desk.command(tokenFor(type), `{"orc_command": ${SEED[type]}}`)).json,
-  'an array over HTTP': async (type) => (await desk.command(tokenFor(type), `[${SEED[type]}]`)).json[0],
+    (await service.command(tokenFor(type), `{"orc_command": ${SEED[type]}}`)).json,
+  'an array over HTTP': async (type) => (await service.command(tokenFor(type), `[${SEED[type]}]`)).json[0],
   "JSON in an agent's text": (type) => asText(type, SEED[type]),
   "JSON in orc_command in an agent's text": (type) => asText(type, `{"orc_command": ${SEED[type]}}`),
   XML: (type) => inXml(type, 'modern'),
@@ -120,7 +120,7 @@ const NOTATIONS: Record<string, Said> = {
   async 'an MCP tool'(type) {
     const client = new Client({ name: 'test', version: '1' })
     const requestInit = { headers: { authorization: `Bearer ${tokenFor(type)}` } }
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${desk.url}/mcp`), { requestInit }))
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`), { requestInit }))
     try {
       const { type: name, ...fields } = JSON.parse(SEED[type])
       return (await client.callTool({ name: name.toLowerCase(), arguments: fields })).structuredContent
@@ -135,8 +135,8 @@ const NOTATIONS: Record<string, Said> = {
       .filter(([name]) => name !== bodyOf(type))
       .flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, value])
     const verb = type === 'REQUEST_USER_INPUT' ? 'ask-user' : type.toLowerCase().replaceAll('_', '-')
-    const ran = await runOrc(desk.folder, [verb, ...options, '--json', body], {
-      env: { ORC_URL: desk.url, ORC_TOKEN: tokenFor(type) },
+    const ran = await runOrc(service.folder, [verb, ...options, '--json', body], {
+      env: { ORC_URL: service.url, ORC_TOKEN: tokenFor(type) },
     })
     expect(ran).toMatchObject({ code: 0, err: '' })
     return ran.json()[0]
@@ -144,10 +144,10 @@ const NOTATIONS: Record<string, Said> = {
 }
 
 async function task(id: string) {
-  return (await desk.get(`/api/v1/tasks/${id}`)).json
+  return (await service.get(`/api/v1/tasks/${id}`)).json
 }
 async function open(): Promise<string[]> {
-  return (await desk.get('/api/v1/tasks')).json.tasks.map(({ id }: { id: string }) => id)
+  return (await service.get('/api/v1/tasks')).json.tasks.map(({ id }: { id: string }) => id)
 }
 
 /** The expected receipt of each message, and the task after it. */
@@ -181,7 +181,7 @@ const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<vo
   async ANSWER(receipt, id) {
     expect(receipt).toMatchObject({ status: 'ok', details: { task_id: id } })
     expect(await task(id)).toMatchObject({ state: 'executing', questions: [] })
-    expect((await desk.mailOf('child_agent_id')).at(-1)).toMatchObject({
+    expect((await service.mailOf('child_agent_id')).at(-1)).toMatchObject({
       from: 'parent_agent_id',
       content: 'Prioritize price',
     })
@@ -189,7 +189,7 @@ const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<vo
   async REQUEST_USER_INPUT(receipt, id) {
     expect(receipt).toMatchObject({ status: 'ok', details: { task_id: id } })
     expect(await task(id)).toMatchObject({ state: 'waiting_user' })
-    const { requests } = (await desk.get('/api/v1/human-requests')).json
+    const { requests } = (await service.get('/api/v1/human-requests')).json
     expect(requests).toMatchObject([
       {
         kind: 'input',
@@ -202,8 +202,8 @@ const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<vo
   async USER_RESPONSE(receipt, id) {
     expect(receipt).toMatchObject({ status: 'ok' })
     expect(await task(id)).toMatchObject({ state: 'executing', questions: [] })
-    expect((await desk.mailOf('child_agent_id')).at(-1)!.content).toContain('LAX')
-    expect((await desk.get('/api/v1/human-requests')).json.requests).toEqual([])
+    expect((await service.mailOf('child_agent_id')).at(-1)!.content).toContain('LAX')
+    expect((await service.get('/api/v1/human-requests')).json.requests).toEqual([])
   },
   async REPORT(receipt, id) {
     expect(receipt).toEqual({
@@ -212,7 +212,7 @@ const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<vo
       details: { task_id: id, state: 'completed' },
     })
     expect(await task(id)).toMatchObject({ state: 'completed', result: 'Found 3 flight options...' })
-    expect((await desk.mailOf('parent_agent_id')).at(-1)).toMatchObject({
+    expect((await service.mailOf('parent_agent_id')).at(-1)).toMatchObject({
       from: 'child_agent_id',
       content: 'Found 3 flight options...',
     })
@@ -222,7 +222,7 @@ const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<vo
 describe.each(Object.entries(NOTATIONS))("the seed's messages as %s (S2.2–S2.7)", (_, say) => {
   it.each(TYPES)('%s has its effect', async (type) => {
     for (const id of await open()) {
-      await desk.command(tokens.operator, { type: 'task_action', task_id: id, action: 'cancel' })
+      await service.command(tokens.operator, { type: 'task_action', task_id: id, action: 'cancel' })
     }
     // The messages before it use the first notation.
     for (const before of TYPES.slice(0, TYPES.indexOf(type))) {
@@ -236,7 +236,7 @@ describe.each(Object.entries(NOTATIONS))("the seed's messages as %s (S2.2–S2.7
 
 describe('an agent that runs', () => {
   it('delegates and reports with the messages of the seed (S2.9)', async () => {
-    const team = await openDesk({
+    const team = await openTestService({
       agents: {
         parent_agent_id: {
           runtime: 'scripted',

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { type Desk, openDesk, type Reply } from '../../harness/service.ts'
+import { openTestService, type Reply, type TestService } from '../../harness/service.ts'
 
-let desk: Desk
+let service: TestService
 let tokens: Record<string, string>
-afterEach(() => desk.close())
+afterEach(() => service.close())
 
 const TEAM = {
   Master: {},
@@ -14,17 +14,17 @@ const TEAM = {
 }
 const MAY_DELEGATE_UP = { preset: 'mesh' as const, allow: [{ from: 'Deep', to: 'Master' }] }
 
-async function open(input: Parameters<typeof openDesk>[0] = {}) {
-  desk = await openDesk({ agents: TEAM, ...input })
-  tokens = { operator: desk.tokens.operator }
-  for (const name of Object.keys({ ...TEAM, ...input.agents })) tokens[name] = await desk.mint(name)
+async function open(input: Parameters<typeof openTestService>[0] = {}) {
+  service = await openTestService({ agents: TEAM, ...input })
+  tokens = { operator: service.tokens.operator }
+  for (const name of Object.keys({ ...TEAM, ...input.agents })) tokens[name] = await service.mint(name)
 }
 
 const say = (who: string, type: string, fields: Record<string, unknown> = {}): Promise<Reply> =>
-  desk.command(tokens[who]!, { type, ...fields })
+  service.command(tokens[who]!, { type, ...fields })
 const delegate = async (from: string, to: string, more: Record<string, unknown> = {}): Promise<string> =>
   (await say(from, 'delegate', { to, task: `Something for ${to}`, ...more })).json.details.task_id
-const task = async (id: string) => (await desk.get(`/api/v1/tasks/${id}`)).json
+const task = async (id: string) => (await service.get(`/api/v1/tasks/${id}`)).json
 const report = (who: string, id: string, result = 'Done') =>
   say(who, 'report', { status: 'completed', result, in_response_to: id })
 
@@ -152,7 +152,7 @@ describe('an answer', () => {
       200,
     )
     expect(await task(id)).toMatchObject({ state: 'executing', questions: [] })
-    expect((await desk.mailOf('Worker')).at(-1)).toMatchObject({ from: 'operator', content: 'As I say.' })
+    expect((await service.mailOf('Worker')).at(-1)).toMatchObject({ from: 'operator', content: 'As I say.' })
     expectClear(
       await say('Master', 'answer', { in_response_to: question, answer: 'No' }),
       409,
@@ -193,7 +193,7 @@ describe('a delegation', () => {
       403,
       'Master → Worker → Deep → Master',
     )
-    expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toHaveLength(2)
+    expect((await service.get('/api/v1/tasks?state=all')).json.tasks).toHaveLength(2)
   })
 
   it('to oneself, to an unknown agent, to people or to a stranger is refused', async () => {
@@ -207,7 +207,7 @@ describe('a delegation', () => {
     expectClear(await say('Master', 'delegate', { to: 'operator', task: 'x' }), 404, 'operator')
     expectClear(await say('Master', 'delegate', { to: '*', task: 'x' }), 404, 'Unknown agent')
     expectClear(await say('Master', 'delegate', { to: 'Stranger', task: 'x' }), 403, 'Worker, Other')
-    expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toEqual([])
+    expect((await service.get('/api/v1/tasks?state=all')).json.tasks).toEqual([])
   })
 
   it('with a used id is the same one while that is open, and a new one if its text differs (C25)', async () => {
@@ -219,7 +219,7 @@ describe('a delegation', () => {
       message_id: 'uuid',
     })
     expect(again.json).toMatchObject({ status: 'ok', details: { task_id: first } })
-    expect(await desk.mailOf('Worker')).toHaveLength(1)
+    expect(await service.mailOf('Worker')).toHaveLength(1)
     const other = await delegate('Master', 'Worker', { task: 'Something else', message_id: 'uuid' })
     expect(other).not.toBe(first)
     // The newest use of an id counts.
@@ -227,7 +227,7 @@ describe('a delegation', () => {
     expect((await report('Worker', first)).status).toBe(200)
     // Ids of other agents don't matter.
     await delegate('Worker', 'Deep', { message_id: 'uuid' })
-    expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toHaveLength(3)
+    expect((await service.get('/api/v1/tasks?state=all')).json.tasks).toHaveLength(3)
   })
 
   it('is stored once if the same id arrives twice at the same time, and so is a question (C25)', async () => {
@@ -250,7 +250,7 @@ describe('a delegation', () => {
     expect(json.result).toBe(
       'task_1 is delegated to Worker; it is paused and gets the task when it is resumed',
     )
-    await desk.clock.advance(10 * 60_000)
+    await service.clock.advance(10 * 60_000)
     expect(await task('task_1')).toMatchObject({ attempt: 1 })
     await say('operator', 'request_action', { action: 'resume_session', target: 'Worker' })
     const taken = await say('Worker', 'mailbox_check')
@@ -262,15 +262,17 @@ describe('a delegation', () => {
     const script = { script: [{ on: { text: 'never' }, say: 'never' }] }
     const Runner = { parent: 'Master', runtime: 'scripted' as const, with: script }
     await open({ agents: { ...TEAM, Runner } })
-    await desk.clock.advance(100)
+    await service.clock.advance(100)
     await say('operator', 'request_action', { action: 'terminate_agent', target: 'Runner' })
-    await desk.clock.advance(100)
+    await service.clock.advance(100)
     const { json } = await say('Master', 'delegate', { to: 'Runner', task: 'x' })
     expect(json.result).toContain('it is stopped')
     expect(json.result).toContain('orc spawn Runner')
-    await desk.clock.advance(10 * 60_000)
+    await service.clock.advance(10 * 60_000)
     expect(await task('task_1')).toMatchObject({ state: 'failed', attempt: 4 })
-    expect((await desk.get('/api/v1/human-requests')).json.requests).toMatchObject([{ kind: 'escalation' }])
+    expect((await service.get('/api/v1/human-requests')).json.requests).toMatchObject([
+      { kind: 'escalation' },
+    ])
   })
 
   it('that a rule holds is not performed after its stored action was changed (C9)', async () => {
@@ -281,15 +283,15 @@ describe('a delegation', () => {
     expect(held).toMatchObject({ status: 202, json: { status: 'held' } })
     const id = held.json.request_id
     const forged = JSON.stringify({ type: 'delegate', fields: { to: 'Worker', task: 'Sell the house' } })
-    await desk.board.store.write((tx) => tx.run('UPDATE human_requests SET action = ?', [forged]))
+    await service.engine.store.write((tx) => tx.run('UPDATE human_requests SET action = ?', [forged]))
     const verdict = (decision: string) =>
-      desk.call('POST', `/api/v1/human-requests/${id}/verdict`, { body: { decision } })
+      service.call('POST', `/api/v1/human-requests/${id}/verdict`, { body: { decision } })
     const approved = await verdict('approve')
     expect(approved.status).toBeGreaterThanOrEqual(400)
     expect(approved.json.message).toContain('changed since it was requested')
-    expect((await desk.get('/api/v1/tasks?state=all')).json.tasks).toEqual([])
+    expect((await service.get('/api/v1/tasks?state=all')).json.tasks).toEqual([])
     expect((await verdict('reject')).status).toBe(200)
-    expect((await desk.mailOf('Master')).at(-1)!.title).toContain('rejected')
+    expect((await service.mailOf('Master')).at(-1)!.title).toContain('rejected')
   })
 })
 
@@ -316,16 +318,16 @@ describe('a cancellation', () => {
     const root = await delegate('Root', 'Top')
     for (let middle = 0; middle < 20; middle++) {
       await delegate('Top', `M${middle}`)
-      await desk.command(
+      await service.command(
         tokens[`M${middle}`]!,
         Array.from({ length: 49 }, (_, n) => ({ type: 'delegate', to: `L${middle}`, task: `Leaf ${n}` })),
       )
     }
-    const before = (await desk.get('/api/v1/tasks?limit=1000')).json.tasks
+    const before = (await service.get('/api/v1/tasks?limit=1000')).json.tasks
     expect(before).toHaveLength(1000)
     expect((await say('Root', 'task_action', { task_id: root, action: 'cancel' })).status).toBe(200)
-    expect((await desk.get('/api/v1/tasks')).json.tasks).toEqual([])
-    expect(desk.types().filter((type) => type === 'task.cancelled')).toHaveLength(1001)
+    expect((await service.get('/api/v1/tasks')).json.tasks).toEqual([])
+    expect(service.types().filter((type) => type === 'task.cancelled')).toHaveLength(1001)
     expect((await say('L7', 'mailbox_check')).json.details.messages).toEqual([])
   })
 })
@@ -347,13 +349,13 @@ describe('a parent that exits while it waits', () => {
   it('is restarted when its children are done, and finishes (S2.9)', async () => {
     await open({ agents: { Boss: BOSS, Worker: { parent: 'Boss' }, Master: {}, Other: {} } })
     await delegate('operator', 'Boss', { task: 'Plan a trip' })
-    await desk.clock.advance(1000)
+    await service.clock.advance(1000)
     expect(await task('task_1')).toMatchObject({ state: 'waiting_child', children: [{ id: 'task_2' }] })
     await say('operator', 'request_action', { action: 'terminate_agent', target: 'Boss' })
-    await desk.clock.advance(1000)
+    await service.clock.advance(1000)
     expect(await task('task_1')).toMatchObject({ state: 'waiting_child', attempt: 1 })
     expect((await report('Worker', 'task_2')).status).toBe(200)
-    await desk.clock.advance(1000)
+    await service.clock.advance(1000)
     expect(await task('task_1')).toMatchObject({ state: 'completed', attempt: 1, result: 'All is booked' })
     expect((await task('task_1')).children).toHaveLength(1)
   })
@@ -362,14 +364,16 @@ describe('a parent that exits while it waits', () => {
     await open({
       agents: { Boss: { ...BOSS, on_demand: false }, Worker: { parent: 'Boss' }, Master: {}, Other: {} },
     })
-    await desk.clock.advance(100)
+    await service.clock.advance(100)
     await delegate('operator', 'Boss', { task: 'Plan a trip' })
-    await desk.clock.advance(1000)
+    await service.clock.advance(1000)
     await say('operator', 'request_action', { action: 'terminate_agent', target: 'Boss' })
     await report('Worker', 'task_2')
-    await desk.clock.advance(2 * 3600_000)
+    await service.clock.advance(2 * 3600_000)
     expect(await task('task_1')).toMatchObject({ state: 'failed' })
-    expect((await desk.get('/api/v1/tasks')).json.tasks).toEqual([])
-    expect((await desk.get('/api/v1/human-requests')).json.requests).toMatchObject([{ kind: 'escalation' }])
+    expect((await service.get('/api/v1/tasks')).json.tasks).toEqual([])
+    expect((await service.get('/api/v1/human-requests')).json.requests).toMatchObject([
+      { kind: 'escalation' },
+    ])
   })
 })

@@ -119,7 +119,7 @@ describe('a model that judges', () => {
   it('that orc.yaml no longer has leaves the decision to the delegator', async () => {
     await openJudged(answering().models)
     const { config } = team.team()
-    await team.board.reload({ ...config, models: {}, tasks: { ...config.tasks, judge: undefined } })
+    await team.engine.reload({ ...config, models: {}, tasks: { ...config.tasks, judge: undefined } })
     await report('I did it')
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
     expect(await last()).toMatchObject({ outcome: 'unavailable' })
@@ -310,7 +310,7 @@ describe('an agent that judges', () => {
   it('that has left the team is given up', async () => {
     await openReviewed()
     const { config } = team.team()
-    await team.board.reload({ ...config, agents: config.agents.filter(({ name }) => name !== 'Reviewer') })
+    await team.engine.reload({ ...config, agents: config.agents.filter(({ name }) => name !== 'Reviewer') })
     await report('One')
     expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
     expect(await last()).toMatchObject({

@@ -90,8 +90,8 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
 
   it('are approved on a phone-sized window, and another window shows it at once', async () => {
     const phone = await openWindow(browser, { width: 360, height: 740 })
-    const desk = await openWindow(browser)
-    const [small, large] = [await enter(phone, await team.link()), await enter(desk, await team.link())]
+    const service = await openWindow(browser)
+    const [small, large] = [await enter(phone, await team.link()), await enter(service, await team.link())]
     await visit(small, 'inbox')
     await visit(large, 'inbox')
     await send('Worker', 'End it')
@@ -103,7 +103,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await card.waitFor({ state: 'detached' })
     await large.getByRole('article', { name: /asked by Worker/ }).waitFor({ state: 'detached' })
     await until(async () => (await team.stateOf('Other')) === 'exited')
-    await Promise.all([phone.context.close(), desk.context.close()])
+    await Promise.all([phone.context.close(), service.context.close()])
   })
 
   it("show a proposal in full, and a person's change as a diff", async () => {
