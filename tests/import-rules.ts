@@ -85,8 +85,8 @@ const CONTRACTS: Record<string, readonly string[]> = {
     'halt-state.ts',
   ],
   people: ['people.ts', 'verdicts.ts', 'hold-command.ts', 'permission-dialogs.ts'],
-  messages: ['messages.ts', 'mailboxes.ts', 'deliveries.ts', 'conversations.ts'],
-  delivery: ['delivery.ts', 'listener.ts', 'interrupts.ts'],
+  messages: ['messages.ts', 'mailboxes.ts', 'delivery-states.ts', 'conversations.ts'],
+  delivery: ['agent-delivery.ts', 'listener.ts', 'interrupts.ts'],
   programs: ['program.ts', 'executable.ts', 'line-splitter.ts'],
   // How an agent is run; and, for commands and checks: their processes, environment and scripted answers.
   runtimes: ['runtime.ts', 'processes.ts', 'environment.ts', 'script.ts'],

@@ -89,6 +89,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** The next start waits for the session's end and for `then`. */
   async function end(name: string, entry: RunningAgent, then?: () => Promise<void>) {
     running.delete(name)
+    entry.delivery?.detach()
     entry.cancel?.abort(new Error('it was stopped'))
     const settled = within(options.clock, START_CANCEL_MS, entry.settled)
     const ended = Promise.all([ending.get(name), endSession(name, entry), settled]).then(then)
@@ -114,18 +115,6 @@ export function createSessions(options: SessionsOptions): Sessions {
       for (const agent of team().config.agents) await registerAgent(tx, agent.name, 'unknown')
     })
   }
-
-  mailboxes.onAccepted(async (tx, name) => (await running.get(name)?.delivery?.reserve(tx)) ?? false)
-
-  // A normal message waits until the agent is idle, a high one is announced at once, an urgent one interrupts (C2).
-  mailboxes.onMail((name, priority, from) => {
-    running
-      .get(name)
-      ?.delivery?.onMail(priority, from)
-      .catch((error: unknown) =>
-        log.error({ agent: name, err: error }, 'a new message could not be announced'),
-      )
-  })
 
   return {
     impossible(name, action) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
-import type { AgentDelivery } from '../delivery/delivery.ts'
+import type { AgentDelivery } from '../delivery/agent-delivery.ts'
 import type { CommandResponse, Listener } from '../delivery/listener.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import { queuedUrgent } from '../messages/deliveries.ts'
+import { queuedUrgent } from '../messages/delivery-states.ts'
 import type { Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 

@@ -21,12 +21,12 @@ import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { doubtfulDeliveries } from '../messages/deliveries.ts'
-import type { Mailboxes } from '../messages/mailboxes.ts'
+import { doubtfulDeliveries } from '../messages/delivery-states.ts'
+import type { HandedOut, Mailboxes, MailReceiver, TurnClaim } from '../messages/mailboxes.ts'
 import type { Mail } from '../messages/messages.ts'
 import { renderEnvelope } from '../protocol/response.ts'
 import type { DeliveryResult, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
-import type { Store, Tx } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { pendingInterrupt } from './interrupts.ts'
 import type { PendingResponses, ResponsesOfTurn } from './listener.ts'
 
@@ -37,8 +37,8 @@ export interface Turns {
   look(): void
   /** The session, or what it is allowed, has changed: the agent may take now what it refused before. */
   refresh(): void
-  /** In the transaction that stores a message: reserves it for the next turn, and returns whether it did. */
-  reserve(tx: Tx): Promise<boolean>
+  readyFor: MailReceiver['readyFor']
+  take: MailReceiver['take']
   onEvidence: SessionPort['onEvidence']
   onObstacle: SessionPort['onObstacle']
   /** Why an idle agent gets no text, such as a person's draft. */
@@ -109,7 +109,7 @@ interface HandOver extends Omit<TurnsOptions, 'deliver'> {
   /** Refusals in a row since the session last changed. */
   refusals: number
   /** Checks in a row that settled nothing. */
-  vainChecks: number
+  fruitlessChecks: number
   /** Newer messages wait until then for uncertain ones of an earlier session. Infinity: not checked yet. */
   holdUntil: number
   isRunning: boolean
@@ -137,7 +137,7 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
     obstacle: undefined,
     refusedUntil: 0,
     refusals: 0,
-    vainChecks: 0,
+    fruitlessChecks: 0,
     holdUntil: 0,
     isRunning: false,
     isWanted: false,
@@ -158,17 +158,14 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
     },
     look: () => look(own),
     refresh: () => refresh(own),
-    async reserve(tx) {
-      if (own.isRunning || own.reserved.length > 0 || own.uncertain.size > 0) return false
-      if (isBackingOff(own) || !isReady(own)) return false
-      const { messages, remaining } = await takeFromQueue(own, tx)
-      if (messages.length === 0) return false
-      tx.afterCommit(() => {
-        own.reserved.push(...messages)
-        look(own)
-        if (remaining > 0) own.isWanted = true
-      })
-      return true
+    readyFor() {
+      const isUnderWay = own.isRunning || own.reserved.length > 0 || own.uncertain.size > 0
+      return isUnderWay || isBackingOff(own) || !isReady(own) ? undefined : turnClaim(own)
+    },
+    take({ messages, remaining }) {
+      own.reserved.push(...messages)
+      look(own)
+      if (remaining > 0) own.isWanted = true
     },
     onEvidence(ids, state, evidence) {
       if (own.isClosed) return
@@ -233,7 +230,7 @@ function look(own: HandOver) {
 function refresh(own: HandOver) {
   own.refusedUntil = 0
   own.refusals = 0
-  own.vainChecks = 0
+  own.fruitlessChecks = 0
   look(own)
 }
 
@@ -289,8 +286,7 @@ function retryAfter(tries: number): number {
 
 /** Builds a turn: the responses to the agent's own commands first, then the waiting messages. */
 async function handOverTurn(own: HandOver) {
-  const { messages, remaining } =
-    own.reserved.length > 0 ? nextReserved(own) : await own.store.write((tx) => takeFromQueue(own, tx))
+  const { messages, remaining } = own.reserved.length > 0 ? nextReserved(own) : await takeFromQueue(own)
   if (!isReady(own)) {
     // Paused, halted or busy since: `run` puts them back.
     own.reserved.unshift(...messages)
@@ -362,14 +358,20 @@ async function deliver(own: HandOver, turn: Turn): Promise<DeliveryResult> {
   return arrival
 }
 
-function takeFromQueue({ mailboxes, name, runtime, messagesPerTurn }: HandOver, tx: Tx) {
-  return mailboxes.handOut(tx, name, `given to the ${runtime} runtime`, {
+function turnClaim({ runtime, messagesPerTurn }: HandOver): TurnClaim {
+  return {
+    evidence: `given to the ${runtime} runtime`,
     byPriority: true,
     mustWake: true,
     untilFound: true,
     limit: messagesPerTurn,
     maxBytes: TURN_LIMITS.bytes,
-  })
+  }
+}
+
+function takeFromQueue(own: HandOver): Promise<HandedOut> {
+  const claim = turnClaim(own)
+  return own.store.write((tx) => own.mailboxes.handOut(tx, own.name, claim.evidence, claim))
 }
 
 function nextReserved({ reserved, messagesPerTurn }: HandOver) {
@@ -456,8 +458,8 @@ async function checkUncertain(own: HandOver) {
   else if (isHoldingForEarlier(own)) lookLater(own, CHECK_EARLIER_EVERY_MS)
   else {
     // A program that hung or was stopped doesn't report that it goes on, so the clock must.
-    own.vainChecks += 1
-    lookLater(own, retryAfter(own.vainChecks))
+    own.fruitlessChecks += 1
+    lookLater(own, retryAfter(own.fruitlessChecks))
   }
 }
 
@@ -477,7 +479,7 @@ async function locateUncertain(own: HandOver, session: Session) {
   for (const [index, { at, evidence }] of places.entries()) {
     const key = keys[index]!
     const isRecorded = uncertain.get(key)
-    // Settled meanwhile; or still unknown, which is recorded already.
+    // Evidence came during the lookup, or the message is already recorded as uncertain.
     if (isRecorded === undefined || (at === 'unknown' && isRecorded)) continue
     if (at === 'unknown') uncertain.set(key, true)
     const same = moves.get(`${at} ${evidence}`) ?? { keys: [], state: STATE_AT[at], evidence }

@@ -15,7 +15,7 @@ import { nextHop } from '../rules/loop.ts'
 import type { Decision } from '../rules/rule.ts'
 import { type Reader, storable } from '../store/store.ts'
 import type { Conversations } from './conversations.ts'
-import { countQueued } from './deliveries.ts'
+import { countQueued } from './delivery-states.ts'
 import type { Mailboxes } from './mailboxes.ts'
 import {
   insertMessage,

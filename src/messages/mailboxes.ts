@@ -7,11 +7,10 @@ import type { Conversations } from './conversations.ts'
 import {
   claimDeliveries,
   countQueued,
-  DAMAGED,
   knownDeliveries,
   moveDeliveries,
   releaseExpired,
-} from './deliveries.ts'
+} from './delivery-states.ts'
 import type { DeliveryState, Priority } from './message.ts'
 import { insertMessage, type Mail } from './messages.ts'
 
@@ -41,26 +40,32 @@ export interface Mailboxes {
     evidence: string,
     takenBack?: boolean,
   ): Promise<readonly number[]>
-  /** In the transaction that stores a message: reserves it for a receiver, or announces it after the commit. */
+  /** In the transaction that stores a message: hands it out to an idle agent, or announces it after the commit. */
   accepted(tx: Tx, agent: string, priority: Priority, from: string): Promise<void>
-  /** Registers the receiver that may reserve a message in the transaction that stores it. */
-  onAccepted(take: TakeAtOnce): void
+  /** Connects a running agent to its mailbox. Returns a function that disconnects it. */
+  attach(agent: string, receiver: MailReceiver): () => void
   /** Registers a listener that runs in the transaction that moves deliveries. */
   onMoved(listener: OnMoved): void
-  /** Wakes the receivers that wait for this agent's mail. Called after the commit. */
-  announce(agent: string, priority: Priority, from: string): void
-  onMail(listener: OnMail): void
   /** While an agent is paused, its receivers keep waiting (S1.24). */
   setHeld(agent: string, held: boolean): void
   /** A halt is over: receivers that wait look again. */
   goOn(): void
 }
 
-/** Priority and sender are those of the newest message; a hand-out contains all that wait. */
-type OnMail = (agent: string, priority: Priority, from: string) => void
+/** A running agent: `delivery/agent-delivery.ts`. */
+export interface MailReceiver {
+  /**
+   * What an idle agent would take now; undefined if it isn't ready. Lets the transaction that stores a message hand it
+   * out as well, which saves a commit. Must not change anything: the transaction may be rolled back and run again.
+   */
+  readyFor(): TurnClaim | undefined
+  /** Messages that were handed out for `readyFor`, after the commit. */
+  take(handedOut: HandedOut): void
+  /** A message waits in the mailbox. Priority and sender are those of the newest one. */
+  onMail(priority: Priority, from: string): void
+}
 
-/** Must not change memory before the commit, because the transaction may be rolled back and run again. */
-type TakeAtOnce = (tx: Tx, agent: string) => Promise<boolean>
+export type TurnClaim = HandOutOptions & { evidence: string }
 
 /** `keys`: the deliveries that moved. */
 type OnMoved = (
@@ -81,7 +86,7 @@ interface HandOutOptions {
   maxBytes?: number
 }
 
-interface HandedOut {
+export interface HandedOut {
   messages: Mail[]
   remaining: number
 }
@@ -103,9 +108,8 @@ export function createMailboxes(
   isHalted = () => false,
 ): Mailboxes {
   const waiters = new Map<string, Set<() => void>>()
-  const listeners: OnMail[] = []
+  const receivers = new Map<string, MailReceiver>()
   const heldBack = new Set<string>()
-  let takeAtOnce: TakeAtOnce = async () => false
   let seeMoved: OnMoved = async () => {}
 
   async function handOut(
@@ -124,13 +128,9 @@ export function createMailboxes(
       maxBytes: options.maxBytes ?? HAND_OUT.bytes,
       byPriority: options.byPriority ?? false,
       mustWake: options.mustWake ?? false,
-      onDamaged: (key) => tx.audit(deliveryEntry(agent, formatId('msg', key), 'failed', DAMAGED)),
     })
     if (messages.length === 0) return { messages, remaining: 0 }
     if (until !== null) await setTimer(tx, 'redeliver', agent, until)
-    for (const mail of messages) {
-      tx.audit(deliveryEntry(agent, mail.id, 'written', evidence))
-    }
     const last = messages.at(-1)!
     tx.afterCommit(() => {
       if (until !== null) timers.setFor(until)
@@ -149,7 +149,6 @@ export function createMailboxes(
     takenBack = false,
   ) {
     const done = await moveDeliveries(tx, agent, keys, state, evidence, { takenBack, handedOut: true })
-    for (const key of done) tx.audit(deliveryEntry(agent, formatId('msg', key), state, evidence))
     if (done.length > 0) await seeMoved(tx, agent, done, state, evidence)
     return done
   }
@@ -157,9 +156,6 @@ export function createMailboxes(
   timers.on('redeliver', async (tx, agent) => {
     const { released, nextDue } = await releaseExpired(tx, agent)
     if (nextDue !== undefined) await setTimer(tx, 'redeliver', agent, nextDue)
-    for (const key of released) {
-      tx.audit(deliveryEntry(agent, formatId('msg', key), 'queued', 'no acknowledgement in time'))
-    }
     tx.afterCommit(() => {
       if (nextDue !== undefined) timers.setFor(nextDue)
       if (released.length > 0) announce(agent, 'normal', ORCHESTRATOR)
@@ -172,7 +168,7 @@ export function createMailboxes(
       waiters.delete(agent)
       for (const wake of waiting) wake()
     }
-    for (const listener of listeners) listener(agent, priority, from)
+    receivers.get(agent)?.onMail(priority, from)
   }
 
   /** Requeues messages when a halt came between the commit and the receiver. */
@@ -209,17 +205,26 @@ export function createMailboxes(
     moved,
     async accepted(tx, agent, priority, from) {
       // Receivers that wait at the API came first.
-      if (!waiters.has(agent) && (await takeAtOnce(tx, agent))) return
+      const receiver = waiters.has(agent) ? undefined : receivers.get(agent)
+      const claim = receiver?.readyFor()
+      if (receiver !== undefined && claim !== undefined) {
+        const handedOut = await handOut(tx, agent, claim.evidence, claim)
+        if (handedOut.messages.length > 0) {
+          tx.afterCommit(() => receiver.take(handedOut))
+          return
+        }
+      }
       tx.afterCommit(() => announce(agent, priority, from))
     },
-    onAccepted(take) {
-      takeAtOnce = take
+    attach(agent, receiver) {
+      receivers.set(agent, receiver)
+      return () => {
+        if (receivers.get(agent) === receiver) receivers.delete(agent)
+      }
     },
     onMoved(listener) {
       seeMoved = listener
     },
-    announce,
-    onMail: (listener) => void listeners.push(listener),
     setHeld(agent, held) {
       if (held) heldBack.add(agent)
       else if (heldBack.delete(agent)) announce(agent, 'normal', ORCHESTRATOR)
@@ -257,10 +262,7 @@ export function createMailboxes(
         else keys.set(key, id)
       }
       const done = await moveDeliveries(tx, agent, [...keys.keys()], 'read', evidence)
-      for (const key of done) {
-        tx.audit(deliveryEntry(agent, formatId('msg', key), 'read', evidence))
-        keys.delete(key)
-      }
+      for (const key of done) keys.delete(key)
       if (done.length > 0) await seeMoved(tx, agent, done, 'read', evidence)
       const known = new Set(await knownDeliveries(tx, agent, [...keys.keys()]))
       const already_read: string[] = []
@@ -276,17 +278,6 @@ function causeFrom(mail: Mail) {
     hop: mail.hop,
     correlation: parseId('msg', mail.correlationId)!,
     isNamed: false,
-  }
-}
-
-/** The receiver is the actor of `read`; the service is the actor of every other state. */
-function deliveryEntry(agent: string, id: string, state: DeliveryState, evidence: string) {
-  return {
-    type: `delivery.${state}`,
-    class: 'internal' as const,
-    ...(state === 'read' ? { actor: agent } : { actor: ORCHESTRATOR, subject: agent }),
-    text: `${id} is ${state}: ${evidence}`,
-    data: { message_id: id, state, evidence },
   }
 }
 

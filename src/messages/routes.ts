@@ -16,7 +16,7 @@ import { parseId } from '../base/ids.ts'
 import { namedAgent } from '../commands/identity.ts'
 import { decideAction } from '../rules/decide.ts'
 import type { Store } from '../store/store.ts'
-import { countOpen, lastMoved } from './deliveries.ts'
+import { countOpen, lastMoved } from './delivery-states.ts'
 import { findMail, type Mail, type MailRow, mailboxQuery, readLog, toMail, wireMail } from './messages.ts'
 import { costByStep, countByStep, readingTimes, type Span } from './store.ts'
 

@@ -1,7 +1,7 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import { moveDeliveries, wasGiven, withdrawQueued } from '../messages/deliveries.ts'
+import { markReadByPeople, wasGiven, withdrawQueued } from '../messages/delivery-states.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { TaskMessageKind } from '../messages/message.ts'
 import { firstOfTask, insertMessage } from '../messages/messages.ts'
@@ -109,8 +109,7 @@ export function createTaskMessages({ mailboxes, cut, wake }: TaskMessagesOptions
       },
     })
     if (to === OPERATOR) {
-      // People have no mailbox; they read the message with the task.
-      await moveDeliveries(tx, to, [stored.key], 'read', 'kept with the task')
+      markReadByPeople(tx, to, stored.key)
       return
     }
     if (quiet) return
@@ -120,29 +119,12 @@ export function createTaskMessages({ mailboxes, cut, wake }: TaskMessagesOptions
 
   /** Withdraws messages that the worker hasn't received yet. */
   async function withdraw(tx: Tx, task: Task, evidence: string) {
-    const keys = await withdrawQueued(tx, task.agent, keyOf(task), evidence)
-    auditWithdrawn(tx, task.agent, keys, evidence)
+    await withdrawQueued(tx, task.agent, keyOf(task), evidence)
   }
 
   /** The same for the agent that was asked to judge. */
   async function withdrawReview(tx: Tx, task: Task, reviewer: string) {
-    const evidence = `${task.id} no longer needs a judgement`
-    const keys = await withdrawQueued(tx, reviewer, keyOf(task), evidence, 'review')
-    auditWithdrawn(tx, reviewer, keys, evidence)
-  }
-
-  function auditWithdrawn(tx: Tx, agent: string, keys: readonly number[], evidence: string) {
-    for (const key of keys) {
-      const id = formatId('msg', key)
-      tx.audit({
-        type: 'delivery.failed',
-        class: 'internal',
-        actor: ORCHESTRATOR,
-        subject: agent,
-        text: `${id} is failed: ${evidence}`,
-        data: { message_id: id, state: 'failed', evidence },
-      })
-    }
+    await withdrawQueued(tx, reviewer, keyOf(task), `${task.id} no longer needs a judgement`, 'review')
   }
 
   return { send, wakeParent, withdraw, withdrawReview }

@@ -5,7 +5,7 @@ import {
   countQueued,
   moveDeliveries,
   releaseExpired,
-} from '../../src/messages/deliveries.ts'
+} from '../../src/messages/delivery-states.ts'
 import { PRIORITIES, type Priority } from '../../src/messages/message.ts'
 import { insertMessage, type Mail, type MailboxFilter, readMailbox } from '../../src/messages/messages.ts'
 import { type CrashingStore, openCrashingStore } from './crashing-store.ts'

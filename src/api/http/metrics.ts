@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ErrorCode } from '../../base/errors.ts'
 import type { Engine } from '../../engine.ts'
 import type { GithubTeamState } from '../../github/api.ts'
-import { countOpen } from '../../messages/deliveries.ts'
+import { countOpen } from '../../messages/delivery-states.ts'
 import { countOpenRequests } from '../../people/people.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import type { Store } from '../../store/store.ts'

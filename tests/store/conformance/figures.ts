@@ -9,7 +9,7 @@ import {
   readDeliveries,
   workOfDeliveries,
 } from '../../../src/github/store.ts'
-import { moveDeliveries } from '../../../src/messages/deliveries.ts'
+import { moveDeliveries } from '../../../src/messages/delivery-states.ts'
 import { costByStep, countByStep, readingTimes } from '../../../src/messages/store.ts'
 import { type Here, START, send } from '../place.ts'
 

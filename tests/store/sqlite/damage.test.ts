@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AppError } from '../../../src/base/errors.ts'
-import { claimDeliveries, moveDeliveries } from '../../../src/messages/deliveries.ts'
+import { claimDeliveries, moveDeliveries } from '../../../src/messages/delivery-states.ts'
 import { type Mail, readMailbox } from '../../../src/messages/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { send } from '../place.ts'

@@ -5,7 +5,7 @@ import {
   countQueued,
   doubtfulDeliveries,
   releaseExpired,
-} from '../../../src/messages/deliveries.ts'
+} from '../../../src/messages/delivery-states.ts'
 import { readLog, readMailbox } from '../../../src/messages/messages.ts'
 import { findOpenQuestion } from '../../../src/people/people.ts'
 import type { Reader, SqlValue, Tx } from '../../../src/store/store.ts'

@@ -1,18 +1,52 @@
+/**
+ * The delivery of each message: its state, and every move to another state. A move is stored with its evidence and
+ * audited (C27). `delivery/` decides for a running agent when a message moves; this file stores it.
+ *
+ *   state      meaning                                     moves to
+ *   ─────      ───────                                     ────────
+ *   queued     waits in the mailbox                        written: handed out · read: acknowledged unseen
+ *                                                          failed: withdrawn, or its bytes changed on disk
+ *   written    given to a receiver, not confirmed yet      submitted, read: confirmed · uncertain: no evidence
+ *                                                          queued: refused, or not acknowledged in time
+ *   submitted  the agent's program has taken it            read: answered or acknowledged
+ *                                                          queued, uncertain: only if an interrupt or the end of the
+ *                                                          program took it out of the conversation
+ *   uncertain  given to a runtime, and it is unknown       submitted, read: found in the conversation
+ *              whether it arrived; it is looked up by id   queued: surely absent
+ *   read       answered or acknowledged; final             –
+ *   failed     will never be delivered; final              –
+ */
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { formatId } from '../base/ids.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import { type DeliveryState, PRIORITIES, type TaskMessageKind } from './message.ts'
 import { intactMail, isIntact, type Mail, type MailRow } from './messages.ts'
 
-/** Order of the delivery states (C27). A delivery never moves backwards, except to the queue when it is unconfirmed. */
 const OPEN = `state NOT IN ('read', 'failed')`
+
+/** States without proof that a program has the message. */
+const UNPROVEN = `state IN ('written', 'uncertain')`
 
 /** The message handed over last is among this many of the newest ones. */
 const RECENT = 200
 
-export const DAMAGED = 'its bytes changed on disk'
+/** The receiver is the actor of `read`; the service is the actor of every other state. */
+function audit(tx: Tx, agent: string, keys: readonly number[], state: DeliveryState, evidence: string) {
+  for (const key of keys) {
+    const id = formatId('msg', key)
+    tx.audit({
+      type: `delivery.${state}`,
+      class: 'internal',
+      ...(state === 'read' ? { actor: agent } : { actor: ORCHESTRATOR, subject: agent }),
+      text: `${id} is ${state}: ${evidence}`,
+      data: { message_id: id, state, evidence },
+    })
+  }
+}
 
-export interface Claim {
+export interface DeliveryClaim {
   agent: string
-  /** When an unconfirmed message comes again; null if it must be looked up first. */
+  /** When an unconfirmed message is queued again; null if it must be looked up first. */
   until: number | null
   evidence: string
   limit: number
@@ -21,8 +55,6 @@ export interface Claim {
   byPriority?: boolean
   /** Claim only if one of the messages may begin a turn; quiet messages come along with it. */
   mustWake?: boolean
-  /** A message that changed on disk is never handed out, and doesn't hold up the others. */
-  onDamaged?(key: number): void
 }
 
 /**
@@ -31,8 +63,8 @@ export interface Claim {
  */
 const limitTo = (most: number) => `LIMIT ${Math.trunc(most)}`
 
-/** Claims queued messages: they become `written`, and come again unless their receiver confirms them. */
-export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
+/** Moves queued messages to `written`. A message that changed on disk fails, and doesn't hold up the others. */
+export async function claimDeliveries(tx: Tx, claim: DeliveryClaim): Promise<Mail[]> {
   const order = claim.byPriority === true ? 'd.priority DESC, d.message' : 'd.message'
   const rows = await tx.all<MailRow>(
     `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
@@ -50,8 +82,7 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   let bytes = 0
   for (const row of rows) {
     if (!isIntact(row)) {
-      await moveDeliveries(tx, claim.agent, [row.seq], 'failed', DAMAGED)
-      claim.onDamaged?.(row.seq)
+      await moveDeliveries(tx, claim.agent, [row.seq], 'failed', 'its bytes changed on disk')
       continue
     }
     bytes += Buffer.byteLength(row.content)
@@ -62,6 +93,7 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
          evidence = ? WHERE recipient = ? AND message = ?`,
       [claim.until, tx.now, claim.evidence, claim.agent, row.seq],
     )
+    audit(tx, claim.agent, [row.seq], 'written', claim.evidence)
     mails.push(intactMail({ ...row, state: 'written', attempts: row.attempts + 1, evidence: claim.evidence }))
   }
   return mails
@@ -103,14 +135,14 @@ export async function wasGivenElse(
   return row !== undefined
 }
 
-/** Withdraws messages of a task that still wait and are of no use any more, and returns their keys. */
+/** Withdraws queued messages of a task that are no longer needed. */
 export async function withdrawQueued(
   tx: Tx,
   agent: string,
   task: number,
   evidence: string,
   kind?: TaskMessageKind,
-): Promise<number[]> {
+): Promise<void> {
   const ofKind = kind === undefined ? '' : 'AND m.kind = ?'
   // Select by the few messages of the task: the mailbox may be long.
   const queued = await tx.all<{ message: number }>(
@@ -124,17 +156,23 @@ export async function withdrawQueued(
       `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ? WHERE recipient = ? AND message = ?`,
       [tx.now, evidence, agent, message],
     )
+    audit(tx, agent, [message], 'failed', evidence)
   }
-  return queued.map(({ message }) => message)
 }
 
-/** States from which a delivery may go back: a message that a process has taken is not doubted while it lives. */
-const UNPROVEN = `state IN ('written', 'uncertain')`
+/** People have no mailbox: a message to them counts as read at once, because it is shown with its task. */
+export function markReadByPeople(tx: Tx, recipient: string, key: number): void {
+  tx.run(
+    `UPDATE deliveries SET state = 'read', updated_at = ?, evidence = 'kept with the task'
+      WHERE recipient = ? AND message = ?`,
+    [tx.now, recipient, key],
+  )
+}
 
-export interface Move {
+interface MoveOptions {
   /** An interrupt, or the end of its process, took the message out of the conversation. */
   readonly takenBack?: boolean
-  /** Only messages that were handed out: a person may quote the frame of one that still waits. */
+  /** Only messages that were handed out: text quoted by a person proves nothing about one that still waits. */
   readonly handedOut?: boolean
 }
 
@@ -145,7 +183,7 @@ export async function moveDeliveries(
   keys: readonly number[],
   state: DeliveryState,
   evidence: string,
-  { takenBack = false, handedOut = false }: Move = {},
+  { takenBack = false, handedOut = false }: MoveOptions = {},
 ): Promise<number[]> {
   const isStepBack = (state === 'queued' || state === 'uncertain') && !takenBack
   const from = `${isStepBack ? UNPROVEN : OPEN}${handedOut ? ' AND attempts > 0' : ''}`
@@ -158,6 +196,7 @@ export async function moveDeliveries(
     )
     if (rows.length === 1) moved.push(key)
   }
+  audit(tx, agent, moved, state, evidence)
   return moved
 }
 
@@ -166,24 +205,26 @@ export async function releaseExpired(
   tx: Tx,
   agent: string,
 ): Promise<{ released: number[]; nextDue: number | undefined }> {
+  const evidence = 'no acknowledgement in time'
   const rows = await tx.all<{ message: number }>(
-    `UPDATE deliveries SET state = 'queued', claimed_until = NULL, updated_at = ?,
-       evidence = 'no acknowledgement in time'
+    `UPDATE deliveries SET state = 'queued', claimed_until = NULL, updated_at = ?, evidence = ?
       WHERE recipient = ? AND ${OPEN} AND claimed_until <= ? RETURNING message`,
-    [tx.now, agent, tx.now],
+    [tx.now, evidence, agent, tx.now],
   )
+  const released = rows.map((row) => row.message)
+  audit(tx, agent, released, 'queued', evidence)
   const next = await tx.get<{ due: number | null }>(
     `SELECT MIN(claimed_until) AS due FROM deliveries WHERE recipient = ? AND ${OPEN}`,
     [agent],
   )
-  return { released: rows.map((row) => row.message), nextDue: next?.due ?? undefined }
+  return { released, nextDue: next?.due ?? undefined }
 }
 
 /** Messages that a runtime got, without evidence that they arrived. */
 export async function doubtfulDeliveries(reader: Reader, agent: string): Promise<number[]> {
   const rows = await reader.all<{ message: number }>(
     `SELECT message FROM deliveries WHERE recipient = ? AND ${OPEN} AND claimed_until IS NULL
-       AND state IN ('written', 'uncertain') ORDER BY message`,
+       AND ${UNPROVEN} ORDER BY message`,
     [agent],
   )
   return rows.map((row) => row.message)

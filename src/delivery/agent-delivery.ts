@@ -18,12 +18,12 @@
 import { ORCHESTRATOR, type SessionState } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { countQueued, unansweredDeliveries } from '../messages/deliveries.ts'
+import { countQueued, unansweredDeliveries } from '../messages/delivery-states.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { Priority } from '../messages/message.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'
 import type { AgentText, Session, SessionPort, Usage } from '../runtimes/runtime.ts'
-import type { Store, Tx } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import {
   createInterrupts,
   createUrgentInterrupts,
@@ -54,7 +54,6 @@ export interface AgentDelivery {
   begin(session: Session): Promise<void>
   /** Something may wait for the agent, or may be allowed now. */
   look(): void
-  onMail(priority: Priority, from: string): Promise<void>
   /** Whether a turn is just being handed over. */
   isHandingOver(): boolean
   /** Whether there is a turn to end. */
@@ -65,11 +64,8 @@ export interface AgentDelivery {
   interrupt(by: string): Promise<InterruptResult | undefined>
   /** The agent's recent output, oldest first. */
   recentOutput(): readonly RecentText[]
-  /**
-   * In the transaction that stores a message for the agent: reserves it for the next turn when nothing else is under
-   * way, which saves a second commit. Returns whether it did.
-   */
-  reserve(tx: Tx): Promise<boolean>
+  /** The agent is being stopped: no new message reaches it. */
+  detach(): void
   close(): void
 }
 
@@ -177,6 +173,16 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
     urgent: undefined,
   }
 
+  const detach = options.mailboxes.attach(options.name, {
+    readyFor: turns.readyFor,
+    take: turns.take,
+    onMail(priority, from) {
+      onMail(agent, priority, from).catch((error: unknown) =>
+        options.log.error({ agent: options.name, err: error }, 'a new message could not be announced'),
+      )
+    },
+  })
+
   return {
     port: {
       onText: (utterance) => hear(agent, utterance),
@@ -210,19 +216,6 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
       else lookForUrgent(agent)
       turns.refresh()
     },
-    reserve: turns.reserve,
-    async onMail(priority, from) {
-      updateLabel(agent)
-      if (priority === 'urgent') urgentOf(agent).came(from)
-      const { session, isClosed } = agent
-      if (session === undefined || isClosed || isHeld()) return
-      try {
-        if (priority === 'urgent') await urgentOf(agent).look()
-        else if (priority === 'high' && session.state === 'busy') await notify(agent, session, from)
-      } finally {
-        turns.look()
-      }
-    },
     isHandingOver: () => turns.handingOver() !== undefined,
     isInTurn: () => sessionInTurn(agent) !== undefined,
     halt: (by) => halt(agent, by),
@@ -231,8 +224,10 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
       return session === undefined ? undefined : await interruptsOf(agent).forPerson(session, by)
     },
     recentOutput: () => agent.hearing?.output.all() ?? [],
+    detach,
     close() {
       agent.isClosed = true
+      detach()
       turns.close()
       agent.cancelLabel?.()
     },
@@ -350,7 +345,21 @@ async function waitUntilQuiet(agent: Agent) {
   }
 }
 
-// ── Interrupts and notices ───────────────────────────────────────────────────────────────────────
+// ── New messages, interrupts and notices ─────────────────────────────────────────────────────────
+
+/** A normal message waits until the agent is idle, a high one is announced at once, an urgent one interrupts (C2). */
+async function onMail(agent: Agent, priority: Priority, from: string) {
+  updateLabel(agent)
+  if (priority === 'urgent') urgentOf(agent).came(from)
+  const { session, turns, options, isClosed } = agent
+  if (session === undefined || isClosed || options.isPaused() || options.isHalted()) return
+  try {
+    if (priority === 'urgent') await urgentOf(agent).look()
+    else if (priority === 'high' && session.state === 'busy') await notify(agent, session, from)
+  } finally {
+    turns.look()
+  }
+}
 
 async function notify(agent: Agent, session: Session, from: string) {
   const now = agent.options.clock.now()
