@@ -1,7 +1,7 @@
 /** Writes the schemas that editors read, from those that orc.yaml and plan.yaml are checked by. */
 import { writeFileSync } from 'node:fs'
 import { configJsonSchema } from '../src/config/config.ts'
-import { planJsonSchema } from '../src/runs/plan/schema.ts'
+import { planJsonSchema } from '../src/runs/plan/validate.ts'
 
 const SCHEMAS = { 'orc.schema.json': configJsonSchema, 'plan.schema.json': planJsonSchema }
 

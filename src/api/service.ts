@@ -40,9 +40,16 @@ import {
   showMessage,
 } from '../messages/routes.ts'
 import { listHumanRequests, showHumanRequest } from '../people/routes.ts'
-import { streamRun } from '../runs/routes/events.ts'
-import { showRunLog, showRunOutput, streamRunLog } from '../runs/routes/files.ts'
-import { listRuns, proposePlan, reportRun, showRun } from '../runs/routes/runs.ts'
+import {
+  listRuns,
+  proposePlan,
+  reportRun,
+  showRun,
+  showRunLog,
+  showRunOutput,
+  streamRun,
+  streamRunLog,
+} from '../runs/routes.ts'
 import { streamTask, traceTask } from '../tasks/routes/events.ts'
 import { listTasks, showTask } from '../tasks/routes/tasks.ts'
 import { listWebhooks, testWebhook } from '../webhooks/routes.ts'

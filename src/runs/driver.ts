@@ -29,10 +29,9 @@ import {
   type StoreEffect,
 } from './core/events-and-effects.ts'
 import { reduce } from './core/reduce.ts'
-import type { Run } from './core/run-state.ts'
 import { commit } from './core/transition.ts'
 import type { RunRequests } from './requests.ts'
-import type { RunHead } from './run.ts'
+import type { Run, RunHead } from './run.ts'
 import {
   auditEntriesOf,
   type NodeRecord,

@@ -6,9 +6,9 @@ import type { Keyed, OutsideEffect, RunEvent } from './core/events-and-effects.t
 import type { Driver } from './driver.ts'
 import { type PrepareOptions, prepareNode } from './prepare-inbox.ts'
 import type { RunMarks } from './processes.ts'
-import { createReportWriter } from './report/write-report.ts'
 import type { FixerRunner } from './run-fixer.ts'
 import type { OutputValidator } from './validate-outputs.ts'
+import { createReportWriter } from './write-report.ts'
 
 interface RunEffectsOptions {
   log: Log

@@ -24,7 +24,7 @@ import {
 } from '../workspaces/workspaces.ts'
 import { isOwed, type Keyed, type OutsideEffect, type RunEvent } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
-import { DEFAULTS } from './plan/schema.ts'
+import { DEFAULTS } from './plan/validate.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
 import { outputsFrom, type PrepareOptions } from './prepare-inbox.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'

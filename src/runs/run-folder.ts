@@ -96,7 +96,7 @@ export function outputsOf(place: string): string {
   return join(place, '_outputs')
 }
 
-export function reportOf(place: string, form: 'md' | 'html'): string {
+export function reportFile(place: string, form: 'md' | 'html'): string {
   return join(place, `report.${form}`)
 }
 

@@ -4,7 +4,13 @@ import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import type { Log } from '../base/log.ts'
-import type { CommandAnswer, CommandCall } from '../commands/commands.ts'
+import {
+  type CommandAnswer,
+  type CommandCall,
+  type CommandEntry,
+  commandEntry,
+  receiptOf,
+} from '../commands/commands.ts'
 import type { HaltState } from '../commands/halt-state.ts'
 import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
@@ -15,14 +21,15 @@ import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import { deliverReport } from '../workspaces/outbox.ts'
+import { cancelRun, resumeRun, sendToRun, startRun } from './api.ts'
 import { createAttempts, orderOf } from './attempts.ts'
 import { pendingEffects } from './core/events-and-effects.ts'
-import type { Run } from './core/run-state.ts'
 import { createDriver, type Driver, type DriverOptions } from './driver.ts'
 import { createRunEffects } from './effects.ts'
 import { withheldFrom } from './prepare-inbox.ts'
 import { createRunMarks, endEarlier, endUnwanted, sweepRun } from './processes.ts'
 import { askedByRun, createRunRequests, decisionIn } from './requests.ts'
+import type { Run } from './run.ts'
 import { createFixerRunner } from './run-fixer.ts'
 import { createRunMessages, type OutgoingRunMessage } from './run-messages.ts'
 import { createRunStarter, type ResumeOrder, type RunOrder } from './start-run.ts'
@@ -372,3 +379,22 @@ export function createRuns(options: RunsOptions): Runs {
     if (refusal !== undefined) throw refusal
   }
 }
+
+/** The commands by which people start, resume, cancel and write to runs. */
+export const runCommands = (runs: Pick<Runs, 'start' | 'resume' | 'cancel' | 'send'>): CommandEntry[] => [
+  commandEntry(startRun, { perform: (call, order) => runs.start(order, call) }),
+  commandEntry(resumeRun, { perform: (call, { id, ...order }) => runs.resume(id, order, call) }),
+  commandEntry(cancelRun, {
+    async perform({ speaker }, { id, reason }) {
+      const by = speaker.person!
+      const details = await runs.cancel(id, by, reason ?? `${by} cancelled it`)
+      return receiptOf(cancelRun, details.cancelled ? `${id} cancelled` : `${id} had ended already`, details)
+    },
+  }),
+  commandEntry(sendToRun, {
+    async perform({ speaker }, { id, ...message }) {
+      const details = await runs.send(id, message, speaker.person!)
+      return receiptOf(sendToRun, `messages/${details.file} written`, details)
+    },
+  }),
+]

@@ -10,10 +10,10 @@ import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import { resumeRun as resumeCommand, startRun } from './api.ts'
 import { resumeRun } from './core/reduce.ts'
-import { createRun, type Run } from './core/run-state.ts'
 import type { Driver } from './driver.ts'
 import { missingInputs, readPlan } from './plan/read-plan.ts'
 import type { Plan } from './plan.ts'
+import { createRun, type Run } from './run.ts'
 import { claimRunFolder, releaseRunFolder } from './run-folder.ts'
 import {
   insertRun,

@@ -5,10 +5,17 @@ import type { RedactedExcerpt } from '../base/excerpt.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import type { RunEvent } from './core/events-and-effects.ts'
-import { EMPTY_NODE, loadRun, type Run } from './core/run-state.ts'
 import type { RunReduced } from './core/transition.ts'
 import type { Plan } from './plan.ts'
-import type { NodeState, Progress, RunHead, RunNode } from './run.ts'
+import {
+  EMPTY_NODE,
+  loadRun,
+  type NodeState,
+  type Progress,
+  type Run,
+  type RunHead,
+  type RunNode,
+} from './run.ts'
 
 /** Facts of a run that never change within a round. */
 export interface RunFacts {

@@ -5,12 +5,12 @@ import type {
   OutputFile,
   PersonDecision,
   Progress,
+  Run,
   RunEvidence,
   RunNode,
   RunOutcome,
   Spent,
 } from '../run.ts'
-import type { Run } from './run-state.ts'
 
 interface OfNode {
   node: string

@@ -1,7 +1,6 @@
 /** Recovery from failures: retry, fix and retry, skip, escalate (S4.12, C7). */
 import { pauseAfter } from '../../base/backoff.ts'
-import type { AttemptError, RunEvidence, RunNode } from '../run.ts'
-import { endAttempt } from './run-state.ts'
+import { type AttemptError, endAttempt, type RunEvidence, type RunNode } from '../run.ts'
 import { type RunHandlers, refuse, type Transition } from './transition.ts'
 
 interface Failure {

@@ -1,9 +1,17 @@
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import type { Result } from '../../base/result.ts'
-import { isSettled, type NodeAttempt, type RunNode } from '../run.ts'
+import {
+  createRun,
+  endAttempt,
+  isSettled,
+  type NodeAttempt,
+  type Run,
+  type RunNode,
+  type RunOptions,
+  withAttempt,
+} from '../run.ts'
 import type { RunEvent } from './events-and-effects.ts'
 import { fail, recovery } from './recovery-events.ts'
-import { createRun, endAttempt, type Run, type RunOptions, withAttempt } from './run-state.ts'
 import {
   beginTransition,
   type RunHandlers,

@@ -1,7 +1,17 @@
 import type { ErrorCode } from '../../base/errors.ts'
 import type { Reduced } from '../../base/result.ts'
 import type { PlanAgent } from '../plan.ts'
-import { isSettled, NODE_TIMERS, type RunHead, type RunNode, type SettledState } from '../run.ts'
+import {
+  holdsSlot,
+  isOpen,
+  isSettled,
+  NODE_TIMERS,
+  outcomeOf,
+  type Run,
+  type RunHead,
+  type RunNode,
+  type SettledState,
+} from '../run.ts'
 import {
   type Effect,
   type Keyed,
@@ -12,7 +22,6 @@ import {
   type StoreEffect,
   timersOf,
 } from './events-and-effects.ts'
-import { holdsSlot, isOpen, outcomeOf, type Run } from './run-state.ts'
 
 interface Settlement {
   state: SettledState

@@ -9,7 +9,7 @@ import { FENCE_RULE, fence } from '../../llm/fence.ts'
 import type { Models, ObjectCall } from '../../llm/llm.ts'
 import { WORKSPACE_TEMPLATES } from '../plan.ts'
 import { planText, readPlan } from './read-plan.ts'
-import type { PlanAgentInput, PlanInput } from './schema.ts'
+import type { PlanAgentInput, PlanInput } from './validate.ts'
 
 interface ProposedPlan {
   /** The text of plan.yaml. */

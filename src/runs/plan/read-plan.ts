@@ -29,8 +29,8 @@ import {
   planJsonSchema,
   type RunnerInput,
   SMALLEST,
-} from './schema.ts'
-import { validatePlan } from './validate.ts'
+  validatePlan,
+} from './validate.ts'
 
 /** Both limits are enough for tens of thousands of agents. */
 const MAX_BYTES = 8 * 1024 * 1024

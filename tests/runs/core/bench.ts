@@ -2,10 +2,9 @@
 
 import type { Effect, RunEvent } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
 import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'
-import type { PlanAgentInput, PlanInput } from '../../../src/runs/plan/schema.ts'
-import type { RunNode } from '../../../src/runs/run.ts'
+import type { PlanAgentInput, PlanInput } from '../../../src/runs/plan/validate.ts'
+import { createRun, type Run, type RunNode } from '../../../src/runs/run.ts'
 import { definePlan } from '../define-plan.ts'
 
 type Told<T extends Effect['type']> = Extract<Effect, { type: T }>

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createRun } from '../../../src/runs/core/run-state.ts'
-import { isSettled } from '../../../src/runs/run.ts'
+import { createRun, isSettled } from '../../../src/runs/run.ts'
 import { definePlan } from '../define-plan.ts'
 import { randomOf } from './random.ts'
 import { expectedOf } from './reference.ts'

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { createRun, type Run } from '../../../src/runs/core/run-state.ts'
 import { commit } from '../../../src/runs/core/transition.ts'
 import { drawGraph, drawSteps, mermaidOf } from '../../../src/runs/plan/draw-graph.ts'
 import { planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
-import type { PlanInput } from '../../../src/runs/plan/schema.ts'
+import type { PlanInput } from '../../../src/runs/plan/validate.ts'
 import {
   criticalPath,
   findCycles,
@@ -14,8 +13,8 @@ import {
   stepsOf,
   topologicalOrder,
 } from '../../../src/runs/plan.ts'
-import { graphSvg } from '../../../src/runs/report/render.ts'
-import type { RunNode } from '../../../src/runs/run.ts'
+import { graphSvg } from '../../../src/runs/report.ts'
+import { createRun, type Run, type RunNode } from '../../../src/runs/run.ts'
 import { definePlan } from '../define-plan.ts'
 import { randomOf } from './random.ts'
 

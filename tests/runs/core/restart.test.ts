@@ -7,7 +7,7 @@ import {
   timersOf,
 } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { createRun, loadRun, storedRun } from '../../../src/runs/core/run-state.ts'
+import { createRun, loadRun, storedRun } from '../../../src/runs/run.ts'
 import { definePlan } from '../define-plan.ts'
 import { openBench } from './bench.ts'
 import { randomOf } from './random.ts'

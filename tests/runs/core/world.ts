@@ -8,9 +8,16 @@ import {
   type RunEvent,
 } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { loadRun, type Run, storedRun } from '../../../src/runs/core/run-state.ts'
 import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'
-import { isSettled, type NodeState, type PersonDecision, type RunNode } from '../../../src/runs/run.ts'
+import {
+  isSettled,
+  loadRun,
+  type NodeState,
+  type PersonDecision,
+  type Run,
+  type RunNode,
+  storedRun,
+} from '../../../src/runs/run.ts'
 import type { Random } from './random.ts'
 import type { Scripts } from './script.ts'
 

@@ -25,7 +25,7 @@ import {
   readApprovals,
   readHumanRequests,
 } from '../../../src/people/people.ts'
-import { createRun } from '../../../src/runs/core/run-state.ts'
+import { createRun } from '../../../src/runs/run.ts'
 import {
   findRun,
   insertRun,

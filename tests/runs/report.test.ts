@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { formatBytes } from '../../../src/base/bytes.ts'
-import { formatDuration } from '../../../src/base/durations.ts'
-import { createRun } from '../../../src/runs/core/run-state.ts'
-import { htmlReport, markdownReport } from '../../../src/runs/report/render.ts'
-import { type RunReport, reportOf } from '../../../src/runs/report/report.ts'
-import { formatSpent } from '../../../src/runs/run.ts'
-import { openBench } from '../core/bench.ts'
-import { definePlan } from '../define-plan.ts'
+import { formatBytes } from '../../src/base/bytes.ts'
+import { formatDuration } from '../../src/base/durations.ts'
+import { htmlReport, markdownReport, type RunReport, reportOf } from '../../src/runs/report.ts'
+import { createRun, formatSpent } from '../../src/runs/run.ts'
+import { openBench } from './core/bench.ts'
+import { definePlan } from './define-plan.ts'
 
 function exampleRun() {
   const bench = openBench(

@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { RunUpdate } from '../../../src/api/contract.ts'
-import { AppError } from '../../../src/base/errors.ts'
-import { createClient } from '../../../src/client/client.ts'
-import { openTestService, type TestService } from '../../harness/service.ts'
-import { modelsAt, openServer } from '../../llm/harness.ts'
+import type { RunUpdate } from '../../src/api/contract.ts'
+import { AppError } from '../../src/base/errors.ts'
+import { createClient } from '../../src/client/client.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
+import { modelsAt, openServer } from '../llm/harness.ts'
 
 let service: TestService
 afterEach(() => service.close())

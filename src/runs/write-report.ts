@@ -1,12 +1,11 @@
 import { join } from 'node:path'
-import type { Clock } from '../../base/clock.ts'
-import { keepOutbox } from '../../workspaces/outbox.ts'
-import { removeFolder, replaceFiles, type WorkspaceResult } from '../../workspaces/workspaces.ts'
-import { DISK_FULL, type Driver } from '../driver.ts'
-import type { NodeResult } from '../run.ts'
-import { outputsOf, workspaceOf } from '../run-folder.ts'
-import { htmlReport, markdownReport } from './render.ts'
-import { reportOf as reportOfRun } from './report.ts'
+import type { Clock } from '../base/clock.ts'
+import { keepOutbox } from '../workspaces/outbox.ts'
+import { removeFolder, replaceFiles, type WorkspaceResult } from '../workspaces/workspaces.ts'
+import { DISK_FULL, type Driver } from './driver.ts'
+import { htmlReport, markdownReport, reportOf } from './report.ts'
+import type { NodeResult } from './run.ts'
+import { outputsOf, workspaceOf } from './run-folder.ts'
 
 interface ReportFault {
   /** True: the disk is full, so a retry may help. */
@@ -115,7 +114,7 @@ export function createReportWriter(clock: Clock) {
       const fault = await untilItFits(driver, signal, () => collect(driver, name, references, signal))
       if (fault !== undefined) unconsolidated[name] = fault.text
     }
-    const report = reportOfRun({ ...run, head: { ...run.head, unconsolidated } }, now)
+    const report = reportOf({ ...run, head: { ...run.head, unconsolidated } }, now)
     const files = { 'report.md': markdownReport(report), 'report.html': htmlReport(report) }
     const large = [...references.values()].flat()
     const fault = await untilItFits(driver, signal, () => writeFiles(place, large, files))

@@ -1,10 +1,13 @@
-import type { AnswerOf } from '../../api/contract.ts'
-import { isSettled, type NodeState, type RunNode, type Spent } from '../run.ts'
-import { reportOf, workspaceOf } from '../run-folder.ts'
-import type { SeenRun } from '../store.ts'
+import type { z } from 'zod'
+import type { ReadEntry } from '../audit/store.ts'
+import type { RUN_ROUTES, RunUpdate } from './api.ts'
+import { isSettled, type NodeState, type RunHead, type RunNode, type Spent } from './run.ts'
+import { reportFile, workspaceOf } from './run-folder.ts'
+import type { SeenRun } from './store.ts'
 
-type WireRun = AnswerOf<'runs'>['runs'][number]
-type WireNode = AnswerOf<'run'>['nodes'][number]
+type WireRun = z.output<typeof RUN_ROUTES.runs.answer>['runs'][number]
+type WireWholeRun = z.output<typeof RUN_ROUTES.run.answer>
+type WireNode = WireWholeRun['nodes'][number]
 
 const iso = (at: number) => new Date(at).toISOString()
 const SUMMARY = 2000
@@ -56,7 +59,7 @@ export async function wireWholeRun(
   seen: SeenRun,
   now: number,
   around: (node: RunNode) => Promise<NodeContext>,
-): Promise<AnswerOf<'run'>> {
+): Promise<WireWholeRun> {
   const { head, graph, nodes } = seen.run
   const hasReport = head.outcome !== null && !head.reportOwed && head.reportFault === undefined
   const shown: WireNode[] = []
@@ -66,7 +69,7 @@ export async function wireWholeRun(
   }
   return {
     ...wireRun(seen, now),
-    ...(hasReport ? { report: reportOf(seen.place, 'md') } : {}),
+    ...(hasReport ? { report: reportFile(seen.place, 'md') } : {}),
     nodes: shown,
   }
 }
@@ -144,4 +147,70 @@ function spentIn(all: readonly Spent[]): WireNode['spent'] {
     output_tokens: all.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
     ...(priced.length === 0 ? {} : { cost: priced.reduce((sum, cost) => sum + cost, 0) }),
   }
+}
+
+type WireEventOf<T extends RunUpdate['type']> = Extract<RunUpdate, { type: T }>
+
+interface RunEntryData
+  extends Partial<Omit<WireEventOf<'node'>, 'type' | 'seq' | 'at'>>,
+    Partial<Pick<WireEventOf<'progress'>, 'step' | 'done' | 'total'>>,
+    Partial<Pick<WireEventOf<'asked'>, 'request_id' | 'awaits'>>,
+    Partial<Pick<WireEventOf<'begun'>, 'round' | 'agents'>> {
+  run_id?: string
+}
+
+/** Converts an audit entry about a run into an event. The engine wrote its data. */
+export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunUpdate {
+  const data = (said ?? {}) as RunEntryData
+  const about = { seq, at, run_id: data.run_id!, text }
+  const { node } = data
+  switch (type) {
+    case 'run.begun':
+      return { type: 'begun', ...about, round: data.round!, agents: data.agents! }
+    case 'run.node': {
+      const { state, attempt, cached, reason } = data
+      return {
+        type: 'node',
+        ...about,
+        node: node!,
+        state: state!,
+        attempt: attempt!,
+        ...(cached === undefined ? {} : { cached }),
+        ...(reason === undefined ? {} : { reason }),
+      }
+    }
+    case 'run.progress': {
+      const { attempt, step, done, total } = data
+      return {
+        type: 'progress',
+        ...about,
+        node: node!,
+        attempt: attempt!,
+        step: step!,
+        done: done!,
+        total: total!,
+      }
+    }
+    case 'human.asked':
+      return {
+        type: 'asked',
+        ...about,
+        node: node!,
+        request_id: data.request_id!,
+        awaits: data.awaits ?? true,
+      }
+    default:
+      return { type: 'note', ...about, ...(node === undefined ? {} : { node }) }
+  }
+}
+
+/** An event that is not stored. */
+export function noticeOfRun(id: string, text: string, seq: number, now: number): WireEventOf<'note'> {
+  return { type: 'note', seq, at: new Date(now).toISOString(), run_id: id, text: `${id}: ${text}` }
+}
+
+/** The last event of a round. */
+export function endOfRun({ id, outcome, round, endedAt }: RunHead, seq: number): WireEventOf<'end'> {
+  const at = new Date(endedAt!).toISOString()
+  return { type: 'end', seq, at, run_id: id, text: `${id} ended: ${outcome}`, outcome: outcome!, round }
 }

@@ -3,14 +3,14 @@ import { appendFileSync, type FSWatcher, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createClient } from '../../../src/client/client.ts'
+import { createClient } from '../../src/client/client.ts'
 import {
   eventsIn,
   type OpenStream,
   openStream,
   openTestService,
   type TestService,
-} from '../../harness/service.ts'
+} from '../harness/service.ts'
 
 /** Current watchers of a file. */
 const watching = vi.hoisted(() => new Map<FSWatcher, string>())

@@ -1,18 +1,17 @@
-import { type AnswerOf, type QueryOf, ROUTES, type RunUpdate } from '../../api/contract.ts'
-import { lastOfRun, readRunEntries } from '../../audit/store.ts'
-import { AppError } from '../../base/errors.ts'
-import { formatId, parseId } from '../../base/ids.ts'
-import type { Reader } from '../../store/store.ts'
-import { htmlReport, markdownReport } from '../report/render.ts'
-import { reportOf } from '../report/report.ts'
-import { findAsked } from '../requests.ts'
-import { daemonOfRun, listStoredRuns, noSuchRun, seeStoredRun } from '../store.ts'
-import { endOfRun, runEventOf } from './events.ts'
-import { wireRun, wireWholeRun } from './run-view.ts'
+import type { z } from 'zod'
+import { lastOfRun, readRunEntries } from '../audit/store.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId, parseId } from '../base/ids.ts'
+import type { Reader } from '../store/store.ts'
+import { RUN_ROUTES, type RunUpdate } from './api.ts'
+import { htmlReport, markdownReport, reportOf } from './report.ts'
+import { findAsked } from './requests.ts'
+import { endOfRun, runEventOf, wireRun, wireWholeRun } from './run-view.ts'
+import { daemonOfRun, listStoredRuns, noSuchRun, seeStoredRun } from './store.ts'
 
 export interface StoredRuns {
-  list(query: QueryOf<'runs'>): Promise<AnswerOf<'runs'>>
-  show(id: string): Promise<AnswerOf<'run'>>
+  list(query: z.input<typeof RUN_ROUTES.runs.query>): Promise<z.output<typeof RUN_ROUTES.runs.answer>>
+  show(id: string): Promise<z.output<typeof RUN_ROUTES.run.answer>>
   /** Events of the last round, or after a sequence number, with its end if the report is written. */
   events(id: string, after?: number): Promise<RunUpdate[]>
   report(id: string, format: 'markdown' | 'html'): Promise<string>
@@ -30,7 +29,7 @@ export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
 
   return {
     async list(query) {
-      const read = ROUTES.runs.query.safeParse(query)
+      const read = RUN_ROUTES.runs.query.safeParse(query)
       if (!read.success) {
         const { path, message } = read.error.issues[0]!
         throw new AppError('INVALID_REQUEST', `${path.join('.')}: ${message}`)
