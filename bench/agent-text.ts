@@ -220,7 +220,7 @@ Please check the error path in \`run()\`; I'm not sure about nested transactions
 `,
 ]
 
-/** One command in `bytesPerCommand`, on average. */
+/** On average one command per `bytesPerCommand`. */
 export function agentText(bytes: number, bytesPerCommand: number): Buffer {
   const random = generator(20_261_115)
   const pick = (texts: readonly string[]) => texts[Math.floor(random() * texts.length)]!
@@ -236,7 +236,7 @@ export function agentText(bytes: number, bytesPerCommand: number): Buffer {
   return Buffer.from(parts.join('')).subarray(0, bytes)
 }
 
-/** A small generator of pseudo-random numbers (mulberry32), so that every run measures the same text. */
+/** A small pseudo-random generator (mulberry32), so that every run measures the same text. */
 function generator(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,4 +1,4 @@
-/** What delegation costs: beside plain messages in the same run, in memory while tasks wait, and in timers. */
+/** The cost of delegation: time compared with plain messages, memory of waiting tasks, and timers. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ export async function runDelegationBench(size = FULL): Promise<Figure[]> {
   return [await compareWithMessages(size), await weighWaitingTasks(size), await fireTimers(size)]
 }
 
-/** A task is delegated, reported and validated (nothing but the schema is asked for): two commands. */
+/** Delegates, reports and validates a task (the schema only) with two commands. */
 async function compareWithMessages({ cycles }: DelegationSize): Promise<Figure> {
   const daemon = await createDaemon(CONFIG)
   try {
@@ -50,7 +50,7 @@ async function compareWithMessages({ cycles }: DelegationSize): Promise<Figure> 
     const rates = { messages: [] as number[], tasks: [] as number[] }
     await load({ ...common, count: cycles, run: 'warm-up' })
     await load({ ...common, count: cycles, run: 'warm-up-tasks', worker })
-    // In turns, so that whatever else the machine does meets both alike.
+    // Alternate, so that other load on the machine affects both.
     for (let round = 0; round < ROUNDS; round++) {
       rates.messages.push((await load({ ...common, count: 2 * cycles, run: `m${round}` })).rate)
       rates.tasks.push((await load({ ...common, count: cycles, run: `t${round}`, worker })).rate)
@@ -68,13 +68,13 @@ async function compareWithMessages({ cycles }: DelegationSize): Promise<Figure> 
   }
 }
 
-/** Kilobytes, once it has come to rest. */
+/** Resident memory in kilobytes, once it is stable. */
 async function residentMemory(daemon: Daemon): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, 1500))
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${daemon.pid()}/status`, 'utf8'))![1])
 }
 
-/** Of a service that was started with them, against one that was started with none. */
+/** Compares a service started with waiting tasks with one started without. */
 async function weighWaitingTasks({ waiting }: DelegationSize): Promise<Figure> {
   const daemon = await createDaemon(CONFIG)
   try {
@@ -117,12 +117,12 @@ async function delegateAll(daemon: Daemon, count: number) {
   }
 }
 
-/** All of them are due at once, as after a long stop; each acts in a transaction. */
+/** All are due at once, as after a long stop; each acts in its own transaction. */
 async function fireTimers({ timers: [few, many] }: DelegationSize): Promise<Figure> {
   const perTimer = { few: [] as number[], many: [] as number[] }
   await timeTimers(few)
   for (let round = 0; round < 3; round++) {
-    // As many small ones as take about as long, so that the machine's moods meet both alike.
+    // Enough small rounds to take about as long, so that other load on the machine affects both.
     const small: number[] = []
     for (let run = 0; run < 5; run++) small.push(await timeTimers(few))
     perTimer.few.push(median(small))
@@ -138,7 +138,7 @@ async function fireTimers({ timers: [few, many] }: DelegationSize): Promise<Figu
   }
 }
 
-/** Milliseconds for each. */
+/** Milliseconds per timer. */
 async function timeTimers(count: number): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-timers-'))
   const identity = { daemon: 'main', address: '', pid: process.pid, host: 'bench', leaseMs: 3600_000 }

@@ -1,8 +1,8 @@
 /**
- * npm run bench:delivery [-- --quick] [--only NAME …] [--write]: what becomes of messages on their way from one agent
- * to another, through all of the product. NAME is raw, panes, or an agent program such as codex. `--quick` takes about
- * a minute without the programs and says nothing that should be written down; `--write` makes docs/delivery.md, with
- * the last figures of the parts that were not asked for.
+ * npm run bench:delivery [-- --quick] [--only NAME …] [--write]: measures messages from one agent to another
+ * through the whole product. NAME is raw, panes, or an agent program such as codex. `--quick` takes about a minute
+ * without the programs, for a first look only; `--write` updates docs/delivery.md and keeps the last figures of the
+ * parts that didn't run.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -30,7 +30,7 @@ const { values } = parseArgs({
 const names = ['raw', 'panes', ...PROGRAMS.map((one) => one.agent)]
 const unknown = values.only.filter((name) => !names.includes(name as never))
 if (unknown.length > 0) throw new Error(`no part ${unknown.join(', ')}; there are ${names.join(', ')}`)
-// Quick means quick: the programs alone take minutes to start and stop.
+// The programs alone take minutes to start and stop.
 const wanted = values.only.length > 0 ? values.only : values.quick ? ['raw', 'panes'] : names
 const size = values.quick ? QUICK : FULL
 

@@ -1,4 +1,4 @@
-/** How fast is the one door, with rules, idempotency, audit and the disk, compared with what surrounds it? */
+/** Compares the door, with rules, idempotency, audit and disk, with the server around it. */
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ limits: { rate: off }
 const OUTSTANDING = 100
 const ROUNDS = 5
 
-/** One write and sync of a page, as a commit does at the least. */
+/** Writes and syncs one page, the least that a commit does. */
 function syncTime(folder: string): number {
   const file = openSync(join(folder, 'sync'), 'w')
   const page = Buffer.alloc(4096)
@@ -29,7 +29,7 @@ function syncTime(folder: string): number {
   return median(times)
 }
 
-/** One byte there and back on loopback. */
+/** Sends one byte over loopback and back. */
 async function roundTripTime(): Promise<number> {
   const server = createServer((socket) => void socket.setNoDelay(true).pipe(socket)).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
@@ -62,7 +62,7 @@ export async function runDoorBench(): Promise<Figure[]> {
     const floors: number[] = []
     await load({ ...common, path: commands, count: 10_000, run: 'warm-up' })
     await load({ ...none, count: 10_000, run: 'warm-up' })
-    // In turns, so that whatever else the machine does meets all alike.
+    // Alternate, so that other load on the machine affects all of them.
     for (let round = 0; round < ROUNDS; round++) {
       const run = `round${round}`
       rates.none.push((await load({ ...none, count: 30_000, run })).rate)

@@ -1,4 +1,4 @@
-/** How fast are webhooks of GitHub taken, and do they stay so while the team works? */
+/** Measures how fast the service accepts GitHub webhooks, and whether it stays fast while the team works. */
 import { createRequire } from 'node:module'
 import { createDaemon, type Daemon } from '../tests/fakes/daemon.ts'
 import { type FakeGitHub, SECRET, startGitHub, TOKEN } from '../tests/fakes/github/github.ts'
@@ -7,10 +7,10 @@ import { load, perSecond } from './load.ts'
 import { type Figure, median } from './report.ts'
 
 export interface GithubSize {
-  /** Webhooks and requests of the baseline in a round. */
+  /** Webhooks and baseline requests per round. */
   count: number
   rounds: number
-  /** Events that are worked on while others come. */
+  /** Events that the team works on while others arrive. */
   working: number
 }
 
@@ -23,7 +23,7 @@ const REPORT = JSON.stringify({
   rationale: 'It crashes.',
 })
 
-/** As GitHub publishes it, about 10 KB, for an issue that the fake knows. */
+/** A payload that GitHub publishes, about 10 KB, for an issue that the fake knows. */
 function opened(fake: FakeGitHub): Record<string, unknown> {
   const examples = createRequire(import.meta.url)('@octokit/webhooks-examples') as {
     name: string
@@ -97,7 +97,7 @@ async function compareWithNone({ count, rounds }: GithubSize): Promise<Figure> {
     const rates = { none: [] as number[], webhooks: [] as number[] }
     await load({ ...none, run: 'warm-up' })
     await load({ ...signed, run: 'warm-up' })
-    // In turns, so that whatever else the machine does meets both alike.
+    // Alternate, so that other load on the machine affects both.
     for (let round = 0; round < rounds; round++) {
       rates.none.push((await load({ ...none, run: `e${round}` })).rate)
       rates.webhooks.push((await load({ ...signed, run: `w${round}` })).rate)
@@ -113,7 +113,7 @@ async function compareWithNone({ count, rounds }: GithubSize): Promise<Figure> {
   })
 }
 
-/** One after another, while the events that came before are worked on: GitHub and the model are asked, labels applied. */
+/** Sends webhooks one after another while the team works on earlier events, with calls to GitHub and the model. */
 async function askWhileWorking({ working }: GithubSize): Promise<Figure> {
   return await withService(100_000, async (daemon, fake) => {
     const common = {

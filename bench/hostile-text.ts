@@ -1,4 +1,4 @@
-/** A megabyte each of what an attacker, or a broken model, might write. */
+/** A megabyte each of text that an attacker or a broken model might write. */
 const MEGABYTE = 1_048_576
 
 function fill(unit: string, bytes = MEGABYTE): Buffer {

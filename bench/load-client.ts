@@ -1,5 +1,5 @@
 /**
- * A client in a process of its own that costs as little as it can: raw sockets, one request under way on each.
+ * A client in its own process that uses little CPU: raw sockets, one request in flight on each.
  * node bench/load-client.ts '{"port":…,"path":…,"token":…,"count":…,"outstanding":…,"batch":…}' prints the figures as JSON.
  */
 import { createHmac } from 'node:crypto'
@@ -9,23 +9,23 @@ export interface Load {
   port: number
   path: string
   token: string
-  /** Requests in all. */
+  /** Requests in total. */
   count: number
   outstanding: number
   /** Commands in one request; any number but one is sent as an array. */
   batch: number
-  /** Told apart from run to run, so that idempotency keys are new. */
+  /** Differs between runs, so that idempotency keys are new. */
   run: string
-  /** Instead of a message, a task is delegated to the holder of this token, who reports it done. */
+  /** Instead of sending a message, delegates a task to the holder of this token, who reports it as done. */
   worker?: string
-  /** Instead of a message, this with a number in it. */
+  /** Sent instead of a message, with a number in it. */
   payload?: Record<string, unknown>
-  /** Sends the payload as GitHub would: a webhook of this event, signed with this secret. */
+  /** Sends the payload like GitHub: a webhook of this event, signed with this secret. */
   webhook?: { event: string; secret: string }
 }
 
 export interface Figures {
-  /** Requests a second. */
+  /** Requests per second. */
   rate: number
   p50: number
   p99: number
@@ -57,7 +57,7 @@ function report(number: number, answer: string): string {
 
 function post(token: string, number: string, content: unknown): string {
   const body = JSON.stringify(content)
-  // Time-ordered, as the typed client makes them.
+  // Time-ordered, like those of the typed client.
   const key = `${load.run}-${number.padStart(10, '0')}`
   const { webhook } = load
   const signed =
@@ -90,9 +90,9 @@ function answerLength(buffer: Buffer): number {
   return buffer.length >= length ? length : 0
 }
 
-/** `2` of 200. */
+/** The first digit of the status code: `2` for 200. */
 const TWO = 0x32
-/** Large ones are made before the clock runs. */
+/** Large bodies are built before the clock starts. */
 const ready =
   load.payload === undefined ? undefined : Array.from({ length: load.count }, (_, number) => request(number))
 const times: number[] = []

@@ -1,4 +1,4 @@
-/** The load client in a process of its own. */
+/** Runs the load client in its own process. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Figures, Load } from './load-client.ts'

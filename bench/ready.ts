@@ -76,7 +76,7 @@ export async function runReadyBench(messages = 1_000_000): Promise<Figure[]> {
     await fill(empty, 0)
     await fill(full, messages)
     const figures: Record<string, { ready: number; memory: number }[]> = { [empty]: [], [full]: [] }
-    // Alternating, so that whatever else the machine does meets both alike.
+    // Alternate, so that other load on the machine affects both.
     for (let run = 0; run < RUNS; run++)
       for (const folder of [empty, full]) figures[folder]!.push(await measure(folder))
     const of = (folder: string, what: 'ready' | 'memory') => median(figures[folder]!.map((one) => one[what]))

@@ -1,7 +1,7 @@
 /** One measured figure against its target. `atLeast`: higher is better. */
 export interface Figure {
   name: string
-  /** What it was measured against, in the same run. */
+  /** The baseline, measured in the same run. */
   baseline: string
   ratio: number
   target: { atLeast: number } | { atMost: number }

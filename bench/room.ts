@@ -1,4 +1,4 @@
-/** Is the control room as fast and as calm with 1,000 agents, 100,000 messages and 500 events a second as with nothing? */
+/** Compares the control room with 1,000 agents, 100,000 messages and 500 events a second with that of an empty team. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -15,7 +15,7 @@ const SECONDS = Number(process.env.BENCH_ROOM_SECONDS ?? 60)
 const RENDERS = 7
 const PER_SECOND = 500
 const TICK_MS = 100
-/** What is looked at while events come, one after the other, twice. */
+/** The views to show while events arrive, in this order, twice. */
 const PLACES = [
   'team?as=list',
   'team?as=graph',
@@ -76,7 +76,7 @@ async function signIn(browser: Browser, daemon: Daemon): Promise<Window & { cdp:
   return { ...window, cdp }
 }
 
-/** Runs in the page, before it: when the first content stood on the screen, and every task that took long. */
+/** Runs in the page before its scripts: records the first content and every long task. */
 function watchFirstRender(ready: string) {
   const kept = window as unknown as { firstRender?: number; longest: number }
   kept.longest = 0
@@ -90,7 +90,7 @@ function watchFirstRender(ready: string) {
   }).observe({ type: 'longtask' })
 }
 
-/** The same view of both; a small team would be drawn as a graph, which is another. */
+/** Both teams show the list; a small team would show the graph by default. */
 async function firstRender(page: Page): Promise<number> {
   await page.evaluate(() => history.replaceState(null, '', '#/team?as=list'))
   await page.reload()
@@ -98,7 +98,7 @@ async function firstRender(page: Page): Promise<number> {
   return await page.evaluate(() => (window as unknown as { firstRender: number }).firstRender)
 }
 
-/** Events at an even pace, until it is ended; gives how many there were. */
+/** Sends events at an even pace until aborted; returns their number. */
 function startEvents(client: Client): () => Promise<number> {
   let sent = 0
   let isOver = false
@@ -139,7 +139,7 @@ async function heap(cdp: CDPSession): Promise<number> {
   return (await cdp.send('Runtime.getHeapUsage')).usedSize
 }
 
-/** The most elements that stand for one item each. */
+/** The number of elements that represent one item each. */
 const rowsShown = (page: Page) =>
   page.evaluate(() =>
     Math.max(
@@ -169,7 +169,7 @@ async function goThrough(page: Page, seconds: number) {
   return { slowest, rows }
 }
 
-/** What a browser loads before the first view stands: the entry, and what it names. */
+/** Bytes that a browser loads before the first view: the entry file and its imports. */
 function firstLoadBytes(loaded: ReadonlySet<string>): number {
   const dist = join(import.meta.dirname, '..', 'web', 'dist')
   return globSync('assets/*.js', { cwd: dist })
@@ -189,7 +189,7 @@ export async function runRoomBench(): Promise<Figure[]> {
     windows.full.page.on('request', (request) => loaded.add(new URL(request.url()).pathname))
     await firstRender(windows.full.page)
     const bytes = firstLoadBytes(loaded)
-    // Alternating, so that whatever else the machine does meets both alike.
+    // Alternate, so that other load on the machine affects both.
     for (let run = 0; run < RENDERS; run++)
       for (const name of ['empty', 'full'] as const) renders[name].push(await firstRender(windows[name].page))
     await windows.empty.context.close()

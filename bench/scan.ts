@@ -12,7 +12,7 @@ import { asTable, type Figure, median } from './report.ts'
 
 const MEGABYTE = 1_048_576
 const CHUNK = 65_536
-/** Bytes of text per command, where a team talks all the time. */
+/** Bytes of text per command in a team that talks all the time. */
 const DENSE = 1024
 
 const SHAPES = [
@@ -36,7 +36,7 @@ function milliseconds(action: () => unknown): number {
   return performance.now() - startedAt
 }
 
-/** The median time of each of two actions that take turns. */
+/** The median time of each of two alternating actions. */
 function compare(runs: number, one: () => unknown, other: () => unknown): [number, number] {
   const ones: number[] = []
   const others: number[] = []
@@ -47,7 +47,7 @@ function compare(runs: number, one: () => unknown, other: () => unknown): [numbe
   return [median(ones), median(others)]
 }
 
-/** The ratio shows that the time is linear; the note has the throughput, for which there is no target. */
+/** The ratio shows that the time is linear; the note has the throughput, which has no target. */
 function measureThroughput(): Figure {
   const short = agentText(MEGABYTE, DENSE)
   const long = agentText(8 * MEGABYTE, DENSE)

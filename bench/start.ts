@@ -1,4 +1,4 @@
-/** How much longer does `orc send-message` take than node doing nothing? */
+/** Compares the time of `orc send-message` with that of node doing nothing. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { createDaemon } from '../tests/fakes/daemon.ts'

@@ -1,5 +1,5 @@
 /**
- * Builds the control room into web/dist, unless it is there already, made from the same sources. Fast when there is
+ * Builds the control room into web/dist unless it is up to date. It is fast if there is
  * nothing to do: `npm start` waits for it.
  */
 import { createHash } from 'node:crypto'
@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..')
 const dist = join(root, 'web/dist')
 const stamp = join(dist, '.sources')
 
-/** All that goes into the files: the client and the errors it knows are the only parts of src/ that do. */
+/** The sources of the files: of src/, only the client and the errors it knows. */
 const SOURCES = [
   'web/src',
   'web/public',
@@ -53,7 +53,7 @@ function builtFrom(): string | undefined {
 const sources = hashOfSources()
 if (builtFrom() !== sources) {
   const startedAt = performance.now()
-  // Beside, then in one step: whoever serves the files meanwhile never has half of them.
+  // Built beside and renamed in one step, so that a server never serves half of the files.
   const made = join(root, '.cache', `web-${process.pid}`)
   const { build } = await import('vite')
   await build({

@@ -15,6 +15,6 @@ execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'],
 execFileSync(process.execPath, [join(root, 'scripts/build-web.ts')], { cwd: root, stdio: 'inherit' })
 cpSync(join(root, 'web/dist'), join(dist, 'web'), { recursive: true })
 
-// bin/orc.js shows this where the Node that runs it is too old for the program.
+// bin/orc.js prints this if the Node version is too old.
 const help = execFileSync(process.execPath, [join(dist, 'cli/main.js'), '--help'], { encoding: 'utf8' })
 writeFileSync(join(dist, 'help.txt'), help)

@@ -23,7 +23,7 @@ const env: NodeJS.ProcessEnv = {
   ...(process.stdout.isTTY ? {} : { NO_COLOR: '1' }),
 }
 
-/** Says nothing but its name and time unless it fails. */
+/** Prints only its name and time unless it fails. */
 function quietly(name: string, command: string, args: string[]): Counts {
   const startedAt = performance.now()
   const { status, error, stdout, stderr } = spawnSync(command, args, { cwd: root, env, encoding: 'utf8' })
@@ -41,8 +41,8 @@ const SHARED_MEMORY = '/dev/shm'
 const ENOUGH_BYTES = 4 * 1024 ** 3
 
 /**
- * Where tests put their files: in memory, where there is enough and programs may be started from it. They make and
- * remove thousands of stores; nothing that they do, kill -9 included, asks more of a disk than that it is one.
+ * The folder for the tests' files: in memory if there is enough and programs may run from it. Tests create and
+ * remove thousands of stores, and none of them, kill -9 included, needs a real disk.
  */
 function scratch(): string | undefined {
   if (process.env.TMPDIR !== undefined) return undefined
@@ -51,13 +51,13 @@ function scratch(): string | undefined {
     const { bavail, bsize } = statfsSync(SHARED_MEMORY)
     if (bavail * bsize < ENOUGH_BYTES) return undefined
     folder = mkdtempSync(join(SHARED_MEMORY, 'o-'))
-    // For every user, as such places are: PostgreSQL does not run as root.
+    // Readable by every user, since PostgreSQL doesn't run as root.
     chmodSync(folder, 0o1777)
     const program = join(folder, 'try')
     writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
     if (spawnSync(program).status === 0) return folder
   } catch {
-    // There is none, or not for us.
+    // There is no such folder, or we may not use it.
   }
   if (folder !== undefined) rmSync(folder, { recursive: true })
   return undefined
@@ -78,7 +78,7 @@ function vitest(
   rmSync(reportFile, { force: true })
   const reporters = ['--reporter=dot', '--reporter=json', `--outputFile.json=${reportFile}`]
   const folder = inMemory ? scratch() : undefined
-  // Ctrl-C is for the tests, which end by it; then what they left in memory is removed here.
+  // Ctrl-C ends the tests; afterwards their files in memory are removed here.
   process.on('SIGINT', ignore)
   const { status, signal } = spawnSync('vitest', ['run', '--config', config, ...reporters], {
     cwd: root,
@@ -101,7 +101,7 @@ function readCounts(reportFile: string): Counts {
   } catch {
     return { passed: 0, failed: 1 }
   }
-  // A file that does not even load has no tests to count.
+  // A file that fails to load has no tests to count.
   const unloadable = report.testResults.filter(
     (file) => file.status === 'failed' && file.assertionResults.length === 0,
   )
@@ -124,7 +124,7 @@ const CHECKS: Record<string, () => Counts> = {
   unit: () => vitest('unit', 'vitest.config.ts', { variables: { ORCHUB_TESTS: 'unit' } }),
   tests: () => vitest('tests', 'vitest.config.ts'),
   long: () => vitest('long', 'vitest.long.config.ts'),
-  // On the disk: agent programs may treat other places differently.
+  // On disk, because agent programs may treat other folders differently.
   agents: () => vitest('agents', 'vitest.agents.config.ts', { inMemory: false }),
 }
 

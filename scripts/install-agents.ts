@@ -15,7 +15,7 @@ export interface Agent {
   readonly package: string
   readonly version: string
   readonly bin: string
-  /** Below `.cache/agents/`. Agents that share one are installed together: an adapter beside what it drives. */
+  /** Below `.cache/agents/`. Agents that share a folder are installed together: an adapter beside its program. */
   readonly folder: string
 }
 
@@ -52,7 +52,7 @@ export const AGENTS = {
 
 export type AgentName = keyof typeof AGENTS
 
-/** npm runs no install script that is not listed. The two denied compile what Gemini does without. */
+/** npm runs only the listed install scripts. The two denied ones compile parts that Gemini doesn't need. */
 const ALLOW_SCRIPTS = {
   '@anthropic-ai/claude-code': true,
   'opencode-ai': true,
@@ -63,7 +63,7 @@ const ALLOW_SCRIPTS = {
 const root = join(import.meta.dirname, '..')
 const place = join(root, '.cache', 'agents')
 
-/** The path of the agent's executable; throws when it is not installed. */
+/** The path of the agent's executable; throws if it isn't installed. */
 export function agentProgram(name: AgentName): string {
   const { folder, bin } = AGENTS[name]
   const path = join(place, folder, 'node_modules', '.bin', bin)
@@ -76,7 +76,7 @@ function membersOf(folder: string): Agent[] {
   return Object.values(AGENTS).filter((agent) => agent.folder === folder)
 }
 
-/** Also the stamp: the folder of an older table holds another text. */
+/** Also identifies the installed version: an older table has another text. */
 function manifest(folder: string): string {
   const dependencies = Object.fromEntries(membersOf(folder).map((agent) => [agent.package, agent.version]))
   return `${JSON.stringify({ private: true, dependencies, allowScripts: ALLOW_SCRIPTS }, null, 2)}\n`
@@ -90,7 +90,7 @@ async function isInstalled(folder: string): Promise<boolean> {
 type Ended = { code: number | null; output: string }
 
 function run(command: string, args: readonly string[], cwd: string): Promise<Ended> {
-  // Some of the programs are scripts that need a newer Node than the machine may have.
+  // Some programs are scripts that need a newer Node than the machine may have.
   const PATH = `${join(root, 'node_modules/.bin')}${delimiter}${process.env.PATH}`
   return new Promise((resolve) => {
     const child = spawn(command, args, {
@@ -122,7 +122,7 @@ async function install(folder: string): Promise<void> {
   }
 }
 
-/** npm succeeds even when an optional binary or an install script was left out. */
+/** npm succeeds even if an optional binary or an install script was left out. */
 async function tryOut(folder: string, at: string): Promise<void> {
   for (const { bin, version, package: name } of membersOf(folder)) {
     const { code, output } = await run(join(at, 'node_modules', '.bin', bin), ['--version'], at)
@@ -136,14 +136,14 @@ async function tryOut(folder: string, at: string): Promise<void> {
 async function takeItsPlace(fresh: string, target: string): Promise<void> {
   const old = `${fresh}.old`
   await rename(target, old).catch(() => {})
-  // Another process may have put the same thing there meanwhile; either will do.
+  // Another process may have installed the same in the meantime; either will do.
   await rename(fresh, target).catch((error) => {
     if (error.code !== 'ENOTEMPTY') throw error
   })
   await rm(old, { recursive: true, force: true })
 }
 
-/** What a run that was killed left behind. */
+/** Removes the leftovers of killed runs. */
 async function sweep(): Promise<void> {
   for (const entry of await readdir(place)) {
     const pid = /\.(\d+)\.new(\.old)?$/.exec(entry)?.[1]
@@ -151,7 +151,7 @@ async function sweep(): Promise<void> {
   }
 }
 
-/** Installs what is missing of them, one after the other, and says so on stderr. */
+/** Installs the missing ones, one after the other, and reports on stderr. */
 export async function installAgents(names: readonly AgentName[]): Promise<void> {
   await mkdir(place, { recursive: true })
   await sweep()

@@ -1,4 +1,4 @@
-/** Writes the schemas that editors read, from those that orc.yaml and plan.yaml are checked by. */
+/** Writes the JSON schemas for editors from those that check orc.yaml and plan.yaml. */
 import { writeFileSync } from 'node:fs'
 import { configJsonSchema } from '../src/config/config.ts'
 import { planJsonSchema } from '../src/runs/plan/validate.ts'

@@ -6,8 +6,8 @@
  *   long    browsers, the command line with its services, kill -9 loops, the packed tarball: `npm run test:long`
  *   agents  the real agent programs: `npm run test:agents`
  *
- * Loading the product takes most of a second of processor time, and code that has run before runs faster: files that
- * leave no mark on their process share one.
+ * Loading the product takes most of a second of CPU time, and code that has run before runs faster, so files that
+ * don't change their process share one.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -60,7 +60,7 @@ export function unitFiles(): string[] {
     .sort()
 }
 
-/** What is replaced or set for the whole process, and what is measured of it. */
+/** Signs that a file changes or measures its whole process. */
 const OF_THE_PROCESS = [
   /\bvi\.(?:mock|doMock|hoisted|resetModules|stubGlobal|stubEnv|useFakeTimers)\(/,
   /\bspyOn\((?:[A-Z]\w*|process|performance|globalThis|console)\b/,
@@ -77,7 +77,7 @@ export function splitByProcess(files: readonly string[]): { alone: string[]; sha
   return { alone, shared: files.filter((file) => !alone.includes(file)) }
 }
 
-/** A clone has no times of an earlier run yet: these take longest, the longest first. */
+/** A fresh clone has no times of an earlier run: these files take longest, the longest first. */
 const SLOW = [
   'real-agents/scenarios',
   'real-agents/acp',

@@ -1,4 +1,4 @@
-/** Questions to a child process of the bench, and its answers, over Node's own channel. */
+/** Requests to a child process of the bench, and its answers, over Node's IPC channel. */
 import { fork } from 'node:child_process'
 import { join } from 'node:path'
 
@@ -7,7 +7,7 @@ export type Answers = Record<string, (argument: never) => unknown>
 export interface Child {
   readonly pid: number
   ask<Answer>(question: string, argument?: unknown): Promise<Answer>
-  /** Asks it to end, and waits for that. */
+  /** Asks the child to end, and waits for its end. */
   close(): Promise<void>
 }
 
@@ -65,7 +65,7 @@ export async function startChild(file: string, order: unknown, execArgv: string[
   }
 }
 
-/** In the child. It ends when the bench does, however that ends, and by nothing else: Ctrl-C reaches us all. */
+/** In the child: ends when the bench ends, and ignores Ctrl-C, which reaches the whole process group. */
 export function answerParent(answers: Answers & { close(): Promise<void> }): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
   process.on('message', async ({ id, question, argument }: Asked) => {

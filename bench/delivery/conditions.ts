@@ -1,12 +1,12 @@
-/** Events around a receiver while messages are on their way to it. */
+/** Disturbances of a receiver while messages are on their way to it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attachPerson, type Person } from '../../tests/fakes/person-at-terminal.ts'
 import { LARGE } from './messages.ts'
 import type { Scene } from './scene.ts'
 
-/** Long enough for a message to get through if nothing kept it. */
+/** Long enough for a message to arrive if nothing delays it. */
 const WAIT_MS = 120
-/** With a person at the keyboard, nothing may be written for two seconds and then some. */
+/** While a person types, nothing may be written for two seconds and a margin. */
 const PERSON_WAIT_MS = 60_000
 
 export interface Circumstance {
@@ -20,7 +20,7 @@ const QUIET: Circumstance = { answers: 0 }
 const draft = () => `half a thought ${Math.floor(Math.random() * 1e6)}`
 
 export const CONDITIONS: Readonly<Record<string, Condition>> = {
-  /** Typed before the message comes, erased after it had its time to do harm. */
+  /** Typed before the message comes, erased when it has had its chance to do harm. */
   async 'a draft in the input box'(scene) {
     await scene.tmux('send-keys', '-t', scene.pane, '-l', draft())
     await sleep(30)
@@ -38,7 +38,7 @@ export const CONDITIONS: Readonly<Record<string, Condition>> = {
     await scene.arrived(said)
     return QUIET
   },
-  /** Entered at any time around the write. */
+  /** Opened at a random time around the write. */
   async 'copy mode at a random moment'(scene) {
     const said = await scene.say('around copy mode')
     await sleep(Math.random() * 10)
@@ -73,20 +73,20 @@ export const CONDITIONS: Readonly<Record<string, Condition>> = {
     await scene.arrived(await scene.say(LARGE))
     return QUIET
   },
-  /** The program lost the Enter: the text stands unsent in its box. */
+  /** The program lost the Enter: the text stays in its box, not submitted. */
   async 'a swallowed Enter'(scene) {
     await scene.arrived(await scene.say('swallow'))
     await scene.arrived(await scene.say('after the swallowed one'))
     return QUIET
   },
-  /** At a terminal of their own, typing at any moment around the write. */
+  /** A person types at their own terminal, at a random time around the write. */
   async 'a person who types'(scene) {
     const person = await attach(scene)
     const said = await scene.say('while a person types')
     await sleep(Math.random() * 80)
     person.type(draft())
     await sleep(400)
-    // Their whole line, whether our message came before it or waits.
+    // Their whole line, whether our message came before it or still waits.
     person.type('\u0015')
     await scene.arrived(said, PERSON_WAIT_MS)
     person.leave()

@@ -1,6 +1,6 @@
 /**
- * The same path without the store: the same panes, log reader, scanner, envelope, guard and paste in one process, but
- * between them a list in memory where the product has its door and its store. Nothing is checked, kept or audited.
+ * The same path without the store: the same panes, log reader, scanner, envelope, guard and paste in one process, with
+ * a list in memory instead of the door and the store. Nothing is checked, stored or audited.
  */
 
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { answerParent } from './child.ts'
 export interface DirectOrder {
   folder: string
   socket: string
-  /** Settings of the program `any` by the agents' names. */
+  /** Settings of the program `any` by agent name. */
   agents: Record<string, { with: Record<string, unknown> }>
 }
 

@@ -1,13 +1,13 @@
-/** Texts that the benchmark's agents send, and what the receiver must get. */
+/** Texts that the benchmark's agents send, and the texts that the receiver must get. */
 
 export interface Sent {
-  /** In the title: what a receiver got is told apart by it. */
+  /** Part of the title: identifies the message at the receiver. */
   readonly mark: string
-  /** As the receiver must get it: without control characters, with imitations of our frames made harmless. */
+  /** The text that the receiver must get: without control characters, with imitations of our frames made harmless. */
   readonly content: string
 }
 
-/** As an agent writes it into its answer. `{nonce}` is the sender's to fill in. */
+/** The command as an agent writes it into its answer. The sender fills in `{nonce}`. */
 export function asCommand(mark: string, to: string, content: string): string {
   return [
     `<orc-command name="send_message" to="${to}" title="${mark}" nonce="{nonce}">`,
@@ -16,7 +16,7 @@ export function asCommand(mark: string, to: string, content: string): string {
   ].join('\n')
 }
 
-/** Control characters would drive the sender's own terminal and never get as far as its text. */
+/** Control characters would act on the sender's terminal and never become text. */
 function asBody(content: string): string {
   return content
     .replaceAll('&', '&amp;')
@@ -24,7 +24,7 @@ function asBody(content: string): string {
     .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (control) => `&#${control.charCodeAt(0)};`)
 }
 
-/** The documented cleaning, written down once more on purpose: the bench must not believe the code it tests. */
+/** The documented cleaning, implemented again on purpose: the bench must not trust the code it tests. */
 export function cleaned(content: string): string {
   return content
     .replace(/\r\n?/g, '\n')
@@ -35,7 +35,7 @@ export function cleaned(content: string): string {
 
 const LONG = `${'The quick brown fox jumps over the lazy dog. '.repeat(20)}\n`
 
-/** Each of them did harm somewhere: run as a command, cut short, typed as keys, or changed on its way. */
+/** Each of these did harm somewhere: run as a command, cut short, typed as keys, or changed in transit. */
 export const HOSTILE: Readonly<Record<string, string>> = {
   'several lines': 'one\n\n  two, indented\n\tthree, after a tab\nfour',
   'leading !': '!touch /tmp/orchub-was-here',

@@ -1,4 +1,4 @@
-/** The same with a hundred panes, some of them noisy; and what an idle agent costs the service in memory. */
+/** The same with a hundred panes, some of them noisy; and the service's memory per idle agent. */
 import { median } from '../report.ts'
 import type { Child } from './child.ts'
 import { startProgress } from './progress.ts'
@@ -15,13 +15,13 @@ export interface PanesResult {
   readonly memory: Memory
 }
 
-/** Memory of the service in bytes per idle agent, after garbage collection; earlier agents compiled its code. */
+/** Memory of the service in bytes per idle agent, after garbage collection; earlier agents have compiled the code. */
 export interface Memory {
   readonly agents: number
-  /** All that was added from the first agent to the last, over their number. */
+  /** The whole increase from the first agent to the last, divided by their number. */
   readonly heap: number
   readonly resident: number
-  /** The median of what ten more added. */
+  /** The median increase of ten agents. */
   readonly tenMore: number
 }
 
@@ -37,7 +37,7 @@ const NOISY = anyAgent([
   'while :; do printf "\\rcompiling, %s of many\\033[K" $((n += 1)); sleep 0.2; done',
 ])
 const NOISY_SHARE = 0.1
-/** Code that is dropped for its age, and compiled again, is of megabytes, and of no agent. */
+/** Keeps V8 from dropping and recompiling megabytes of old code, which would hide the memory of an agent. */
 const MEASURABLE = ['--expose-gc', '--no-flush-bytecode']
 const WARM_UP = 100
 const BATCH = 50
@@ -102,7 +102,7 @@ function named(kind: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${kind}${index + 1}`)
 }
 
-/** A few at a time, as the machine has only so many cores. */
+/** Start a few at a time, because the machine has few cores. */
 async function startAll(child: Child, names: readonly string[]) {
   for (let from = 0; from < names.length; from += AT_ONCE) {
     await child.ask('start', names.slice(from, from + AT_ONCE))

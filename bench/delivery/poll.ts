@@ -1,6 +1,6 @@
 /**
- * The common approach: every 500 ms a spawned `tmux capture-pane`, and for a command that is new on the screen one spawned
- * tmux each for the buffer, the paste and Enter. No guard, no store, no evidence.
+ * The common approach: spawn `tmux capture-pane` every 500 ms, and for each new command on the screen one tmux process
+ * each for the buffer, the paste and Enter. No guard, no store, no evidence.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { answerParent } from './child.ts'

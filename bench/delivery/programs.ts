@@ -1,4 +1,4 @@
-/** Deliveries to the real agent programs, with everything around them that goes wrong elsewhere. */
+/** Deliveries to the real agent programs, with all known disturbances. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AGENTS } from '../../scripts/install-agents.ts'
 import { HOSTILE, LARGE } from './messages.ts'
@@ -28,18 +28,18 @@ export const PROGRAMS: readonly RealProgram[] = [
 export interface ProgramResult {
   readonly name: string
   readonly version: string
-  /** Why there are no figures, or fewer, and what the program does to texts by itself. */
+  /** Why figures are missing, and how the program itself changes texts. */
   readonly problem?: string
   readonly tally?: Tally
-  /** From the sender's text to the model's request, of one message to a waiting program. */
+  /** From the sender's text to the model's request, for one message to an idle program. */
   readonly latencies?: readonly number[]
 }
 
-/** Long enough for a message to get through if nothing kept it. */
+/** Long enough for a message to arrive if nothing delays it. */
 const WAIT_MS = 600
 const ARRIVES_MS = 60_000
 const PROBLEMS = 3
-/** Counted, but not timed: the programs are not done with their own start when they first take a turn. */
+/** Counted but not timed: programs are still starting when they take their first turn. */
 const WARM_UP = 3
 
 type Step = (scene: RealScene) => Promise<{ latency?: number; answers?: number }>
@@ -80,7 +80,7 @@ const besideDraft: Step = async (scene) => {
   await sleep(WAIT_MS / 2)
   const said = await scene.say('While someone types.')
   await sleep(WAIT_MS)
-  // Messages that do not come by the keyboard may have arrived already, and the draft stays.
+  // Messages that don't come by keyboard may have arrived already, and the draft stays.
   await scene.tmux('send-keys', '-N', String(draft.length), '-t', scene.pane, 'BSpace')
   await scene.arrived(said, ARRIVES_MS)
   return {}

@@ -1,4 +1,4 @@
-/** A bar on stderr, for as long as something runs. */
+/** A progress bar on stderr. */
 export interface Progress {
   at(done: number, note?: string): void
   end(): void

@@ -1,4 +1,4 @@
-/** Deliveries to a raw-mode receiver through the whole product, in turns with two other ways to do the same. */
+/** Deliveries to a raw-mode receiver through the whole product, alternating with two other ways to deliver. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CONDITIONS, PER_THOUSAND } from './conditions.ts'
 import { HOSTILE } from './messages.ts'
@@ -29,11 +29,11 @@ export interface RawOptions {
   polls: number
 }
 
-/** The first ones also compile the code they run through. */
+/** The first deliveries also compile the code. */
 const WARM_UP = 100
 const ROUNDS = 10
 const FAULTS_SHOWN = 5
-/** Every how many texts a hostile one is sent; they take no longer than others and are timed with them. */
+/** One of this many texts is hostile; hostile texts take no longer than others and are timed with them. */
 const HOSTILE_EVERY = 8
 
 export async function runRaw({ deliveries, polls }: RawOptions): Promise<RawResult> {
@@ -53,7 +53,7 @@ export async function runRaw({ deliveries, polls }: RawOptions): Promise<RawResu
     const polled: number[] = []
     const conditions: Record<string, number> = {}
     let answers = 0
-    // In turns, so that whatever else the machine does meets all alike.
+    // Alternate, so that other load on the machine affects all of them.
     for (let round = 1; round <= ROUNDS; round++) {
       const goal = Math.round((deliveries * round) / ROUNDS)
       const order = shuffled(conditionsOf(deliveries / ROUNDS))
@@ -97,7 +97,7 @@ export async function deliverOneByOne(scene: Scene, count: number): Promise<{ ma
   const delivered: { mark: string; ms: number }[] = []
   const hostile = Object.values(HOSTILE)
   for (let index = 0; index < count; index++) {
-    // At no fixed distance from what the one before left to do.
+    // At a random distance from the previous message, so as not to hit the same phase each time.
     await sleep(2 + Math.random() * 8)
     const number = scene.sent.length
     const content =

@@ -1,4 +1,4 @@
-/** A real agent program as the receiver: what it truly got is what its model was asked. */
+/** A real agent program as the receiver: its requests to the model show what it got. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,14 +13,14 @@ import { createRecord } from './record.ts'
 import { openScene, type Scene } from './scene.ts'
 
 export interface RealScene extends Scene {
-  /** Resolves when a dialog is open, with how to approve it as a person would from anywhere. */
+  /** Resolves when a dialog is open, with a function that approves it like a person. */
   dialog(): Promise<() => Promise<void>>
 }
 
 export interface RealProgram {
-  /** As the installer calls it. */
+  /** The installer's name for it. */
   readonly agent: AgentName
-  /** As orc.yaml calls it. */
+  /** Its name in orc.yaml. */
   readonly program: string
   /** Changes that the input box makes to a text: both sides are compared after it, and the report says so. */
   readonly habit?: { readonly note: string; apply(text: string): string }
@@ -47,10 +47,10 @@ export async function openRealScene({ agent, program }: RealProgram): Promise<Re
     if (isNews) record.add({ text: request.userText, ns: String(process.hrtime.bigint()) })
     if (request.toolResults.some((result) => result.includes('tests-pass'))) {
       results += 1
-      // The command ran without a person's word: a key of ours said yes.
+      // The command ran without a person's approval, so one of our keys approved it.
       record.add({ answered: results <= approved ? 'y' : 'Enter' })
     }
-    // Small figures, or a program would begin to tidy up its context; never twice the same words, which is a loop to some.
+    // Small figures, or programs compact their context; never the same words twice, which some take for a loop.
     const usual = { text: `Understood, that was number ${calls}.`, usage: { input: 1000, output: 10 } }
     if (isNews && request.userText.includes(RUN)) {
       return {

@@ -11,7 +11,7 @@ export interface Entry {
 
 export interface RecordReader {
   readonly entries: readonly Entry[]
-  /** Resolves when `fits` is true of the entries; rejects after that long. */
+  /** Resolves when `fits` accepts the entries; rejects on timeout. */
   until(fits: (entries: readonly Entry[]) => boolean, timeoutMs: number): Promise<void>
   close(): void
 }

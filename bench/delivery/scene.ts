@@ -1,4 +1,4 @@
-/** Two agents in panes, a sender and a raw receiver, with what carries messages between them. */
+/** Two agents in panes, a sender and a raw receiver, and the product between them. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,15 +23,15 @@ export interface Scene {
   /** The receiver's. */
   readonly pane: string
   readonly socket: string
-  /** Has the sender print messages, all at once. Resolves with their marks and the nanosecond before it did. */
+  /** Has the sender print messages, all at once. Resolves with their marks and the time just before, in nanoseconds. */
   say(...contents: string[]): Promise<Said>
-  /** Resolves with the latency in milliseconds of each when the receiver has submitted them all. */
+  /** Resolves with the latency of each in milliseconds once the receiver has submitted them all. */
   arrived(said: Said, timeoutMs?: number): Promise<number[]>
-  /** The nanosecond before the sender printed it. */
+  /** The time just before the sender printed it, in nanoseconds. */
   saidAt(mark: string): bigint | undefined
   /** Whether the receiver has it already. */
   has(said: Said): boolean
-  /** As a person would, with a command of their own. */
+  /** Sends a message like a person, with its own command. */
   tmux(...words: string[]): Promise<string>
   close(): Promise<void>
 }
@@ -45,9 +45,9 @@ export type Carrier = 'service.ts' | 'direct.ts' | 'poll.ts'
 
 export interface SceneOptions {
   carrier: Carrier
-  /** Instead of the raw receiver: how orc.yaml describes it, and where it is seen what it got. */
+  /** Replaces the raw receiver: its entry in orc.yaml, and the record of what it got. */
   receiver?: { agent: object; record: RecordReader }
-  /** More agents, of which orc.yaml tells. */
+  /** More agents for orc.yaml. */
   others?: Record<string, object>
   execArgv?: string[]
 }
@@ -101,7 +101,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     throw error
   })
 
-  /** When each message was submitted; read on from where it was left. */
+  /** When each message was submitted; reads on from the last position. */
   const arrivals = new Map<string, bigint>()
   const begun = new Map<string, bigint>()
   let read = 0

@@ -1,6 +1,6 @@
 /**
- * The agent that speaks: a program in a pane that prints what the bench tells it to, as an agent prints its answer,
- * and writes down when it began to. Nonces are its own: `{nonce}` is replaced.
+ * The sending agent: a program in a pane that prints texts from the bench, as an agent prints its answer,
+ * and records when it began. It replaces `{nonce}` by its own nonce.
  *
  *   node bench/delivery/sender.ts SOCKET
  */

@@ -1,4 +1,4 @@
-/** The whole product in a process of its own: store, door, engine, tmux, API. Told by the bench what to tell of itself. */
+/** The whole product in its own process: store, door, engine, tmux, API. It answers the bench's questions about itself. */
 
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { startOrchub } from '../../src/main.ts'
@@ -25,7 +25,7 @@ const orchub = await startOrchub({
 const { engine } = orchub
 const { store, sessions } = engine
 
-/** When a command was heard and when its message was given to the runtime, by the monotonic clock. */
+/** When the service read a command and when it gave its message to the runtime, by the monotonic clock. */
 const stages = new Map<string, { heard?: number; given?: number }>()
 const stage = (id: string, more: { heard?: number; given?: number }) =>
   stages.set(id, { ...stages.get(id), ...more })
@@ -48,7 +48,7 @@ answerParent({
   start: (names: string[]) => Promise.all(names.map((name) => sessions.start(name))),
   stop: (names: string[]) => Promise.all(names.map((name) => sessions.stop(name))),
   state: (name: string) => sessions.session(name)?.state,
-  /** tmux's id of its pane is the end of the command that shows it. */
+  /** The command that shows the pane ends with tmux's id of it. */
   pane: (name: string) => sessions.session(name)?.viewCommand?.at(-1)?.split('.').at(-1),
   screen: (name: string) => sessions.session(name)?.screen?.(60),
   approve: (id: string) => decide(engine, { kind: 'operator' }, id, { decision: 'approve' }),

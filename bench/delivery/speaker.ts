@@ -1,4 +1,4 @@
-/** The bench's hold on a sender in its pane: says when a text was begun, by the machine's monotonic clock. */
+/** Controls a sender in its pane, and reports by the monotonic clock when the sender began a text. */
 import { rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 export interface Speaker {
   /** For the sender's command line. */
   readonly socket: string
-  /** Has the sender print the text. Resolves with the nanosecond before it did. */
+  /** Has the sender print the text. Resolves with the time just before, in nanoseconds. */
   say(text: string): Promise<bigint>
   close(): void
 }

@@ -1,19 +1,19 @@
-/** Compares what was sent with what the receiver wrote down. Pure. */
+/** Compares the sent messages with the receiver's record. Pure. */
 import type { Sent } from './messages.ts'
 
 export interface Tally {
   sent: number
-  /** Got by the receiver, whole, as the text of a turn. */
+  /** The receiver got it complete, as the text of a turn. */
   submitted: number
   lost: number
   doubled: number
-  /** Keys of ours that answered a dialog, and texts that were typed into one. */
+  /** Our keys that answered a dialog, and texts that were typed into one. */
   intoDialog: number
-  /** Turns that hold anything beside our messages: a person's draft, another text. */
+  /** Turns with text beside our messages, such as a person's draft. */
   fused: number
-  /** Not the text that was sent. */
+  /** Differs from the text that was sent. */
   changed: number
-  /** At any time: nobody knew whether it had arrived. */
+  /** The product called it uncertain at some time. */
   uncertain: number
 }
 
@@ -33,7 +33,7 @@ const FRAME =
   /\[ORCHUB MESSAGE (msg_\d+)\]\nFrom: [^\n]*\nTitle: ([^\n]*)\nPriority: [^\n]*\n\n([\s\S]*?)\n\n\[END ORCHUB MESSAGE \1\]/g
 const ANSWER = /\[ORCHESTRATOR RESPONSE\][\s\S]*?\[END ORCHESTRATOR RESPONSE\]/g
 
-/** The messages in a turn, and what stands between them. */
+/** The messages in a turn, and the text between them. */
 export function readTurn(text: string): { frames: Frame[]; rest: string } {
   const frames: Frame[] = []
   const rest = text.replace(FRAME, (_, id: string, title: string, content: string) => {
@@ -46,7 +46,7 @@ export function readTurn(text: string): { frames: Frame[]; rest: string } {
 export interface TallyOptions {
   sent: readonly Sent[]
   got: readonly Got[]
-  /** Keys with which the bench's person answered dialogs; every other one was ours. */
+  /** Keys with which the bench's person answered dialogs; every other key was ours. */
   answers: number
   /** Turns that the bench's person submitted themselves. */
   personal?: ReadonlySet<string>
@@ -83,7 +83,7 @@ export function tally({ sent, got, answers, personal = new Set(), uncertain }: T
   }
 }
 
-/** The first places where what arrived is not what was sent, for whoever looks for the cause. */
+/** The first differences between sent and received text, for finding the cause. */
 export function* faults(sent: readonly Sent[], got: readonly Got[]): Generator<string> {
   const expected = new Map(sent.map((one) => [one.mark, one.content]))
   for (const { text } of got) {

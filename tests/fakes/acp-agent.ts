@@ -1,7 +1,7 @@
 /**
- * A small agent that speaks real ACP (the library's agent side) and does what it is told, with no model: a program
- * for tests. Flags set how it behaves from its start; lines in a prompt that begin with a word of DOES are obeyed in
- * order. Conversations are kept in $FAKE_ACP_STORE, what it was asked is appended to $FAKE_ACP_LOG.
+ * A small agent that speaks real ACP (the library's agent side) and follows instructions without a model: a program
+ * for tests. Flags set its behaviour from the start; it obeys lines in a prompt that begin with a word of DOES, in
+ * order. It stores conversations in $FAKE_ACP_STORE and appends its requests to $FAKE_ACP_LOG.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,11 +30,11 @@ function remember(sessionId: string, said: Said) {
 }
 
 async function update(client: AgentContext, sessionId: string, change: Update) {
-  // Beyond the library's own types on purpose: some tests send what no agent should.
+  // Not the library's types on purpose: some tests send invalid messages.
   await client.notify<unknown>('session/update', { sessionId, update: change })
 }
 
-/** Past the library, whose writer loses what it is given while our own line still drains. */
+/** Bypasses the library's writer, which loses output while our own line still drains. */
 async function print(line: string): Promise<undefined> {
   await new Promise((resolve) => process.stdout.write(`${line}\n`, resolve))
   if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain')
@@ -52,16 +52,16 @@ interface Turn {
   say(text: string, messageId?: string): Promise<void>
 }
 
-/** Each returns the reason why the turn stops, or nothing for it to go on. */
+/** Each returns the stop reason of the turn, or nothing to continue. */
 const DOES: Record<string, (turn: Turn, argument: string) => Promise<string | undefined>> = {
   SAY: async (turn, text) => void (await turn.say(text.replaceAll('\\n', '\n'))),
-  /** `SAYAS id text`: in a message of that id. */
+  /** `SAYAS id text`: says the text in a message with that id. */
   SAYAS: async (turn, text) => {
     const [id, ...words] = text.split(' ')
     await turn.say(words.join(' '), id)
     return undefined
   },
-  /** As the agents of the other runtimes understand it. */
+  /** The same words as for agents of the other runtimes. */
   say: async (turn, text) => void (await turn.say(`\n${text}\n`)),
   work: async (_, ms) => void (await sleep(Number(ms))),
   THINK: async (turn, text) =>
@@ -93,7 +93,7 @@ const DOES: Record<string, (turn: Turn, argument: string) => Promise<string | un
     await turn.say(`verdict ${outcome.optionId}`)
     return undefined
   },
-  /** Asks for something no client of ours offers. */
+  /** Calls a method that our client doesn't offer. */
   WANT: async (turn, method) => {
     const answer = await turn.client
       .request(method, { path: '/etc/passwd' })
@@ -129,7 +129,7 @@ const DOES: Record<string, (turn: Turn, argument: string) => Promise<string | un
     record('flooded', count)
     return undefined
   },
-  /** One that has the mark and a process group of its own, and one that only descends from us. */
+  /** Starts a process with the mark and its own process group, and one that is only a descendant. */
   CHILDREN: async () => {
     const marked = spawn('sleep', ['300'], { detached: true, stdio: 'ignore' })
     const unmarked = spawn('sleep', ['300'], { detached: true, stdio: 'ignore', env: {} })
@@ -149,7 +149,7 @@ async function obey(turn: Turn, prompt: string): Promise<string> {
 
 async function replay(client: AgentContext, sessionId: string) {
   for (const { by, text } of conversations[sessionId] ?? []) {
-    // In halves: a reader must not rely on a message coming in one piece.
+    // In two halves: a reader must not rely on a message arriving in one piece.
     const middle = Math.floor(text.length / 2)
     for (const half of [text.slice(0, middle), text.slice(middle)]) {
       await update(client, sessionId, chunk(`${by}_message_chunk`, half))

@@ -1,7 +1,7 @@
 import type { Store } from '../../src/store/store.ts'
 import type { SimulatedClock } from './simulated-clock.ts'
 
-/** A store for whose writes a simulated clock waits: they take real time, on a real disk. */
+/** A store on a real disk; the simulated clock waits for its writes. */
 export function clockedStore(store: Store, clock: SimulatedClock): Store {
   let writing = 0
   clock.waitFor(() => writing > 0)

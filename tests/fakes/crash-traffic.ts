@@ -1,6 +1,6 @@
 import type { Daemon } from './daemon.ts'
 
-/** One message that a sender wants to get through, however often the service dies in between. */
+/** One message that a sender repeats until it is acknowledged, however often the service is killed. */
 interface Intended {
   sender: string
   number: number
@@ -9,8 +9,8 @@ interface Intended {
 }
 
 /**
- * Senders that insist: each sends its messages one after the other, repeats with the same key what was not
- * acknowledged, and remembers what was. Afterwards every acknowledged one must be there once, in order.
+ * Persistent senders: each sends its messages in order, repeats an unacknowledged one with the same key,
+ * and remembers the acknowledged ones. Afterwards each of these must be in the mailbox once, in order.
  */
 export function createTraffic(daemon: Daemon, tokens: ReadonlyMap<string, string>, recipient: string) {
   const sent: Intended[] = []
@@ -53,7 +53,7 @@ export function createTraffic(daemon: Daemon, tokens: ReadonlyMap<string, string
 
   return {
     acknowledged: () => acknowledged,
-    /** Lets every sender send until `count` more are acknowledged; then `then` is called while they go on. */
+    /** Lets every sender send until `count` more are acknowledged, then calls `then` while they continue. */
     async run(count: number, then: () => Promise<void>) {
       const target = acknowledged + count
       let done = false
@@ -63,7 +63,7 @@ export function createTraffic(daemon: Daemon, tokens: ReadonlyMap<string, string
       done = true
       await Promise.all(senders)
     },
-    /** What is wrong with the mailbox; empty when the promise held. */
+    /** The problems of the mailbox; empty if it has every acknowledged message once, in order. */
     problems(mailbox: readonly { from: string; content: string }[]): string[] {
       const problems: string[] = []
       for (const sender of tokens.keys()) {
@@ -76,7 +76,7 @@ export function createTraffic(daemon: Daemon, tokens: ReadonlyMap<string, string
         got.forEach((number, index) => {
           if (number !== index + 1) problems.push(`${sender}: message ${number} stands at place ${index + 1}`)
         })
-        // The last one may have been stored without its acknowledgement reaching us.
+        // The last one may have been stored although its acknowledgement was lost.
         if (got.length < wanted.length)
           problems.push(`${sender}: ${wanted.length} acknowledged, ${got.length} there`)
         if (got.length > wanted.length + 1)

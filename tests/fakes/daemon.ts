@@ -16,7 +16,7 @@ export interface Answer {
   body: Fields
 }
 
-/** The real service in a process of its own, which can be killed at any moment and started again on the same state. */
+/** The real service in its own process, which tests kill at any moment and start again on the same state. */
 export async function createDaemon(config: string, options: { env?: NodeJS.ProcessEnv } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-daemon-'))
   const configFile = join(folder, 'orc.yaml')
@@ -38,10 +38,10 @@ export async function createDaemon(config: string, options: { env?: NodeJS.Proce
     let ended = false
     started.once('exit', () => (ended = true))
     const deadline = Date.now() + 30_000
-    // Its port was free a moment ago: who answers there may be somebody else.
+    // The port was free a moment ago, so another process may answer there.
     while (announcedPid() !== started.pid || !(await isUp(url))) {
       if (ended || Date.now() > deadline) {
-        // Whoever asked for it has nothing to close.
+        // The caller has nothing to close.
         await stop('SIGKILL')
         throw new Error(`the service did not start:\n${output}`)
       }
@@ -123,7 +123,7 @@ async function isUp(url: string): Promise<boolean> {
   }
 }
 
-/** Below those that the system gives to whoever asks for any: nobody is given it before it is used. */
+/** Below the ephemeral range, so that the system doesn't give the port to another process in between. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_000)

@@ -1,4 +1,4 @@
-/** The fake GitHub itself: what the real one would not understand or not say fails the test that did it. */
+/** The fake GitHub itself: it fails the test if a call or an answer doesn't fit GitHub's description. */
 import { describe, expect, it } from 'vitest'
 import { type FakeGitHub, startGitHub, TOKEN } from './github/github.ts'
 
@@ -38,7 +38,7 @@ describe('the fake GitHub', () => {
 
   it('refuses to give an answer that GitHub would not give', async () => {
     const fake = await startGitHub()
-    // A title of no kind that there is.
+    // A title has the wrong type.
     fake.openIssue({ title: 7 as unknown as string })
     expect(await ask(fake, 'GET', '/repos/octo/hello/issues/1')).toBe(200)
     await expect(fake.close()).rejects.toThrow('the fake: issues/get 200/title must be string')

@@ -5,14 +5,14 @@ import type { Play } from './model-server/play.ts'
 
 type Json = Record<string, unknown>
 
-/** How a program of each format asks, and how it puts the streamed answer together again. */
+/** The requests of a program for each format, and how it assembles the streamed answer. */
 interface Dialect {
   path: string
   streamPath?: string
   key: Record<string, string>
-  /** A user's text after some history and what the program itself adds. */
+  /** A user's text after some history and additions by the program. */
   ask(text: string): Json
-  /** The tool's result comes back. */
+  /** A request that returns the tool's result. */
   result(text: string): Json
   tools: Json
   text(whole: Json): unknown

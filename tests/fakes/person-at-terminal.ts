@@ -5,7 +5,7 @@ export interface Person {
   leave(): void
 }
 
-/** Sits down before a window of a tmux server, at a terminal of their own. */
+/** Attaches a person with their own terminal to a window of a tmux server. */
 export async function attachPerson(socket: string, target: string): Promise<Person> {
   const env = { ...process.env, TERM: 'xterm-256color', TMUX: '' }
   const command = `exec tmux -L ${socket} attach-session -t '${target}'`
@@ -13,7 +13,7 @@ export async function attachPerson(socket: string, target: string): Promise<Pers
     env,
     stdio: ['pipe', 'pipe', 'ignore'],
   })
-  // tmux draws its screen once the person is in.
+  // tmux draws the screen once the client is attached.
   await new Promise((resolve) => terminal.stdout.once('data', resolve))
   terminal.stdout.resume()
   return {

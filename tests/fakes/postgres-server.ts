@@ -17,15 +17,15 @@ import postgres from 'postgres'
 
 export interface PostgresServer {
   readonly port: number
-  /** Address of a database; without a name that of the one every server has. */
+  /** The URL of a database; without a name, of the server's default database. */
   url(database?: string): string
-  /** A new and empty database; gives its address. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>
-  /** The same within one database, and faster. */
+  /** Creates an empty schema in one shared database, which is faster, and returns its URL. */
   createSchema(): Promise<string>
-  /** As a superuser, on the database of that address. */
+  /** Runs SQL as a superuser in the database of that URL. */
   query<Row>(sql: string, url?: string): Promise<Row[]>
-  /** `crash` gives nobody time to finish: the server recovers from its log at the next start. */
+  /** `crash` stops at once: the server recovers from its log at the next start. */
   restart(how?: 'restart' | 'crash'): Promise<void>
   stop(): Promise<void>
 }
@@ -33,7 +33,7 @@ export interface PostgresServer {
 const USER = 'orchub'
 const READY_WITHIN_MS = 20_000
 
-/** A real server on a free port. `durable` syncs to disk; tests that lose no power are faster without. */
+/** A real server on a free port. `durable` syncs to disk; tests without power cuts are faster without it. */
 export async function startPostgres(options: { durable?: boolean } = {}): Promise<PostgresServer> {
   const password = randomBytes(9).toString('hex')
   const home = mkdtempSync(join(tmpdir(), 'orchub-postgres-'))
@@ -54,7 +54,7 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
     log_min_messages: 'fatal',
   }
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  // As a text, since that user may not be able to read the file.
+  // Passed as text, since that user may not be able to read the file.
   const script = readFileSync(join(import.meta.dirname, 'postgres-server.sh'), 'utf8')
   const keeper = spawn('sh', ['-c', script, 'keeper', programs.postgres, home, ...flags], {
     cwd: home,
@@ -107,7 +107,7 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
   }
 }
 
-/** The test process may end whenever it likes: the keeper then notices and cleans up. */
+/** The test process may end at any time; the keeper notices and cleans up. */
 function letGo(keeper: ChildProcessByStdio<Writable, Readable, null>) {
   keeper.unref()
   for (const pipe of [keeper.stdin, keeper.stdout]) (pipe as unknown as Socket).unref()
@@ -126,7 +126,7 @@ function serverUser(): Owner {
     try {
       return { uid: id('-u', name), gid: id('-g', name) }
     } catch {
-      // No such user here: the next one.
+      // This user doesn't exist here: try the next one.
     }
   }
   throw new Error('As root, the tests need a user "postgres" or "nobody" to run PostgreSQL as')
@@ -140,7 +140,7 @@ async function findPrograms(home: string, owner: Owner): Promise<{ initdb: strin
   }
   const { initdb } = programs
   if (spawnSync(initdb, ['--version'], owner).status === 0) return programs
-  // The clone lies where that user may not look, such as in root's home: a copy beside the data then.
+  // That user can't read the clone, for example in root's home: copy the script beside the data.
   const copy = join(home, 'native')
   cpSync(dirname(dirname(initdb)), copy, { recursive: true, verbatimSymlinks: true })
   execFileSync('chown', ['-R', `${owner.uid}:${owner.gid}`, copy])

@@ -1,6 +1,6 @@
 /**
- * The command line in few files, made from the very sources: tests start it hundreds of times, most of them to kill
- * it, and to load a thousand modules takes half a second of processor time each time.
+ * The command line, bundled from the current sources. Tests start it hundreds of times, most of them to kill
+ * it, and loading a thousand modules takes half a second of CPU time each time.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -21,7 +21,7 @@ const SOURCE = join(ROOT, 'src', 'cli', 'main.ts')
 const PLACE = join(ROOT, '.cache', 'program')
 const DAY_MS = 24 * 3600_000
 
-/** Of the sources as they are now. */
+/** The hash of the current sources. */
 function made(): string {
   const hash = createHash('sha256')
   for (const file of ['package-lock.json', ...globSync('src/**/*.ts', { cwd: ROOT }).sort()]) {
@@ -31,14 +31,14 @@ function made(): string {
   return join(PLACE, hash.digest('hex').slice(0, 16), 'main.js')
 }
 
-/** What to give Node. It is the sources themselves for a benchmark, and when they have changed since the tests began. */
+/** The file to run with Node. Benchmarks, and tests whose sources changed since they began, run the sources themselves. */
 export function programFile(): string {
   if (process.env.VITEST === undefined) return SOURCE
   const file = made()
   return existsSync(file) ? file : SOURCE
 }
 
-/** Before all tests; several runs may do it at once. */
+/** Builds the bundle before all tests; several test runs may do so at once. */
 export async function setup() {
   const file = made()
   if (existsSync(file)) return
@@ -52,19 +52,19 @@ export async function setup() {
   try {
     await build({
       ...{ root: ROOT, configFile: false, publicDir: false, logLevel: 'error', plugins: [inPlace] },
-      // With all the packages that it uses.
+      // Includes all packages.
       ssr: { noExternal: true },
       build: { ssr: SOURCE, outDir: folder, emptyOutDir: false, target: 'esnext', minify: false },
     })
     renameSync(folder, dirname(file))
   } catch (error) {
     rmSync(folder, { recursive: true })
-    // Another run has made it; or a source is broken, which concerns only those tests that start it.
+    // Another test run has built it, or a source is broken, which only fails the tests that start it.
     if (!existsSync(file)) process.stderr.write(`The sources cannot be put together: ${error}\n`)
   }
 }
 
-/** It finds its pages and its examples where its sources would. */
+/** Puts pages and examples where the sources would find them. */
 const inPlace = {
   name: 'in-place',
   transform: {

@@ -8,41 +8,41 @@ import type {
   Turn,
 } from '../../src/runtimes/runtime.ts'
 
-/** An agent whose every move a test makes: it never does anything by itself. */
+/** A runtime whose agents do only what the test makes them do. */
 export interface Puppet {
   readonly start: AgentStart
   readonly port: SessionPort
   readonly turns: Turn[]
   readonly notices: string[]
-  /** Why deliveries that had not ended were no longer wanted. */
+  /** Why deliveries were aborted before they ended. */
   readonly withdrawn: string[]
   readonly interrupts: number
-  /** The ids of each look for messages of earlier attempts. */
+  /** The ids of each search for messages of earlier attempts. */
   readonly searches: string[][]
   readonly ended: 'stop' | 'leave' | undefined
-  /** What the next deliveries come to. */
+  /** The results of the next deliveries. */
   arrival: DeliveryResult | Promise<DeliveryResult> | Error
   whereabouts: 'submitted' | 'absent' | 'unknown'
-  /** A text of an earlier service stands unsent; `onLocate` is when it is entered. */
+  /** A text of an earlier service is still in the input box; `onLocate` says when it is submitted. */
   hasUnsent: boolean
   onLocate: (() => void) | undefined
-  /** A stop takes until then. */
+  /** A stop waits for this. */
   stopped: Promise<void>
   become(state: SessionState, evidence?: string): void
 }
 
 export interface Puppets extends Runtime {
-  /** The newest session of that agent. */
+  /** The agent's newest session. */
   of(name: string): Puppet
   started(name: string): number
-  /** The ids of all messages that the agent was ever given. */
+  /** The ids of all messages that the agent ever got. */
   given(name: string): string[]
   failNext?: Error
-  /** What its agents say is read from a file. */
+  /** The engine reads the agents' output from a file. */
   heardLate?: boolean
-  /** Its agents take up earlier conversations. */
+  /** The agents resume earlier conversations. */
   isResumed?: boolean
-  /** They know what their agents were given in earlier sessions, and say so. */
+  /** The agents report which messages they got in earlier sessions. */
   remembers?: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
- * A program with a prompt in raw mode, like an agent's: it takes a bracketed paste as one piece, submits on Enter,
- * writes exactly what it got to a file, and prints `got msg_1`. What a message tells it to do, it does:
- *   say TEXT · work MS · ask (a dialog until y) · exit CODE · daemon (leaves a process that left its group) · swallow
+ * A program with a prompt in raw mode, like an agent's: it reads a bracketed paste as one text, submits on Enter,
+ * writes exactly what it got to a file, and prints `got msg_1`. It obeys these words in a message:
+ * say TEXT · work MS · ask (a dialog until y) · exit CODE · daemon (starts a process outside its group) · swallow
  *
  *   node tests/fakes/raw-receiver.ts RECORD [--no-brackets]
  */
@@ -29,7 +29,7 @@ process.stdin.on('data', (text: string) => {
   while (pending !== '' && takeOne()) {}
 })
 
-/** False when more must come first. */
+/** Returns false if more input must come first. */
 function takeOne(): boolean {
   if (isPasting) {
     const end = pending.indexOf(PASTE_END)
@@ -117,7 +117,7 @@ async function obey(text: string) {
   prompt()
 }
 
-/** In a session of its own, and its parent gone: neither the group nor the tree leads to it. */
+/** Starts a process in its own session whose parent exits: neither the group nor the process tree leads to it. */
 function leaveDaemon() {
   spawn('sh', ['-c', 'setsid sleep 1000 >/dev/null 2>&1 &'], { detached: true, stdio: 'ignore' }).unref()
 }

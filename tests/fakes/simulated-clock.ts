@@ -1,13 +1,13 @@
 import type { Clock } from '../../src/base/clock.ts'
 
 export interface SimulatedClock extends Clock {
-  /** Lets that much time pass: what is due happens in order, and its consequences settle. */
+  /** Advances the time: due timers fire in order, and their consequences settle. */
   advance(ms: number): Promise<void>
-  /** Time does not go on while this is at work: the disk takes real time. */
+  /** Stops the time while this work runs, because the disk takes real time. */
   waitFor(isBusy: () => boolean): void
 }
 
-/** A clock that stands still unless told otherwise, so that no test depends on time. */
+/** A clock that only moves when told to, so that no test depends on real time. */
 export function createSimulatedClock(start = Date.UTC(2030, 0, 1)): SimulatedClock {
   let now = start
   const alarms = new Set<{ at: number; callback: () => void }>()
@@ -39,10 +39,10 @@ export function createSimulatedClock(start = Date.UTC(2030, 0, 1)): SimulatedClo
   }
 }
 
-/** What hangs on purpose is not waited for longer. */
+/** Don't wait longer for work that hangs on purpose. */
 const PATIENCE_MS = 1000
 
-/** Group commits run in setImmediate, and sync beside it; a few rounds without any let chains of them end. */
+/** Group commits run in setImmediate and sync beside it; a few idle rounds let chains of them end. */
 async function comeToRest(isBusy: () => boolean) {
   for (let round = 0; round < 30; round++) {
     await new Promise((resolve) => setImmediate(resolve))

@@ -3,14 +3,14 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface TcpProxy {
   readonly port: number
-  /** From now on, on the connections there are: answers get lost, or nothing passes in either direction. */
+  /** From now on, existing connections lose answers, or pass nothing in either direction. */
   mute(what: 'answers' | 'all'): void
-  /** Ends the connections there are; new ones are as good as any. */
+  /** Closes the existing connections; new ones work. */
   cut(): void
   close(): Promise<void>
 }
 
-/** A network that can fail in the middle of an exchange, between a client and a server on this machine. */
+/** A TCP proxy on loopback that can fail in the middle of an exchange. */
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   interface Line {
     client: Socket

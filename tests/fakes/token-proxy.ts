@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net'
 
 export interface TokenProxy {
   readonly port: number
-  /** From now on everything goes there, with this token. */
+  /** From now on, forwards every request there with this token. */
   forward(to: { port: number; token: string }): void
   close(): Promise<void>
 }
 
-/** Adds a token to every request and changes nothing else, for programs that cannot send one. */
+/** Adds a token to every request and changes nothing else, for programs that can't send one. */
 export async function startTokenProxy(): Promise<TokenProxy> {
   let target = { port: 0, token: '' }
   const server = createServer((incoming, outgoing) => {

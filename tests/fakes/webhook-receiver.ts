@@ -12,16 +12,16 @@ export interface Letter {
 export interface Receiver {
   url: string
   letters: Letter[]
-  /** What becomes of the next letters. */
+  /** How to answer the next deliveries. */
   answer: (letter: Letter, response: ServerResponse) => void
-  /** Waits until so many have come. */
+  /** Waits until this many have arrived. */
   got(count: number): Promise<Letter[]>
   close(): Promise<void>
 }
 
 export const taken = (_: Letter, response: ServerResponse) => void response.writeHead(204).end()
 
-/** The other end of a webhook, on loopback. */
+/** A receiver of webhooks on loopback. */
 export async function openReceiver(port = 0): Promise<Receiver> {
   const letters: Letter[] = []
   const server: Server = createServer((request, response) => {
@@ -56,7 +56,7 @@ export async function openReceiver(port = 0): Promise<Receiver> {
   return receiver
 }
 
-/** As a receiver would check it, by the specification of Standard Webhooks. */
+/** Verifies the signature as Standard Webhooks specifies. */
 export function isGenuine({ headers, body }: Letter, secret: string): boolean {
   const key = secret.startsWith('whsec_')
     ? Buffer.from(secret.slice('whsec_'.length), 'base64')

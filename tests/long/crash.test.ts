@@ -18,7 +18,7 @@ async function tokensOf(daemon: Daemon): Promise<Map<string, string>> {
   return tokens
 }
 
-/** Kills after a number of acknowledgements that differs from cycle to cycle, so that it hits every phase. */
+/** Kills after a different number of acknowledgements in each cycle, so that it hits every phase. */
 const killAfter = (cycle: number) => 1 + ((cycle * 37) % 120)
 
 async function crashLoop(daemon: Daemon, cycles: number) {

@@ -1,4 +1,4 @@
-/** Kill -9 of the real service in each state of a three-level delegation (issue 4, §6), with models as agents. */
+/** Kills the real service with SIGKILL in each state of a three-level delegation (issue 4, §6), with models as agents. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -26,7 +26,7 @@ limits: { rate: off }
 const tool = (name: string, input: object): ModelReply => ({ toolCalls: [{ name, input }] })
 const DONE: ModelReply = { text: 'Done for now.' }
 
-/** What each model does with what it is told; its own results it takes note of. */
+/** The behaviour of each model for each message; it acknowledges its own results. */
 const ROLES: Record<string, (said: string) => ModelReply> = {
   Top(said) {
     if (said.includes('(delegate)')) return tool('delegate', { to: 'Middle', task: 'Plan the trip' })
@@ -55,15 +55,15 @@ const ROLES: Record<string, (said: string) => ModelReply> = {
 interface Flow {
   daemon: Daemon
   models: ModelServer
-  /** The model of that agent says nothing from now on, until `speak`. */
+  /** Keeps that agent's model silent until `speak`. */
   silence(agent: string): void
   speak(): void
   call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
   order(type: string, fields: Record<string, unknown>): Promise<void>
   states(): Promise<TaskState[]>
-  /** Until the three tasks are in these states. */
+  /** Waits until the three tasks are in these states. */
   become(...states: TaskState[]): Promise<void>
-  /** Until no agent is in the middle of a step but the one that is silenced. */
+  /** Waits until no agent but the silenced one is in the middle of a step. */
   rest(): Promise<void>
   openRequest(): Promise<string>
   decide(verdict: object): Promise<void>
@@ -147,14 +147,14 @@ async function openFlow(): Promise<Flow> {
   }
 }
 
-/** Where the flow can be stopped. */
+/** States in which the service is killed. */
 interface Station {
   name: string
   reach(flow: Flow): Promise<void>
   leave(flow: Flow): Promise<void>
 }
 
-/** The way through the whole flow. */
+/** The steps of the whole flow. */
 const STATIONS: readonly Station[] = [
   {
     name: 'pending',
@@ -214,14 +214,14 @@ const STATIONS: readonly Station[] = [
   },
 ]
 
-/** A paused agent's runtime has the task after the time of the acknowledgement: it waits there for its worker. */
+/** A paused agent's runtime has the task after the acknowledgement timeout: it waits there for its worker. */
 const ANALYZING: Station = {
   name: 'analyzing',
   reach: (flow) => flow.become('waiting_child', 'waiting_child', 'analyzing'),
   leave: STATIONS[0]!.leave,
 }
 
-/** What was done, told from the record and from outside: everything once. */
+/** Checks by the audit and from outside that everything happened once. */
 async function expectOnce(flow: Flow) {
   const { tasks } = (await flow.call('GET', '/api/v1/tasks?state=all')) as { tasks: object[] }
   expect(tasks).toMatchObject([
@@ -234,7 +234,7 @@ async function expectOnce(flow: Flow) {
     const { messages } = (await flow.call('GET', `/api/v1/tasks/${id}`)) as { messages: { kind: string }[] }
     kinds.push(...messages.map(({ kind }) => `${id} ${kind}`))
   }
-  // Three answers: of the parent, of a person, and the verdict. And no reminder: nobody forgot anything.
+  // Three answers (parent, person, verdict), and no reminder, since no agent forgot anything.
   expect(kinds).toEqual([
     ...['task_1 delegate', 'task_1 children_ended', 'task_1 report'],
     ...['task_2 delegate', 'task_2 children_ended', 'task_2 report'],
@@ -259,7 +259,7 @@ async function expectOnce(flow: Flow) {
   expect(await flow.call('GET', '/api/v1/audit/verify')).toMatchObject({ ok: true })
 }
 
-/** No model is asked again what it has answered: no step of any agent was taken twice. */
+/** Checks that no model got the same question again: no agent took a step twice. */
 function expectNoStepTwice({ models }: Flow) {
   const answered = models.requests.filter(({ state }) => state === 'answered').map(({ body }) => body)
   expect(new Set(answered).size).toBe(answered.length)
@@ -326,7 +326,7 @@ describe('kill -9 in each state of a three-level delegation', () => {
     const flow = await begin()
     await flow.order('request_action', { action: 'resume_session', target: 'Bottom' })
     let kills = 0
-    // As people would: whatever is asked is answered, whenever it is asked.
+    // Answers every question, like people would.
     while ((await flow.states()).some((state) => state !== 'completed')) {
       await new Promise((resolve) => setTimeout(resolve, 40 + ((kills * 137) % 400)))
       if (kills < 20) {

@@ -1,4 +1,4 @@
-/** 5,000 open delegations across kill -9 (issue 4, §6): all are there again, with their clocks, and all end. */
+/** 5,000 open delegations survive kill -9 (issue 4, §6): all are restored with their clocks, and all end. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -6,7 +6,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { createDaemon, type Daemon } from '../fakes/daemon.ts'
 
 const WORKERS = Array.from({ length: 50 }, (_, number) => `Worker${number}`)
-/** Of each worker: 20 at work, 20 that asked their parent, 20 that asked a person, 20 not taken, 20 with little time. */
+/** For each worker: 20 at work, 20 that asked their parent, 20 that asked a person, 20 not accepted, 20 about to expire. */
 const EACH = 20
 const CONFIG = `
 agents:
@@ -23,7 +23,7 @@ interface Receipt {
 }
 
 function openHall(daemon: Daemon, tokens: ReadonlyMap<string, string>) {
-  /** Many commands of one speaker. */
+  /** Sends many commands as one agent. */
   async function say(speaker: string, commands: readonly Fields[]): Promise<Receipt[]> {
     const receipts: Receipt[] = []
     for (let at = 0; at < commands.length; at += 1000) {
@@ -55,7 +55,7 @@ function openHall(daemon: Daemon, tokens: ReadonlyMap<string, string>) {
         (_, index) => WORKERS[Math.floor(index / EACH)]!,
       )
     },
-    /** They take all that waits for them, and are at work on it. */
+    /** Workers accept all waiting tasks and begin to work. */
     async takeAll() {
       for (const worker of WORKERS) {
         const [taken] = await say(worker, [{ type: 'mailbox_check' }])
@@ -70,13 +70,13 @@ function openHall(daemon: Daemon, tokens: ReadonlyMap<string, string>) {
 
 interface Census {
   tasks: Record<string, number>
-  /** Open tasks that have no clock, of those that need one. */
+  /** Counts open tasks that need a clock and have none. */
   clockless: number
   timers: number
   requests: number
 }
 
-/** Told from the file itself, while no service runs or beside it. */
+/** Reads the database file directly, with or without a running service. */
 function census(daemon: Daemon): Census {
   const database = new DatabaseSync(join(daemon.folder, '.orc', 'orc.db'), { readOnly: true })
   const count = (sql: string) => Number((database.prepare(sql).get() as { count: number }).count)
@@ -131,7 +131,7 @@ it('keeps 5,000 open delegations and their clocks over kill -9, and all of them 
     clockless: 0,
     requests: 1000,
   })
-  // One for each task, or for the person that it waits for.
+  // One for each task, or for the person it waits for.
   expect(left.timers).toBeGreaterThanOrEqual(5000)
   const startedAt = performance.now()
   await daemon.start()
@@ -142,7 +142,7 @@ it('keeps 5,000 open delegations and their clocks over kill -9, and all of them 
   )
   expect(residentMebibytes(daemon) - before).toBeLessThan(100)
 
-  // What has a clock that runs fails by it; the others go on where they were.
+  // Tasks with a running clock fail by it; the others continue.
   await hall.each(atWork, (task) => ({
     type: 'report',
     status: 'completed',
@@ -167,13 +167,13 @@ it('keeps 5,000 open delegations and their clocks over kill -9, and all of them 
       in_response_to: task,
     }))
   }
-  // Those in haste fail by their deadline, those not taken by the time of the acknowledgement: nobody does anything.
+  // Tasks about to expire fail by their deadline, unaccepted ones by the acknowledgement timeout.
   await vi.waitFor(() => expect(census(daemon).tasks).toEqual({ completed: 3000, failed: 2000 }), {
     timeout: 120_000,
     interval: 500,
   })
   expect([inHaste.size, notTaken.size]).toEqual([WORKERS.length, WORKERS.length])
-  // 2,000 failures are no 2,000 requests to people: one for each worker and cause.
+  // 2,000 failures don't make 2,000 requests to people, but one for each worker and cause.
   expect(census(daemon)).toMatchObject({ clockless: 0, requests: 2 * WORKERS.length })
   const { body } = await daemon.call('GET', '/api/v1/audit/verify', daemon.operatorToken())
   expect(body).toMatchObject({ ok: true })

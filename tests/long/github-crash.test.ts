@@ -1,4 +1,4 @@
-/** The real service, killed with SIGKILL while it works for GitHub, and started again (issue 6, §4). */
+/** Kills the real service with SIGKILL while it works for GitHub, and starts it again (issue 6, §4). */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createDaemon } from '../fakes/daemon.ts'
 import { type FakeCall, type FakeGitHub, SECRET, startGitHub, TOKEN } from '../fakes/github/github.ts'
@@ -55,7 +55,7 @@ github:
     daemon,
     issue,
     send,
-    /** Of a pull request, for what is done to one. */
+    /** For actions on a pull request. */
     async sendPull() {
       const pull = fake.repository.threads.get(2)!
       const payload = { action: 'opened', pull_request: fake.repository.showPull(pull) }
@@ -76,7 +76,7 @@ github:
         },
         { timeout: 30_000, interval: 50 },
       )
-      // Had it been done twice, it would show by now: GitHub is asked again within seconds.
+      // A duplicate would show by now: the service asks GitHub again within seconds.
       await new Promise((resolve) => setTimeout(resolve, 1500))
       expect(issue.comments).toHaveLength(1)
       expect(fake.writes().filter(({ path }) => path.endsWith('/labels')).length).toBeLessThanOrEqual(1)
@@ -89,9 +89,9 @@ const isComment = ({ method, path }: FakeCall) => method === 'POST' && path.ends
 interface Kind {
   kind: string
   action: object
-  /** How often it was done. */
+  /** How often the action was performed. */
   done(fake: FakeGitHub): number
-  /** The call that is done and never answered; the first that writes unless told. */
+  /** The call that GitHub performs and never answers; by default the first that writes. */
   isTheAct?(call: FakeCall): boolean
   /** Methods of the other calls that wrote, each once. */
   after?: readonly string[]
@@ -119,7 +119,7 @@ const KINDS: readonly Kind[] = [
     done: ({ repository }) => repository.pulls.length,
   },
   {
-    // A close is explained in a comment first: two calls, each of which may be the last one before the end.
+    // Closing first adds a comment: two calls, each of which may be the last before the kill.
     kind: 'the comment of a close',
     action: { action_type: 'close_issue', details: { duplicate_of: 2 } },
     done: (fake) => threadOf(fake, 1).comments.length,
@@ -175,7 +175,7 @@ describe('a service that is killed', () => {
     await vi.waitFor(async () => expect(JSON.stringify(await audit())).toContain('Done: '), {
       timeout: 30_000,
     })
-    // Had it been done twice, it would show by now: GitHub is asked again within seconds.
+    // A duplicate would show by now: the service asks GitHub again within seconds.
     await new Promise((resolve) => setTimeout(resolve, 1500))
     isDone()
     const asked = team.fake.calls.filter(

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 const project = join(import.meta.dirname, '../..')
 const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
 
-/** As a user has it: the machine's own node and npm, not the ones of this clone. */
+/** Uses the machine's node and npm like a user, not those of this clone. */
 const PATH = process.env
   .PATH!.split(delimiter)
   .filter((folder) => !folder.endsWith('node_modules/.bin'))
@@ -18,7 +18,7 @@ const execute = promisify(execFile)
 const run = (cwd: string, command: string, ...args: string[]) =>
   execute(command, args, { cwd, env: { ...process.env, PATH } })
 
-/** A Node that is too old for the program, whichever the machine has: this one, with another version. Its folder. */
+/** Makes a Node that is too old for the program (this one with another version) and returns its folder. */
 function makeOldNode(folder: string): string {
   const place = join(folder, 'old-node')
   mkdirSync(place)
@@ -36,7 +36,7 @@ describe('the packed tarball, installed into an empty folder', () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'orchub-package-'))
     const packs = await run(project, 'npm', 'pack', '--json', '--pack-destination', folder)
-    // `--json` is printed after what the build says.
+    // The JSON follows the output of the build.
     const [pack] = JSON.parse(packs.stdout.slice(packs.stdout.search(/^[[{]/m)))
     packed = pack.files.map((file: { path: string }) => file.path)
     await run(folder, 'npm', 'init', '--yes')

@@ -1,4 +1,4 @@
-/** The service that `orc run` starts for itself: nobody has to remember it. */
+/** The service that `orc run` starts for itself ends by itself. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
@@ -17,7 +17,7 @@ it('ends by itself after its last run, although nobody watched that (--detach)',
   writeFileSync(join(team.folder, 'plan.yaml'), plan)
   expect((await team.orc('run plan.yaml --detach')).code).toBe(0)
   await new Promise((resolve) => setTimeout(resolve, 12_000))
-  // Not while a run goes on.
+  // It stays up while a run is active.
   expect((await team.orc('status')).code).toBe(0)
   expect((await team.orc('runs --open')).out).toContain('run_1')
   writeFileSync(join(team.folder, 'go'), '')

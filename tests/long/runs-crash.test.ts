@@ -1,4 +1,4 @@
-/** Kill -9 of the real service in the middle of a run, again and again: nothing is lost, and nothing finished runs again. */
+/** Kills the service with SIGKILL during a run, repeatedly: nothing is lost, and nothing finished runs again. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -44,7 +44,7 @@ it('goes on after kill -9 at any point, and runs nothing twice that had ended', 
   timeout: 120_000,
 }, async () => {
   const { folder, daemon, untilEnded } = await startRun(planOf)
-  // At other points each time; where it fails, the pauses are told.
+  // At different points each time; a failure prints the pauses.
   const pauses = Array.from({ length: 6 }, () => Math.floor(Math.random() * 500))
   onTestFailed(() => console.error(`killed after ${pauses.join(', ')} ms`))
   for (const pause of pauses) {
@@ -59,7 +59,7 @@ it('goes on after kill -9 at any point, and runs nothing twice that had ended', 
   expect(linesOf(join(folder, 'began.log')).length).toBe(ROWS * WIDTH)
 })
 
-/** A run whose service is killed while its first agents work, and comes back a while after they have ended. */
+/** A run whose service is killed while its first agents work, and restarts some time after they ended. */
 async function endUnseen(plan: (folder: string) => string, awayMs: number) {
   const { folder, place, daemon, untilEnded } = await startRun(plan)
   await expect.poll(() => linesOf(join(folder, 'began.log')).length, { timeout: 10_000 }).toBeGreaterThan(0)

@@ -17,7 +17,7 @@ export interface FakeHook {
   code: number | null
 }
 
-/** Git data of each repository, kept outside of the repository object. */
+/** Git data of each repository, stored beside the repository object. */
 interface Held {
   /** Files of the default branch. */
   texts: Map<string, string>

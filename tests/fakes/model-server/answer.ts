@@ -4,7 +4,7 @@ import type { Answer } from './wire-format.ts'
 
 let ids = 0
 
-/** Every default filled in. A tool that the program does not offer becomes text, which a test cannot overlook. */
+/** Fills in every default. A tool that the program doesn't offer becomes text, so that the test fails visibly. */
 export function complete(request: ModelRequest, reply: ModelReply, size: number): Answer {
   const id = `${process.pid.toString(36)}_${(ids++).toString(36)}`
   const calls = (reply.toolCalls ?? []).map((call, n) => ({
@@ -27,7 +27,7 @@ export function complete(request: ModelRequest, reply: ModelReply, size: number)
 
 const nameOf = (call: ToolCall) => ('mcp' in call ? call.mcp : 'shell' in call ? 'shell' : call.name)
 
-/** By code points: half a surrogate pair is not text. */
+/** Splits by code points: half a surrogate pair isn't text. */
 function piecesOf(text: string, size: number): string[] {
   const points = [...text]
   return Array.from({ length: Math.ceil(points.length / size) }, (_, n) =>

@@ -1,6 +1,6 @@
 /**
  * A scripted model on loopback, for real agent programs without a network: it speaks the protocols of the four
- * programs and answers by a play. Which agent calls is told by its key, `sk-ant-fake-NAME`.
+ * programs and answers by a script. The key, `sk-ant-fake-NAME`, identifies the calling agent.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -16,12 +16,12 @@ import { agentOf, readBody } from './request-body.ts'
 import { answerSideCall } from './side-call.ts'
 import { type Json, requestOf, type WireFormat } from './wire-format.ts'
 
-/** Programs take their time on a busy machine. */
+/** Programs are slow on a busy machine. */
 const PATIENCE_MS = 90_000
 
 const FORMATS: readonly WireFormat[] = [anthropicMessages, openaiResponses, openaiChat, gemini]
 
-/** One call that came in, as a test looks at it. It is there before it is answered. */
+/** One recorded call, as tests read it. It is recorded before it is answered. */
 export interface Recorded {
   readonly method: string
   readonly path: string
@@ -30,10 +30,10 @@ export interface Recorded {
   readonly body: string
   readonly agent: string | undefined
   readonly format: string | undefined
-  /** Undefined for everything but a call of the model: `HEAD /`, counting tokens, unknown paths. */
+  /** Undefined for every request that isn't a model call: `HEAD /`, counting tokens, unknown paths. */
   readonly request: ModelRequest | undefined
   reply: ModelReply | undefined
-  /** `aborted`: the program hung up, as it does when it is interrupted. */
+  /** `aborted`: the program closed the connection, as it does when interrupted. */
   state: 'open' | 'answered' | 'aborted'
 }
 
@@ -41,11 +41,11 @@ export interface ModelServer {
   readonly url: string
   readonly port: number
   readonly requests: readonly Recorded[]
-  /** The model calls that are no side calls, of that agent or of all. */
+  /** The model calls without side calls, of that agent or of all. */
   calls(agent?: string): Recorded[]
-  /** The first call, past or to come, that fits; rejects when none came in time. */
+  /** The first matching call, past or future; rejects on timeout. */
   waitFor(fits: (call: Recorded) => boolean, timeoutMs?: number): Promise<Recorded>
-  /** Replaces the play for the calls to come. */
+  /** Replaces the script for future calls. */
   setPlay(play: Play): void
   close(): Promise<void>
 }
@@ -60,7 +60,7 @@ export async function startModelServer(options: { play: Play; port?: number }): 
     const reply = await play(request)
     if (reply) return reply
     if (request.side) return answerSideCall(request)
-    // Never twice the same: Gemini takes repetition for a loop and opens a dialog.
+    // Never the same text twice: Gemini takes repetition for a loop and opens a dialog.
     return { text: `Understood, that was number ${count}.` }
   }
 
@@ -113,7 +113,7 @@ export async function startModelServer(options: { play: Play; port?: number }): 
 
   const server = createServer((incoming, outgoing) => {
     handle(incoming, outgoing).catch((error: Error) => {
-      // A play that throws is a mistake in the test: it shows in the agent's window and in the record.
+      // A script that throws is a mistake in the test: it shows in the agent's window and in the record.
       if (!outgoing.headersSent)
         send(outgoing, 500, { error: { message: `The play failed: ${error.message}` } })
       else outgoing.destroy()
@@ -185,7 +185,7 @@ async function answer(
   outgoing.end()
 }
 
-/** Ends early when the program hangs up. */
+/** Ends early if the program closes the connection. */
 async function silence(outgoing: ServerResponse, ms: number): Promise<void> {
   const ended = new AbortController()
   const end = () => ended.abort()

@@ -27,7 +27,7 @@ function turnsOf(body: Body): Turn[] {
     if (item.type?.endsWith('_call') || item.type === 'reasoning') return [{ from: 'model', text: '' }]
     if (item.role === 'assistant') return [{ from: 'model', text: textOf(item.content) }]
     if (item.role !== 'user') return []
-    // One block each: Codex puts its own blocks beside the user's.
+    // One block each: Codex puts its blocks beside the user's.
     const blocks = Array.isArray(item.content) ? item.content : [item.content]
     return blocks.map((block): Turn => ({ from: 'user', text: textOf([block].flat()) || textOf(block) }))
   })
@@ -38,7 +38,7 @@ function systemOf(body: Body): string {
   return [body.instructions ?? '', ...developer.map(({ content }) => textOf(content))].join('\n')
 }
 
-/** For its newer models Codex gives the tools in an item of the input. */
+/** For newer models Codex passes the tools in an item of the input. */
 function toolsOf(body: Body): Tool[] {
   const tools = [...(body.tools ?? []), ...itemsOf(body).flatMap((item) => item.tools ?? [])]
   return tools.flatMap((tool): Tool[] => {

@@ -1,22 +1,22 @@
-/** What a scripted model is asked and answers, whichever of the four wire formats carries it. */
+/** Requests to a scripted model and its answers, independent of the four wire formats. */
 
 export interface ModelRequest {
-  /** Whose key came with it: `NAME` of `sk-ant-fake-NAME`. */
+  /** The caller by its key: `NAME` of `sk-ant-fake-NAME`. */
   readonly agent: string | undefined
   readonly model: string
   readonly system: string
-  /** What the user said since the model's last words; empty when only tool results came. */
+  /** The user's text since the model's last answer; empty if only tool results came. */
   readonly userText: string
-  /** What the user said last in the whole conversation. */
+  /** The user's last text in the whole conversation. */
   readonly prompt: string
-  /** What the program itself put beside the user's words: environment, reminders, hooks' context. */
+  /** Text that the program added: environment, reminders, context from hooks. */
   readonly reminders: readonly string[]
-  /** Results since the model's last words, in order. */
+  /** Results since the model's last answer, in order. */
   readonly toolResults: readonly string[]
   readonly tools: readonly Tool[]
-  /** A title, a summary, a check of the program: it carries no tools, or demands JSON of a schema. */
+  /** A title, a summary or a check by the program: it has no tools, or requires JSON of a schema. */
   readonly side: boolean
-  /** The JSON schema of the answer that is demanded. */
+  /** The JSON schema that the answer must match. */
   readonly schema: unknown
 }
 
@@ -30,12 +30,12 @@ export interface ModelReply {
   readonly thinking?: string
   readonly text?: string
   readonly toolCalls?: readonly ToolCall[]
-  /** Silence before the first byte: the agent is busy. */
+  /** Waits before the first byte: the agent is busy. */
   readonly delayMs?: number
-  /** The text comes in pieces of that many characters, that far apart. */
+  /** Streams the text in pieces of this many characters, with this pause between them. */
   readonly chunkSize?: number
   readonly chunkMs?: number
-  /** In tokens; estimated from the text where not given. `input` includes what was cached. */
+  /** In tokens; estimated from the text by default. `input` includes cached tokens. */
   readonly usage?: Partial<Usage>
   readonly error?: ModelError
 }
@@ -50,13 +50,13 @@ export interface ModelError {
   /** 429, 500, 529 (overloaded), 400 … */
   readonly status: number
   readonly message?: string
-  /** Such as `context_length_exceeded`. */
+  /** For example `context_length_exceeded`. */
   readonly code?: string
-  /** Such as `x-should-retry: false`, `retry-after: 1`. */
+  /** For example `x-should-retry: false`, `retry-after: 1`. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A tool of the MCP server `orc`, a shell command, or any tool by the program's own name for it. */
+/** A tool of the MCP server `orc`, a shell command, or any tool by the program's name for it. */
 export type ToolCall =
   | { readonly mcp: string; readonly input: object }
   | {
@@ -67,17 +67,17 @@ export type ToolCall =
 
 export type Player = (request: ModelRequest) => ModelReply | undefined | Promise<ModelReply | undefined>
 
-/** The first rule that fits answers. Without `side` and `toolResult` it fits what the user says only. */
+/** The first matching rule answers. Without `side` and `toolResult` it only matches texts of the user. */
 export interface Rule {
   readonly when?: RegExp
   readonly agent?: string
-  /** Fits a call that brings a tool's result like this. */
+  /** Matches a call with such a tool result. */
   readonly toolResult?: RegExp
-  /** Fits side calls, and these only. */
+  /** Matches side calls only. */
   readonly side?: true
-  /** Fits that often, then never again. */
+  /** Matches this many times. */
   readonly times?: number
-  /** A function may take its time: the model is silent until it resolves. */
+  /** The model is silent until a function's promise resolves. */
   readonly reply: ModelReply | ((request: ModelRequest) => ModelReply | Promise<ModelReply>)
 }
 

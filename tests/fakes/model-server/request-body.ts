@@ -16,7 +16,7 @@ export async function readBody(incoming: IncomingMessage): Promise<string> {
   return (decode ? decode(bytes) : bytes).toString('utf8')
 }
 
-/** The key that says which agent calls, wherever its protocol carries it. */
+/** The key that identifies the agent, wherever the protocol carries it. */
 export function agentOf({ headers, url }: IncomingMessage): string | undefined {
   const key =
     headers['x-api-key'] ??

@@ -11,13 +11,13 @@ type Schema = {
   anyOf?: Schema[]
 }
 
-/** Programs ask for titles, summaries and checks beside the conversation. The dullest valid answer changes nothing. */
+/** Programs ask for titles, summaries and checks beside the conversation. The plainest valid answer changes nothing. */
 export function answerSideCall({ schema }: ModelRequest): ModelReply {
   return { text: schema === undefined ? 'Scripted title' : JSON.stringify(dullest(schema as Schema)) }
 }
 
 function dullest(schema: Schema, name = ''): unknown {
-  // Gemini asks who speaks next; `model` would make it go on by itself.
+  // Gemini asks who speaks next; `model` would make it continue by itself.
   if (name === 'next_speaker') return 'user'
   if (schema.const !== undefined) return schema.const
   if (schema.enum) return schema.enum[0]

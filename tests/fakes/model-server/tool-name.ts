@@ -1,9 +1,9 @@
 import type { Tool, ToolCall } from './play.ts'
 
-/** Claude Code's, Gemini's and opencode's name for a tool of the MCP server `orc`. */
+/** The name of a tool of the MCP server `orc` in Claude Code, Gemini and opencode. */
 const MCP_PREFIXES = ['mcp__orc__', 'mcp_orc_', 'orc_']
 
-/** Codex puts it into a namespace, beside namespaces of its own with tools of the same name. */
+/** Codex puts it into a namespace, beside its own namespaces with tools of the same name. */
 const MCP_NAMESPACE = 'mcp__orc'
 
 const SHELLS: Record<string, (command: string, escalated: boolean) => object> = {
@@ -16,7 +16,7 @@ const SHELLS: Record<string, (command: string, escalated: boolean) => object> = 
   bash: (command) => ({ command, description: 'Runs a scripted command' }),
 }
 
-/** The call under the name that the program offers it by, or undefined when it does not offer it. */
+/** The call under the name that the program offers, or undefined if it doesn't offer it. */
 export function toolFor(call: ToolCall, tools: readonly Tool[]): (Tool & { input: object }) | undefined {
   if ('shell' in call) {
     const tool = tools.find(({ name }) => name in SHELLS)

@@ -2,10 +2,10 @@ import type { ModelError, ModelRequest, Tool, Usage } from './play.ts'
 
 export type Json = Record<string, unknown>
 
-/** One of the model vendors' HTTP protocols. Adding one is one file that holds this. */
+/** One of the model vendors' HTTP protocols. A new one is one file that implements this. */
 export interface WireFormat {
   readonly name: string
-  /** What is asked for at that path (without its query), or undefined when it is not one of this format's. */
+  /** The kind of request at that path (without its query), or undefined if this format doesn't have it. */
   route(path: string): 'answer' | 'count' | undefined
   wantsStream(path: string, body: Json): boolean
   read(body: Json): Read
@@ -15,7 +15,7 @@ export interface WireFormat {
   error(error: ModelError, message: string): Json
 }
 
-/** The part of a request that the body alone tells; formats without a word for something leave it out. */
+/** The part of a request that comes from the body; formats leave out what they can't express. */
 export interface Read {
   readonly model?: string
   readonly system: string
@@ -30,13 +30,13 @@ export interface Turn {
   readonly text: string
 }
 
-/** What the server made of a reply: every default filled in, every tool by the program's own name. */
+/** A reply with every default filled in and every tool under the program's name for it. */
 export interface Answer {
   readonly id: string
   readonly model: string
   readonly thinking: string
   readonly text: string
-  /** `text` as it is to be streamed. */
+  /** The pieces of `text` to stream. */
   readonly pieces: readonly string[]
   readonly toolCalls: readonly AnswerToolCall[]
   readonly usage: Usage
@@ -50,15 +50,15 @@ export interface AnswerToolCall extends Tool {
 export interface StreamEvent {
   readonly event?: string
   readonly data: Json | '[DONE]'
-  /** A piece of the text: pauses come after these. */
+  /** A piece of the text, followed by a pause. */
   readonly isPiece?: true
 }
 
-/** Programs put their own blocks among the user's words; none of them is what the user said. */
+/** Blocks that programs add to the user's text. */
 const INJECTED =
   /^\s*(?:<(?:system-reminder|environment_context|user_instructions|permissions|turn_aborted|session_context|hook_context|skills_instructions|apps_instructions)\b|# AGENTS\.md instructions)/
 
-/** With what a hook answers at the end of a turn, the next one begins: it stands in the user's place. */
+/** The answer of a hook at the end of a turn begins the next turn, in the role of the user. */
 const ANSWER_OF_A_HOOK = /^\s*<system-reminder>\s*Stop hook additional context: /
 
 export function requestOf(read: Read, agent: string | undefined): ModelRequest {
