@@ -1,9 +1,7 @@
-import { setPaused } from './agents/agents.ts'
 import { agentCommands } from './agents/commands.ts'
 import { renderPrompt } from './agents/prompt.ts'
 import { createSessions } from './agents/session-lifecycle.ts'
 import type { Sessions } from './agents/sessions.ts'
-import { readAgents } from './agents/store.ts'
 import {
   createScreens,
   createTerminalHolders,
@@ -23,10 +21,9 @@ import { createTeam, type Team } from './commands/team.ts'
 import type { Config } from './config/config.ts'
 import { createAnsweredCommands, createListener } from './delivery/listener.ts'
 import { createGithubTeam, type GithubTeam } from './github/github.ts'
-import type { ApprovalRequest } from './github/parts.ts'
 import type { GitHub } from './github/port.ts'
 import { githubCommands } from './github/proposals.ts'
-import { CONFIDENTIAL_PROMPT } from './github/terms.ts'
+import { CONFIDENTIAL_PROMPT } from './github/team-settings.ts'
 import { haltCommands } from './halt/commands.ts'
 import { createHalt, type Halt } from './halt/halt.ts'
 import type { Models } from './llm/llm.ts'
@@ -35,8 +32,7 @@ import { createConversations } from './messages/conversations.ts'
 import { createMailboxes, type Mailboxes, post } from './messages/mailboxes.ts'
 import { createAnswerCheck } from './people/answers.ts'
 import { peopleCommands } from './people/commands.ts'
-import { createHolding, type HeldBy } from './people/hold-command.ts'
-import { askPeople, findHumanRequest, readApprovals, tellPeople } from './people/people.ts'
+import { createHolding } from './people/hold-command.ts'
 import { createPermissionDialogs, type PermissionDialogs } from './people/permission-dialogs.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
 import { errorReceipt, type Receipt } from './protocol/receipt.ts'
@@ -46,7 +42,7 @@ import { runRequestOwner } from './runs/requests.ts'
 import { createRuns, type Runs, runCommands } from './runs/runs.ts'
 import { createTemporaryAgents } from './runs/workers/temporary-agents.ts'
 import type { Runtime } from './runtimes/runtime.ts'
-import type { Store, Tx } from './store/store.ts'
+import type { Store } from './store/store.ts'
 import { createTimers, type Timers } from './store/timers.ts'
 import { taskCommands } from './tasks/commands/commands.ts'
 import { createTasks, heldInTasks, type Tasks, taskRequestOwner } from './tasks/tasks.ts'
@@ -232,9 +228,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     ...peopleCommands(() => verdicts),
     ...runCommands(runs),
     ...haltCommands(halt),
-    ...(options.github === undefined
-      ? []
-      : githubCommands({ redact: options.redact, findRequest: findHumanRequest })),
+    ...(options.github === undefined ? [] : githubCommands(options.redact)),
     ...(options.commands ?? []),
   ]
   const added = commands.map(({ definition }) => definition).filter((one) => !isBuiltIn(one))
@@ -294,22 +288,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
           redact: options.redact,
           team: () => team,
           env: options.env ?? process.env,
-          tasks,
-          agents: {
-            onResumed: sessions.onResumed,
-            sessions: readAgents,
-            async pause(tx, agent) {
-              await setPaused(tx, agent, true)
-              tx.afterCommit(() => sessions.setPaused(agent, true))
-            },
-          },
-          people: {
-            onDecided: verdicts.onDecided,
-            notify: tellPeople,
-            find: findHumanRequest,
-            approvals: (reader, request) => readApprovals(reader, [request]),
-            ask: (tx, request) => askAboutProposal(tx, timers, request),
-          },
+          ...{ tasks, sessions, verdicts },
         })
 
   await halt.open()
@@ -386,18 +365,4 @@ function handlersByType(registry: Registry, commands: readonly CommandEntry[]): 
   const missing = registry.everyone().find(({ type }) => handlers[type] === undefined)
   if (missing !== undefined) throw new Error(`the command ${missing.type} has no handler`)
   return handlers
-}
-
-/** Asks people about a proposal of the GitHub team as a held command, so that approvers, quorum and expiry apply. */
-async function askAboutProposal(tx: Tx, timers: Timers, request: ApprovalRequest): Promise<number> {
-  const { agent, question, reason, command, proposal, expiresAt, quorum, approvers } = request
-  const held: HeldBy = { speaker: agent, principal: { kind: 'agent', agent }, onBehalf: false }
-  const { key } = await askPeople(tx, {
-    kind: 'approval',
-    purpose: 'command',
-    ...{ asker: agent, question, reason, action: command, expiresAt, timers },
-    approval: { quorum, ...(approvers === undefined ? {} : { approvers }) },
-    context: JSON.stringify({ ...held, github: proposal }),
-  })
-  return key
 }

@@ -55,7 +55,7 @@ const INSTEAD: Record<string, readonly string[]> = {
 /** Types and constants of a feature, which import nothing but base and each other: every room may import them. */
 const VOCABULARY = [
   'audit/entry.ts',
-  'github/terms.ts',
+  'github/team-settings.ts',
   'messages/message.ts',
   'people/human-request.ts',
   'rules/rule.ts',

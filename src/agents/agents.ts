@@ -5,7 +5,7 @@ import { readAgents, readSession } from './store.ts'
 import type { ContextUsage, Meter } from './usage.ts'
 
 export { renderPrompt } from './prompt.ts'
-export { readAgent, setPaused } from './store.ts'
+export { readAgent, readAgents, setPaused } from './store.ts'
 
 /** An agent as everyone may see it: its declared status and the state of its session. */
 interface RosterEntry {

@@ -12,7 +12,7 @@ import {
   type RouteStep,
   TEAM_ROLES,
   type Trigger,
-} from '../github/terms.ts'
+} from '../github/team-settings.ts'
 import type { Report } from '../yaml/problem.ts'
 import { leadsToLoopback } from './loopback.ts'
 

@@ -1,12 +1,14 @@
 /** The health of the team's agents: SQL, the check every five minutes, and the state on request (S3.16). */
+import { readAgents } from '../agents/agents.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Reader, Tx } from '../store/store.ts'
-import { clearTimer, setTimer } from '../store/timers.ts'
+import { setTimer } from '../store/timers.ts'
 import type { GithubTeamState } from './api.ts'
 import { type AgentHealthCheck, encodeTeamMessage } from './core/protocol.ts'
-import { AUDIT, agentFor, type GithubParts } from './parts.ts'
+import { AUDIT, type GithubDependencies } from './dependencies.ts'
+import { agentFor } from './roles.ts'
 import { latestDeliveryAt } from './store.ts'
-import { TEAM_ROLES } from './terms.ts'
+import { TEAM_ROLES } from './team-settings.ts'
 
 const KIND = 'github_health'
 /** S3.16. */
@@ -23,7 +25,7 @@ const NO_COMPLAINTS = { issues: [], warnings: [] }
 type AgentHealth = GithubTeamState['agents'][number]
 
 /** Records the health of the team's agents every five minutes, and reports it on request. */
-export function createAgentHealth({ store, timers, clock, team, settings, agents }: GithubParts) {
+export function createAgentHealth({ store, timers, clock, team, settings }: GithubDependencies) {
   const startedAt = clock.now()
   /** The last health checks that members sent, by our own clock. */
   const ownChecks = new Map<string, { message: AgentHealthCheck; at: number }>()
@@ -63,7 +65,7 @@ export function createAgentHealth({ store, timers, clock, team, settings, agents
     const figures = await readWorkFigures(reader, now - HOUR_MS)
     const confidences = await readConfidences(reader, now - HOUR_MS)
     const overdue = await readOverdue(reader, now - OVERDUE_MS)
-    const sessions = await agents.sessions(reader)
+    const sessions = await readAgents(reader)
     const checked: CheckedAgent[] = []
     for (const [agent, roles] of rolesByAgent()) {
       const of = <Row extends { agent: string }>(rows: readonly Row[]) =>
@@ -165,9 +167,6 @@ export function createAgentHealth({ store, timers, clock, team, settings, agents
       for (const { agent, status } of await lastRecordedHealth(store, clock.now() - 24 * HOUR_MS))
         if (!known.has(agent)) known.set(agent, status)
       await store.write(arm)
-    },
-    async end(): Promise<void> {
-      await store.write((tx) => clearTimer(tx, KIND, 'team'))
     },
     /** A member sent a health check. */
     reported(agent: string, message: AgentHealthCheck): void {

@@ -8,10 +8,11 @@ import { briefing, fitDelegation } from './core/briefing.ts'
 import type { GitHubEvent } from './core/event.ts'
 import { encodeTeamMessage, readTeamMessage, type TaskDelegation } from './core/protocol.ts'
 import type { ReportContext } from './core/report.ts'
+import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { type EventContext, isoTime } from './gather-context.ts'
-import { AUDIT, agentFor, type GithubParts, isForPeople } from './parts.ts'
+import { agentFor, requiresApproval } from './roles.ts'
 import { beginWork, endWork, type GithubWork, insertWork, workAfter } from './store.ts'
-import type { RouteStep } from './terms.ts'
+import type { RouteStep } from './team-settings.ts'
 
 const FENCING = { rule: FENCE_RULE, fence }
 /** Below the limit of C20, with room for the envelope. */
@@ -36,7 +37,10 @@ export interface DelegatedStep extends RouteStep {
 export type Delegation = ReturnType<typeof createDelegation>
 
 /** Turns the steps of an event into tasks, each step once. Calls `delegated` after the commit. */
-export function createDelegation({ tasks, team, settings, redact }: GithubParts, delegated: () => void) {
+export function createDelegation(
+  { tasks, team, settings, redact }: GithubDependencies,
+  delegated: () => void,
+) {
   function delegationOf(
     work: string,
     role: string,
@@ -191,7 +195,7 @@ export function createDelegation({ tasks, team, settings, redact }: GithubParts,
         const id = `${event.id}/${role}`
         const wanted = {
           description: describeStep(role, event, task, isRouted),
-          requiresHitl: requiresHitl || isForPeople(team(), settings(), role, []),
+          requiresHitl: requiresHitl || requiresApproval(team(), settings(), role, []),
         }
         const isBound = after !== undefined && agentFor(team(), settings(), after) !== undefined
         const work: GithubWork = {
@@ -221,7 +225,7 @@ export function createDelegation({ tasks, team, settings, redact }: GithubParts,
 }
 
 /** Whether people decide on every proposal, according to the delegation. */
-export function wantsPeople({ delegation }: GithubWork): boolean {
+export function requiresHitl({ delegation }: GithubWork): boolean {
   const read = readTeamMessage(JSON.parse(delegation))
   return read.ok && read.value.type === 'task_delegation' && read.value.task.requiresHitl
 }

@@ -1,29 +1,28 @@
+import { setPaused } from '../agents/agents.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../base/backoff.ts'
 import { formatId } from '../base/ids.ts'
+import { tellPeople } from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
 import { isEnd, type Task } from '../tasks/task.ts'
 import { findTask } from '../tasks/tasks.ts'
 import { readFailureStreak, storeFailureStreak } from './agent-health.ts'
-import { isConfidentialRole } from './core/briefing.ts'
+import { escalateFailedWork } from './comments.ts'
 import { afterOutcome, NO_FAILURES } from './core/policy.ts'
 import { readReport, type TaskError, taskError } from './core/report.ts'
-import { type Delegation, reportContextOf, wantsPeople } from './delegate-work.ts'
-import { AUDIT, type GithubParts } from './parts.ts'
+import { type Delegation, reportContextOf, requiresHitl } from './delegate-work.ts'
+import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import type { Proposals } from './proposals.ts'
-import type { Escalation } from './service-comments.ts'
+import { isConfidentialRole } from './roles.ts'
 import { endWork, findWork, type GithubWork, openWork, putOffWork, workOfTask } from './store.ts'
 
 const RETRY = 'github_retry'
 
 /** Processes ended tasks: reads the report, handles its proposals, starts the next steps and counts failures. */
-export function createFinishing(
-  { store, agents, people, timers, redact }: GithubParts,
-  proposals: Proposals,
-  delegation: Delegation,
-  escalation: Escalation,
-) {
+export function createFinishing(deps: GithubDependencies, proposals: Proposals, delegation: Delegation) {
+  const { store, sessions, timers, redact } = deps
+
   timers.on(RETRY, async (tx, id) => {
     const work = await findWork(tx, id)
     if (work?.state === 'waiting' && work.task === null) await delegation.start(tx, work)
@@ -63,7 +62,7 @@ export function createFinishing(
         text: `${threadOf(work)} failed: ${error.error_type}${error.retry_count === 0 ? '' : ` after ${error.retry_count} retries`}`,
         data: { ...about, error: published },
       })
-      await escalation.workFailed(tx, work, known)
+      await escalateFailedWork(deps, tx, work, known)
     } else {
       if (!(await endWork(tx, work.id, 'done'))) return
       await countOutcome(tx, work.agent, true)
@@ -84,7 +83,7 @@ export function createFinishing(
       if (completion.requiresHumanReview && proposed === 0) {
         const why = completion.humanReviewReason ?? completion.rationale
         const question = `${work.agent} wants a person to look at ${work.repository}${work.number === null ? '' : `#${work.number}`}`
-        await people.notify(tx, { agent: work.agent, question, reason: redact(why).slice(0, 2000) })
+        await tellPeople(tx, { agent: work.agent, question, reason: redact(why).slice(0, 2000) })
       }
       for (const refused of report.refused) {
         tx.audit({
@@ -98,7 +97,7 @@ export function createFinishing(
       }
       const common = { work, rationale: completion.rationale, wantsReview: completion.requiresHumanReview }
       for (const proposal of report.proposals) {
-        await proposals.propose(tx, { ...common, proposal, requiresHitl: wantsPeople(work) })
+        await proposals.propose(tx, { ...common, proposal, requiresHitl: requiresHitl(work) })
       }
       for (const proposal of report.byApproval) {
         await proposals.propose(tx, { ...common, proposal, requiresHitl: true })
@@ -115,8 +114,9 @@ export function createFinishing(
     if (!after.halted || before.halted) return
     const text = `${agent} failed ${after.failures} times in a row and gets no more GitHub work`
     tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
-    await agents.pause(tx, agent)
-    await people.notify(tx, { agent, question: text, reason: `Resume it with: orc resume ${agent}` })
+    await setPaused(tx, agent, true)
+    tx.afterCommit(() => sessions.setPaused(agent, true))
+    await tellPeople(tx, { agent, question: text, reason: `Resume it with: orc resume ${agent}` })
   }
 
   /** Delegates the work again after 1, 2 and 4 s (S3.20, C7). Repeated proposals have the same key, so they count once. */

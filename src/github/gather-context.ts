@@ -3,7 +3,7 @@ import { authorOf, type GitHubEvent, isNewcomer, type Subject } from './core/eve
 import { isPaused } from './core/policy.ts'
 import type { TaskDelegation } from './core/protocol.ts'
 import { type EventFacts, readSlashCommands, type SlashName, touchesDocs } from './core/routing.ts'
-import type { GithubParts } from './parts.ts'
+import type { GithubDependencies } from './dependencies.ts'
 import { type GitHubResult, isRecoverable } from './port.ts'
 import { mentionsIn, numbersIn, type RelatedThread, searchDocuments, searchWords } from './search-index.ts'
 
@@ -63,7 +63,7 @@ export function createContextReader({
   github,
   clock,
   redact,
-}: Pick<GithubParts, 'store' | 'github' | 'clock' | 'redact'>) {
+}: Pick<GithubDependencies, 'store' | 'github' | 'clock' | 'redact'>) {
   const docsCache = new Map<string, { at: number; docs: RepositoryDocs }>()
   const accounts = new Map<string, string>()
   // Redacted before the cut, which could otherwise split a secret and leave half of it.

@@ -1,14 +1,12 @@
-import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import { createAgentHealth } from './agent-health.ts'
 import type { GithubSetup, GithubTeamState } from './api.ts'
-import { describeAction, type RepositoryAction } from './core/action.ts'
 import { createDelegation } from './delegate-work.ts'
+import { AUDIT, type GithubDependencies, type GithubTeamOptions } from './dependencies.ts'
 import { createFinishing } from './finish-work.ts'
 import { createCallbacks, createMembers, type Members } from './members.ts'
 import { createModeratorCalls, filterReport } from './moderation.ts'
-import { AUDIT, type GithubParts, type GithubTeamOptions, proposalOf } from './parts.ts'
 import { createActionQueue } from './perform-actions.ts'
 import { createEventQueue, newReplayId } from './process-events.ts'
 import { createProposals } from './proposals.ts'
@@ -21,9 +19,8 @@ import {
   receiveWebhook,
   type WebhookReceipt,
 } from './receive-events.ts'
-import { createEscalation } from './service-comments.ts'
 import { checkSetup } from './setup.ts'
-import { changeAction, findAction, keepDelivery, requestsOfAskedActions } from './store.ts'
+import { keepDelivery, requestsOfAskedActions } from './store.ts'
 
 /**
  * The team that maintains repositories (S3). A webhook is stored (`receive-events`), routed (`process-events`), enriched
@@ -51,12 +48,11 @@ export interface GithubTeam {
 const LOGIN_RETRY_MS = 500
 
 export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
-  const { mailboxes, env, ...shared } = options
-  const { github, store, clock, log, tasks, agents, people, team } = shared
+  const { github, store, clock, log, tasks, team } = options
   let login: string | undefined
   let loginFailedAt = Number.NEGATIVE_INFINITY
-  const parts: GithubParts = {
-    ...shared,
+  const deps: GithubDependencies = {
+    ...options,
     settings() {
       const { github: settings } = team().config
       if (settings !== undefined) return settings
@@ -74,37 +70,36 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
     },
   }
   const isHalted = () => options.isHalted() || team().config.github === undefined
-  const proposals = createProposals(parts)
-  const delegation = createDelegation(parts, () => callbackLoop.kick())
-  const escalation = createEscalation(parts)
-  const finishing = createFinishing(parts, proposals, delegation, escalation)
-  const actionLoop = startLoop(createActionQueue(parts, escalation), clock, log, isHalted)
-  const events = createEventQueue(parts, delegation, () => actionLoop.kick())
+  const proposals = createProposals(deps)
+  const delegation = createDelegation(deps, () => callbackLoop.kick())
+  const finishing = createFinishing(deps, proposals, delegation)
+  const actionLoop = startLoop(createActionQueue(deps), clock, log, isHalted)
+  const events = createEventQueue(deps, delegation, () => actionLoop.kick())
   const eventLoop = startLoop(events, clock, log, isHalted)
-  const redelivery = createRedelivery(parts)
-  const health = createAgentHealth(parts)
-  const moderatorLoop = startLoop(createModeratorCalls(parts, env), clock, log, isHalted)
-  const members = createMembers({
-    ...{ parts, mailboxes, handle: parts.handle, proposals, health },
+  const redelivery = createRedelivery(deps)
+  const health = createAgentHealth(deps)
+  const moderatorLoop = startLoop(createModeratorCalls(deps), clock, log, isHalted)
+  const members = createMembers(deps, {
+    ...{ proposals, health },
     flagged: () => moderatorLoop.kick(),
     proposed: () => actionLoop.kick(),
   })
-  const callbacks = createCallbacks(parts, members, env)
+  const callbacks = createCallbacks(deps, members)
   const callbackLoop = startLoop(callbacks, clock, log, isHalted)
-  const triggers = createTriggers(parts, () => eventLoop.kick())
+  const triggers = createTriggers(deps, () => eventLoop.kick())
   let isRunning = false
   let reactions: Promise<unknown> = Promise.resolve()
 
   // Events are only hints: every reaction reads the state from the store, and `begin` catches up after a crash.
   tasks.onReport(async (tx, task, report) => {
-    const filtered = await filterReport(tx, parts.redact, task, report)
+    const filtered = await filterReport(tx, deps.redact, task, report)
     if (filtered?.isFlagged) tx.afterCommit(() => moderatorLoop.kick())
     return filtered
   })
   tasks.onEnded(({ id }) => react(() => finishing.finish(parseId('task', id)!)))
-  agents.onResumed((agent) => react(() => finishing.clearFailures(agent)))
+  options.sessions.onResumed((agent) => react(() => finishing.clearFailures(agent)))
   // Approvals matter too: if the policy has changed since people were asked, an approved action is refused.
-  people.onDecided((request) => react(() => closeProposal(request)))
+  options.verdicts.onDecided((request) => react(() => proposals.close(request)))
 
   /** Runs reactions one after the other; each may have made an action ready. */
   function react(reaction: () => Promise<void>) {
@@ -115,41 +110,16 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
       .then(() => actionLoop.kick())
   }
 
-  /** Marks a proposal as refused that people rejected or did not decide in time, and says so in public. */
-  async function closeProposal(request: string) {
-    await store.write(async (tx) => {
-      const row = await people.find(tx, parseId('req', request) ?? 0)
-      const key = row && proposalOf(row)
-      if (row === undefined || key === undefined) return
-      const proposed = await findAction(tx, key)
-      if (proposed?.state !== 'asked' || row.state === 'open') return
-      await changeAction(tx, key, { state: 'refused', note: `${request} ${row.state}` })
-      const { agent, repository, number, action } = proposed
-      const what = describeAction(JSON.parse(action) as RepositoryAction)
-      tx.audit({
-        type: AUDIT.logged,
-        class: 'public',
-        actor: ORCHESTRATOR,
-        subject: agent,
-        text: `Not done, ${request} is ${row.state}: ${what} in ${repository}`,
-        data: { request_id: request, key, repository },
-      })
-      if (row.state !== 'expired') return
-      const hours = Math.round((row.expires_at - row.created_at) / 360_000) / 10
-      await escalation.requestExpired(tx, { request, agent, repository, number, what, hours })
-    })
-  }
-
   return {
     async receive(incoming) {
       mustComeFromGithub(incoming.event)
-      const received = await receiveWebhook(store, env[parts.settings().secretEnv], incoming)
+      const received = await receiveWebhook(store, options.env[deps.settings().secretEnv], incoming)
       if (received.status === 'accepted') eventLoop.kick()
       return received
     },
     async setup() {
-      parts.settings()
-      return await checkSetup(team(), github.survey, env)
+      deps.settings()
+      return await checkSetup(team(), github.survey, options.env)
     },
     async replay(event, payload, by) {
       mustComeFromGithub(event)
@@ -173,10 +143,8 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
       isRunning = true
       await finishing.catchUp()
       // Requests that were decided or expired right before a crash.
-      for (const request of await requestsOfAskedActions(store)) {
-        if ((await people.find(store, request))?.state !== 'open')
-          await closeProposal(formatId('req', request))
-      }
+      for (const request of await requestsOfAskedActions(store))
+        await proposals.close(formatId('req', request))
       await triggers.follow()
       await health.begin()
       eventLoop.kick()

@@ -4,7 +4,7 @@ import { foldName, ORCHESTRATOR } from '../base/agent.ts'
 import { pauseAfter } from '../base/backoff.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { Handle } from '../commands/commands.ts'
+import { tellPeople } from '../people/people.ts'
 import type { Reader } from '../store/store.ts'
 import { findTask } from '../tasks/tasks.ts'
 import type { createAgentHealth } from './agent-health.ts'
@@ -17,10 +17,11 @@ import {
 } from './core/protocol.ts'
 import { readReport } from './core/report.ts'
 import { reportContextOf } from './delegate-work.ts'
+import type { GithubDependencies } from './dependencies.ts'
 import { storeFlags } from './moderation.ts'
-import { agentFor, type GithubParts, type TeamMailboxes } from './parts.ts'
 import type { Proposals } from './proposals.ts'
 import type { WorkQueue } from './queue-loop.ts'
+import { agentFor } from './roles.ts'
 import { findWork, type GithubWork, latestWorkAbout, openWorkOf, workOfTask } from './store.ts'
 
 /** An unanswered delegation is handed out again after this time; its message_id tells that it is the same. */
@@ -38,11 +39,10 @@ export interface Members {
   say(agent: string, text: string): Promise<MessageReceipt>
 }
 
-export function createMembers(options: MemberMessageOptions & { mailboxes: TeamMailboxes }): Members {
-  const { mailboxes } = options
-  const { store, clock, team, settings } = options.parts
-  const handleMessage = createMessageHandler(options)
-  const logViolation = createViolationLog(options.parts)
+export function createMembers(deps: GithubDependencies, effects: MessageEffects): Members {
+  const { store, clock, team, settings, mailboxes } = deps
+  const handleMessage = createMessageHandler(deps, effects)
+  const logViolation = createViolationLog(deps)
   const offered = new Map<string, number>()
 
   async function dueWork(agent: string): Promise<GithubWork[]> {
@@ -123,9 +123,7 @@ export function createMembers(options: MemberMessageOptions & { mailboxes: TeamM
   return { next, say }
 }
 
-interface MemberMessageOptions {
-  parts: GithubParts
-  handle: Handle
+interface MessageEffects {
   proposals: Proposals
   health: Pick<ReturnType<typeof createAgentHealth>, 'reported'>
   /** A flag for moderators was stored. */
@@ -140,9 +138,10 @@ interface MessageReceipt {
 }
 
 /** Handles each message of the protocol that a member sends (S3.8–S3.16). */
-function createMessageHandler({ parts, handle, proposals, health, flagged, proposed }: MemberMessageOptions) {
-  const { store, clock, redact } = parts
-
+function createMessageHandler(
+  { store, clock, redact, handle }: GithubDependencies,
+  { proposals, health, flagged, proposed }: MessageEffects,
+) {
   /** Validates the report first, so that the member gets its mistakes as the answer. */
   async function complete(
     agent: string,
@@ -266,7 +265,7 @@ function isViolation(error: unknown): error is AppError {
 }
 
 /** Records each violation of the protocol and notifies people of repeated ones (S3.25), except about conduct (S3.15). */
-function createViolationLog({ store, clock, redact, team, people }: GithubParts) {
+function createViolationLog({ store, clock, redact, team }: GithubDependencies) {
   const times = new Map<string, number[]>()
 
   return async (agent: string, { message }: AppError, mayBeFlag: boolean): Promise<void> => {
@@ -285,7 +284,7 @@ function createViolationLog({ store, clock, redact, team, people }: GithubParts)
       if (recent.length !== MAX_VIOLATIONS) return
       const question = `${agent} keeps violating the protocol of the GitHub team`
       const why = `${recent.length} invalid messages within an hour. The last: ${message}`
-      await people.notify(tx, { agent, question, reason: redact(why.slice(0, 2000)) })
+      await tellPeople(tx, { agent, question, reason: redact(why.slice(0, 2000)) })
     })
   }
 }
@@ -301,9 +300,8 @@ interface PendingCallback {
 
 /** Posts delegations to members with a callback URL. A message in the response counts as a message of the member. */
 export function createCallbacks(
-  { store, clock, settings, log }: GithubParts,
+  { store, clock, settings, log, env }: GithubDependencies,
   members: Members,
-  env: Readonly<Record<string, string | undefined>>,
 ): WorkQueue & { close(): void } {
   const closing = new AbortController()
   let pending: PendingCallback[] = []

@@ -3,7 +3,6 @@ import { hash } from 'node:crypto'
 import type { Reader, Tx } from '../store/store.ts'
 import type { Task } from '../tasks/task.ts'
 import type { FilteredReport } from '../tasks/tasks.ts'
-import { isConfidentialRole } from './core/briefing.ts'
 import { encodeTeamMessage, readTeamMessage } from './core/protocol.ts'
 import {
   EMPTY_REPORT,
@@ -17,8 +16,9 @@ import {
   type TeamReport,
 } from './core/report.ts'
 import { reportContextOf, type WorkContext } from './delegate-work.ts'
-import type { GithubParts } from './parts.ts'
+import type { GithubDependencies } from './dependencies.ts'
 import type { WorkQueue } from './queue-loop.ts'
+import { isConfidentialRole } from './roles.ts'
 
 const NOT_STORED = 'The report does not follow the protocol and was not stored.'
 const UNFIT =
@@ -141,10 +141,7 @@ const MAX_BACKOFF_MS = 3600_000
 const NOTICE = { text: 'A flag needs a moderator: orc github moderation' }
 
 /** Notifies moderators at their own URL. Logs nothing, because a log line would reveal that a flag exists (S3.15). */
-export function createModeratorCalls(
-  { store, clock, settings }: Pick<GithubParts, 'store' | 'clock' | 'settings'>,
-  env: Readonly<Record<string, string | undefined>>,
-): WorkQueue {
+export function createModeratorCalls({ store, clock, settings, env }: GithubDependencies): WorkQueue {
   let backoff = FIRST_BACKOFF_MS
   let notBefore = 0
 

@@ -1,14 +1,15 @@
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../base/backoff.ts'
 import { formatId } from '../base/ids.ts'
+import { findHumanRequest } from '../people/people.ts'
+import { escalateFailedAction, markOf, signed, withoutMentions } from './comments.ts'
 import { describeAction, type RepositoryAction } from './core/action.ts'
-import { markOf, signed, withoutMentions } from './core/comments.ts'
 import { isPaused } from './core/policy.ts'
-import { AUDIT, approverLogins, type GithubParts } from './parts.ts'
+import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { type GitHubFailure, type GitHubResult, isRecoverable } from './port.ts'
 import { isReply } from './process-events.ts'
 import type { WorkQueue } from './queue-loop.ts'
-import type { Escalation } from './service-comments.ts'
+import { approverLogins } from './roles.ts'
 import { type ActionRow, changeAction, findWork, nextAction, nextActionDue } from './store.ts'
 
 /** Rate limits don't count as attempts, so a rate-limited action needs a deadline. */
@@ -21,13 +22,10 @@ const CLOCK_SKEW_MS = 3600_000
 type StartedAction = RepositoryAction & { readonly from?: string }
 
 /** Performs queued actions exactly once, after checking that they still apply. */
-export function createActionQueue(
-  parts: GithubParts,
-  escalation: Pick<Escalation, 'actionFailed'>,
-): WorkQueue {
-  const { store, clock, github, people, settings, ownLogin, log } = parts
-  const { recheck, explainMissing } = createRecheck(parts)
-  const { signedAction, commitOf } = createWording(parts)
+export function createActionQueue(deps: GithubDependencies): WorkQueue {
+  const { store, clock, github, settings, ownLogin, log } = deps
+  const { recheck, explainMissing } = createRecheck(deps)
+  const { signedAction, commitOf } = createWording(deps)
 
   async function perform(row: ActionRow): Promise<void> {
     const action = JSON.parse(row.action) as StartedAction
@@ -136,13 +134,13 @@ export function createActionQueue(
       })
       // A failing comment of the service must not cause another comment.
       if (state === 'failed' && row.agent !== ORCHESTRATOR)
-        await escalation.actionFailed(tx, row, action, why)
+        await escalateFailedAction(deps, tx, row, action, why)
     })
   }
 
   /** The time of the approval, which may come days after the proposal. */
   async function readySince({ request, created_at }: ActionRow): Promise<number> {
-    const asked = request === null ? undefined : await people.find(store, request)
+    const asked = request === null ? undefined : await findHumanRequest(store, request)
     return asked?.decided_at ?? created_at
   }
 
@@ -188,7 +186,7 @@ const STATE_TEXT = {
 } as const
 
 /** Prepares the text that goes to GitHub: redacted, signed, and with the mark of the action (C25). */
-function createWording({ redact, team, settings }: Pick<GithubParts, 'redact' | 'team' | 'settings'>) {
+function createWording({ redact, team, settings }: Pick<GithubDependencies, 'redact' | 'team' | 'settings'>) {
   /** The trailer identifies the commit after a crash (C25) and tells readers that an agent wrote it. */
   function commitMessage(text: string, { key, agent }: ActionRow): string {
     return `${withoutMentions(redact(text), [])}\n\nWritten by the AI agent ${agent}.\nOrchub-Action: ${key}`
@@ -238,7 +236,7 @@ type ActionCheck =
   | { verdict: 'later'; failure: GitHubFailure }
 
 /** Checks an action against the current thread: days may pass between a proposal and its approval. */
-function createRecheck({ store, github, clock }: Pick<GithubParts, 'store' | 'github' | 'clock'>) {
+function createRecheck({ store, github, clock }: Pick<GithubDependencies, 'store' | 'github' | 'clock'>) {
   const pauses = new Map<string, { at: number; is: boolean }>()
 
   /** Cached for a short time: one more call for each action would use up GitHub's rate limit. */

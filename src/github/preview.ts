@@ -2,7 +2,6 @@ import { emitterEventNames } from '@octokit/webhooks'
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
 import { describeAction, numberOf } from './core/action.ts'
-import { isConfidentialRole } from './core/briefing.ts'
 import { authorOf, type GitHubEvent, isNewcomer, newComment, readEvent } from './core/event.ts'
 import { DEFAULT_POLICIES, isPaused, judge } from './core/policy.ts'
 import { parseResult, readReport, separateConduct } from './core/report.ts'
@@ -14,8 +13,8 @@ import {
   readSlashCommands,
   whyIgnored,
 } from './core/routing.ts'
-import { agentFor, isForPeople, personOf } from './parts.ts'
-import { ACTION_KINDS, type ActionPolicy, type RouteStep } from './terms.ts'
+import { agentFor, isConfidentialRole, personWithLogin, requiresApproval } from './roles.ts'
+import { ACTION_KINDS, type ActionPolicy, type RouteStep } from './team-settings.ts'
 
 /** The effects of an event, computed offline: without a model, GitHub or the service. */
 export interface Preview {
@@ -121,7 +120,7 @@ function conditionHolds(condition: string, event: GitHubEvent): boolean | undefi
 function commandsIn(team: Team, event: GitHubEvent) {
   const comment = newComment(event)
   if (comment === undefined) return []
-  const author = { association: comment.association, person: personOf(team, comment.author)?.name }
+  const author = { association: comment.association, person: personWithLogin(team, comment.author)?.name }
   return readSlashCommands(comment.body).map((parsed) => {
     if (parsed.name === undefined)
       return {
@@ -190,7 +189,7 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, repo
   const routes = { ...DEFAULT_ROUTES, ...settings.routes }
   const isCommanded = commandsIn(team, event).some((command) => command.allowed && command.role === role)
   const written = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
-  const isAsked = isForPeople(team, settings, role, isCommanded ? Object.values(routes).flat() : written)
+  const isAsked = requiresApproval(team, settings, role, isCommanded ? Object.values(routes).flat() : written)
   const all = [
     ...proposals.map((proposal) => ({ proposal, requiresHitl: isAsked })),
     ...byApproval.map((proposal) => ({ proposal, requiresHitl: true })),

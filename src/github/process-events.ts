@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES } from '../base/backoff.ts'
 import { parseId } from '../base/ids.ts'
+import { findHumanRequest, readApprovals } from '../people/people.ts'
+import { commentAsService } from './comments.ts'
 import { type GitHubEvent, newComment, readEvent } from './core/event.ts'
 import { isPaused } from './core/policy.ts'
 import {
@@ -18,12 +20,13 @@ import {
   whyIgnored,
 } from './core/routing.ts'
 import type { DelegatedStep, Delegation } from './delegate-work.ts'
+import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { createContextReader, TryLater } from './gather-context.ts'
-import { AUDIT, type GithubParts, isForPeople, personOf, proposalOf } from './parts.ts'
+import { proposalOf } from './proposals.ts'
 import type { WorkQueue } from './queue-loop.ts'
 import { PERIODIC } from './receive-events.ts'
+import { personWithLogin, requiresApproval } from './roles.ts'
 import { indexEvent } from './search-index.ts'
-import { commentAsService } from './service-comments.ts'
 import {
   endDelivery,
   findAction,
@@ -32,7 +35,7 @@ import {
   nextDeliveryDue,
   putOffDelivery,
 } from './store.ts'
-import type { EventRoutes, RouteStep, Trigger } from './terms.ts'
+import type { EventRoutes, RouteStep, Trigger } from './team-settings.ts'
 
 const MAX_BACKOFF_MS = 5 * 60_000
 /** GitHub may be unavailable for hours; an event waits that long before it counts as failed. */
@@ -40,14 +43,14 @@ const MAX_WAIT_MS = 24 * 3600_000
 
 /** Processes stored webhooks: indexes their text, runs slash commands and delegates work to agents. */
 export function createEventQueue(
-  parts: GithubParts,
+  deps: GithubDependencies,
   delegation: Delegation,
   processed: () => void,
 ): WorkQueue {
-  const { store, clock, log, settings, ownLogin, redact, team } = parts
-  const gatherContext = createContextReader(parts)
+  const { store, clock, log, settings, ownLogin, redact, team } = deps
+  const gatherContext = createContextReader(deps)
   const rate = createEventRate(() => settings().eventsPerMinute, clock.now)
-  const runSlashCommands = createSlashCommands(parts)
+  const runSlashCommands = createSlashCommands(deps)
 
   async function processDelivery(delivery: GithubDelivery): Promise<void> {
     const read = readEvent(delivery.id, delivery.event, parse(delivery.payload))
@@ -97,7 +100,7 @@ export function createEventQueue(
     routes: EventRoutes,
     routed: readonly RouteStep[],
   ): DelegatedStep {
-    const requiresHitl = isForPeople(team(), settings(), step.to, Object.values(routes).flat())
+    const requiresHitl = requiresApproval(team(), settings(), step.to, Object.values(routes).flat())
     return { ...step, requiresHitl, isRouted: routed.some(({ to }) => to === step.to) }
   }
 
@@ -206,14 +209,14 @@ const TASKS: Readonly<Record<string, string>> = {
 }
 
 /** Runs `/agent …` commands: verdicts are decided at once, everything else becomes a task. */
-function createSlashCommands({ store, team, people, log, handle }: GithubParts) {
+function createSlashCommands({ store, team, log, handle }: GithubDependencies) {
   async function decide(command: SlashCommand, event: GitHubEvent): Promise<string | undefined> {
     // GitHub did not sign a replayed payload, so its author could be forged.
     if (isReplay(event.id)) {
       log.warn({ delivery: event.id, command: command.name }, 'ignored a verdict in a replayed event')
       return undefined
     }
-    const person = personOf(team(), event.comment!.author)!
+    const person = personWithLogin(team(), event.comment!.author)!
     const verdict = readVerdict(command.words)
     if (verdict === undefined) return `Name the request: \`/agent ${command.name} req_7\`.`
     if (!(await isAboutRepository(verdict.request, event.repository))) {
@@ -235,24 +238,24 @@ function createSlashCommands({ store, team, people, log, handle }: GithubParts) 
       log.info({ request: verdict.request, err: receipt.message }, 'refused a verdict from GitHub')
       return `${verdict.request}: ${receipt.message}.`
     }
-    const row = await people.find(store, parseId('req', verdict.request) ?? 0)
+    const row = await findHumanRequest(store, parseId('req', verdict.request) ?? 0)
     if (row?.state !== 'open') return undefined
-    const given = (await people.approvals(store, row.id)).filter((one) => one.action_hash === row.action_hash)
+    const given = (await readApprovals(store, [row.id])).filter((one) => one.action_hash === row.action_hash)
     return `${verdict.request}: ${given.length} of ${row.quorum} approvals.`
   }
 
   async function hasDecided(request: string, name: string, person: string): Promise<boolean> {
-    const row = await people.find(store, parseId('req', request) ?? 0)
+    const row = await findHumanRequest(store, parseId('req', request) ?? 0)
     if (row === undefined) return false
     if (name === 'reject') return row.state === 'rejected' && row.decided_by === person
     if (row.state === 'rejected') return false
-    const given = await people.approvals(store, row.id)
+    const given = await readApprovals(store, [row.id])
     return given.some((one) => one.person === person && one.action_hash === row.action_hash)
   }
 
   /** Comments on GitHub can decide only proposals for the same repository. */
   async function isAboutRepository(request: string, repository: string | undefined): Promise<boolean> {
-    const row = await people.find(store, parseId('req', request) ?? 0)
+    const row = await findHumanRequest(store, parseId('req', request) ?? 0)
     const proposal = row && proposalOf(row)
     if (proposal === undefined) return false
     // A scheduled trigger spells the name as orc.yaml does, GitHub as the owner does.
@@ -266,7 +269,7 @@ function createSlashCommands({ store, team, people, log, handle }: GithubParts) 
     const { subject } = event
     const comment = newComment(event)
     if (comment === undefined) return { steps, commands, replies }
-    const author = { association: comment.association, person: personOf(team(), comment.author)?.name }
+    const author = { association: comment.association, person: personWithLogin(team(), comment.author)?.name }
     for (const command of readSlashCommands(comment.body)) {
       if (command.name === undefined) continue
       if (!mayUse(command.name, author)) {

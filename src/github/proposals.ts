@@ -2,10 +2,13 @@
 import { z } from 'zod'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
-import { formatId } from '../base/ids.ts'
+import { formatId, parseId } from '../base/ids.ts'
 import type { CommandEntry, Handler } from '../commands/commands.ts'
+import type { HeldBy } from '../people/hold-command.ts'
+import { askPeople, findHumanRequest, type HumanRequestRow, tellPeople } from '../people/people.ts'
 import { defineCommand } from '../protocol/command.ts'
 import type { Tx } from '../store/store.ts'
+import { commentAsService, escalateExpiredRequest, questionText } from './comments.ts'
 import {
   type ActionProposal,
   actionKey,
@@ -14,13 +17,11 @@ import {
   numberOf,
   type RepositoryAction,
 } from './core/action.ts'
-import { isConfidentialRole } from './core/briefing.ts'
-import { questionText } from './core/comments.ts'
 import { judgeProposal, type PolicyDecision } from './core/policy.ts'
-import { AUDIT, approverLogins, type GithubParts, type TeamPeople } from './parts.ts'
-import { commentAsService } from './service-comments.ts'
+import { AUDIT, type GithubDependencies } from './dependencies.ts'
+import { approverLogins, isConfidentialRole } from './roles.ts'
 import { changeAction, findAction, type GithubWork, insertAction, linkRequest } from './store.ts'
-import { ACTION_KINDS } from './terms.ts'
+import { ACTION_KINDS } from './team-settings.ts'
 
 /** S3.13: after this time the action is not done, and people are notified. */
 const APPROVAL_HOURS = 72
@@ -37,7 +38,9 @@ interface AgentProposal {
 export type Proposals = ReturnType<typeof createProposals>
 
 /** Applies the policy to a proposal: it is queued, people are asked, or it is refused. */
-export function createProposals({ settings, people, redact, team }: GithubParts) {
+export function createProposals(deps: GithubDependencies) {
+  const { store, timers, settings, redact, team } = deps
+
   async function propose(tx: Tx, proposed: AgentProposal): Promise<void> {
     const { work, proposal } = proposed
     const { action, confidence, rationale = proposed.rationale } = proposal
@@ -66,7 +69,7 @@ export function createProposals({ settings, people, redact, team }: GithubParts)
     else if (decision.verdict === 'refuse') log(tx, proposed, `Refused to ${what}: ${decision.reason}`)
     else if (decision.notice) {
       const question = `${work.agent} is going to ${what} in ${work.repository}`
-      await people.notify(tx, { agent: work.agent, question, reason: 'the policy asks for a notice' })
+      await tellPeople(tx, { agent: work.agent, question, reason: 'the policy asks for a notice' })
     }
   }
 
@@ -80,18 +83,25 @@ export function createProposals({ settings, people, redact, team }: GithubParts)
     const { kind, ...fields } = proposal.action
     const what = describeAction(proposal.action)
     const isConfidential = isConfidentialRole(work.role)
-    const request = await people.ask(tx, {
-      agent: work.agent,
+    const { approvers } = settings()
+    const held: HeldBy = {
+      speaker: work.agent,
+      principal: { kind: 'agent', agent: work.agent },
+      onBehalf: false,
+    }
+    const { id, key: request } = await askPeople(tx, {
+      kind: 'approval',
+      purpose: 'command',
+      asker: work.agent,
       question: `${work.agent} wants to ${what} in ${work.repository}`,
       // Approvers are not moderators, so they don't see the words of a confidential role (S3.15).
       reason: isConfidential ? decision.reason : `${decision.reason}. ${redact(rationale)}`,
-      command: { type: GITHUB_ACTION, fields: { key, action: kind, repository: work.repository, ...fields } },
-      proposal: key,
+      action: { type: GITHUB_ACTION, fields: { key, action: kind, repository: work.repository, ...fields } },
+      approval: { quorum: decision.quorum, ...(approvers === undefined ? {} : { approvers }) },
+      context: JSON.stringify({ ...held, github: key }),
       expiresAt: tx.now + Math.round(hours * HOUR_MS),
-      quorum: decision.quorum,
-      approvers: settings().approvers,
+      timers,
     })
-    const id = formatId('req', request)
     await linkRequest(tx, key, request)
     const asked = `Asked people (${id}) whether to ${what}: ${decision.reason}`
     log(tx, { work, proposal }, asked, AUDIT.asked)
@@ -129,7 +139,36 @@ export function createProposals({ settings, people, redact, team }: GithubParts)
     })
   }
 
-  return { propose }
+  /** Refuses a proposal that people rejected or did not decide in time, with a public audit entry. */
+  async function close(request: string): Promise<void> {
+    await store.write(async (tx) => {
+      const row = await findHumanRequest(tx, parseId('req', request) ?? 0)
+      const key = row && proposalOf(row)
+      if (row === undefined || key === undefined) return
+      const proposed = await findAction(tx, key)
+      if (proposed?.state !== 'asked' || row.state === 'open') return
+      await changeAction(tx, key, { state: 'refused', note: `${request} ${row.state}` })
+      const { agent, repository, action } = proposed
+      const what = describeAction(JSON.parse(action) as RepositoryAction)
+      tx.audit({
+        type: AUDIT.logged,
+        class: 'public',
+        actor: ORCHESTRATOR,
+        subject: agent,
+        text: `Not done, ${request} is ${row.state}: ${what} in ${repository}`,
+        data: { request_id: request, key, repository },
+      })
+      if (row.state === 'expired') await escalateExpiredRequest(deps, tx, row, proposed, what)
+    })
+  }
+
+  return { propose, close }
+}
+
+/** The key of the proposal that a request asks about; undefined for a request of another feature. */
+export function proposalOf({ context }: Pick<HumanRequestRow, 'context'>): string | undefined {
+  const { github } = JSON.parse(context) as { github?: unknown }
+  return typeof github === 'string' ? github : undefined
 }
 
 const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const
@@ -171,13 +210,8 @@ const definition = defineCommand({
 
 type ActionFields = z.output<typeof definition.fields>
 
-interface GithubCommandsOptions {
-  redact(text: string): string
-  readonly findRequest: TeamPeople['find']
-}
-
 /** Holds a proposed action until people decide on it. */
-export function githubCommands({ redact, findRequest }: GithubCommandsOptions): CommandEntry[] {
+export function githubCommands(redact: (text: string) => string): CommandEntry[] {
   const handler: Handler<ActionFields> = {
     /** A changed proposal is judged again, so that no change bypasses a quorum or a prohibition. */
     decide({ team }, { key: _, action: kind, repository: __, ...fields }) {
@@ -204,7 +238,7 @@ export function githubCommands({ redact, findRequest }: GithubCommandsOptions): 
       if (row.repository !== repository)
         return new AppError('INVALID_COMMAND', 'The repository cannot be changed')
       // With a changed key, this approval would perform a proposal that other people are still asked about.
-      const request = row.request === null ? undefined : await findRequest(tx, row.request)
+      const request = row.request === null ? undefined : await findHumanRequest(tx, row.request)
       if (request === undefined || request.state === 'open')
         return new AppError('INVALID_COMMAND', 'The key of a proposal cannot be changed')
       const read = checkAction(kind, fields)

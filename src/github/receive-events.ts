@@ -4,10 +4,10 @@ import { Cron } from 'croner'
 import { AppError } from '../base/errors.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, moveTimer, type TimerRow } from '../store/timers.ts'
-import type { GithubParts } from './parts.ts'
+import type { GithubDependencies } from './dependencies.ts'
 import { isRecoverable } from './port.ts'
 import { keepDelivery, readDelivery, takenSince } from './store.ts'
-import type { Trigger } from './terms.ts'
+import type { Trigger } from './team-settings.ts'
 
 /** An HTTP request, untrusted until its signature is verified. */
 export interface IncomingWebhook {
@@ -88,7 +88,7 @@ const MAX_TRIES = 10
  * Asks GitHub to redeliver webhooks that it could not deliver while the service was down; GitHub doesn't do that by
  * itself, and only an App can ask. Deliveries in our store count as received even if GitHub believes otherwise.
  */
-export function createRedelivery({ store, github, clock, log }: GithubParts) {
+export function createRedelivery({ store, github, clock, log }: GithubDependencies) {
   let running: Promise<void> = Promise.resolve()
   let cancel: (() => void) | undefined
   let isClosed = false
@@ -146,7 +146,10 @@ const KIND = 'github_trigger'
 export const PERIODIC = 'periodic_trigger'
 
 /** Stores a scheduled trigger as a delivery. Its id contains the time, so that it is processed once even after a crash. */
-export function createTriggers({ store, timers, settings, clock, team }: GithubParts, kick: () => void) {
+export function createTriggers(
+  { store, timers, settings, clock, team }: GithubDependencies,
+  kick: () => void,
+) {
   timers.on(KIND, async (tx, name) => {
     const trigger = team().config.github?.schedule.find((one) => one.name === name)
     if (trigger === undefined) return

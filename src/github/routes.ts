@@ -8,9 +8,9 @@ import { MAX_COMMAND_BYTES } from '../protocol/codec.ts'
 import type { Reader } from '../store/store.ts'
 import { readHalted } from './agent-health.ts'
 import { describeAction, type RepositoryAction } from './core/action.ts'
-import { isConfidentialRole } from './core/briefing.ts'
 import type { GithubTeam } from './github.ts'
 import { closeConduct, conductVersion, readConduct } from './moderation.ts'
+import { isConfidentialRole } from './roles.ts'
 import {
   type ActionRow,
   actionsOfDelivery,

@@ -1,12 +1,11 @@
 /** Each kind of action against each fault of GitHub: retried or given up, and never performed twice (issue 6, §4). */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { actionKey, numberOf, type RepositoryAction } from '../../src/github/core/action.ts'
+import type { GithubDependencies } from '../../src/github/dependencies.ts'
 import { createOctokit } from '../../src/github/octokit/octokit.ts'
-import type { GithubParts } from '../../src/github/parts.ts'
 import { createActionQueue } from '../../src/github/perform-actions.ts'
-import { createEscalation } from '../../src/github/service-comments.ts'
 import { changeAction, findAction, insertAction } from '../../src/github/store.ts'
-import { askPeople, decideHumanRequest, findHumanRequest } from '../../src/people/people.ts'
+import { askPeople, decideHumanRequest } from '../../src/people/people.ts'
 import {
   BOT,
   type FakeCall,
@@ -84,17 +83,16 @@ async function open(action: RepositoryAction, aheadMs = 0) {
     userAgent: 'orchub/test',
     now: clock.now,
   })
-  const parts = {
+  const deps = {
     store,
     clock,
     github,
     settings: () => ({ dryRun: false, maintainers: ['boss'] }),
-    people: { find: findHumanRequest },
     ownLogin: async () => BOT,
     redact: (text: string) => text,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     team: () => ({ config: { people: [] } }),
-  } as unknown as GithubParts
+  } as unknown as GithubDependencies
   const key = actionKey(WORK, action)
   await store.write((tx) =>
     insertAction(tx, {
@@ -110,7 +108,7 @@ async function open(action: RepositoryAction, aheadMs = 0) {
     }),
   )
   /** A new start: only the store is left. */
-  const restart = () => createActionQueue(parts, createEscalation(parts))
+  const restart = () => createActionQueue(deps)
   let acting = restart()
   onTestFinished(async () => {
     await place.clear()

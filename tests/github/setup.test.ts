@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { createTeam } from '../../src/commands/team.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
-import { neededEvents, neededPermissions } from '../../src/github/core/needs.ts'
 import type {
   AccountIdentity,
   GitHubResult,
@@ -10,7 +9,7 @@ import type {
   SetupSurvey,
   WebhookFacts,
 } from '../../src/github/port.ts'
-import { checkSetup } from '../../src/github/setup.ts'
+import { checkSetup, neededEvents, neededPermissions } from '../../src/github/setup.ts'
 
 const ENV = { SECRET: 'x'.repeat(32), TOKEN: 'token', KEY: '-----BEGIN RSA PRIVATE KEY-----' }
 const HOOK: WebhookFacts = {

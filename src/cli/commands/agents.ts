@@ -222,7 +222,7 @@ async function readPrompt(location: TeamLocation, name: string): Promise<PromptA
       import('../../agents/agents.ts'),
       import('../../commands/team.ts'),
       import('../../protocol/registry.ts'),
-      import('../../github/terms.ts'),
+      import('../../github/team-settings.ts'),
     ])
   const team = createTeam(config)
   const agent = team.resolve(name)

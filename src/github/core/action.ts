@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import type { Result } from '../../base/result.ts'
-import { ACTION_KINDS, type ActionKind } from '../terms.ts'
+import { ACTION_KINDS, type ActionKind } from '../team-settings.ts'
 
 /** The service never performs these, whatever the policy says (issue 6, §3). */
 export const NEVER = ['merge', 'force_push', 'delete', 'settings', 'ban'] as const

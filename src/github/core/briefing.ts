@@ -1,5 +1,5 @@
 import { excerpt } from '../../base/excerpt.ts'
-import { CONFIDENTIAL_ROLES, TEAM_ROLES } from '../terms.ts'
+import { TEAM_ROLES } from '../team-settings.ts'
 import { encodeTeamMessage, type TaskDelegation } from './protocol.ts'
 
 const ROLE_PROMPTS: Readonly<Record<(typeof TEAM_ROLES)[number], string>> = {
@@ -33,11 +33,6 @@ const OTHER_ROLE = 'You work on a repository on GitHub, in the role that your te
 function promptOf(role: string): string {
   const known = TEAM_ROLES.find((one) => one === role)
   return known === undefined ? OTHER_ROLE : ROLE_PROMPTS[known]
-}
-
-/** Only moderators read the words of this role. */
-export function isConfidentialRole(role: string): boolean {
-  return CONFIDENTIAL_ROLES.includes(role)
 }
 
 /** Marks untrusted text. */

@@ -1,5 +1,5 @@
 /** Whether the service may perform a proposal, and what stops the team: AI-PAUSE, and too many failures in a row. */
-import type { ActionKind, ActionPolicy } from '../terms.ts'
+import type { ActionKind, ActionPolicy } from '../team-settings.ts'
 import { type ActionProposal, NEVER, type RepositoryAction } from './action.ts'
 
 type Policies = Readonly<Record<ActionKind, ActionPolicy>>

@@ -1,5 +1,5 @@
 /** Which roles get an event, and the slash commands in its comment. */
-import type { EventRoutes, RouteStep } from '../terms.ts'
+import type { EventRoutes, RouteStep } from '../team-settings.ts'
 import { authorOf, type GitHubEvent } from './event.ts'
 
 const step = (to: string, ...when: string[]): RouteStep => ({ to, when, on: 'success' })

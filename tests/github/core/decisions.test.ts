@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { markOf, signed, withoutMentions } from '../../../src/github/comments.ts'
 import { actionKey, checkAction, type RepositoryAction, readAction } from '../../../src/github/core/action.ts'
-import { markOf, signed, withoutMentions } from '../../../src/github/core/comments.ts'
 import { type GitHubEvent, isNewcomer, readEvent } from '../../../src/github/core/event.ts'
 import {
   afterOutcome,
@@ -26,7 +26,7 @@ import { isRecoverable } from '../../../src/github/port.ts'
 import { createEventRate } from '../../../src/github/process-events.ts'
 import { isSigned, nextRun } from '../../../src/github/receive-events.ts'
 import { mentionsIn, numbersIn, searchWords } from '../../../src/github/search-index.ts'
-import { ACTION_MODES } from '../../../src/github/terms.ts'
+import { ACTION_MODES } from '../../../src/github/team-settings.ts'
 
 const event = (type: string, more: Partial<GitHubEvent> = {}): GitHubEvent => ({
   id: 'd',

@@ -1,5 +1,119 @@
-/** Texts that the service posts on GitHub: signatures, marks, mentions and approval requests. */
-import type { RepositoryAction } from './action.ts'
+/** Comments of the service on GitHub: their texts, signatures and marks, and the escalation of failures. */
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { formatId } from '../base/ids.ts'
+import { type HumanRequestRow, tellPeople } from '../people/people.ts'
+import type { Tx } from '../store/store.ts'
+import { actionKey, describeAction, type RepositoryAction } from './core/action.ts'
+import type { TaskError } from './core/report.ts'
+import type { GithubDependencies } from './dependencies.ts'
+import { approverLogins } from './roles.ts'
+import { type ActionRow, type GithubWork, insertAction } from './store.ts'
+
+/** A thread, and the reason for writing there: the same text for the same source is posted once, even after a crash. */
+interface CommentThread {
+  readonly source: string
+  readonly repository: string
+  readonly number: number
+}
+
+const ERROR_LABEL = 'agent-error'
+
+/** Posts a comment of the service itself. Mentions only `tagged` logins, whatever agents wrote into the text. */
+export async function commentAsService(
+  tx: Tx,
+  thread: CommentThread,
+  text: string,
+  tagged: readonly string[] = [],
+) {
+  const body = [withoutMentions(text, tagged), ...tagged.map((login) => `@${login}`)].join(' ')
+  await insertServiceAction(tx, thread, { kind: 'comment', number: thread.number, body })
+}
+
+/** S3.12. */
+async function labelError(tx: Tx, thread: CommentThread) {
+  await insertServiceAction(tx, thread, { kind: 'label', number: thread.number, label: ERROR_LABEL })
+}
+
+async function insertServiceAction(
+  tx: Tx,
+  { source, repository, number }: CommentThread,
+  action: RepositoryAction,
+) {
+  await insertAction(tx, {
+    key: actionKey(source, action),
+    work: source,
+    agent: ORCHESTRATOR,
+    repository,
+    number,
+    action: JSON.stringify(action),
+    confidence: null,
+    rationale: '',
+    state: 'ready',
+    request: null,
+    note: null,
+  })
+}
+
+/** Everything that a comment about a failure needs. */
+type EscalationDeps = Pick<GithubDependencies, 'settings' | 'redact' | 'team'>
+
+/**
+ * After the last attempt: tells people in the inbox, and on GitHub by mentioning the maintainers (S3.12, C7). The agent's
+ * own words go to the inbox only: they may quote private text.
+ */
+export async function escalateFailedWork(
+  { settings, redact }: EscalationDeps,
+  tx: Tx,
+  { id, agent, repository, number }: GithubWork,
+  error: TaskError,
+): Promise<void> {
+  const where = number === null ? repository : `${repository}#${number}`
+  const tries = error.retry_count === 0 ? '' : ` after ${error.retry_count} retries`
+  await tellPeople(tx, {
+    agent,
+    question: `${agent} failed at ${where}${tries}: ${error.error_type}`,
+    reason: redact(`${error.error_message} ${error.suggested_action}`.slice(0, 2000)),
+  })
+  if (number === null) return
+  const thread = { source: `${id}/failed`, repository, number }
+  await labelError(tx, thread)
+  const { maintainers } = settings()
+  if (maintainers.length === 0) return
+  const text = `**${agent}** could not do its work here (\`${error.error_type}\`${tries}). ${error.suggested_action}`
+  await commentAsService(tx, thread, text, maintainers)
+}
+
+/** Not called for the service's own comments, or a failing comment would cause another one. */
+export async function escalateFailedAction(
+  { settings, redact }: EscalationDeps,
+  tx: Tx,
+  { agent, work, repository, number }: ActionRow,
+  action: RepositoryAction,
+  why: string,
+): Promise<void> {
+  if (number === null) return
+  const thread = { source: `${work}/error`, repository, number }
+  await labelError(tx, thread)
+  const text = `**${agent}** could not ${describeAction(action)}: ${redact(why)}`
+  await commentAsService(tx, thread, text, settings().maintainers)
+}
+
+/** Mentions the approvers, or the maintainers if no approver has a login (C9). The inbox has a notice already. */
+export async function escalateExpiredRequest(
+  { settings, team }: EscalationDeps,
+  tx: Tx,
+  { id: key, expires_at, created_at }: HumanRequestRow,
+  { agent, repository, number }: ActionRow,
+  what: string,
+): Promise<void> {
+  if (number === null) return
+  const id = formatId('req', key)
+  const hours = Math.round((expires_at - created_at) / 360_000) / 10
+  const text = `Nobody decided on ${id} within ${hours} hours, so **${agent}** did not ${what}.`
+  const thread = { source: `${id}/expired`, repository, number }
+  const approvers = approverLogins(team(), settings())
+  await commentAsService(tx, thread, text, approvers.length === 0 ? settings().maintainers : approvers)
+}
 
 const MARK = 'orchub:action='
 const KEY = /^[0-9a-f]{32}$/

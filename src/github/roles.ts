@@ -1,0 +1,45 @@
+/** Who fills the roles of the team, and which people decide on its proposals. */
+import type { Person } from '../base/person.ts'
+import type { Team } from '../commands/team.ts'
+import type { GithubConfig } from '../config/config.ts'
+import { CONFIDENTIAL_ROLES, type RouteStep } from './team-settings.ts'
+
+/** The agent that orc.yaml assigns to the role, or the agent with the name of the role. */
+export function agentFor(team: Team, settings: GithubConfig, role: string): string | undefined {
+  return team.resolve(settings.team[role] ?? role)
+}
+
+/** Whether people decide on every proposal of this role: "requires_hitl" or one of the steps names it or its agent. */
+export function requiresApproval(
+  team: Team,
+  settings: GithubConfig,
+  role: string,
+  steps: readonly RouteStep[],
+): boolean {
+  const agent = agentFor(team, settings, role)
+  const isMeant = (name: string) =>
+    name.toLowerCase() === role.toLowerCase() || (agent !== undefined && team.resolve(name) === agent)
+  return (
+    settings.requiresHitl.some(isMeant) ||
+    steps.some(({ to, requiresHitl }) => requiresHitl === true && isMeant(to))
+  )
+}
+
+export function personWithLogin(team: Team, login: string): Person | undefined {
+  return team.config.people.find(({ github }) => github?.toLowerCase() === login.toLowerCase())
+}
+
+/** People who may decide on proposals. */
+export function approversOf({ config }: Team, { approvers }: GithubConfig): Person[] {
+  return config.people.filter(({ name, role }) => role === 'operator' && (approvers?.includes(name) ?? true))
+}
+
+/** Only people who may decide are mentioned in a request for approval. */
+export function approverLogins(team: Team, settings: GithubConfig): string[] {
+  return approversOf(team, settings).flatMap(({ github }) => (github === undefined ? [] : [github]))
+}
+
+/** Only moderators read what the agents of such a role say. */
+export function isConfidentialRole(role: string): boolean {
+  return CONFIDENTIAL_ROLES.includes(role)
+}
