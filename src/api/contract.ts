@@ -193,7 +193,13 @@ export type ParsedQueryOf<Name extends RouteName> = RouteTable[Name] extends {
 }
   ? z.output<Q>
   : Record<never, never>
+/** The body as a client sends it; `ParsedBodyOf` is the body as the handler gets it. */
 export type BodyOf<Name extends RouteName> = RouteTable[Name] extends { body: infer B extends z.ZodType }
+  ? z.input<B>
+  : undefined
+export type ParsedBodyOf<Name extends RouteName> = RouteTable[Name] extends {
+  body: infer B extends z.ZodType
+}
   ? z.output<B>
   : undefined
 export type AnswerOf<Name extends RouteName> = z.output<RouteTable[Name]['answer']>

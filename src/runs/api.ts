@@ -212,6 +212,8 @@ export const cancelRun = defineCommand({
   }),
 })
 
+const messageKind = z.enum(MESSAGE_TYPES).default('update').describe('The type of the message')
+
 export const sendToRun = defineCommand({
   type: 'send_to_run',
   audience: 'people',
@@ -219,8 +221,8 @@ export const sendToRun = defineCommand({
     'Send a message to an agent of a run, stored as a file in messages/. The plan must set messages: true',
   fields: z.object({
     id: runId,
-    to: z.string().min(1).max(64),
-    type: z.enum(MESSAGE_TYPES).default('update'),
+    to: z.string().min(1).max(64).describe('An agent of the run'),
+    kind: messageKind,
     content: z.unknown().refine((content) => content !== undefined, 'there is no content'),
   }),
   example: 'orc run send run_7 writer "Use British spelling"',
@@ -273,7 +275,11 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}/messages',
     who: 'operator',
     ...routeOf(sendToRun),
-    body: sendToRun.fields.omit({ id: true }),
+    // The type of the message is `type` here, as in its file. The command calls it `kind`, because `type` names the command.
+    body: sendToRun.fields
+      .omit({ id: true, kind: true })
+      .extend({ type: messageKind })
+      .transform(({ type, ...message }) => ({ ...message, kind: type })),
     // The message itself has a lower limit; its JSON may be several times as long.
     limit: 1024 * 1024,
   },

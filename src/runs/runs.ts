@@ -392,8 +392,8 @@ export const runCommands = (runs: Pick<Runs, 'start' | 'resume' | 'cancel' | 'se
     },
   }),
   commandEntry(sendToRun, {
-    async perform({ speaker }, { id, ...message }) {
-      const details = await runs.send(id, message, speaker.person!)
+    async perform({ speaker }, { id, to, kind, content }) {
+      const details = await runs.send(id, { to, type: kind, content }, speaker.person!)
       return receiptOf(sendToRun, `messages/${details.file} written`, details)
     },
   }),

@@ -151,6 +151,24 @@ describe('POST /api/v1/runs', () => {
     expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'completed', round: 1 })
   })
 
+  it('sends a message to an agent, by the route and as a command, with its type', async () => {
+    service = await openTestService()
+    const { run_id } = await start('messages: true\nagents: { a: { command: "sleep 60" } }')
+    const byRoute = await client().sendToRun(run_id, { to: 'a', type: 'question', content: 'Which one?' })
+    const byDefault = await client().sendToRun(run_id, { to: 'a', content: 'Take your time.' })
+    const message = { id: run_id, to: 'a', kind: 'answer', content: 'The second one.' }
+    const receipt = await client().command({ type: 'send_to_run', ...message })
+    const byCommand = receipt.status === 'ok' ? (receipt.details as { file: string }) : undefined
+    const { place } = await client().run(run_id)
+    const typeIn = (file = '') => JSON.parse(readFileSync(join(place, 'messages', file), 'utf8')).type
+    expect([byRoute, byDefault, byCommand].map((sent) => typeIn(sent?.file))).toEqual([
+      'question',
+      'update',
+      'answer',
+    ])
+    await client().cancelRun(run_id)
+  })
+
   it('asks people by an ordinary request, which the verdict route answers (C9)', async () => {
     service = await openTestService()
     const { run_id } = await start('agents: { a: { command: "false", retries: 0, on_error: escalate } }')

@@ -7,7 +7,7 @@ import { personBehind, type Team } from '../../commands/team.ts'
 import type { Engine } from '../../engine.ts'
 import { decideAction, readableLogs } from '../../rules/decide.ts'
 import type { Action } from '../../rules/rule.ts'
-import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
+import type { AnswerOf, ParsedBodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
 import type { ApiCaller, Logins } from './authenticate.ts'
 import type { Feed, OpenCalls } from './event-streams.ts'
 import type { Metrics } from './metrics.ts'
@@ -46,7 +46,7 @@ export interface ApiCall<Name extends RouteName = RouteName> {
   readonly isPerson: boolean
   readonly params: Readonly<Record<string, string>>
   readonly query: ParsedQueryOf<Name>
-  readonly body: BodyOf<Name>
+  readonly body: ParsedBodyOf<Name>
 }
 
 /** Returned by handlers that write the response themselves: streams, and formats other than JSON. */
