@@ -36,73 +36,22 @@ type TaskTrace = AnswerOf<'trace'>
 
 /** The tree of tasks, then one line per event. */
 function traceText({ task, tasks, steps, more }: TaskTrace): string {
+  const rows = steps.flatMap((step) => {
+    const line = describeStep(step)
+    if (line === undefined) return []
+    const { from, to, what, text } = line
+    const delivery = step.type === 'message' ? deliveryText(step) : ''
+    const parties = to === undefined ? from : `${from} → ${to}`
+    // To the millisecond; the heading has the day.
+    return [[step.at.slice(11, 23), parties, what, step.task_id, text + delivery]]
+  })
   return [
     taskTree(tasks),
     '',
     `From ${shortTime(task.created_at)}${task.ended_at === undefined ? '' : ` to ${shortTime(task.ended_at)}`}:`,
-    table(
-      steps.flatMap((step) => rowOf(step) ?? []).map((row) => [timeOf(row.at), ...row.cells]),
-      '  ',
-    ),
+    table(rows, '  '),
     ...(more ? [paint('dim', 'There are more events; raise --limit to see them.')] : []),
   ].join('\n')
-}
-
-/** To the millisecond; the heading has the day. */
-function timeOf(iso: string): string {
-  return iso.slice(11, 23)
-}
-
-interface TraceRow {
-  at: string
-  cells: readonly [way: string, what: string, task: string, text: string]
-}
-
-function rowOf(step: TaskStreamEvent): TraceRow[] | undefined {
-  const { at, task_id } = step
-  const row = (way: string, what: string, text: string): TraceRow[] => [
-    { at, cells: [way, what, task_id, text] },
-  ]
-  switch (step.type) {
-    case 'selected':
-      return row(
-        step.agent,
-        'chosen',
-        `${step.chosen.join(', ') || 'nobody'} (${step.by}): ${brief(step.why)}`,
-      )
-    case 'message':
-      return row(`${step.from} → ${step.to}`, step.kind, `${saidBrief(step)}${deliveryText(step)}`)
-    case 'asked':
-      return row(
-        `${step.from} → ${OPERATOR}`,
-        step.awaits ? step.kind : 'notice',
-        `${step.request_id}: ${brief(step.text)}`,
-      )
-    case 'verdict': {
-      const { by, to, verdict, request_id, text } = step
-      return row(
-        to === undefined ? by : `${by} → ${to}`,
-        verdict,
-        `${request_id}${text === '' ? '' : `: ${brief(text)}`}`,
-      )
-    }
-    case 'state':
-      return isShownState(step) ? row(step.agent, step.state, brief(withoutHead(step.text))) : undefined
-    case 'evidence':
-      return row(step.agent, step.step, `${step.outcome}: ${brief(step.text)}`)
-    case 'halt':
-      return row(step.by, step.over ? 'go' : 'stop', brief(step.text))
-    case 'note':
-      return row('', 'note', brief(step.text))
-    case 'delegated':
-    case 'end':
-      return undefined
-  }
-}
-
-/** Drops the beginning that repeats the columns before it. */
-function withoutHead(text: string): string {
-  return text.replace(/^\S+ is \w+(, |: )?/, '')
 }
 
 function deliveryText({
@@ -118,57 +67,46 @@ function deliveryText({
   return paint('dim', ` (${how.join(', ')})`)
 }
 
-type TraceSteps = Pick<AnswerOf<'trace'>, 'steps'>
-
-/** Renders a trace as a Mermaid sequence diagram. */
-export function sequenceDiagram({ steps }: TraceSteps): string {
-  const names = new Map<string, string>()
-  const idOf = (name: string) => {
-    if (!names.has(name)) names.set(name, `p${names.size}`)
-    return names.get(name)!
-  }
-  const lines = steps.flatMap((step) => lineOf(step, idOf) ?? [])
-  const participants = [...names].map(
-    ([name, id]) => `${name === OPERATOR ? 'actor' : 'participant'} ${id} as ${label(name)}`,
-  )
-  return ['sequenceDiagram', ...[...participants, ...lines].map((line) => `  ${line}`)].join('\n')
+/** One event of a trace, for the table and the diagram. */
+interface TraceLine {
+  from: string
+  /** Undefined for an event that concerns one party only. */
+  to?: string
+  what: string
+  text: string
 }
 
-const DOTTED: ReadonlySet<string> = new Set([
-  'answer',
-  'report',
-  'partial',
-  'needs_help',
-  'failed',
-  'cancelled',
-])
-
-function lineOf(step: TaskStreamEvent, idOf: (name: string) => string): string | undefined {
-  const note = (over: string, text: string) => `Note over ${idOf(over)}: ${label(text)}`
+/** Undefined for events that others already show. */
+function describeStep(step: TaskStreamEvent): TraceLine | undefined {
   switch (step.type) {
-    case 'selected':
-      return note(step.agent, `chosen: ${step.chosen.join(', ') || 'nobody'}. ${brief(step.why)}`)
-    case 'message': {
-      const { from, to, kind, task_id, attempts = 1 } = step
-      const arrow = DOTTED.has(kind) ? '-->>' : '->>'
-      const again = attempts > 1 ? `, delivered ${attempts} times` : ''
-      return `${idOf(from)}${arrow}${idOf(to)}: ${label(`${kind} ${task_id}${again}: ${saidBrief(step)}`)}`
+    case 'selected': {
+      const chosen = step.chosen.join(', ') || 'nobody'
+      return { from: step.agent, what: 'chosen', text: `${chosen} (${step.by}): ${brief(step.why)}` }
     }
-    case 'asked':
-      return `${idOf(step.from)}->>${idOf(OPERATOR)}: ${label(`${step.kind} ${step.request_id}: ${brief(step.text)}`)}`
+    case 'message':
+      return { from: step.from, to: step.to, what: step.kind, text: saidBrief(step) }
+    case 'asked': {
+      const text = `${step.request_id}: ${brief(step.text)}`
+      return { from: step.from, to: OPERATOR, what: step.awaits ? step.kind : 'notice', text }
+    }
     case 'verdict': {
-      const { to, by, request_id, verdict, text } = step
-      const words = `${verdict} ${request_id}${text === '' ? '' : `: ${brief(text)}`}`
-      return to === undefined ? note(by, words) : `${idOf(by)}-->>${idOf(to)}: ${label(words)}`
+      const { by, to, verdict, request_id } = step
+      const text = `${request_id}${step.text === '' ? '' : `: ${brief(step.text)}`}`
+      return { from: by, ...(to === undefined ? {} : { to }), what: verdict, text }
     }
-    case 'state':
-      return isShownState(step) ? note(step.agent, brief(step.text)) : undefined
+    case 'state': {
+      if (!isShownState(step)) return undefined
+      // The text begins with the agent and the state.
+      const text = brief(step.text.replace(/^\S+ is \w+(, |: )?/, ''))
+      return { from: step.agent, what: step.state, text }
+    }
     case 'evidence':
-      return note(step.agent, `${step.task_id} ${step.step} ${step.outcome}: ${brief(step.text)}`)
+      return { from: step.agent, what: step.step, text: `${step.outcome}: ${brief(step.text)}` }
     case 'halt':
-      return note(step.by, brief(step.text))
-    case 'delegated':
+      return { from: step.by, what: step.over ? 'go' : 'stop', text: brief(step.text) }
     case 'note':
+      return { from: '', what: 'note', text: brief(step.text) }
+    case 'delegated':
     case 'end':
       return undefined
   }
@@ -179,6 +117,31 @@ const ENDS: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', '
 /** Only ends and new attempts; waiting shows in the messages. */
 function isShownState({ state, attempt, text }: Extract<TaskStreamEvent, { type: 'state' }>): boolean {
   return ENDS.has(state) || (attempt > 1 && text.includes(', attempt '))
+}
+
+/** Drawn with dotted arrows, like verdicts. */
+const REPLIES = /^(answer|report|partial|needs_help|failed|cancelled)$/
+
+/** Renders a trace as a Mermaid sequence diagram. */
+export function sequenceDiagram({ steps }: Pick<TaskTrace, 'steps'>): string {
+  const ids = new Map<string, string>()
+  const idOf = (name: string) => {
+    if (!ids.has(name)) ids.set(name, `p${ids.size}`)
+    return ids.get(name)!
+  }
+  const lines = steps.flatMap((step) => {
+    const line = step.type === 'note' ? undefined : describeStep(step)
+    if (line === undefined) return []
+    const { from, to, what, text } = line
+    const words = label(`${what} ${step.task_id}: ${text}`)
+    if (to === undefined) return [`Note over ${idOf(from)}: ${words}`]
+    const arrow = step.type === 'verdict' || REPLIES.test(what) ? '-->>' : '->>'
+    return [`${idOf(from)}${arrow}${idOf(to)}: ${words}`]
+  })
+  const participants = [...ids].map(
+    ([name, id]) => `${name === OPERATOR ? 'actor' : 'participant'} ${id} as ${label(name)}`,
+  )
+  return ['sequenceDiagram', ...[...participants, ...lines].map((line) => `  ${line}`)].join('\n')
 }
 
 /**
