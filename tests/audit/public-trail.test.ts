@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isPublic, openPublicChain, publicLine, publicTitle } from '../../src/audit/public-trail.ts'
-import { PUBLIC_FORMS } from '../../src/cli/commands/audit/export.ts'
-import { isPublicFile, verifyPublic } from '../../src/cli/commands/audit/verify.ts'
+import { isPublicTrail, PUBLIC_FORMATS, verifyPublicTrail } from '../../src/audit/public-trail-file.ts'
 
 const HOSTILE = fc.constantFrom(...'a<&"\n\r\\→[]# {}:\u202e\u2028😀é')
 const FORMS = ['text', 'jsonl', 'html'] as const
@@ -15,14 +14,14 @@ function entryOf(text: string, n: number) {
 function trail(texts: readonly string[], form: (typeof FORMS)[number], repository?: string) {
   const title = publicTitle(repository)
   const chain = openPublicChain(title)
-  const write = PUBLIC_FORMS[form]!
+  const write = PUBLIC_FORMATS[form]!
   let file = write.begin(title)
   for (const [n, text] of texts.entries()) file += write.line(chain.add(publicLine(entryOf(text, n))))
-  return { file: file + write.end(title, chain.head()), head: chain.head() }
+  return { file: file + write.end(chain.head()), head: chain.head() }
 }
 
-async function* inPieces(text: string) {
-  for (let at = 0; at < text.length; at += 97) yield text.slice(at, at + 97)
+async function* linesOf(file: string) {
+  yield* file.replace(/\n$/, '').split('\n')
 }
 
 const TEXTS = ['Triage issue #1', "Done: apply the label 'bug' to #1 <b>&amp;</b>", '# lines 3 sha256 0']
@@ -53,14 +52,18 @@ describe('the public trail', () => {
           fc.string({ minLength: 1, maxLength: 3 }),
           async (texts, where, put) => {
             const { file, head } = trail(texts, form)
-            expect(isPublicFile(file.split('\n')[0]!)).toBe(true)
-            expect(await verifyPublic(inPieces(file))).toMatchObject({ ok: true, count: texts.length, head })
+            expect(isPublicTrail(file.split('\n')[0]!)).toBe(true)
+            expect(await verifyPublicTrail(linesOf(file))).toMatchObject({
+              ok: true,
+              count: texts.length,
+              head,
+            })
             const at = where % file.length
             const changed = file.slice(0, at) + put + file.slice(at)
-            expect((await verifyPublic(inPieces(changed))).ok).toBe(false)
+            expect((await verifyPublicTrail(linesOf(changed))).ok).toBe(false)
             const without = file.slice(0, at) + file.slice(at + 1)
             // The last line end is no part of what is said.
-            if (at < file.length - 1) expect((await verifyPublic(inPieces(without))).ok).toBe(false)
+            if (at < file.length - 1) expect((await verifyPublicTrail(linesOf(without))).ok).toBe(false)
           },
         ),
         { numRuns: 100 },
@@ -70,21 +73,21 @@ describe('the public trail', () => {
 
   it.each(FORMS)('as %s names the first bad line, or where it was cut off', async (form) => {
     const { file } = trail(TEXTS, form)
-    const changed = await verifyPublic(inPieces(file.replaceAll('label', 'lapel')))
+    const changed = await verifyPublicTrail(linesOf(file.replaceAll('label', 'lapel')))
     expect(changed).toMatchObject({ ok: false })
     if (form !== 'text') expect(changed.seq).toBe(2)
     const lines = file.split('\n')
-    const cut = await verifyPublic(inPieces(`${lines.slice(0, form === 'html' ? -3 : -2).join('\n')}\n`))
+    const cut = await verifyPublicTrail(linesOf(`${lines.slice(0, form === 'html' ? -3 : -2).join('\n')}\n`))
     expect(cut).toMatchObject({ ok: false, message: expect.stringContaining('truncated') })
   })
 
   it('of an older copy is a prefix of a newer one, and a rewritten one is detected', async () => {
     const older = trail(TEXTS.slice(0, 2), 'html').head
-    expect(await verifyPublic(inPieces(trail(TEXTS, 'text').file), older)).toMatchObject({ ok: true })
+    expect(await verifyPublicTrail(linesOf(trail(TEXTS, 'text').file), older)).toMatchObject({ ok: true })
     const rewritten = trail(['Triage issue #2', ...TEXTS.slice(1)], 'jsonl')
-    expect(await verifyPublic(inPieces(rewritten.file), older)).toMatchObject({ ok: false, seq: 2 })
+    expect(await verifyPublicTrail(linesOf(rewritten.file), older)).toMatchObject({ ok: false, seq: 2 })
     const shorter = trail(TEXTS.slice(0, 1), 'jsonl')
-    expect(await verifyPublic(inPieces(shorter.file), older)).toMatchObject({ ok: false })
+    expect(await verifyPublicTrail(linesOf(shorter.file), older)).toMatchObject({ ok: false })
   })
 
   it('can be verified with sha256 alone', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AuditEntryAnswer } from '../../src/api/contract.ts'
-import { auditMatcher } from '../../src/cli/commands/audit/list.ts'
+import { matchesQuery } from '../../src/audit/matches-query.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 
 let team: TeamFolder
@@ -133,7 +133,7 @@ describe('orc audit', () => {
       const args = Object.entries(query).flatMap(([name, value]) => [`--${name}`, value])
       const found = (await team.orc(['audit', '--json', ...args])).json()
       expect(found.length).toBeGreaterThan(0)
-      expect(all.filter(auditMatcher(query))).toEqual(found)
+      expect(all.filter((entry) => matchesQuery(query, entry))).toEqual(found)
     }
   })
 })

@@ -1,4 +1,5 @@
 import type { AuditEntryAnswer, QueryOf } from '../../../api/contract.ts'
+import { matchesQuery } from '../../../audit/matches-query.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
@@ -92,8 +93,9 @@ async function follow(
     show(entry)
     last = Math.max(last, entry.seq)
   }
-  const matches = auditMatcher(query)
-  for await (const entry of client.events({ after: last, signal })) if (matches(entry)) show(entry)
+  for await (const entry of client.events({ after: last, signal })) {
+    if (matchesQuery(query, entry)) show(entry)
+  }
 }
 
 /** The service formats the line and removes control characters. */
@@ -102,24 +104,4 @@ function entryLine(entry: AuditEntryAnswer): string {
   return /\.(blocked|refused|rejected|failed|expired|parked)$/.test(entry.type)
     ? paint('yellow', entry.line)
     : entry.line
-}
-
-/** The query of the audit for entries that come one by one; what the service's own search does for stored ones. */
-export function auditMatcher(query: QueryOf<'audit'>): (entry: AuditEntryAnswer) => boolean {
-  const agent = query.agent?.toLowerCase()
-  const other = query.with?.toLowerCase()
-  const text = query.text?.toLowerCase()
-  return (entry) => {
-    const parties = [entry.actor.toLowerCase(), entry.subject?.toLowerCase()]
-    if (agent !== undefined && !parties.includes(agent)) return false
-    if (other !== undefined && (!parties.includes(other) || (agent === other && parties[0] !== parties[1])))
-      return false
-    if (query.class !== undefined && entry.class !== query.class) return false
-    if (query.type !== undefined && !isOfType(entry.type, query.type)) return false
-    return text === undefined || `${entry.text}\n${JSON.stringify(entry.data)}`.toLowerCase().includes(text)
-  }
-}
-
-function isOfType(type: string, wanted: string): boolean {
-  return wanted.includes('.') ? type === wanted : type.startsWith(`${wanted}.`)
 }
