@@ -30,9 +30,9 @@ describe('the import rules', () => {
         'tasks/tasks.ts': "import { reduce } from './core/reduce.ts'\nexport const tasks = reduce",
         'tasks/api.ts': "import { t } from './task.ts'\nexport const shape = t",
         'tasks/routes.ts':
-          "import { answer } from '../api/http/exchange.ts'\nimport { tasks } from './tasks.ts'\nexport const r = [answer, tasks]",
+          "import { answer } from '../api/http-response.ts'\nimport { tasks } from './tasks.ts'\nexport const r = [answer, tasks]",
         'runs/driver.ts': "import { tasks } from '../tasks/tasks.ts'\nexport const d = tasks",
-        'api/http/exchange.ts': 'export const answer = 1',
+        'api/http-response.ts': 'export const answer = 1',
         'api/contract.ts': "import { shape } from '../tasks/api.ts'\nexport const C = shape",
         'client/client.ts': "import type { C } from '../api/contract.ts'\nexport type D = C",
         'store/sqlite/open.ts': "import { s } from '../store.ts'\nexport const q = s",
@@ -81,7 +81,7 @@ describe('the import rules', () => {
     ],
     [
       'of an inner file of src/api by routes',
-      { 'tasks/routes.ts': "import '../api/http/listen.ts'", 'api/http/listen.ts': 'x' },
+      { 'tasks/routes.ts': "import '../api/listen.ts'", 'api/listen.ts': 'x' },
     ],
     ['of a room by a vocabulary', { 'tasks/task.ts': "import '../store/store.ts'", 'store/store.ts': 'x' }],
     ['of files that are not there', { 'base/a.ts': "import './b.ts'" }],

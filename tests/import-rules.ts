@@ -103,8 +103,16 @@ const CONTRACTS: Record<string, readonly string[]> = {
   runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts', 'stored-runs.ts'],
   // The preview of an event and the check of the setup also work without a service.
   github: ['github.ts', 'preview.ts', 'setup.ts'],
-  // The table of routes for clients; and, for the routes of every room: a call, its bodies and its streams.
-  api: ['contract.ts', 'http/call.ts', 'http/exchange.ts', 'http/event-streams.ts', 'http/follow.ts'],
+  // The table of routes for clients; and, for the routes of every room: a request, its response and its streams.
+  api: [
+    'contract.ts',
+    'handle-request.ts',
+    'request-input.ts',
+    'http-response.ts',
+    'sse.ts',
+    'audit-feed.ts',
+    'stream-feed.ts',
+  ],
   tasks: ['tasks.ts', 'validation/checks.ts', 'validation/judge.ts'],
 }
 

@@ -22,7 +22,7 @@ import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import { unknownCommand } from '../protocol/registry.ts'
 import { escapeMarkers } from '../protocol/response.ts'
 import { ReceiptSchema } from './contract.ts'
-import type { McpEndpoint, McpExchange } from './http/call.ts'
+import type { McpEndpoint, McpExchange } from './handle-request.ts'
 
 /**
  * Serves MCP in every revision the library supports: each registered command is a tool. Uses the library's low-level

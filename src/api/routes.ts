@@ -1,21 +1,22 @@
 import { rosterOf } from '../agents/agents.ts'
 import { streamAudit, toEntry } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
+import { personBehind } from '../commands/team.ts'
 import { wireHalt } from '../halt/halt.ts'
-import { setCookie, splitToken } from './http/authenticate.ts'
-import { type ApiContext, demand, personOf, type RouteHandler, refuseBrowser, SENT } from './http/call.ts'
-import { type FeedEvent, feedEvent, mayKnow } from './http/event-streams.ts'
+import { type FeedEvent, feedEvent, mayKnow } from './audit-feed.ts'
+import { setCookie, splitToken } from './browser-sessions.ts'
 import {
-  COMMAND_BODY_LIMITS,
-  idempotencyKey,
-  parseJson,
-  readText,
-  SECURITY_HEADERS,
-  send,
-} from './http/exchange.ts'
-import { follow, PAGE, resumePoint } from './http/follow.ts'
-import { countOpenWork } from './http/metrics.ts'
-import { openApi } from './http/openapi.ts'
+  type ApiContext,
+  type RouteHandler,
+  refuseBrowser,
+  requirePermission,
+  SENT,
+} from './handle-request.ts'
+import { SECURITY_HEADERS, send } from './http-response.ts'
+import { countOpenWork } from './metrics.ts'
+import { openApi } from './openapi.ts'
+import { COMMAND_BODY_LIMITS, idempotencyKey, parseJson, readText } from './request-input.ts'
+import { FEED_PAGE, resumePoint, streamFeed } from './stream-feed.ts'
 
 export const showHealth: RouteHandler<'health'> = ({ engine }) => {
   try {
@@ -44,7 +45,7 @@ export const showState: RouteHandler<'state'> = async (context, call) => {
   const { engine } = context
   const { store } = engine
   const team = engine.team()
-  demand(team, call, 'query_state')
+  requirePermission(team, call, 'query_state')
   const { file, loadedAt, problem } = context.configStatus()
   const halted = engine.halt.current()
   const troubles = engine.runs.troubles()
@@ -102,7 +103,7 @@ export const openSession: RouteHandler<'openSession'> = async (context, { body, 
   const person =
     login === undefined || tokens.authenticate(login.token) === undefined
       ? undefined
-      : personOf(context.engine.team(), login.holder)
+      : personBehind(context.engine.team(), login.holder)
   if (login === undefined || person === undefined) throw expiredLink()
   const { token, endsAt } = await tokens.mintSession(login.holder, SESSION_MS)
   const { cookie, header } = splitToken(token)
@@ -119,7 +120,7 @@ export const closeSession: RouteHandler<'closeSession'> = async (context, call) 
 }
 
 export const showMe: RouteHandler<'me'> = ({ engine }, { caller, callerName }) => {
-  const person = personOf(engine.team(), caller.principal)
+  const person = personBehind(engine.team(), caller.principal)
   const endsAt = engine.tokens.endsAt(caller.token)
   return {
     name: callerName,
@@ -143,7 +144,7 @@ function noSession(): AppError {
 
 export const streamEvents: RouteHandler<'events'> = async (context, call) => {
   const { caller, callerName } = call
-  await follow(context, call, {
+  await streamFeed(context, call, {
     after: resumePoint(call),
     read: (after) => readPage(context, after),
     render: (events) =>
@@ -158,7 +159,7 @@ export const streamEvents: RouteHandler<'events'> = async (context, call) => {
 /** Reads all entries, not only those the reader may see: filtering in the query could scan for long and block others. */
 async function readPage({ engine }: ApiContext, after: number): Promise<FeedEvent[]> {
   const page: FeedEvent[] = []
-  for await (const row of streamAudit(engine.store, { after, limit: PAGE })) {
+  for await (const row of streamAudit(engine.store, { after, limit: FEED_PAGE })) {
     page.push(feedEvent(toEntry(row)))
   }
   return page

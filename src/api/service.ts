@@ -16,7 +16,6 @@ import {
 } from '../agents/routes.ts'
 import { checkAudit, readAudit } from '../audit/routes.ts'
 import { AppError } from '../base/errors.ts'
-import { listCommandTypes, sendCommand, takeCommands } from '../commands/routes.ts'
 import type { Engine } from '../engine.ts'
 import {
   closeModeration,
@@ -53,22 +52,23 @@ import {
 import { streamTask, traceTask } from '../tasks/routes/events.ts'
 import { listTasks, showTask } from '../tasks/routes/tasks.ts'
 import { listWebhooks, testWebhook } from '../webhooks/routes.ts'
+import { createFeed } from './audit-feed.ts'
+import { type ApiCaller, type Authenticator, createAuthenticator } from './authenticate.ts'
+import { cookieName, createLogins } from './browser-sessions.ts'
+import { listCommandTypes, receiveCommands, sendCommand } from './command-routes.ts'
 import { ROUTES, type Route, type RouteName } from './contract.ts'
 import {
-  type ApiCaller,
-  type Authenticator,
-  cookieName,
-  createAuthenticator,
-  createHosts,
-  createLogins,
-} from './http/authenticate.ts'
-import type { ApiContext, McpEndpoint, RouteHandler, ServiceInfo } from './http/call.ts'
-import { dispatch } from './http/dispatch.ts'
-import { createFeed, createOpenCalls } from './http/event-streams.ts'
-import { refuse } from './http/exchange.ts'
-import { type Listen, listenOn } from './http/listen.ts'
-import { createMetrics } from './http/metrics.ts'
-import { openPages, type Pages } from './http/pages.ts'
+  type ApiContext,
+  handleRequest,
+  type McpEndpoint,
+  type RouteHandler,
+  type ServiceInfo,
+} from './handle-request.ts'
+import { createHosts } from './host-origin-check.ts'
+import { refuse } from './http-response.ts'
+import { type Listen, listenOn } from './listen.ts'
+import { createMetrics } from './metrics.ts'
+import { createOpenCalls } from './open-calls.ts'
 import {
   answerMcp,
   closeSession,
@@ -82,6 +82,7 @@ import {
   stopService,
   streamEvents,
 } from './routes.ts'
+import { openStaticFiles, type StaticFiles } from './static-files.ts'
 
 export interface ServiceOptions extends ServiceInfo {
   engine: Engine
@@ -111,7 +112,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const openCalls = createOpenCalls(store, tokens, engine.clock.now)
   const feed = createFeed(store, log)
   const metrics = createMetrics(engine, openCalls)
-  const pages = openPages(options.pages)
+  const pages = openStaticFiles(options.pages)
   let port: number | undefined
   const cookie = () => cookieName(port)
   const context: ApiContext = {
@@ -175,7 +176,7 @@ const HANDLERS: { [Name in Exclude<RouteName, CommandRoute>]: RouteHandler<Name>
   openSession,
   closeSession,
   me: showMe,
-  command: takeCommands,
+  command: receiveCommands,
   commandTypes: listCommandTypes,
   agents: listAgents,
   terminal: showTerminal,
@@ -244,15 +245,15 @@ type HonoEnv = { Bindings: NodeBindings }
 export function createListener(
   context: ApiContext,
   authenticate: Authenticator,
-  pages: Pages,
+  pages: StaticFiles,
 ): RequestListener {
   const app = new Hono<HonoEnv>()
   for (const name of Object.keys(ROUTES) as RouteName[]) addRoute(app, context, name)
   app.notFound((c) => {
     const methods = methodsOf(c.req.path)
     return methods === ''
-      ? turnAway(c, noSuchRoute(c.req.path))
-      : turnAway(c, wrongMethod(c.req.method, methods), { allow: methods })
+      ? sendError(c, noSuchRoute(c.req.path))
+      : sendError(c, wrongMethod(c.req.method, methods), { allow: methods })
   })
 
   const callers = new WeakMap<IncomingMessage, ApiCaller>()
@@ -271,7 +272,12 @@ export function createListener(
     }
     // The hottest route skips the router.
     if (incoming.url === ROUTES.command.path && incoming.method === 'POST') {
-      void dispatch(context, 'command', takeCommands, { incoming, outgoing, caller, params: NO_PARAMS })
+      void handleRequest(context, 'command', receiveCommands, {
+        incoming,
+        outgoing,
+        caller,
+        params: NO_PARAMS,
+      })
       return
     }
     const path = incoming.url!.split('?', 1)[0]!
@@ -294,7 +300,7 @@ function addRoute<Name extends RouteName>(app: Hono<HonoEnv>, context: ApiContex
   const hasParams = route.path.includes('{')
   app.on(route.method.toUpperCase(), pattern(route.path), async (c) => {
     const { incoming, outgoing, caller } = c.env
-    await dispatch(context, name, handler, {
+    await handleRequest(context, name, handler, {
       incoming,
       outgoing,
       caller,
@@ -319,7 +325,7 @@ function methodsOf(path: string): string {
     .join(', ')
 }
 
-function turnAway(c: Context<HonoEnv>, error: AppError, headers?: Record<string, string>): Response {
+function sendError(c: Context<HonoEnv>, error: AppError, headers?: Record<string, string>): Response {
   refuse(c.env.incoming, c.env.outgoing, error, headers)
   return RESPONSE_ALREADY_SENT
 }

@@ -1,6 +1,7 @@
-import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
-import { wireEntry } from '../api/http/event-streams.ts'
-import { arrayFrame, LINES, parseTime, streamJson } from '../api/http/exchange.ts'
+import { wireEntry } from '../api/audit-feed.ts'
+import { type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/handle-request.ts'
+import { arrayFrame, LINES, streamJson } from '../api/http-response.ts'
+import { parseTime } from '../api/request-input.ts'
 import type { Store } from '../store/store.ts'
 import { type AuditQuery, streamAudit, toEntry } from './store.ts'
 

@@ -7,9 +7,10 @@ import {
   readableParties,
   SENT,
   subjectOf,
-} from '../api/http/call.ts'
-import { abortStream, formatEvent, startEventStream } from '../api/http/event-streams.ts'
-import { arrayFrame, parseTime, streamJson, unauthenticated } from '../api/http/exchange.ts'
+} from '../api/handle-request.ts'
+import { arrayFrame, streamJson, unauthenticated } from '../api/http-response.ts'
+import { parseTime } from '../api/request-input.ts'
+import { abortStream, formatEvent, startEventStream } from '../api/sse.ts'
 import { streamAudit } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'

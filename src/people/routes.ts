@@ -1,4 +1,4 @@
-import type { ApiCall, ApiContext, RouteHandler } from '../api/http/call.ts'
+import type { ApiCall, ApiContext, RouteHandler } from '../api/handle-request.ts'
 import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'

@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
-import { type ApiCall, type ApiContext, isInTeam, type RouteHandler, SENT } from '../api/http/call.ts'
-import { feedEvent, formatEvent, startEventStream } from '../api/http/event-streams.ts'
-import { send } from '../api/http/exchange.ts'
-import { follow, PAGE, resumePoint } from '../api/http/follow.ts'
+import { feedEvent } from '../api/audit-feed.ts'
+import { type ApiCall, type ApiContext, isInTeam, type RouteHandler, SENT } from '../api/handle-request.ts'
+import { send } from '../api/http-response.ts'
+import { formatEvent, startEventStream } from '../api/sse.ts'
+import { FEED_PAGE, resumePoint, streamFeed } from '../api/stream-feed.ts'
 import { lastOfRun, readRunEntries } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
@@ -59,9 +60,9 @@ export const streamRun: RouteHandler<'runEvents'> = async (context, call) => {
   const { id } = await namedRun(context, call)
   const key = parseId('run', id)!
   const begun = call.query.round === 'all' ? 0 : await lastOfRun(store, key, 'run.begun')
-  await follow(context, call, {
+  await streamFeed(context, call, {
     after: resumePoint(call) ?? Math.max(0, begun - 1),
-    read: async (after) => (await readRunEntries(store, key, { after, limit: PAGE })).map(feedEvent),
+    read: async (after) => (await readRunEntries(store, key, { after, limit: FEED_PAGE })).map(feedEvent),
     render(events) {
       let text = ''
       for (const { entry } of events) {

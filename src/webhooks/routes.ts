@@ -1,5 +1,5 @@
 import type { AnswerOf } from '../api/contract.ts'
-import type { RouteHandler } from '../api/http/call.ts'
+import type { RouteHandler } from '../api/handle-request.ts'
 import type { WebhookState } from './webhooks.ts'
 
 type WebhookAnswer = AnswerOf<'webhooks'>['webhooks'][number]

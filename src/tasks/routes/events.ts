@@ -1,7 +1,8 @@
+import { feedEvent } from '../../api/audit-feed.ts'
 import type { TaskStreamEvent } from '../../api/contract.ts'
-import { type RouteHandler, readableParties, SENT } from '../../api/http/call.ts'
-import { feedEvent, formatEvent } from '../../api/http/event-streams.ts'
-import { follow, PAGE, resumePoint } from '../../api/http/follow.ts'
+import { type RouteHandler, readableParties, SENT } from '../../api/handle-request.ts'
+import { formatEvent } from '../../api/sse.ts'
+import { FEED_PAGE, resumePoint, streamFeed } from '../../api/stream-feed.ts'
 import { type ReadEntry, readTree } from '../../audit/store.ts'
 import { parseId } from '../../base/ids.ts'
 import { deliveriesOfTree } from '../../messages/messages.ts'
@@ -16,9 +17,9 @@ export const streamTask: RouteHandler<'taskEvents'> = async (context, call) => {
   const task = await visibleTask(context, call)
   const branch = await openBranch(store, task)
   const root = parseId('task', task.root)!
-  await follow(context, call, {
+  await streamFeed(context, call, {
     after: resumePoint(call) ?? 0,
-    read: async (after) => (await readTree(store, root, { after, limit: PAGE })).map(feedEvent),
+    read: async (after) => (await readTree(store, root, { after, limit: FEED_PAGE })).map(feedEvent),
     render(events) {
       const parties = readableParties(team(), call)
       let text = ''

@@ -1,6 +1,11 @@
 import { type SpentTotals, spentOnTask, spentOnTasks } from '../../agents/usage.ts'
 import type { AnswerOf } from '../../api/contract.ts'
-import { type ApiCall, type ApiContext, type RouteHandler, readableParties } from '../../api/http/call.ts'
+import {
+  type ApiCall,
+  type ApiContext,
+  type RouteHandler,
+  readableParties,
+} from '../../api/handle-request.ts'
 import type { ReadEntry } from '../../audit/store.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'

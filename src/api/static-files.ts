@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname, join, posix, relative, sep } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { SECURITY_HEADERS } from './exchange.ts'
+import { SECURITY_HEADERS } from './http-response.ts'
 
 /** Serves the built files of the control room. They contain no data, so no token is needed. */
-export interface Pages {
+export interface StaticFiles {
   /** Whether this path is one of the files. */
   has(path: string): boolean
   serve(path: string, incoming: IncomingMessage, outgoing: ServerResponse): void
@@ -30,16 +30,16 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
 const NOT_BUILT = `<!doctype html><meta charset="utf-8"><title>Orchub</title>
 <h1>The control room has not been built</h1><p>In a clone of Orchub, run <code>npm run build:web</code>, then reload this page.</p>`
 
-interface PageFile {
+interface StaticFile {
   readonly type: string
   readonly bytes: Buffer
   zipped?: Buffer
 }
 
 /** Without a folder, the page says that the control room has not been built. */
-export function openPages(folder: string | undefined): Pages {
+export function openStaticFiles(folder: string | undefined): StaticFiles {
   let names: ReadonlySet<string> | undefined
-  const files = new Map<string, PageFile>()
+  const files = new Map<string, StaticFile>()
 
   function known(): ReadonlySet<string> {
     // The files may be built while the service runs, so look again until they exist.
@@ -47,14 +47,14 @@ export function openPages(folder: string | undefined): Pages {
     return names
   }
 
-  function read(path: string): PageFile | undefined {
+  function read(path: string): StaticFile | undefined {
     const cached = files.get(path)
     if (cached !== undefined) return cached
     const name = path === ENTRY ? '/index.html' : path
     if (folder === undefined || !known().has(name)) return undefined
     const bytes = readIfThere(join(folder, name))
     if (bytes === undefined) return undefined
-    const file: PageFile = { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes }
+    const file: StaticFile = { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes }
     // The entry page references the others, whose names change with their content, so it is never cached.
     if (path !== ENTRY) files.set(path, file)
     return file

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { openStream, openTestService, type TestService } from '../../harness/service.ts'
+import { openStream, openTestService, type TestService } from '../harness/service.ts'
 
 let service: TestService
 afterEach(() => service.close())

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
-import { createDaemon, type Daemon } from '../../fakes/daemon.ts'
+import { createDaemon, type Daemon } from '../fakes/daemon.ts'
 
 let daemon: Daemon
 afterEach(() => daemon.close())

@@ -1,17 +1,18 @@
 import { setTimeout } from 'node:timers/promises'
-import { AppError } from '../../base/errors.ts'
-import { readHead } from '../../store/group-commit.ts'
-import { type ApiCall, type ApiContext, isInTeam } from './call.ts'
-import { abortStream, type FeedEvent, formatEvent, startEventStream } from './event-streams.ts'
+import { AppError } from '../base/errors.ts'
+import { readHead } from '../store/group-commit.ts'
+import type { FeedEvent } from './audit-feed.ts'
+import { type ApiCall, type ApiContext, isInTeam } from './handle-request.ts'
+import { abortStream, formatEvent, startEventStream } from './sse.ts'
 
 /** Entries per read for a reader that catches up from the store. */
-export const PAGE = 500
+export const FEED_PAGE = 500
 
 /** Selects and formats the audit entries for one reader. */
-interface FollowOptions {
+interface StreamFeedOptions {
   /** Start after this sequence number; undefined starts with new entries. */
   after: number | undefined
-  /** Reads entries after this number, oldest first; fewer than PAGE means there are no more. */
+  /** Reads entries after this number, oldest first; fewer than FEED_PAGE means there are no more. */
   read(after: number): Promise<readonly FeedEvent[]>
   /** Formats the events this reader may see; empty if there are none. */
   render(events: readonly FeedEvent[]): string
@@ -31,7 +32,11 @@ interface FollowOptions {
  * catches up from the store. A reader falls behind when its connection is full; entries are never buffered in memory
  * for it and never dropped.
  */
-export async function follow(context: ApiContext, call: ApiCall, options: FollowOptions): Promise<void> {
+export async function streamFeed(
+  context: ApiContext,
+  call: ApiCall,
+  options: StreamFeedOptions,
+): Promise<void> {
   const { engine, feed, openCalls } = context
   const head = (await readHead(engine.store, engine.store.daemon))?.seq ?? 0
   const after = options.after ?? head
@@ -71,7 +76,7 @@ export async function follow(context: ApiContext, call: ApiCall, options: Follow
       const target = feed.latest()
       const page = await options.read(position)
       send(page)
-      const isAll = page.length < PAGE
+      const isAll = page.length < FEED_PAGE
       if (isAll && finalEvent !== undefined) {
         stream.send(finalEvent(position))
         isOver = true

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openTestService, type TestService } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openPages } from '../../../src/api/http/pages.ts'
+import { openStaticFiles } from '../../src/api/static-files.ts'
 
 describe('the files of the control room', () => {
   let folder: string
@@ -14,7 +14,7 @@ describe('the files of the control room', () => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'orchub-pages-'))
     build('one')
-    const pages = openPages(folder)
+    const pages = openStaticFiles(folder)
     server = createServer((incoming, outgoing) => {
       if (pages.has(incoming.url!)) pages.serve(incoming.url!, incoming, outgoing)
       else outgoing.writeHead(418).end()

@@ -4,7 +4,7 @@ import { connect, createServer as createSocketServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { callAt, eventsIn, openStream, openTestService, type TestService } from '../../harness/service.ts'
+import { callAt, eventsIn, openStream, openTestService, type TestService } from '../harness/service.ts'
 
 let service: TestService | undefined
 let folder: string

@@ -6,10 +6,10 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { AppError } from '../../../src/base/errors.ts'
-import type { CommandEntry } from '../../../src/commands/commands.ts'
-import { startTokenProxy, type TokenProxy } from '../../fakes/token-proxy.ts'
-import { openTestService, type TestService } from '../../harness/service.ts'
+import { AppError } from '../../src/base/errors.ts'
+import type { CommandEntry } from '../../src/commands/commands.ts'
+import { startTokenProxy, type TokenProxy } from '../fakes/token-proxy.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
 /** The protocol's own conformance suite, all of it: what applies to this server must pass, the rest says why not. */
 const APPLIES = [
@@ -137,7 +137,7 @@ describe("the protocol's conformance suite", () => {
   })
 
   it('is documented in docs/mcp.md, scenario by scenario', () => {
-    const page = readFileSync(join(import.meta.dirname, '../../../docs/mcp.md'), 'utf8')
+    const page = readFileSync(join(import.meta.dirname, '../../docs/mcp.md'), 'utf8')
     const missing = [...checks.keys()].filter((scenario) => !page.includes(`\`${scenario}\``))
     expect(missing).toEqual([])
   })

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { ROUTES, type Route, type RouteName } from '../../../src/api/contract.ts'
-import { defineCommand } from '../../../src/protocol/command.ts'
-import { openTestService, type TestService } from '../../harness/service.ts'
+import { ROUTES, type Route, type RouteName } from '../../src/api/contract.ts'
+import { defineCommand } from '../../src/protocol/command.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
 const RUN_FOLDER = mkdtempSync(join(tmpdir(), 'orchub-openapi-'))
 afterAll(() => rmSync(RUN_FOLDER, { recursive: true, force: true }))

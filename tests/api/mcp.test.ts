@@ -1,9 +1,9 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { ReceiptSchema } from '../../../src/api/contract.ts'
-import { BUILT_IN_COMMANDS, defineCommand } from '../../../src/protocol/command.ts'
-import { openTestService, type Send, type TestService } from '../../harness/service.ts'
+import { ReceiptSchema } from '../../src/api/contract.ts'
+import { BUILT_IN_COMMANDS, defineCommand } from '../../src/protocol/command.ts'
+import { openTestService, type Send, type TestService } from '../harness/service.ts'
 
 const raiseFlag = defineCommand({
   type: 'raise_flag',

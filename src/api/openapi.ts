@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { fieldsSchema } from '../../protocol/field-schema.ts'
-import type { Registry } from '../../protocol/registry.ts'
+import { fieldsSchema } from '../protocol/field-schema.ts'
+import type { Registry } from '../protocol/registry.ts'
 import {
   AgentSchema,
   AuditEntrySchema,
@@ -11,7 +11,7 @@ import {
   ROUTES,
   type Route,
   type RouteName,
-} from '../contract.ts'
+} from './contract.ts'
 
 type JsonObject = Record<string, unknown>
 

@@ -1,13 +1,13 @@
 import { performance } from 'node:perf_hooks'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { ErrorCode } from '../../base/errors.ts'
-import type { Engine } from '../../engine.ts'
-import type { GithubTeamState } from '../../github/api.ts'
-import { countOpen } from '../../messages/delivery-states.ts'
-import { countOpenRequests } from '../../people/people.ts'
-import type { Receipt } from '../../protocol/receipt.ts'
-import type { Store } from '../../store/store.ts'
-import { CALL_KINDS, type OpenCalls } from './event-streams.ts'
+import type { ErrorCode } from '../base/errors.ts'
+import type { Engine } from '../engine.ts'
+import type { GithubTeamState } from '../github/api.ts'
+import { countOpen } from '../messages/delivery-states.ts'
+import { countOpenRequests } from '../people/people.ts'
+import type { Receipt } from '../protocol/receipt.ts'
+import type { Store } from '../store/store.ts'
+import { CALL_KINDS, type OpenCalls } from './open-calls.ts'
 
 /** Prometheus metrics in a registry of their own, because an embedding program may run several services. */
 export interface Metrics {

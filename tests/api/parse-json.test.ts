@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../../src/api/http/exchange.ts'
-import { AppError } from '../../../src/base/errors.ts'
+import { parseJson } from '../../src/api/request-input.ts'
+import { AppError } from '../../src/base/errors.ts'
 
 /** The place that the message names, as an offset. */
 function placeOf(text: string): number | undefined {

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openTestService, type TestService } from '../../harness/service.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
 let service: TestService
 let folder: string

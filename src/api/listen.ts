@@ -2,10 +2,10 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
-import { AppError } from '../../base/errors.ts'
-import { errorReceipt } from '../../protocol/receipt.ts'
-import { bracketed } from './authenticate.ts'
-import { HTTP_STATUS } from './exchange.ts'
+import { AppError } from '../base/errors.ts'
+import { errorReceipt } from '../protocol/receipt.ts'
+import { bracketed } from './host-origin-check.ts'
+import { HTTP_STATUS } from './http-response.ts'
 
 export type Listen = { host: string; port: number } | { unixSocket: string }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ROUTES, type Route } from '../../../src/api/contract.ts'
-import { openTestService, type TestService } from '../../harness/service.ts'
+import { ROUTES, type Route } from '../../src/api/contract.ts'
+import { openTestService, type TestService } from '../harness/service.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -92,9 +92,9 @@ describe('authentication', () => {
   })
 
   it('reports at /healthz that the disk failed, but not where it is', async () => {
-    const { showHealth } = await import('../../../src/api/routes.ts')
+    const { showHealth } = await import('../../src/api/routes.ts')
     const store = {
-      demand() {
+      requirePermission() {
         throw new Error('/home/me/.orc/store.db failed')
       },
     }

@@ -6,7 +6,7 @@ import {
   openTestService,
   type SeenEvent,
   type TestService,
-} from '../../harness/service.ts'
+} from '../harness/service.ts'
 
 let service: TestService
 afterEach(() => service.close())

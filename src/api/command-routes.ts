@@ -1,24 +1,17 @@
-import { MAX_COMMANDS } from '../api/contract.ts'
-import { type AlreadySent, type ApiCall, type ApiContext, type RouteHandler, SENT } from '../api/http/call.ts'
-import {
-  COMMAND_BODY_LIMITS,
-  idempotencyKey,
-  mediaTypeOf,
-  parseJson,
-  readText,
-  sendJson,
-  sendReceipt,
-} from '../api/http/exchange.ts'
 import { AppError, asAppError } from '../base/errors.ts'
+import type { CommandOrigin } from '../commands/commands.ts'
 import { heardCommands, problemReceipt } from '../delivery/listener.ts'
 import type { SaidCommand } from '../protocol/command.ts'
 import { fieldsSchema } from '../protocol/field-schema.ts'
 import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import { scanText } from '../protocol/scanner.ts'
-import type { CommandOrigin } from './commands.ts'
+import { MAX_COMMANDS } from './contract.ts'
+import { type AlreadySent, type ApiCall, type ApiContext, type RouteHandler, SENT } from './handle-request.ts'
+import { sendJson, sendReceipt } from './http-response.ts'
+import { COMMAND_BODY_LIMITS, idempotencyKey, mediaTypeOf, parseJson, readText } from './request-input.ts'
 
 /** Passes commands from HTTP to `handle`. Runs for every command, so keep it small. */
-export async function takeCommands(context: ApiContext, call: ApiCall<'command'>): Promise<AlreadySent> {
+export async function receiveCommands(context: ApiContext, call: ApiCall<'command'>): Promise<AlreadySent> {
   const { incoming, outgoing, caller } = call
   const key = idempotencyKey(incoming.headers['idempotency-key'])
   const kind = mediaType(incoming.headers['content-type'])
