@@ -97,7 +97,8 @@ const CONTRACTS: Record<string, readonly string[]> = {
     'status.ts',
     'queue.ts',
     'worktree/worktree.ts',
-    'dissolve/dissolve.ts',
+    'dissolve.ts',
+    'survey.ts',
   ],
   // Reading, checking and drawing plan.yaml, finding processes and reading stored runs also work without a service.
   runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts', 'stored-runs.ts'],

@@ -83,7 +83,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     // If the attempt was cancelled meanwhile, the cancellation reports its end.
     if (closed || !isOwed(driver.run, effect)) return
     const begin = (port: WorkPort) => workers[order.runner.kind].start(order, port)
-    open(driver, order, node, attempt, { from: 'pending', isNew: true }, begin)
+    open(driver, order, node, attempt, 'pending', begin)
   }
 
   /** After a restart. */
@@ -105,7 +105,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     const { port, connect } = bufferReports()
     const found = await workers[order.runner.kind].find(order, port)
     if (found === undefined || closed) return closed
-    open(driver, order, node, attempt, { from, isNew: false }, (real) => {
+    open(driver, order, node, attempt, from, (real) => {
       connect(real)
       return found
     })
@@ -117,7 +117,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     order: WorkOrder,
     node: string,
     attempt: number,
-    { from, isNew }: { from: WorkspaceState; isNew: boolean },
+    from: WorkspaceState,
     begin: (port: WorkPort) => Worker,
   ) {
     const key = keyOf(driver, node, attempt)
@@ -144,7 +144,6 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       watch = watchStatus({
         workspace: order.workspace,
         from,
-        isNew: isNew && order.runner.kind === 'command',
         news(news) {
           if (isOver) return
           if (news.kind === 'status') status.report(news.status)

@@ -9,9 +9,8 @@ import {
   openFolder,
   openPart,
 } from './safe-fs/directory.ts'
-import { startPace } from './safe-fs/pace.ts'
+import { makeFolder, temporaryName } from './safe-fs/files.ts'
 import { removeTree } from './safe-fs/remove-tree.ts'
-import { makeFolder, temporaryName } from './safe-fs/write-file.ts'
 
 interface CorrectionsWanted {
   /** The folder of the run. */
@@ -64,10 +63,10 @@ export function collectCorrections(wanted: CorrectionsWanted): Promise<Workspace
       const hadSome = lookAt(fixed, agent) !== undefined
       if (hadSome) renameSync(fixed.at(agent), fixed.at(old))
       renameSync(fixed.at(draft), fixed.at(agent))
-      if (hadSome) await removeTree(fixed, old, startPace())
+      if (hadSome) await removeTree(fixed, old)
       return [...files]
     } catch (error) {
-      await removeTree(fixed, draft, startPace())
+      await removeTree(fixed, draft)
       throw error
     } finally {
       fixed.close()

@@ -1,32 +1,35 @@
+/** outbox/ (S4.7 to S4.11): collecting, checking and copying the outputs of an agent, and writing them for a model. */
 import { closeSync, mkdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { formatBytes } from '../base/bytes.ts'
-import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './attempts.ts'
 import { DEFAULT_LIMITS, type FileLimits, TEXT_BYTES } from './limits.ts'
-import {
-  attempt,
-  errnoOf,
-  ProblemError,
-  problem,
-  problemOf,
-  refuse,
-  type WorkspaceProblem,
-  type WorkspaceResult,
-} from './problem.ts'
+import { attempt, named, problem, refuse, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import {
   type Directory,
+  mustOpen,
   type Opened,
   openDirectory,
   openFolder,
   openFolders,
   openPart,
+  showName,
+  splitPath,
 } from './safe-fs/directory.ts'
-import { showName, splitPath } from './safe-fs/entry-name.ts'
-import { type Pace, startPace } from './safe-fs/pace.ts'
-import { type FileContent, type FilePart, readContent, readPartIn, readSmall } from './safe-fs/read-file.ts'
+import {
+  createFile,
+  type FileContent,
+  type FilePart,
+  makeFolders,
+  makeWithParents,
+  readContent,
+  readPartIn,
+  readSmall,
+  replaceFile,
+  temporaryName,
+} from './safe-fs/files.ts'
 import { removeFolder, removeTree } from './safe-fs/remove-tree.ts'
 import { checkSize, type FoundFile, openFound, parseOutputs, selectFiles } from './safe-fs/select-files.ts'
-import { createFile, makeFolders, makeWithParents, replaceFile, temporaryName } from './safe-fs/write-file.ts'
+import { tidy } from './skill-and-instructions.ts'
 
 export interface OutboxFile {
   /** Below outbox/. */
@@ -42,10 +45,10 @@ export interface Outbox {
   /** The work itself, without the summary, the reports and the partial work. */
   readonly deliverables: readonly OutboxFile[]
   readonly summary: string | undefined
-  /** Why the file exists but cannot be read: too large, or a hard link. */
+  /** Why summary.md exists but cannot be read: it is too large, or a hard link. */
   readonly summaryProblem?: WorkspaceProblem
   readonly errorReport: ErrorReport | undefined
-  /** The same for the error report. */
+  /** Why error_report.md exists but cannot be read. */
   readonly errorReportProblem?: WorkspaceProblem
   /** Below outbox/partial/ (S4.11). */
   readonly partial: readonly OutboxFile[]
@@ -54,8 +57,9 @@ export interface Outbox {
 }
 
 const SUMMARY = 'summary.md'
+export const ERROR_REPORT = 'error_report.md'
 const PARTIAL = 'partial/'
-const MOST_NAMED = 3
+const MAX_NAMED = 3
 /** S4.7, S4.8, S4.11. */
 const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
 
@@ -73,10 +77,9 @@ export function collectOutbox(
   { limits = DEFAULT_LIMITS, content = false, sizeCounts = content, signal }: CollectOptions = {},
 ): Promise<WorkspaceResult<Outbox>> {
   return attempt('outbox', async () => {
-    const pace = startPace(signal)
     const folder = openPart(workspace, 'outbox')
     try {
-      const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'inside' })
+      const { files, leftOut } = await selectFiles(folder, { limits, signal, hardLinks: 'inside' })
       if (sizeCounts) checkSize(files, limits, folder.shown)
       const outputs: OutboxFile[] = []
       let left = limits.referencedBytes
@@ -86,8 +89,7 @@ export function collectOutbox(
           outputs.push({ path, size: Number(stat.size) })
           continue
         }
-        await pace.rest()
-        const { size, sha256 } = await readFound(folder, file, left, pace)
+        const { size, sha256 } = await readFound(folder, file, left, signal)
         left -= size
         outputs.push({ path, size, sha256 })
       }
@@ -120,14 +122,62 @@ function readReports(folder: Directory, outputs: readonly OutboxFile[]) {
 
 const textOf = (bytes: Buffer) => bytes.toString().replace(/^\ufeff/, '')
 
-async function readFound(root: Directory, found: FoundFile, most: number, pace: Pace): Promise<FileContent> {
+/** The content of error_report.md (S4.11). A missing part is empty. */
+export interface ErrorReport {
+  readonly type: string
+  readonly description: string
+  readonly attemptedRecovery: string
+  readonly suggestedResolution: string
+  readonly partialWork: string
+}
+
+const PARTS = {
+  'error type': 'type',
+  description: 'description',
+  'attempted recovery': 'attemptedRecovery',
+  'suggested resolution': 'suggestedResolution',
+  'partial work': 'partialWork',
+} as const satisfies Record<string, keyof ErrorReport>
+
+/** A failing agent may not keep to the form: text under no known heading counts as the description. */
+export function parseErrorReport(content: string): ErrorReport {
+  const parts: Record<keyof ErrorReport, string[]> = {
+    type: [],
+    description: [],
+    attemptedRecovery: [],
+    suggestedResolution: [],
+    partialWork: [],
+  }
+  let current: keyof ErrorReport = 'description'
+  for (const line of tidy(content).split('\n')) {
+    const heading = /^#{1,6}[ \t]+(.*?)[ \t:]*$/.exec(line)?.[1]?.toLowerCase()
+    const part = Object.entries(PARTS).find(([name]) => name === heading)?.[1]
+    if (part !== undefined) current = part
+    else if (heading !== 'error report') parts[current].push(line)
+  }
+  const textOf = (part: keyof ErrorReport) => tidy(parts[part].join('\n'))
+  return {
+    type: textOf('type'),
+    description: textOf('description'),
+    attemptedRecovery: textOf('attemptedRecovery'),
+    suggestedResolution: textOf('suggestedResolution'),
+    partialWork: textOf('partialWork'),
+  }
+}
+
+async function readFound(
+  root: Directory,
+  found: FoundFile,
+  most: number,
+  signal: AbortSignal | undefined,
+): Promise<FileContent> {
   const file = openFound(root, found)
   try {
     if (file.stat.size > most) {
       const size = formatBytes(Number(file.stat.size))
       refuse('too_large', found.shown, `has grown to ${size} since it was seen, which is over the limit`)
     }
-    return await readContent(file, found.shown, pace)
+    return await readContent(file, found.shown, signal)
   } finally {
     closeSync(file.fd)
   }
@@ -182,8 +232,8 @@ export function findShortcomings(
 
 /** Lists omitted entries, because one of them may be the missing file. */
 export function namesOf(leftOut: readonly WorkspaceProblem[]): string {
-  const more = leftOut.length - MOST_NAMED
-  const named = leftOut.slice(0, MOST_NAMED).map(({ message }) => `; ${message}`)
+  const more = leftOut.length - MAX_NAMED
+  const named = leftOut.slice(0, MAX_NAMED).map(({ message }) => `; ${message}`)
   return named.join('') + (more > 0 ? `; and ${more} more` : '')
 }
 
@@ -203,31 +253,14 @@ interface CopyOptions {
   readonly takes?: (path: string) => boolean
 }
 
-/** A folder to create inside another one to which agents can write. */
-interface NewFolder {
-  readonly parent: Directory
-  readonly name: string
-}
-
-type OpenTarget = () => Directory | Promise<Directory>
-
-/** Copies the outputs of an agent, large ones too, into an empty folder of the user's. Returns what was left out. */
-function copyOutbox(
-  workspace: string,
-  to: string,
-  options: CopyOptions,
-): Promise<WorkspaceResult<readonly WorkspaceProblem[]>> {
-  return attempt(to, () => copyFrom(workspace, options, () => openDirectory(to)))
-}
-
 export interface AgentFolder {
   readonly name: string
   readonly workspace: string
 }
 
 /**
- * Copies the outputs of several agents to new folders `{to}/{agent}`: of all agents, or of none. Returns what was left out of
- * each.
+ * Copies the outputs of several agents, large files too, to new folders `{to}/{agent}`: of all agents, or of none. Returns what
+ * was left out of each.
  */
 export function copySideBySide(
   agents: readonly AgentFolder[],
@@ -242,19 +275,13 @@ export function copySideBySide(
       // Before anything is copied: a folder that exists already holds something else.
       for (const { name } of agents) {
         const target = join(to, name)
-        try {
-          mkdirSync(target)
-        } catch (error) {
-          throw new ProblemError(problemOf(error, target))
-        }
+        await named(target, () => mkdirSync(target))
         made.push(target)
       }
       const leftOut: (readonly WorkspaceProblem[])[] = []
       for (const { name, workspace } of agents) {
         const target = join(to, name)
-        const copied = await copyOutbox(workspace, target, options)
-        if (!copied.ok) throw new ProblemError(copied.error[0]!)
-        leftOut.push(copied.value)
+        leftOut.push(await named(target, () => copyFrom(workspace, options, () => openDirectory(target))))
       }
       return leftOut
     } catch (error) {
@@ -264,85 +291,44 @@ export function copySideBySide(
   })
 }
 
-/** Copies the outputs of an agent into `parent/name`, which appears complete or not at all. Makes `parent` if it is missing. */
-export async function keepOutbox(
+/**
+ * Copies the outputs of an agent into `parent/name`, replacing anything there. Makes `parent` if it is missing. The copy is
+ * hidden until it is complete, so that after a crash no part of it passes for the whole. A failure leaves nothing.
+ */
+export function keepOutbox(
   workspace: string,
   to: { readonly parent: string; readonly name: string },
   options: CopyOptions,
 ): Promise<WorkspaceResult<readonly WorkspaceProblem[]>> {
-  const opened = await attempt(basename(to.parent), () => openOrMake(to.parent))
-  if (!opened.ok) return opened
-  const parent = opened.value
-  try {
-    return await wholeOrNothing({ parent, name: to.name }, (openTarget) =>
-      copyFrom(workspace, options, openTarget),
-    )
-  } finally {
-    parent.close()
-  }
-}
-
-/** Stays open while it is used, so that no agent can put a link in its place. */
-function openOrMake(path: string): Directory {
-  const shown = basename(path)
-  try {
-    return openDirectory(path, { shown })
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error
-    mkdirSync(path, { recursive: true })
-    return openDirectory(path, { shown })
-  }
-}
-
-/** Fills a hidden folder and renames it, so that no part of it passes for the whole, even after a crash. A failure leaves nothing. */
-function wholeOrNothing<T>(
-  to: NewFolder,
-  fill: (openTarget: OpenTarget) => Promise<T>,
-): Promise<WorkspaceResult<T>> {
-  const { parent, name } = to
-  const draft = temporaryName(name)
+  const { name } = to
   return attempt(name, async () => {
+    // Stays open while it is used, so that no agent can put a link in its place.
+    const parent = await named(basename(to.parent), () => {
+      mkdirSync(to.parent, { recursive: true })
+      return openDirectory(to.parent, { shown: basename(to.parent) })
+    })
+    const draft = temporaryName(name)
     try {
-      const filled = await fill(() => makeDraft(parent, draft))
-      await putInPlace(to, draft)
-      return filled
+      const leftOut = await copyFrom(workspace, options, () => {
+        mkdirSync(parent.at(draft), 0o755)
+        return mustOpen(openFolder(parent, draft))
+      })
+      await removeTree(parent, name)
+      renameSync(parent.at(draft), parent.at(name))
+      return leftOut
     } catch (error) {
-      for (const left of [draft, name]) await removeTree(parent, left, startPace())
+      for (const left of [draft, name]) await removeTree(parent, left)
       throw error
+    } finally {
+      parent.close()
     }
   })
-}
-
-async function makeDraft(parent: Directory, draft: string): Promise<Directory> {
-  try {
-    mkdirSync(parent.at(draft), 0o755)
-  } catch (error) {
-    if (errnoOf(error) !== 'EEXIST') throw error
-    await removeTree(parent, draft, startPace())
-    mkdirSync(parent.at(draft), 0o755)
-  }
-  const opened = openFolder(parent, draft)
-  if (!opened.ok) throw new ProblemError(opened.error)
-  return opened.value
-}
-
-const IS_TAKEN: ReadonlySet<string> = new Set(['EEXIST', 'ENOTEMPTY', 'ENOTDIR'])
-
-/** Replaces anything that an agent has put there. */
-async function putInPlace({ parent, name }: NewFolder, draft: string): Promise<void> {
-  try {
-    renameSync(parent.at(draft), parent.at(name))
-  } catch (error) {
-    if (!IS_TAKEN.has(errnoOf(error) ?? '')) throw error
-    await removeTree(parent, name, startPace())
-    renameSync(parent.at(draft), parent.at(name))
-  }
 }
 
 async function copyFrom(
   workspace: string,
   options: CopyOptions,
-  openTarget: OpenTarget,
+  openTarget: () => Directory,
 ): Promise<readonly WorkspaceProblem[]> {
   const outbox = openPart(workspace, 'outbox')
   try {
@@ -355,45 +341,51 @@ async function copyFrom(
 /** Copies all files below an open folder. Returns what was left out. */
 export async function copyFiles(
   from: Directory,
-  openTarget: OpenTarget,
+  openTarget: () => Directory,
   { limits = DEFAULT_LIMITS, signal, stays, copied, takes }: CopyOptions,
 ): Promise<readonly WorkspaceProblem[]> {
-  const pace = startPace(signal)
-  const { files, leftOut } = await selectFiles(from, { limits, pace, hardLinks: 'inside' })
+  const { files, leftOut } = await selectFiles(from, { limits, signal, hardLinks: 'inside' })
   checkSize(files, limits, from.shown)
-  const target = await openTarget()
+  const target = openTarget()
   try {
     for (const found of files) {
-      await pace.rest()
       if (takes?.(found.path) === false) continue
       if (stays !== undefined && found.stat.size > limits.inlineBytes) {
-        stays(found.segments.join('/'))
+        stays(found.path)
         continue
       }
-      const above = found.segments.slice(0, -1)
-      const folder = above.length === 0 ? target : makeFolders(target, above)
+      const folder = makeFolders(target, found.segments.slice(0, -1))
       try {
-        const file = openFound(from, found)
-        try {
-          const mode = 0o644 | Number(found.stat.mode & 0o111n)
-          const out = createFile(folder, found.segments.at(-1)!, mode)
-          try {
-            const { sha256 } = await readContent(file, found.shown, pace, out)
-            copied?.(found.path, sha256)
-          } finally {
-            closeSync(out)
-          }
-        } finally {
-          closeSync(file.fd)
-        }
+        const sha256 = await copyFile(from, found, folder, signal)
+        copied?.(found.path, sha256)
       } finally {
-        if (folder !== target) folder.close()
+        folder.close()
       }
     }
   } finally {
     target.close()
   }
   return leftOut
+}
+
+/** Returns the hash of the content. */
+async function copyFile(
+  from: Directory,
+  found: FoundFile,
+  folder: Directory,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const file = openFound(from, found)
+  try {
+    const out = createFile(folder, found.segments.at(-1)!, 0o644 | Number(found.stat.mode & 0o111n))
+    try {
+      return (await readContent(file, found.shown, signal, out)).sha256
+    } finally {
+      closeSync(out)
+    }
+  } finally {
+    closeSync(file.fd)
+  }
 }
 
 /** Writes the report of an agent that uses commands: as its summary, and as its result if it has no other. */
@@ -421,12 +413,11 @@ export function writeOutputs(
       for (const { path, content } of files) {
         const split = splitPath(path.replace(/^outbox\//, ''))
         if (!split.ok) return refuse('bad_path', showName(path.slice(0, 100)), split.error)
-        const above = split.value.slice(0, -1)
-        const folder = above.length === 0 ? outbox : makeFolders(outbox, above)
+        const folder = makeFolders(outbox, split.value.slice(0, -1))
         try {
           replaceFile(folder, split.value.at(-1)!, content.toWellFormed(), 0o644)
         } finally {
-          if (folder !== outbox) folder.close()
+          folder.close()
         }
       }
     } finally {
@@ -439,11 +430,10 @@ export function writeOutputs(
 export function readOutput(workspace: string, path: string, most: number): FilePart | undefined {
   const split = splitPath(path.replace(/^outbox\//, ''))
   if (!split.ok) return undefined
-  const above = split.value.slice(0, -1)
   try {
     const outbox = openPart(workspace, 'outbox')
     try {
-      const folder = above.length === 0 ? { ok: true as const, value: outbox } : openFolders(outbox, above)
+      const folder = openFolders(outbox, split.value.slice(0, -1))
       if (!folder.ok) return undefined
       try {
         return readPartIn(folder.value, split.value.at(-1)!, most, 'beginning')

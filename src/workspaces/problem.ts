@@ -101,10 +101,19 @@ export async function attempt<T>(path: string, work: () => Promise<T> | T): Prom
   }
 }
 
-const MOST_NAMED = 10
+/** Names what `work` was about in the file system errors that it throws. */
+export async function named<T>(path: string, work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw new ProblemError(problemOf(error, path))
+  }
+}
+
+const MAX_NAMED = 10
 
 /** Joins the first problems into one line for people. */
 export function nameProblems(problems: readonly WorkspaceProblem[]): string {
-  const named = problems.slice(0, MOST_NAMED).map(({ message }) => message)
+  const named = problems.slice(0, MAX_NAMED).map(({ message }) => message)
   return [...named, ...(problems.length > named.length ? ['and more'] : [])].join('; ')
 }

@@ -3,16 +3,15 @@
  * - watching: `done` holds the last version of each file. An event makes its file pending, an unnamed event all files.
  * - pending: the files are read at the end of the turn, in the order of their numbers.
  * - retrying: a file is not a message yet. It is read again after each delay in `AGAIN`, 1.6 s in all, and then refused.
- * - over the limit: the folder holds more than `MOST_MESSAGES` files. Reported once; each event lists the folder again.
+ * - over the limit: the folder holds more than `MAX_MESSAGES` files. Reported once; each event lists the folder again.
  * - closed.
  */
 import { hash } from 'node:crypto'
-import { linkSync, unlinkSync } from 'node:fs'
+import { linkSync } from 'node:fs'
 import { z } from 'zod'
 import { AGENT_NAME } from '../base/agent.ts'
 import type { Result } from '../base/result.ts'
 import { MESSAGE_TYPES } from '../runs/plan.ts'
-import { watchFolder } from './folder-watch.ts'
 import {
   errnoOf,
   failed,
@@ -22,14 +21,13 @@ import {
   type WorkspaceProblem,
   type WorkspaceResult,
 } from './problem.ts'
-import { type Directory, listNames, lookAt, openDirectory } from './safe-fs/directory.ts'
-import { readSmall } from './safe-fs/read-file.ts'
-import { temporaryName, writeNew } from './safe-fs/write-file.ts'
+import { type Directory, listNames, lookAt, openDirectory, watchFolder } from './safe-fs/directory.ts'
+import { readSmall, removeQuietly, temporaryName, writeNew } from './safe-fs/files.ts'
 
 /** C20: the same in every codec. */
 const MESSAGE_BYTES = 102_400
 /** Limit per queue. */
-const MOST_MESSAGES = 10_000
+const MAX_MESSAGES = 10_000
 
 /** The process that created this file reserves the number. */
 const RESERVED = '.number.'
@@ -111,15 +109,6 @@ function tryToMake(make: () => void): boolean {
   }
 }
 
-/** A failure does not matter: the message was posted, or the caller reports why not. */
-function removeQuietly(directory: Directory, name: string): void {
-  try {
-    unlinkSync(directory.at(name))
-  } catch {
-    // A leftover file is harmless.
-  }
-}
-
 function numbersIn(directory: Directory): { messages: Set<number>; reserved: Set<number> } {
   const names = listQueue(directory)
   const reservations = names.filter((name) => name.startsWith(RESERVED))
@@ -144,9 +133,9 @@ function inOrder(names: readonly string[]): string[] {
 }
 
 function listQueue(directory: Directory): string[] {
-  const names = listNames(directory, MOST_MESSAGES + 1)
-  if (names.length > MOST_MESSAGES) {
-    refuse('too_many_files', directory.shown, `holds more than ${MOST_MESSAGES} files, which is the limit`)
+  const names = listNames(directory, MAX_MESSAGES + 1)
+  if (names.length > MAX_MESSAGES) {
+    refuse('too_many_files', directory.shown, `holds more than ${MAX_MESSAGES} files, which is the limit`)
   }
   return names.map(String)
 }
@@ -276,7 +265,7 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
     clearImmediate(lookSoon)
     lookSoon = undefined
     if (closed) return
-    const isFull = isOverLimit || done.size >= MOST_MESSAGES
+    const isFull = isOverLimit || done.size >= MAX_MESSAGES
     const news = isFull ? 'all' : named
     named = new Set()
     try {

@@ -12,12 +12,12 @@ import { hash } from 'node:crypto'
 import { basename } from 'node:path'
 import { z } from 'zod'
 import type { Result } from '../base/result.ts'
-import { watchFolder } from './folder-watch.ts'
 import { STATUS_BYTES } from './limits.ts'
 import { failed, problem, problemOf, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
-import { type Directory, lookAt, openDirectory } from './safe-fs/directory.ts'
-import { readSmall } from './safe-fs/read-file.ts'
-import { replaceFile, writeNew } from './safe-fs/write-file.ts'
+import { type Directory, lookAt, openDirectory, watchFolder } from './safe-fs/directory.ts'
+import { readSmall, replaceFile, writeNew } from './safe-fs/files.ts'
+
+export const STATUS_FILE = 'status.json'
 
 /** S4.2. */
 export const WORKSPACE_STATES = ['pending', 'running', 'completed', 'failed'] as const
@@ -69,23 +69,21 @@ export type WorkspaceStatus = z.output<typeof WorkspaceStatus>
 type ParsedStatus = Result<{ status: WorkspaceStatus; raw: RawStatus }, WorkspaceProblem>
 type RawStatus = Readonly<Record<string, unknown>>
 
-const FILE = 'status.json'
-
 /** Accepts a byte order mark and any line ends. `torn`: the file may still be being written. */
 export function parseStatus(content: string): ParsedStatus {
   let raw: unknown
   try {
     raw = JSON.parse(content.replace(/^\ufeff/, ''))
   } catch {
-    return { ok: false, error: problem('torn', FILE, 'is not complete JSON') }
+    return { ok: false, error: problem('torn', STATUS_FILE, 'is not complete JSON') }
   }
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
-    return { ok: false, error: problem('invalid', FILE, 'is JSON, but not an object') }
+    return { ok: false, error: problem('invalid', STATUS_FILE, 'is JSON, but not an object') }
   }
   const parsed = WorkspaceStatus.safeParse(raw)
   if (parsed.success) return { ok: true, value: { status: parsed.data, raw: raw as RawStatus } }
   const why = `has no valid state: "state" must be one of ${WORKSPACE_STATES.join(', ')}`
-  return { ok: false, error: problem('invalid', FILE, why) }
+  return { ok: false, error: problem('invalid', STATUS_FILE, why) }
 }
 
 interface StatusPatch {
@@ -162,8 +160,6 @@ function numbersOf(values: Record<string, unknown>): Record<string, number> {
   return Object.fromEntries(numbers.slice(0, 100))
 }
 
-export const STATUS_FILE = 'status.json'
-
 interface StatusReading {
   readonly status: WorkspaceStatus
   readonly raw: RawStatus
@@ -187,30 +183,10 @@ export function readStatus(workspace: string): Result<StatusReading, WorkspacePr
 function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> {
   const read = readSmall(root, STATUS_FILE, STATUS_BYTES)
   if (!read.ok) return read
-  if (read.value.equals(FRESH_BYTES)) return FRESH_READING
-  // The end of the file reveals most torn files without parsing megabytes of JSON.
-  if (isHalfAnObject(read.value)) {
-    return { ok: false, error: problem('torn', STATUS_FILE, 'is not complete JSON') }
-  }
-  return readText(read.value.toString())
-}
-
-function readText(text: string): Result<StatusReading, WorkspaceProblem> {
   // A line end that is appended later is not news.
-  const content = text.trim()
+  const content = read.value.toString().trim()
   const parsed = parseStatus(content)
   return parsed.ok ? { ok: true, value: { ...parsed.value, sha256: hash('sha256', content) } } : parsed
-}
-
-function isHalfAnObject(content: Buffer): boolean {
-  const begin = content
-    .subarray(0, 1024)
-    .toString()
-    .replace(/^\ufeff/, '')
-    .trimStart()
-  // Complete JSON that is not an object is reported as that.
-  if (begin !== '' && !begin.startsWith('{')) return false
-  return !content.subarray(-1024).toString('latin1').trimEnd().endsWith('}')
 }
 
 /** Puts a fresh status.json in place, for a new attempt (S4.4). */
@@ -220,7 +196,7 @@ export function resetStatus(root: Directory): void {
 
 /** For a new folder that no agent knows yet. */
 export function firstStatus(root: Directory): void {
-  writeNew(root, STATUS_FILE, FRESH, 0o644)
+  writeNew(root, STATUS_FILE, textOf(pendingStatus), 0o644)
 }
 
 const TRIES = 5
@@ -266,13 +242,8 @@ function textOf(status: RawStatus): string {
   return `${JSON.stringify(status, null, 2)}\n`
 }
 
-/** Many agents never touch it. */
-const FRESH = textOf(pendingStatus)
-const FRESH_BYTES = Buffer.from(FRESH)
-const FRESH_READING = readText(FRESH)
-
-/** Hash of the text that a new attempt begins with. */
-const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.value.sha256 : ''
+/** Hash of the content that a new attempt begins with. */
+const PENDING_SHA256 = hash('sha256', textOf(pendingStatus).trim())
 
 export type StatusNews =
   /** The agent is at work: `passed` holds the states it went through since the last news, in order. */
@@ -295,8 +266,6 @@ interface StatusWatchOptions {
   readonly workspace: string
   /** The last known state: pending for a new attempt. */
   readonly from?: WorkspaceState
-  /** The file is new and nothing has written to it, so there is nothing to read before the first event. */
-  readonly isNew?: boolean
   news(news: StatusNews): void
   /** Delays before retries, in ms. An agent may write in pieces, or in two steps. */
   readonly again?: readonly number[]
@@ -316,13 +285,12 @@ const SHORT_LOOK_MS = 2
 export function watchStatus({
   workspace,
   from = 'pending',
-  isNew = false,
   news,
   again = AGAIN,
 }: StatusWatchOptions): StatusWatch {
   let state = from
   /** The initial content is not news. */
-  let lastSeen = isNew ? FRESH_SHA256 : ''
+  let lastSeen = from === 'pending' ? PENDING_SHA256 : ''
   let lookSoon: NodeJS.Immediate | undefined
   let lookAfterRest: NodeJS.Timeout | undefined
   let notBefore = 0
@@ -342,7 +310,7 @@ export function watchStatus({
     },
     lost: lose,
   })
-  if (!isNew) schedule()
+  schedule()
 
   /** Reads once for all events that came in by then. */
   function schedule() {

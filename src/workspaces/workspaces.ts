@@ -1,43 +1,37 @@
+/** The folder of an agent (S4.1): creating it, and preparing it for another attempt. Also the contract of this room. */
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { AGENT_NAME } from '../base/agent.ts'
-import type { PlanInstructions, WorkspaceTemplate } from '../runs/plan.ts'
-import { draftInbox, type InputWanted, type OutputsWanted } from './inbox.ts'
-import type { InboxManifest } from './inbox-manifest.ts'
-import { fillIn, formatInstructions } from './instructions.ts'
-import { type FileLimits, TEXT_BYTES } from './limits.ts'
+import type { WorkspaceTemplate } from '../runs/plan.ts'
+import { TEXT_BYTES } from './limits.ts'
+import { attempt, errnoOf, failed, problem, problemOf, type WorkspaceResult } from './problem.ts'
+import { allowOwner, type Directory, lookAt, openDirectory, showName } from './safe-fs/directory.ts'
 import {
-  attempt,
-  errnoOf,
-  failed,
-  problem,
-  problemOf,
-  type WorkspaceProblem,
-  type WorkspaceResult,
-} from './problem.ts'
-import { allowOwner, openDirectory } from './safe-fs/directory.ts'
-import { showName } from './safe-fs/entry-name.ts'
-import { readSmall } from './safe-fs/read-file.ts'
-import { removeFolder } from './safe-fs/remove-tree.ts'
-import type { Withheld } from './safe-fs/select-files.ts'
-import { makeFolder, makeWithParents, replaceFile, temporaryName, writeNew } from './safe-fs/write-file.ts'
-import { formatSkill } from './skill.ts'
-import { firstStatus } from './status.ts'
+  makeFolder,
+  makeWithParents,
+  readSmall,
+  replaceFile,
+  temporaryName,
+  writeNew,
+} from './safe-fs/files.ts'
+import { removeFolder, removeTree } from './safe-fs/remove-tree.ts'
+import { formatSkill } from './skill-and-instructions.ts'
+import { firstStatus, resetStatus, STATUS_FILE } from './status.ts'
 
-export { clearAttempt, ERROR_REPORT, keepAttempt } from './attempts.ts'
 export { collectCorrections } from './corrections.ts'
-export { type OutputsWanted, readInbox, readInboxTexts } from './inbox.ts'
-export { checkInbox, type InboxManifest } from './inbox-manifest.ts'
+export { checkInbox, type InboxManifest, type OutputsWanted, prepareInbox } from './inbox.ts'
+export { readInbox, readInboxTexts } from './inbox-text.ts'
+export { ERROR_REPORT } from './outbox.ts'
+export type { ProblemCode, WorkspaceProblem, WorkspaceResult } from './problem.ts'
+export { type FilePart, readFilePart } from './safe-fs/files.ts'
+export { removeFolder } from './safe-fs/remove-tree.ts'
+export { isWithin, type Withheld } from './safe-fs/select-files.ts'
 export {
   formatInstructions,
   isExpectedAnyway,
   parseInstructions,
   type ReadInstructions,
-} from './instructions.ts'
-export type { ProblemCode, WorkspaceProblem, WorkspaceResult } from './problem.ts'
-export { type FilePart, readFilePart } from './safe-fs/read-file.ts'
-export { removeFolder } from './safe-fs/remove-tree.ts'
-export { isWithin, type Withheld } from './safe-fs/select-files.ts'
+} from './skill-and-instructions.ts'
 
 export interface WorkspaceWanted {
   /** The folder to be made; its name need not be the agent's. */
@@ -107,71 +101,71 @@ function makeDraft(draft: string): void {
   }
 }
 
-interface InboxWanted {
-  readonly workspace: string
-  /** The title of the instructions. */
-  readonly task: string
-  readonly instructions: PlanInstructions
-  readonly limits?: FileLimits
-  readonly inputs?: readonly (InputWanted & { description?: string })[]
-  readonly dependencies?: readonly OutputsWanted[]
-  /** Files that are never taken from the folders among the inputs. */
-  readonly withheld?: () => readonly Withheld[]
-  /** A folder of corrected inputs, by their places in the inbox: they replace the original ones. */
-  readonly corrections?: Pick<InputWanted, 'path' | 'within'>
-  /** Requested deliverables, for the instructions. */
-  readonly outputs?: readonly string[]
-  /** inbox/dependencies.json (S4.13), already written out. */
-  readonly dependenciesFile?: string
-  readonly signal?: AbortSignal
+export const ATTEMPTS = 'attempts'
+/** Says in attempts/N/ why the attempt failed. */
+export const WHY = 'why.md'
+
+/**
+ * Prepares the next attempt (S4.12): renames the outbox, with error_report.md and partial/, and status.json into
+ * attempts/N/, so that nothing in them is read or lost. workspace/ stays. Idempotent.
+ */
+export function keepAttempt(workspace: string, number: number, why = ''): Promise<WorkspaceResult<void>> {
+  return attempt(`${ATTEMPTS}/${number}`, () => {
+    const root = openWritable(workspace)
+    try {
+      const folder = folderFor(root, number)
+      try {
+        move(root, folder, 'outbox')
+        move(root, folder, STATUS_FILE)
+        // Tells the next attempt why this one failed.
+        if (why !== '') replaceFile(folder, WHY, `${why}\n`, 0o644)
+      } finally {
+        folder.close()
+      }
+      makeFolder(root, 'outbox').close()
+      resetStatus(root)
+    } finally {
+      root.close()
+    }
+  })
 }
 
-interface PreparedInbox {
-  readonly manifest: InboxManifest
-  readonly leftOut: readonly WorkspaceProblem[]
+/** Prepares an attempt that starts over: leftovers of its earlier start are not work. */
+export function clearAttempt(workspace: string): Promise<WorkspaceResult<void>> {
+  return attempt('outbox', async () => {
+    const root = openWritable(workspace)
+    try {
+      await removeTree(root, 'outbox')
+      makeFolder(root, 'outbox').close()
+      resetStatus(root)
+    } finally {
+      root.close()
+    }
+  })
 }
 
-/** Fills the inbox for a run and replaces the previous one. After a crash, call it again. */
-export async function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult<PreparedInbox>> {
-  const { workspace, withheld, signal } = wanted
-  const { inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
-  const options = {
-    ...(wanted.limits === undefined ? {} : { limits: wanted.limits }),
-    withheld,
-    ...(signal === undefined ? {} : { signal }),
-  }
-  const drafted = await draftInbox(workspace, options)
-  if (!drafted.ok) return drafted
-  const draft = drafted.value
-  const leftOut: WorkspaceProblem[] = []
+/** An agent may have removed the permissions of its own folders. */
+function openWritable(workspace: string): Directory {
+  allowOwner(workspace)
+  return openDirectory(workspace, { shown: '' })
+}
+
+function folderFor(root: Directory, number: number): Directory {
+  allowOwner(root.at(ATTEMPTS))
+  const attempts = makeFolder(root, ATTEMPTS)
   try {
-    const instructions = fillIn(wanted.instructions, { inputs, dependencies, outputs })
-    const texts = new Map([['instructions.md', formatInstructions(wanted.task, instructions)]])
-    if (dependenciesFile !== undefined) texts.set('dependencies.json', dependenciesFile)
-    for (const [name, text] of texts) {
-      const written = await draft.write(name, text)
-      if (!written.ok) return written
-    }
-    if (wanted.corrections !== undefined) {
-      const corrected = await draft.addInput({ ...wanted.corrections, to: 'inbox' })
-      if (!corrected.ok) return corrected
-      draft.prefer()
-      leftOut.push(...corrected.value.leftOut)
-    }
-    for (const input of inputs) {
-      const added = await draft.addInput(input)
-      if (!added.ok) return added
-      leftOut.push(...added.value.leftOut)
-    }
-    for (const dependency of dependencies) {
-      const added = await draft.addOutputs(dependency)
-      if (!added.ok) return added
-      leftOut.push(...added.value.leftOut)
-    }
-    const sealed = await draft.seal()
-    return sealed.ok ? { ok: true, value: { manifest: sealed.value, leftOut } } : sealed
+    allowOwner(attempts.at(String(number)))
+    return makeFolder(attempts, String(number))
   } finally {
-    await draft.discard()
+    attempts.close()
+  }
+}
+
+function move(from: Directory, to: Directory, name: string): void {
+  if (lookAt(to, name) === undefined && lookAt(from, name) !== undefined) {
+    // A folder must be writable itself to be moved: its `..` changes.
+    allowOwner(from.at(name))
+    renameSync(from.at(name), to.at(name))
   }
 }
 

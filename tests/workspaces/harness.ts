@@ -11,10 +11,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { PlanInstructions } from '../../src/runs/plan.ts'
-import { draftInbox, type InboxDraft } from '../../src/workspaces/inbox.ts'
 import { DEFAULT_LIMITS, type FileLimits } from '../../src/workspaces/limits.ts'
 import type { WorkspaceProblem, WorkspaceResult } from '../../src/workspaces/problem.ts'
-import { createWorkspace } from '../../src/workspaces/workspaces.ts'
+import { createWorkspace, prepareInbox } from '../../src/workspaces/workspaces.ts'
 
 /** A folder of its own for one test. */
 export function makePlace(within = tmpdir()): string {
@@ -77,25 +76,15 @@ export async function handOver(
   limits: Partial<FileLimits> = {},
   copyTo = 'inbox/from/',
 ) {
-  return filling(to, limits, (draft) =>
-    draft.addOutputs({ workspace: from, agent: 'maker', outputs, copyTo }),
-  )
-}
-
-export async function filling<T>(
-  workspace: string,
-  limits: Partial<FileLimits>,
-  fill: (draft: InboxDraft) => Promise<WorkspaceResult<T>>,
-) {
-  const drafted = await draftInbox(workspace, { limits: { ...DEFAULT_LIMITS, ...limits } })
-  if (!drafted.ok) return drafted
-  const draft = drafted.value
-  try {
-    const filled = await fill(draft)
-    if (!filled.ok) return filled
-    const sealed = await draft.seal()
-    return sealed.ok ? { ok: true as const, value: { ...filled.value, manifest: sealed.value } } : sealed
-  } finally {
-    await draft.discard()
-  }
+  const prepared = await prepareInbox({
+    workspace: to,
+    task: 'a task',
+    instructions,
+    limits: { ...DEFAULT_LIMITS, ...limits },
+    dependencies: [{ workspace: from, agent: 'maker', outputs, copyTo }],
+  })
+  if (!prepared.ok) return prepared
+  const protocol = ['instructions.md', 'references.json']
+  const inputs = prepared.value.manifest.inputs.filter(({ path }) => !protocol.includes(path))
+  return { ok: true as const, value: { ...prepared.value, inputs } }
 }

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PlanInstructions, WORKSPACE_TEMPLATES } from '../../src/runs/plan.ts'
-import { parseErrorReport } from '../../src/workspaces/attempts.ts'
+import { parseErrorReport } from '../../src/workspaces/outbox.ts'
 import {
   fillIn,
   formatInstructions,
+  formatSkill,
   parseInstructions,
   SECTIONS,
   tidy,
-} from '../../src/workspaces/instructions.ts'
-import { formatSkill } from '../../src/workspaces/skill.ts'
+} from '../../src/workspaces/skill-and-instructions.ts'
 import { createWorkspace } from '../../src/workspaces/workspaces.ts'
 import { codesOf, expectOk, instructions, makePlace } from './harness.ts'
 

@@ -11,10 +11,11 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { keepAttempt, readAttempts } from '../../src/workspaces/attempts.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings, keepOutbox } from '../../src/workspaces/outbox.ts'
 import { readStatus } from '../../src/workspaces/status.ts'
+import { readAttempts } from '../../src/workspaces/survey.ts'
+import { keepAttempt } from '../../src/workspaces/workspaces.ts'
 import { codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './harness.ts'
 
 const limits = DEFAULT_LIMITS

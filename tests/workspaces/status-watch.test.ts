@@ -31,7 +31,7 @@ async function watching(options: { again?: number[]; from?: 'running' } = {}) {
     }
   }
   const file = join(workspace, 'status.json')
-  if (options.from === undefined) await until((all) => all.length >= 1)
+  if (options.from === undefined) watch.look()
   return { workspace, file, news, watch, until, texts: () => news.map(textOf) }
 }
 
@@ -45,20 +45,20 @@ describe('watching status.json', () => {
   it('reports each state, written in place or renamed into place', async () => {
     const { file, until, texts } = await watching()
     writeFileSync(file, '{"state": "running"}')
-    await until((all) => all.length >= 2)
+    await until((all) => all.length >= 1)
     writeFileSync(`${file}.tmp`, '{"state": "running", "progress": {"steps_completed": 1}}')
     renameSync(`${file}.tmp`, file)
-    await until((all) => all.length >= 3)
+    await until((all) => all.length >= 2)
     rmSync(file)
     writeFileSync(file, '\ufeff{"state": "completed"}\r\n')
-    await until((all) => all.length >= 4)
-    expect(texts()).toEqual(['pending', 'running >running', 'running', 'completed >completed'])
+    await until((all) => all.length >= 3)
+    expect(texts()).toEqual(['running >running', 'running', 'completed >completed'])
   })
 
   it('does not report the initial file of a new attempt', async () => {
     const workspace = await makeWorkspace()
     const news: StatusNews[] = []
-    const watch = watchStatus({ workspace, isNew: true, news: (item) => news.push(item) })
+    const watch = watchStatus({ workspace, news: (item) => news.push(item) })
     onTestFinished(() => watch.close())
     watch.look()
     expect(news).toEqual([])
@@ -71,8 +71,8 @@ describe('watching status.json', () => {
     const { workspace, until, texts } = await watching()
     expectOk(updateStatus(workspace, { state: 'running' }))
     expectOk(updateStatus(workspace, { state: 'failed' }))
-    await until((all) => all.length >= 2)
-    expect(texts()).toEqual(['pending', 'failed >running >failed'])
+    await until((all) => all.length >= 1)
+    expect(texts()).toEqual(['failed >running >failed'])
   })
 
   it('waits silently for the rest of a file that is written in pieces', async () => {
@@ -83,8 +83,8 @@ describe('watching status.json', () => {
       appendFileSync(file, Buffer.of(byte))
       await setTimeout(1)
     }
-    await until((all) => all.length >= 2)
-    expect(texts()).toEqual(['pending', 'completed >running >completed'])
+    await until((all) => all.length >= 1)
+    expect(texts()).toEqual(['completed >running >completed'])
   })
 
   it('reads a file of ten megabytes that comes in pieces', async () => {
@@ -92,24 +92,23 @@ describe('watching status.json', () => {
     writeFileSync(file, '{"state": "running", "log": "')
     for (let piece = 0; piece < 150; piece++) appendFileSync(file, 'x'.repeat(65_536))
     appendFileSync(file, '"}')
-    await until((all) => all.length >= 2)
-    expect(texts()).toEqual(['pending', 'running >running'])
+    await until((all) => all.length >= 1)
+    expect(texts()).toEqual(['running >running'])
   })
 
   it('reports an unreadable file once, and continues when it is fixed', async () => {
     const { file, until, texts } = await watching({ again: [5, 5, 5] })
     writeFileSync(file, '{"state": "runn')
-    await until((all) => all.length >= 2)
+    await until((all) => all.length >= 1)
     appendFileSync(file, 'x')
     await setTimeout(50)
     writeFileSync(file, '{"state": "dancing"}')
-    await until((all) => all.length >= 3)
+    await until((all) => all.length >= 2)
     rmSync(file)
-    await until((all) => all.length >= 4)
+    await until((all) => all.length >= 3)
     writeFileSync(file, '{"state": "running"}')
-    await until((all) => all.length >= 5)
+    await until((all) => all.length >= 4)
     expect(texts()).toEqual([
-      'pending',
       'unreadable torn',
       'unreadable invalid',
       'unreadable missing',
@@ -120,18 +119,18 @@ describe('watching status.json', () => {
   it('reports a file that is over the limit', async () => {
     const { file, until, texts } = await watching({ again: [5] })
     writeFileSync(file, `{"state": "completed", "log": "${'x'.repeat(11_000_000)}"}`)
-    await until((all) => all.length >= 2)
-    expect(texts()).toEqual(['pending', 'unreadable too_large'])
+    await until((all) => all.length >= 1)
+    expect(texts()).toEqual(['unreadable too_large'])
   })
 
   it('refuses an invalid next state, and keeps the current one (S4.3)', async () => {
     const { file, watch, until, texts } = await watching()
     writeFileSync(file, '{"state": "completed"}')
-    await until((all) => all.length >= 2)
+    await until((all) => all.length >= 1)
     writeFileSync(file, '{"state": "running"}')
-    await until((all) => all.length >= 3)
+    await until((all) => all.length >= 2)
     expect(watch.state()).toBe('completed')
-    expect(texts()).toEqual(['pending', 'completed >running >completed', 'refused completed running'])
+    expect(texts()).toEqual(['completed >running >completed', 'refused completed running'])
   })
 
   it('continues from the state before a restart', async () => {
@@ -152,12 +151,12 @@ describe('watching status.json', () => {
     const { file, watch, texts } = await watching()
     writeFileSync(file, '{"state": "running"}')
     watch.look()
-    expect(texts()).toEqual(['pending', 'running >running'])
+    expect(texts()).toEqual(['running >running'])
     watch.close()
     writeFileSync(file, '{"state": "completed"}')
     watch.look()
     await setTimeout(20)
-    expect(texts()).toHaveLength(2)
+    expect(texts()).toHaveLength(1)
   })
 
   it('needs nothing of an agent but files: a shell script is one (S4.1 to S4.7)', async () => {

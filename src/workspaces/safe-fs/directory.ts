@@ -1,23 +1,26 @@
+/**
+ * Folders that agents can write to: opening them and their entries, checking names, listing and watching. Entries are
+ * reached through the open folder and not through its path, so nobody can replace the folder by a link between two calls.
+ */
 import {
   type BigIntStats,
   chmodSync,
   closeSync,
   constants,
   existsSync,
+  type FSWatcher,
   fstatSync,
   lstatSync,
   opendirSync,
   openSync,
-  readdirSync,
+  watch,
 } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
+import { AppError } from '../../base/errors.ts'
 import type { Result } from '../../base/result.ts'
 import { errnoOf, ProblemError, problem, problemOf, type WorkspaceProblem } from '../problem.ts'
-import { faultOf, isPlainName, showName } from './entry-name.ts'
 
-/**
- * An open folder. Its entries are reached through the open folder and not through its path, so that nobody can replace it
- * by another folder or a link between two calls.
- */
+/** An open folder. */
 export interface Directory {
   /** Path for messages, relative to what the reader knows. */
   readonly shown: string
@@ -26,9 +29,9 @@ export interface Directory {
   readonly dev: bigint
   readonly ino: bigint
   /** A path that leads to an entry of exactly this folder. */
-  at(name: string | Buffer): string | Buffer
+  at(name: string | Buffer): Buffer
   /** The path of the folder itself, for listing it. */
-  readonly self: string | Buffer
+  readonly self: string
   /** False if something on the path to this folder was replaced. */
   isStill(): boolean
   close(): void
@@ -51,50 +54,37 @@ const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | 
 
 /** Opens a folder whose parent folders are trusted: only the last part of the path is checked. Throws file system errors. */
 export function openDirectory(path: string, options: DirectoryOptions = {}): Directory {
-  const fd = openSync(path, FOLDER)
   const { shown = path, throughDescriptor = HAS_DESCRIPTORS } = options
-  return directoryOf(fd, throughDescriptor ? path : Buffer.from(path), shown, throughDescriptor)
+  return directoryOf(openSync(path, FOLDER), path, shown, throughDescriptor)
 }
 
 function directoryOf(
   fd: number,
-  path: string | Buffer,
+  path: string,
   shown: string,
   throughDescriptor: boolean,
   parent?: Directory,
 ): Directory {
   const self = throughDescriptor ? `${DESCRIPTORS}/${fd}` : path
+  const { dev, ino } = fstatSync(fd, { bigint: true })
   let open = true
-  // Rarely needed: through its descriptor a folder is always the same one.
-  let known: Pick<BigIntStats, 'dev' | 'ino'> | undefined
-  const identity = () => {
-    known ??= fstatSync(fd, { bigint: true })
-    return known
-  }
-  if (!throughDescriptor) identity()
   return {
     shown,
     fd,
     throughDescriptor,
-    get dev() {
-      return identity().dev
-    },
-    get ino() {
-      return identity().ino
-    },
+    dev,
+    ino,
     self,
     at(name) {
       if (!open) throw new Error(`${shown} was closed`)
-      if (typeof name === 'string' && typeof self === 'string' && isPlainName(name)) return `${self}/${name}`
       const bytes = typeof name === 'string' ? Buffer.from(name) : name
       if (bytes.includes(0x2f) || bytes.includes(0) || isDots(bytes)) {
         throw new Error(`${showName(bytes.toString())} is not the name of an entry`)
       }
-      return Buffer.concat([Buffer.from(self), Buffer.from('/'), bytes])
+      return Buffer.concat([Buffer.from(`${self}/`), bytes])
     },
     isStill() {
       if (throughDescriptor) return true
-      const { dev, ino } = identity()
       const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       return now?.dev === dev && now.ino === ino && (parent?.isStill() ?? true)
     },
@@ -128,17 +118,11 @@ export function openFolder(
   const fault = faultOf(name)
   if (fault !== undefined) return refused(problem('bad_name', shown, fault))
   try {
-    const path = parent.at(name)
-    // Opening a folder has no side effects, so try first and find the reason for a failure after that.
-    const direct = parent.throughDescriptor ? tryFolder(path) : undefined
-    if (direct !== undefined) {
-      return { ok: true, value: directoryOf(direct, path, shown, true, parent) }
-    }
     const seen = lookAt(parent, name)
     if (seen === undefined) return refused(problem('missing', shown, 'does not exist'))
     if (!seen.isDirectory()) return refused(notAFolder(shown, seen))
-    const fd = openSync(path, FOLDER)
-    const opened = directoryOf(fd, Buffer.from(path), shown, parent.throughDescriptor, parent)
+    const fd = openSync(parent.at(name), FOLDER)
+    const opened = directoryOf(fd, `${parent.self}/${name}`, shown, parent.throughDescriptor, parent)
     if (opened.dev === seen.dev && opened.ino === seen.ino && opened.isStill()) {
       return { ok: true, value: opened }
     }
@@ -149,37 +133,43 @@ export function openFolder(
   }
 }
 
-function tryFolder(path: string | Buffer): number | undefined {
-  try {
-    return openSync(path, FOLDER)
-  } catch {
-    return undefined
-  }
+/** Throws the problem instead of returning it. */
+export function mustOpen<T>(opened: Opened<T>): T {
+  if (opened.ok) return opened.value
+  throw new ProblemError(opened.error)
 }
 
 /** Opens a folder of the protocol in a workspace, such as outbox/. Throws its problem. */
 export function openPart(workspace: string, name: string, shown: string = name): Directory {
   const root = openDirectory(workspace, { shown: '' })
   try {
-    const opened = openFolder(root, name, shown)
-    if (!opened.ok) throw new ProblemError(opened.error)
-    return opened.value
+    return mustOpen(openFolder(root, name, shown))
   } finally {
     root.close()
   }
 }
 
-/** Opens the folders along a path, one inside the other, and keeps only the last. */
+/** Opens the folders along a path, one inside the other, and keeps only the last. Without segments, opens the root again. */
 export function openFolders(root: Directory, segments: readonly string[]): Opened<Directory> {
-  let current = root
+  let current = reopen(root)
   for (const segment of segments) {
     const next = openFolder(current, segment)
-    if (current !== root) current.close()
+    current.close()
     if (!next.ok) return next
     current = next.value
   }
-  if (current !== root) return { ok: true, value: current }
-  throw new Error('a path of no segments')
+  return { ok: true, value: current }
+}
+
+/** A second handle of an open folder, to be closed by itself. */
+export function reopen(directory: Directory): Directory {
+  const { self, shown, throughDescriptor } = directory
+  // Through its descriptor, the path of a folder is a link; `/.` resolves it.
+  const path = `${self}/.`
+  const again = directoryOf(openSync(path, FOLDER), path, shown, throughDescriptor, directory)
+  if (again.dev === directory.dev && again.ino === directory.ino) return again
+  again.close()
+  throw new ProblemError(changed(shown))
 }
 
 export interface OpenFile {
@@ -255,30 +245,14 @@ interface RawEntry {
   readonly name: Buffer
 }
 
-/** A folder of this size has a few thousand names at most; reading it whole takes a quarter of the time. */
-const SMALL_BYTES = 64 * 1024
-const PIECE = 1024
-
 /** At most `most` names in a folder, as bytes: a folder with a million entries is not read to its end. */
 export function listNames(directory: Directory, most: number): Buffer[] {
-  const { size } = fstatSync(directory.fd)
-  if (isSmall(size)) return readdirSync(directory.self, { encoding: 'buffer' }).slice(0, most)
-  return [...readNames(directory, Math.min(most + 1, PIECE)).take(most)]
+  return [...namesIn(directory).take(most)]
 }
 
 /** All names, without keeping all of them in memory. */
-export function namesIn(directory: Directory): Iterable<Buffer> {
-  const { size } = fstatSync(directory.fd)
-  return isSmall(size) ? readdirSync(directory.self, { encoding: 'buffer' }) : readNames(directory, PIECE)
-}
-
-const isSmall = (size: number) => size > 0 && size <= SMALL_BYTES
-
-function* readNames(directory: Directory, bufferSize: number): Generator<Buffer, void> {
-  const listing = opendirSync(directory.self.toString(), {
-    encoding: 'buffer' as BufferEncoding,
-    bufferSize,
-  })
+export function* namesIn(directory: Directory): Generator<Buffer, void> {
+  const listing = opendirSync(directory.self, { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 })
   try {
     for (;;) {
       const entry = listing.readSync() as RawEntry | null
@@ -290,23 +264,26 @@ function* readNames(directory: Directory, bufferSize: number): Generator<Buffer,
   }
 }
 
+/** Lets other work run between two files, which are read and written synchronously. Throws after an abort. */
+export async function nextTurn(signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted()
+  await setImmediate()
+}
+
 /** Linux: opens only the location, which needs no permission on the file. Node has no constant for it. */
 const O_PATH = 0o10000000
 /** Read, write and enter. */
 const OWNER = 0o700
 
-/** Changes the mode of a folder, never of a link's target, and returns the previous one. */
-export function changeMode(path: string | Buffer, change: (mode: number) => number): number {
+/** Changes the mode of a folder, never of a link's target. */
+export function changeMode(path: string | Buffer, change: (mode: number) => number): void {
   if (process.platform !== 'linux') {
-    const before = lstatSync(path).mode & 0o7777
-    chmodSync(path, change(before))
-    return before
+    chmodSync(path, change(lstatSync(path).mode & 0o7777))
+    return
   }
   const fd = openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW)
   try {
-    const before = fstatSync(fd).mode & 0o7777
-    chmodSync(`/proc/self/fd/${fd}`, change(before))
-    return before
+    chmodSync(`${DESCRIPTORS}/${fd}`, change(fstatSync(fd).mode & 0o7777))
   } finally {
     closeSync(fd)
   }
@@ -320,4 +297,119 @@ export function allowOwner(path: string | Buffer): void {
   const seen = lstatSync(path, { throwIfNoEntry: false })
   if (!seen?.isDirectory() || (seen.mode & OWNER) === OWNER) return
   changeMode(path, (mode) => mode | OWNER)
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Control characters, line separators and bidirectional controls. */
+const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u
+const EVERY_UNPRINTABLE = new RegExp(UNPRINTABLE.source, 'gu')
+
+const LONGEST_NAME = 255
+const LONGEST_SHOWN = 160
+
+type ReadName = { ok: true; name: string } | { ok: false; shown: string; why: string }
+
+/** The name of an entry as text, if it is safe to print and to store. Agents may use any bytes but a slash and zero. */
+export function readName(bytes: Buffer): ReadName {
+  let name: string
+  try {
+    name = decoder.decode(bytes)
+  } catch {
+    return { ok: false, shown: showBytes(bytes), why: 'has a name that is not UTF-8' }
+  }
+  const why = faultOf(name)
+  return why === undefined ? { ok: true, name } : { ok: false, shown: showName(name), why }
+}
+
+/** The problem with a name, or undefined. */
+function faultOf(name: string): string | undefined {
+  if (name === '' || name === '.' || name === '..') return 'has an empty name or a name of dots'
+  if (name.includes('/')) return 'has a slash in its name'
+  if (!name.isWellFormed()) return 'has a name that is not UTF-8'
+  if (UNPRINTABLE.test(name)) return 'has control characters in its name'
+  if (Buffer.byteLength(name) > LONGEST_NAME) return 'has a name that is too long'
+  return undefined
+}
+
+/** Splits a relative path of a plan into segments, or says what is wrong with it. */
+export function splitPath(path: string): Result<string[], string> {
+  if (path.startsWith('/')) return { ok: false, error: 'is not a path below the workspace' }
+  if (path.includes('\\')) return { ok: false, error: 'has a backslash in it' }
+  const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')
+  if (segments.includes('..')) return { ok: false, error: 'leads out of the workspace' }
+  const why = segments.map(faultOf).find((fault) => fault !== undefined)
+  return why === undefined ? { ok: true, value: segments } : { ok: false, error: why }
+}
+
+/** Escapes a name for messages: always one line. */
+export function showName(name: string): string {
+  const plain = name
+    .toWellFormed()
+    .replace(EVERY_UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+  return clip(plain)
+}
+
+function showBytes(bytes: Buffer): string {
+  const text = [...bytes].map((byte) =>
+    byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`,
+  )
+  return clip(text.join(''))
+}
+
+function clip(text: string): string {
+  return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN)}…`
+}
+
+interface FolderWatch {
+  /** The watched folder, open until `close`. */
+  readonly directory: Directory
+  /** Whether its path still leads to it. */
+  isStillThere(): boolean
+  close(): void
+}
+
+interface FolderWatchOptions {
+  readonly folder: string
+  /** Name for messages. */
+  readonly shown: string
+  /** The name of the changed entry or of the folder itself; null if the system does not say. */
+  heard(name: string | null): void
+  lost(why: string): void
+}
+
+/** Watches one folder, so that replaced files are noticed too. */
+export function watchFolder({ folder, shown, heard, lost }: FolderWatchOptions): FolderWatch {
+  const directory = openDirectory(folder, { shown })
+  let watcher: FSWatcher
+  try {
+    watcher = watch(folder, (_, name) => heard(name))
+  } catch (error) {
+    directory.close()
+    if (errnoOf(error) !== 'ENOSPC' && errnoOf(error) !== 'EMFILE') throw error
+    const message = `Cannot watch ${folder}: the system's limit on file watches is reached`
+    const hint =
+      'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances, or run fewer agents at once.'
+    throw new AppError('RUNTIME_FAILED', message, { hint, cause: error })
+  }
+  watcher.on('error', (error) => lost(`can no longer be watched (${error.message})`))
+  return {
+    directory,
+    isStillThere() {
+      try {
+        const now = openDirectory(folder)
+        try {
+          return now.ino === directory.ino && now.dev === directory.dev
+        } finally {
+          now.close()
+        }
+      } catch {
+        return false
+      }
+    },
+    close() {
+      watcher.close()
+      directory.close()
+    },
+  }
 }

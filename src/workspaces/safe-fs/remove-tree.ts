@@ -7,11 +7,11 @@ import {
   type Directory,
   lookAt,
   namesIn,
+  nextTurn,
   openDirectory,
   openFolder,
   showIn,
 } from './directory.ts'
-import { type Pace, startPace } from './pace.ts'
 
 const DISK_ERRORS: ReadonlySet<string> = new Set(['EROFS', 'ENOSPC', 'EDQUOT'])
 const NOT_EMPTY: ReadonlySet<string | undefined> = new Set(['ENOTEMPTY', 'EEXIST'])
@@ -20,7 +20,7 @@ const NOT_EMPTY: ReadonlySet<string | undefined> = new Set(['ENOTEMPTY', 'EEXIST
 const LONGEST_SHOWN = 4096
 
 /** Removes a file or a folder with everything in it, but nothing that a link in it leads to. */
-export async function removeTree(parent: Directory, name: string, pace: Pace): Promise<void> {
+export async function removeTree(parent: Directory, name: string, signal?: AbortSignal): Promise<void> {
   const shown = showIn(parent, name)
   const found = lookAt(parent, name)
   if (found === undefined) return
@@ -29,7 +29,7 @@ export async function removeTree(parent: Directory, name: string, pace: Pace): P
   const root = openFolder(parent, name)
   if (!root.ok) throw new ProblemError(root.error)
   try {
-    await emptyRoot(root.value, pace)
+    await emptyRoot(root.value, signal)
   } finally {
     root.value.close()
   }
@@ -40,7 +40,7 @@ export async function removeTree(parent: Directory, name: string, pace: Pace): P
  * Moves each folder up to the root under a plain name before it is emptied: any depth then takes two open folders, no path
  * grows too long, and the system refuses to move a mount point before anything in it is deleted.
  */
-async function emptyRoot(root: Directory, pace: Pace): Promise<void> {
+async function emptyRoot(root: Directory, signal: AbortSignal | undefined): Promise<void> {
   const stem = `.removing-${randomBytes(6).toString('hex')}-`
   const waiting: { place: string; shown: string }[] = []
   let moved = 0
@@ -72,7 +72,7 @@ async function emptyRoot(root: Directory, pace: Pace): Promise<void> {
         if (directory === root && name.toString('latin1').startsWith(stem)) continue
         isEmpty = false
         removeEntry(directory, name)
-        await pace.rest()
+        await nextTurn(signal)
       }
     }
   }
@@ -125,7 +125,7 @@ export async function removeFolder(path: string, signal?: AbortSignal): Promise<
   // Links above the folder itself are the user's own.
   const parent = openDirectory(realpathSync(dirname(path)))
   try {
-    await removeTree(parent, basename(path), startPace(signal))
+    await removeTree(parent, basename(path), signal)
   } finally {
     parent.close()
   }

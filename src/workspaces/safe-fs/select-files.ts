@@ -15,15 +15,16 @@ import {
   type Directory,
   listNames,
   lookAt,
+  nextTurn,
   type OpenFile,
   openFolder,
   openFolders,
   openSeen,
+  readName,
   showIn,
+  showName,
   trapOf,
 } from './directory.ts'
-import { readName, showName } from './entry-name.ts'
-import type { Pace } from './pace.ts'
 
 /** A regular file that was found. It is opened later and must then be the same one. */
 export interface FoundFile {
@@ -36,8 +37,8 @@ export interface FoundFile {
 interface Selection {
   readonly files: readonly FoundFile[]
   /**
-   * Matching entries that cannot be taken, each with the reason; at most a hundred. If a pattern matches no file, entries on
-   * its way come first.
+   * Matching entries that cannot be taken, each with the reason; at most a hundred. If a pattern matches no file, all omitted
+   * entries, those that it leads through first: one of them may be the file that is missing.
    */
   readonly leftOut: readonly WorkspaceProblem[]
   /** Patterns that match no file. */
@@ -46,7 +47,7 @@ interface Selection {
 
 interface SelectOptions {
   readonly limits: FileLimits
-  readonly pace: Pace
+  readonly signal?: AbortSignal | undefined
   /** Undefined takes everything. */
   readonly patterns?: readonly OutputPattern[]
   /**
@@ -54,75 +55,58 @@ interface SelectOptions {
    * tree. `any`: the tree is the user's own.
    */
   readonly hardLinks: 'inside' | 'any'
+  /** Paths to skip, without a word. */
   skips?(path: string): boolean
   /** Entries that are never taken, anywhere in the tree. */
-  readonly withheld?: WithheldSeen | undefined
+  readonly withheld?: WithheldFiles | undefined
 }
 
-const MOST_LEFT_OUT = 100
+const MAX_LEFT_OUT = 100
 
+/** Finds the regular files below a folder that match a pattern. */
 export async function selectFiles(root: Directory, options: SelectOptions): Promise<Selection> {
-  const { patterns, limits, pace, skips, withheld } = options
-  const files: FoundFile[] = []
-  const leftOut: WorkspaceProblem[] = []
-  const otherTraps: WorkspaceProblem[] = []
-  const firstOnTheWay = new Map<OutputPattern, WorkspaceProblem>()
-  const matched = new Set<OutputPattern>()
-  const names = new Map<string, number>()
-
-  const note = (list: WorkspaceProblem[], why: WorkspaceProblem) => {
-    if (list.length < MOST_LEFT_OUT) list.push(why)
-  }
-  const noteOnTheWay = (segments: readonly string[], why: WorkspaceProblem) => {
-    for (const pattern of patterns ?? []) {
-      if (!firstOnTheWay.has(pattern) && pattern.leadsThrough(segments)) firstOnTheWay.set(pattern, why)
-    }
-  }
-  const isWithheld = (stat: BigIntStats, shown: string) => {
+  const { patterns, limits, signal, skips, withheld, hardLinks } = options
+  const found: FoundFile[] = []
+  const omitted: { why: WorkspaceProblem; segments: readonly string[] | undefined }[] = []
+  const namesFound = new Map<string, number>()
+  const isMeant = (segments: readonly string[]) =>
+    patterns === undefined || patterns.some((pattern) => pattern.takes(segments))
+  const isWithheld = ({ shown, stat }: TreeEntry) => {
     const why = withheld?.whyNot(stat, shown)
-    if (why !== undefined) note(leftOut, why)
+    if (why !== undefined) omitted.push({ why, segments: undefined })
     return why !== undefined
   }
-  const means = (segments: readonly string[]) => patterns?.filter((pattern) => pattern.takes(segments))
 
   await walkTree(root, {
     limits,
-    pace,
+    signal,
     ...(skips === undefined ? {} : { skips }),
-    // Does not enter it at all: runs may hold more files than the limit.
-    enters: ({ shown, stat }) => !isWithheld(stat, shown),
-    file({ path, segments, shown, stat }) {
-      if (isWithheld(stat, shown)) return
-      if (stat.nlink > 1n) names.set(identity(stat), (names.get(identity(stat)) ?? 0) + 1)
-      const by = means(segments)
-      if (by !== undefined && by.length === 0) return
-      for (const pattern of by ?? []) matched.add(pattern)
-      files.push({ path, segments, shown, stat })
+    // Withheld folders are not entered: runs may hold more files than the limit.
+    enters: (entry) => !isWithheld(entry),
+    file(entry) {
+      if (isWithheld(entry)) return
+      const { path, segments, shown, stat } = entry
+      if (stat.nlink > 1n) namesFound.set(identity(stat), (namesFound.get(identity(stat)) ?? 0) + 1)
+      if (isMeant(segments)) found.push({ path, segments, shown, stat })
     },
-    trap(why, segments) {
-      const isMeant = segments === undefined || means(segments)?.length !== 0
-      note(isMeant ? leftOut : otherTraps, why)
-      if (segments !== undefined) noteOnTheWay(segments, why)
-    },
+    trap: (why, segments) => void omitted.push({ why, segments }),
   })
 
-  const escapes = (stat: BigIntStats) => stat.nlink > BigInt(names.get(identity(stat)) ?? 1)
-  const kept = options.hardLinks === 'any' ? files : files.filter(({ stat }) => !escapes(stat))
-  if (kept.length < files.length) {
-    for (const { shown, segments, stat } of files) {
-      if (!escapes(stat)) continue
-      const why = hardLink(shown)
-      note(leftOut, why)
-      noteOnTheWay(segments, why)
-    }
-  }
-  const remaining = kept.length === files.length ? matched : matchedBy(kept, patterns ?? [])
-  const unmatched = (patterns ?? []).filter((each) => !remaining.has(each))
-  // An omitted entry may be the reason why a pattern matches nothing.
-  const onTheWay = unmatched.flatMap((pattern) => firstOnTheWay.get(pattern) ?? [])
+  const files = found.filter(({ shown, segments, stat }) => {
+    if (hardLinks === 'any' || stat.nlink <= BigInt(namesFound.get(identity(stat)) ?? 1)) return true
+    const what = 'has a hard link outside of this folder, so it may belong to someone else'
+    omitted.push({ why: problem('hard_link', shown, what), segments })
+    return false
+  })
+  const unmatched = (patterns ?? []).filter(({ takes }) => !files.some(({ segments }) => takes(segments)))
+  const onTheWay = unmatched.flatMap(
+    ({ leadsThrough }) => omitted.find(({ segments }) => segments && leadsThrough(segments)) ?? [],
+  )
+  const meant = omitted.filter(({ segments }) => segments === undefined || isMeant(segments))
+  const leftOut = unmatched.length === 0 ? meant : [...new Set([...onTheWay, ...meant, ...omitted])]
   return {
-    files: kept,
-    leftOut: unmatched.length === 0 ? leftOut : [...new Set([...onTheWay, ...leftOut, ...otherTraps])],
+    files,
+    leftOut: leftOut.slice(0, MAX_LEFT_OUT).map(({ why }) => why),
     unmatched: unmatched.map(({ pattern }) => pattern),
   }
 }
@@ -143,37 +127,23 @@ export function checkSize(files: readonly FoundFile[], { referencedBytes }: File
 
 /** Opens a file that was found before. It must be the same one, and have the same number of names. */
 export function openFound(root: Directory, { segments, shown, stat }: FoundFile): OpenFile {
-  const above = segments.slice(0, -1)
-  const parent = above.length === 0 ? { ok: true as const, value: root } : openFolders(root, above)
+  const parent = openFolders(root, segments.slice(0, -1))
   if (!parent.ok) throw new ProblemError(parent.error)
   const name = segments.at(-1)!
   const opened = openSeen(parent.value, name, stat)
   const other = opened.ok ? undefined : lookAt(parent.value, name)
-  if (parent.value !== root) parent.value.close()
+  parent.value.close()
   if (!opened.ok) {
     // The entry that replaced it explains more.
     throw new ProblemError((other === undefined ? undefined : trapOf(shown, other)) ?? opened.error)
   }
-  const now = opened.value.stat
-  if (now.nlink === stat.nlink) return opened.value
+  if (opened.value.stat.nlink === stat.nlink) return opened.value
   closeSync(opened.value.fd)
   return refuse('changed', shown, 'was replaced while it was being read')
 }
 
 function identity({ dev, ino }: Pick<BigIntStats, 'dev' | 'ino'>): string {
   return `${dev}:${ino}`
-}
-
-function hardLink(shown: string): WorkspaceProblem {
-  return problem(
-    'hard_link',
-    shown,
-    'has a hard link outside of this folder, so it may belong to someone else',
-  )
-}
-
-function matchedBy(files: readonly FoundFile[], patterns: readonly OutputPattern[]): Set<OutputPattern> {
-  return new Set(patterns.filter((pattern) => files.some(({ segments }) => pattern.takes(segments))))
 }
 
 interface TreeEntry {
@@ -188,7 +158,7 @@ interface TreeEntry {
 
 interface TreeWalk {
   readonly limits: Pick<FileLimits, 'files' | 'depth' | 'pathBytes'>
-  readonly pace: Pace
+  readonly signal?: AbortSignal | undefined
   file(entry: TreeEntry): void | Promise<void>
   /** Decides which folders are entered; all if not given. */
   enters?(entry: TreeEntry): boolean
@@ -210,7 +180,7 @@ export async function walkTree(root: Directory, walk: TreeWalk): Promise<void> {
     }
     seen += names.length
     for (const bytes of names.sort(Buffer.compare)) {
-      await walk.pace.rest()
+      await nextTurn(walk.signal)
       const read = readName(bytes)
       if (read.ok) await visitEntry(directory, above, read.name)
       else walk.trap(problem('bad_name', `${directory.shown}/${read.shown}`, read.why), undefined)
@@ -275,7 +245,7 @@ export function parseOutputs(outputs: readonly string[]): WorkspaceResult<Output
   const patterns: OutputPattern[] = []
   const problems: WorkspaceProblem[] = []
   for (const pattern of outputs) {
-    const parsed = pattern === '' ? parseGlob('') : parseGlob(fromOutbox(pattern))
+    const parsed = parseGlob(pattern === '' ? '' : fromOutbox(pattern))
     if (parsed.ok) patterns.push(patternOf(pattern, parsed.value))
     else problems.push(problem('bad_path', `The pattern ${showName(pattern)}`, parsed.error))
   }
@@ -312,7 +282,7 @@ export interface Withheld {
   readonly isSecret: boolean
 }
 
-export interface WithheldSeen {
+export interface WithheldFiles {
   /** Why it is omitted; undefined: it is not. */
   whyNot(stat: BigIntStats, shown: string): WorkspaceProblem | undefined
   /** Throws if the path leads into a secret. */
@@ -320,7 +290,7 @@ export interface WithheldSeen {
 }
 
 /** Compares by device and inode, because a folder may have several names. */
-export function lookForWithheld(withheld: readonly Withheld[]): WithheldSeen {
+export function findWithheld(withheld: readonly Withheld[]): WithheldFiles {
   const known = new Map<string, Withheld>()
   for (const one of withheld) {
     const stat = statSync(one.path, { bigint: true, throwIfNoEntry: false })

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { failed, problem, refuse, type WorkspaceProblem, type WorkspaceResult } from '../problem.ts'
-import { listNames, openDirectory, openFolders } from '../safe-fs/directory.ts'
-import { showName } from '../safe-fs/entry-name.ts'
+import { listNames, openDirectory, openFolders, showName } from '../safe-fs/directory.ts'
 import {
   type FoundWorktree,
   type GitPlace,
@@ -39,8 +38,8 @@ const MIB = 1024 * 1024
 const LISTS = 16 * MIB
 /** Room for the index of a large repository. */
 const INDEX = 256 * MIB
-const MOST_FILES_NAMED = 10
-const MOST_COMMITS_NAMED = 5
+const MAX_FILES_NAMED = 10
+const MAX_COMMITS_NAMED = 5
 
 const EVERYWHERE = ['--branches', '--tags', '--remotes']
 
@@ -160,14 +159,14 @@ function holdsFiles(workTree: string, path: string): boolean {
 
 /** For people, in one line. */
 export function nameFiles(paths: readonly string[]): string {
-  const more = paths.length - MOST_FILES_NAMED
-  return paths.slice(0, MOST_FILES_NAMED).map(showName).join(', ') + (more > 0 ? ` and ${more} more` : '')
+  const more = paths.length - MAX_FILES_NAMED
+  return paths.slice(0, MAX_FILES_NAMED).map(showName).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
 /** For people, in one line. */
 export function nameCommits(commits: readonly CommitName[]): string {
   const shown = commits
-    .slice(0, MOST_COMMITS_NAMED)
+    .slice(0, MAX_COMMITS_NAMED)
     .map(({ hash, subject }) => `${hash.slice(0, 12)} ${showName(subject)}`.trimEnd())
   const more = commits.length - shown.length
   return shown.join(', ') + (more > 0 ? ` and ${more} more` : '')

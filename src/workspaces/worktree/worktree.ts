@@ -9,12 +9,9 @@ import {
   type WorkspaceProblem,
   type WorkspaceResult,
 } from '../problem.ts'
-import { openDirectory, openFolder, openPart } from '../safe-fs/directory.ts'
-import { showName } from '../safe-fs/entry-name.ts'
-import { startPace } from '../safe-fs/pace.ts'
-import { readSmall } from '../safe-fs/read-file.ts'
+import { openDirectory, openFolder, openPart, showName } from '../safe-fs/directory.ts'
+import { makeFolder, readSmall, replaceFile } from '../safe-fs/files.ts'
 import { removeFolder, removeTree } from '../safe-fs/remove-tree.ts'
-import { makeFolder, replaceFile } from '../safe-fs/write-file.ts'
 import {
   type FoundWorktree,
   type GitPlace,
@@ -169,7 +166,7 @@ export async function findWorktree(workspace: string): Promise<WorktreeLookup> {
   return { worktree: { ...place, branch }, unseen }
 }
 
-const MOST_BYTES = 64 * 1024
+const MAX_BYTES = 64 * 1024
 const RECORDS = 'worktrees'
 const POINTER = 'gitdir'
 
@@ -211,10 +208,10 @@ async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeRecord):
   const record = openFolder(records.value, name)
   try {
     if (!record.ok) return
-    const read = readSmall(record.value, POINTER, MOST_BYTES)
+    const read = readSmall(record.value, POINTER, MAX_BYTES)
     // A record without a readable pointer cannot belong to another worktree.
     if (read.ok && pathOf(ownDir, read.value.toString()) !== path) return
-    await removeTree(records.value, name, startPace())
+    await removeTree(records.value, name)
   } finally {
     if (record.ok) record.value.close()
     records.value.close()
@@ -248,7 +245,7 @@ function pathOf(ownDir: string, text: string): string | undefined {
 function textIn(file: string): string | undefined {
   const found = lstatSync(file, { throwIfNoEntry: false })
   // Reading a pipe would block.
-  return found?.isFile() && found.size < MOST_BYTES ? readFileSync(file, 'utf8').trim() : undefined
+  return found?.isFile() && found.size < MAX_BYTES ? readFileSync(file, 'utf8').trim() : undefined
 }
 
 interface AgentCommit {
@@ -282,7 +279,7 @@ interface BranchSummary {
 
 const LISTS = 16 * 1024 * 1024
 const DIFF = 10 * 1024 * 1024
-const MOST_COMMITS = 1000
+const MAX_COMMITS = 1000
 const PLAIN_DIFF = ['--no-ext-diff', '--no-textconv', '--no-color', '--no-renames', IGNORE_DIRTY]
 
 /** Writes the commits, the diff and the state of the branch to outbox/git/. Merges nothing. */
@@ -341,7 +338,7 @@ async function readBranch({ gitDir, base, branch }: Worktree, notes: string[]): 
   const place = { gitDir }
   const range = `${base}..refs/heads/${branch}`
   const format = '--format=%H%x1f%an%x1f%aI%x1f%s'
-  const log = await runGit(place, ['log', `--max-count=${MOST_COMMITS}`, '-z', format, range], LISTS)
+  const log = await runGit(place, ['log', `--max-count=${MAX_COMMITS}`, '-z', format, range], LISTS)
   if (!log.ok) {
     return refuse('unreadable', branch, `is a branch whose commits git cannot tell: ${log.err || log.code}`)
   }

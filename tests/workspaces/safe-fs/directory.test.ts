@@ -19,10 +19,9 @@ import {
   openFile,
   openFolder,
 } from '../../../src/workspaces/safe-fs/directory.ts'
-import { startPace } from '../../../src/workspaces/safe-fs/pace.ts'
+import { createFile, replaceFile } from '../../../src/workspaces/safe-fs/files.ts'
 import { removeFolder } from '../../../src/workspaces/safe-fs/remove-tree.ts'
 import { openFound, selectFiles } from '../../../src/workspaces/safe-fs/select-files.ts'
-import { createFile, replaceFile } from '../../../src/workspaces/safe-fs/write-file.ts'
 import { makePlace, write } from '../harness.ts'
 
 function codeOf(work: () => unknown): string {
@@ -49,7 +48,7 @@ describe.each([
     const place = makePlace()
     write(place, { 'out/a': 'good', 'out/b/c': 'good', secret: 'SECRET', 'secrets/c': 'SECRET' })
     const out = open(join(place, 'out'))
-    const options = { limits: DEFAULT_LIMITS, pace: startPace(), hardLinks: 'inside' as const }
+    const options = { limits: DEFAULT_LIMITS, hardLinks: 'inside' as const }
     const { files } = await selectFiles(out, options)
     const [a, c] = files
     expect(openFound(out, a!).stat.size).toBe(4n)

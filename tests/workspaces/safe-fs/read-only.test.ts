@@ -2,9 +2,9 @@
 import { chmodSync, chownSync, readdirSync, readFileSync, rmdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { clearAttempt, keepAttempt, readAttempts } from '../../../src/workspaces/attempts.ts'
 import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
-import { prepareInbox, renewSkill } from '../../../src/workspaces/workspaces.ts'
+import { readAttempts } from '../../../src/workspaces/survey.ts'
+import { clearAttempt, keepAttempt, prepareInbox, renewSkill } from '../../../src/workspaces/workspaces.ts'
 import { expectOk, instructions, makePlace, makeWorkspace, write } from '../harness.ts'
 
 const NOBODY = 65534

@@ -40,9 +40,9 @@ describe('copying from an outbox', () => {
     write(outbox, { 'data.json': '{}', 'sources.md': 'a', 'data/one.csv': '1', 'data/more/two.csv': '2' })
     const { inputs } = expectOk(await handOver(from, to, ['outbox/data.json', 'data/**/*.csv']))
     expect(inputs.map(({ path }) => path)).toEqual([
+      'from/data.json',
       'from/data/more/two.csv',
       'from/data/one.csv',
-      'from/data.json',
     ])
     expect(readFileSync(join(inbox, 'from/data/more/two.csv'), 'utf8')).toBe('2')
     expect(existsSync(join(inbox, 'from/sources.md'))).toBe(false)
@@ -245,7 +245,11 @@ describe('copying from an outbox', () => {
     expect(sha256).toBe(
       execFileSync('sha256sum', [join(outbox, 'data/large.bin')], { encoding: 'utf8' }).slice(0, 64),
     )
-    expect(manifest.inputs.map(({ path }) => path)).toEqual(['from/data/large.bin', 'references.json'])
+    expect(manifest.inputs.map(({ path }) => path)).toEqual([
+      'from/data/large.bin',
+      'instructions.md',
+      'references.json',
+    ])
     expect(existsSync(join(inbox, 'from'))).toBe(false)
   })
 

@@ -1,7 +1,8 @@
 import { rmdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
-import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve/dissolve.ts'
+import { type DissolveWanted, dissolve } from '../../../workspaces/dissolve.ts'
+import type { FinishedAgent } from '../../../workspaces/survey.ts'
 import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { counted } from '../../output/layout.ts'
 import { complain, plain, plainLine, print, printJson, remark, warn } from '../../output/print.ts'
@@ -70,7 +71,7 @@ function withoutRepeats(leftOut: readonly WorkspaceProblem[]): string[] {
 
 function whatIsWanted(
   found: FoundFolder,
-  agents: readonly DissolvedAgent[],
+  agents: readonly FinishedAgent[],
   flag: (name: string) => boolean,
 ): DissolveWanted {
   const force = flag('force')

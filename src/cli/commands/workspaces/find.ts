@@ -2,8 +2,8 @@ import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
 import { findRunProcesses } from '../../../runs/processes.ts'
-import type { DissolvedAgent } from '../../../workspaces/dissolve/dissolve.ts'
 import { readStatus } from '../../../workspaces/status.ts'
+import type { FinishedAgent } from '../../../workspaces/survey.ts'
 import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { findWorktree } from '../../../workspaces/worktree/worktree.ts'
 import { reachRuns } from '../../connection/client.ts'
@@ -38,12 +38,9 @@ function isWorkspace(path: string): boolean {
 }
 
 /** Reads the state of each workspace, from its run or else from its files, and its worktree. */
-export async function inspect(
-  { agents }: FoundFolder,
-  run: OwningRun | undefined,
-): Promise<DissolvedAgent[]> {
+export async function inspect({ agents }: FoundFolder, run: OwningRun | undefined): Promise<FinishedAgent[]> {
   const states = new Map(run?.shown?.nodes.map(({ name, state }) => [join(run.folder, name), state] as const))
-  const inspected: DissolvedAgent[] = []
+  const inspected: FinishedAgent[] = []
   for (const { name, workspace } of agents) {
     const state = states.get(workspace)
     const status = readStatus(workspace)

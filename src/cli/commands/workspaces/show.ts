@@ -1,6 +1,6 @@
 import { formatBytes } from '../../../base/bytes.ts'
-import { type AgentRecord, surveyAgents } from '../../../workspaces/dissolve/dissolve.ts'
 import { findShortcomings } from '../../../workspaces/outbox.ts'
+import { type AgentRecord, surveyAgents } from '../../../workspaces/survey.ts'
 import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'
 import { bar, counted, table } from '../../output/layout.ts'
 import { paint, plain, plainLine, print, printJson } from '../../output/print.ts'
@@ -16,7 +16,7 @@ export const verb: Verb = {
   async run({ words, json, location }) {
     const found = findWorkspaces(words[0] ?? '.')
     const agents = await inspect(found, await findOwningRun(location, found.path))
-    const records = await surveyAgents({ agents })
+    const records = await surveyAgents(agents)
     if (json) {
       for (const [index, record] of records.entries()) {
         printJson(workspaceFacts(record, found.agents[index]!.workspace))
@@ -43,12 +43,12 @@ function workspaceText(agent: AgentRecord): string {
     lines.push(
       '  outbox',
       table(
-        outputs.slice(0, MOST_LISTED).map(({ path, size }) => [plainLine(path), formatBytes(size)]),
+        outputs.slice(0, MAX_LISTED).map(({ path, size }) => [plainLine(path), formatBytes(size)]),
         '    ',
       ),
     )
   }
-  if (outputs.length > MOST_LISTED) lines.push(`    and ${outputs.length - MOST_LISTED} more`)
+  if (outputs.length > MAX_LISTED) lines.push(`    and ${outputs.length - MAX_LISTED} more`)
   if (outbox?.summary?.trim()) lines.push('  summary', indent(plain(outbox.summary.trim())))
   for (const { number, status: before, errorReport } of attempts) {
     const why = errorReport?.description || before?.error?.message || before?.state || ''
@@ -57,7 +57,7 @@ function workspaceText(agent: AgentRecord): string {
   return [...lines, ...noteLines(agent)].join('\n')
 }
 
-const MOST_LISTED = 100
+const MAX_LISTED = 100
 
 function madeText({ outbox }: AgentRecord): string {
   const outputs = outbox?.outputs ?? []

@@ -12,13 +12,11 @@ import {
 import { join } from 'node:path'
 import { extract } from 'tar'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { keepAttempt } from '../../../src/workspaces/attempts.ts'
-import { listArchive, writeArchive } from '../../../src/workspaces/dissolve/archive.ts'
-import { dissolve } from '../../../src/workspaces/dissolve/dissolve.ts'
-import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
-import { prepareInbox } from '../../../src/workspaces/workspaces.ts'
-import { addWorktree, findWorktree } from '../../../src/workspaces/worktree/worktree.ts'
-import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
+import { dissolve } from '../../src/workspaces/dissolve.ts'
+import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
+import { keepAttempt, prepareInbox } from '../../src/workspaces/workspaces.ts'
+import { addWorktree, findWorktree } from '../../src/workspaces/worktree/worktree.ts'
+import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from './harness.ts'
 
 const limits = DEFAULT_LIMITS
 
@@ -270,36 +268,36 @@ describe('dissolving', () => {
 })
 
 describe('an archive', () => {
-  async function archiveAll(folder: string, file: string) {
-    const folders = expectOk(await listArchive([{ folder, prefix: 'all' }], { file, limits }))
-    return await writeArchive({ file, folders, limits })
-  }
-
   it('holds long and odd names, empty and large files, readable by any tar', async () => {
-    const folder = makePlace()
+    const place = makePlace()
+    const workspace = await makeWorkspace('all', place)
     const long = `${'long name '.repeat(20)}/${'x'.repeat(150)}/ünï 😀.txt`
-    write(folder, { [long]: 'long', empty: '', large: '', exact: 'x'.repeat(1024) })
-    truncateSync(join(folder, 'large'), 3_000_001)
-    const file = join(makePlace(), 'a.tar.gz')
-    expect(expectOk(await archiveAll(folder, file))).toBe(4)
-    const content = await unpack(file)
-    expect(content[`all/${long}`]).toBe('long')
-    expect(content['all/empty']).toBe('')
-    expect(content['all/exact']).toBe('x'.repeat(1024))
-    expect(content['all/large']).toBe('\0'.repeat(3_000_001))
-    execFileSync('tar', ['-tzf', file])
+    write(join(workspace, 'outbox'), { [long]: 'long', empty: '', large: '', exact: 'x'.repeat(1024) })
+    truncateSync(join(workspace, 'outbox/large'), 3_000_001)
+    const archive = join(place, 'a.tar.gz')
+    const agents = [{ name: 'all', workspace, isRunning: false }]
+    expectOk(await dissolve({ title: 'x', agents, limits, archive }))
+    const content = await unpack(archive)
+    expect(content[`all/outbox/${long}`]).toBe('long')
+    expect(content['all/outbox/empty']).toBe('')
+    expect(content['all/outbox/exact']).toBe('x'.repeat(1024))
+    expect(content['all/outbox/large']).toBe('\0'.repeat(3_000_001))
+    execFileSync('tar', ['-tzf', archive])
   })
 
-  it('does not appear if a file changes while it is read', async () => {
-    const folder = makePlace()
-    writeFileSync(join(folder, 'file'), Buffer.alloc(8 * 1024 * 1024, 1))
+  it('does not appear if a file changes while it is read, and nothing is removed', async () => {
     const place = makePlace()
-    const making = archiveAll(folder, join(place, 'a.tar.gz'))
-    truncateSync(join(folder, 'file'), 0)
-    writeFileSync(join(folder, 'file'), 'x')
-    const made = await making
-    if (!made.ok) expect(codesOf(made)).toEqual(['changed'])
-    else expect((await unpack(join(place, 'a.tar.gz')))['all/file']).toBe('x')
-    expect(readdirSync(place)).toEqual(made.ok ? ['a.tar.gz'] : [])
+    const workspace = await makeWorkspace('all', place)
+    const file = join(workspace, 'outbox/growing')
+    writeFileSync(file, Buffer.alloc(8 * 1024 * 1024, 1))
+    const agents = [{ name: 'all', workspace, isRunning: false }]
+    const dissolving = dissolve({ title: 'x', agents, limits, archive: join(place, 'a.tar.gz') })
+    const growing = setInterval(() => writeFileSync(file, 'x', { flag: 'a' }), 0)
+    try {
+      expect(codesOf(await dissolving)).toEqual(['changed'])
+    } finally {
+      clearInterval(growing)
+    }
+    expect(readdirSync(place)).toEqual(['all'])
   })
 })
