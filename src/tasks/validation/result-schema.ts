@@ -1,11 +1,11 @@
 /**
- * Checks results by JSON schemas that agents write. Ajv compiles a schema to code and is made for untrusted data, not for
- * untrusted schemas, so a schema is first rebuilt from a list of allowed keywords. No reference, regular expression, id or
- * annotation reaches the compiler (decision 0018).
+ * Checks results by JSON schemas that agents write. Ajv does the checking. It compiles a schema to code and is made for
+ * untrusted data, not for untrusted schemas, so this file limits what reaches it: a schema is rebuilt from a list of
+ * allowed keywords, without references, regular expressions, ids and annotations (decision 0018).
  */
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { z } from 'zod'
-import { AppError } from '../../base/errors.ts'
+import { AppError, reasonOf } from '../../base/errors.ts'
 
 /** Bytes of the schema as JSON, because it goes to the worker with the task. */
 const MAX_BYTES = 20_000
@@ -66,15 +66,14 @@ function readJson(text: string): { value: unknown } | undefined {
   return undefined
 }
 
-export type JsonSchema = Readonly<Record<string, unknown>>
-type Subschema = boolean | JsonSchema
+type JsonSchema = Readonly<Record<string, unknown>>
 
 /** Levels of JSON. A schema nested this deep describes no result, and compiling takes a stack frame for each. */
 const MAX_DEPTH = 64
 
 /**
- * Each subschema may look at each value of a result, and Ajv's larger functions run slower than in proportion: with 200 alternatives for 50,000 items
- * a check takes about a second, with 1,000 it took minutes.
+ * Each subschema may look at each value of a result, and Ajv's larger functions run slower than in proportion: with 200
+ * alternatives for 50,000 items a check takes about a second, with 1,000 it took minutes.
  */
 const MAX_SUBSCHEMAS = 200
 
@@ -90,30 +89,33 @@ function compileSchema(schema: JsonSchema): CompiledSchema {
   const build: Rebuild = { texts: new WeakMap(), subschemas: 0 }
   try {
     const safe = rebuild(schema, build)
+    metaSchema ??= new Ajv2020({ strict: false, logger: false, validateFormats: false })
+    if (!metaSchema.validateSchema(safe as JsonSchema))
+      return { ok: false, why: describeSchemaError(metaSchema.errors!) }
     const firstProblem = compile(safe, false)
     const size = JSON.stringify(schema).length
     return {
       ok: true,
       problemsOf(value) {
         if (firstProblem(value)) return []
-        const errors = firstProblem.errors ?? []
         // A keyword takes at least four characters, and every keyword may fail for every value.
-        if ((size / 4) * countValues(value) > MAX_COLLECTED_ERRORS) return describeErrors(errors, build.texts)
-        const allProblems = compile(safe, true)
-        allProblems(value)
-        return describeErrors(allProblems.errors ?? errors, build.texts)
+        const mayListAll = (size / 4) * countValues(value) <= MAX_COLLECTED_ERRORS
+        const check = mayListAll ? compile(safe, true) : firstProblem
+        check(value)
+        return describeErrors(check.errors ?? [], build.texts)
       },
     }
   } catch (error) {
-    if (error instanceof UnsupportedSchema) return { ok: false, why: error.message }
-    throw error
+    // Thrown by `rebuild`, or by Ajv for the few values that its meta-schema accepts, such as an empty enum.
+    return { ok: false, why: reasonOf(error) }
   }
 }
 
-class UnsupportedSchema extends Error {}
+/** Knows the values that each keyword may have. Created when the first schema comes. */
+let metaSchema: Ajv2020 | undefined
 
 /** An instance for each schema: Ajv never forgets a schema that it compiled. */
-function compile(schema: Subschema, allErrors: boolean) {
+function compile(schema: unknown, allErrors: boolean) {
   const ajv = new Ajv2020({
     allErrors,
     formats: FORMATS,
@@ -121,8 +123,6 @@ function compile(schema: Subschema, allErrors: boolean) {
     logger: false,
     // For `parentSchema` in errors.
     verbose: true,
-    messages: false,
-    // The schema is rebuilt from checked keywords already.
     meta: false,
     validateSchema: false,
     addUsedSchema: false,
@@ -139,7 +139,7 @@ function compile(schema: Subschema, allErrors: boolean) {
     keyword: 'uniqueItems',
     type: 'array',
     schemaType: 'boolean',
-    errors: false,
+    error: { message: 'must NOT have equal items' },
     validate: (isAsked: boolean, items: unknown[]) => {
       if (!isAsked) return true
       const isUnique = known.get(items) ?? new Set(items.map(canonicalText)).size === items.length
@@ -150,13 +150,7 @@ function compile(schema: Subschema, allErrors: boolean) {
   return ajv.compile(schema as JsonSchema)
 }
 
-const aSchema = z.union([z.boolean(), z.record(z.string(), z.unknown())], { error: 'must be a schema' })
-const aCount = z.int().min(0)
-const names = z.array(z.string())
-const schemas = z.array(aSchema).min(1)
-const TYPES = ['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'] as const
-const aType = z.enum(TYPES)
-
+/** Not ajv-formats: some of its expressions take quadratic time. */
 const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
   email: fits(z.email()),
   uuid: fits(z.guid()),
@@ -175,59 +169,26 @@ function fits(format: z.ZodType): (text: string) => boolean {
   return (text) => format.safeParse(text).success
 }
 
-/** The keywords of draft 2020-12 except references, patterns, conditions and unevaluated…, with `nullable` and tuples of older drafts. */
+/**
+ * The keywords of draft 2020-12 except references, patterns, conditions and unevaluated…, with `nullable` and tuples of
+ * older drafts. `plain` ones contain no subschema.
+ */
 const KEYWORDS = {
-  type: z.union([aType, z.array(aType).min(1)], { error: `must be one of: ${TYPES.join(', ')}` }),
-  enum: z.array(z.unknown()).min(1),
-  const: z.unknown(),
-  nullable: z.boolean(),
-  minimum: z.number(),
-  maximum: z.number(),
-  exclusiveMinimum: z.number(),
-  exclusiveMaximum: z.number(),
-  multipleOf: z.number().positive(),
-  minLength: aCount,
-  maxLength: aCount,
-  format: z.string().refine((name) => Object.hasOwn(FORMATS, name), 'is not a known format'),
-  minItems: aCount,
-  maxItems: aCount,
-  uniqueItems: z.boolean(),
-  prefixItems: z.array(aSchema),
-  items: z.union([aSchema, z.array(aSchema)], { error: 'must be a schema' }),
-  additionalItems: aSchema,
-  contains: aSchema,
-  minContains: aCount,
-  maxContains: aCount,
-  minProperties: aCount,
-  maxProperties: aCount,
-  required: names,
-  dependentRequired: z.record(z.string(), names),
-  properties: z.record(z.string(), aSchema),
-  additionalProperties: aSchema,
-  propertyNames: aSchema,
-  allOf: schemas,
-  anyOf: schemas,
-  oneOf: schemas,
-  not: aSchema,
-} satisfies Record<string, z.ZodType>
-type Keywords = { -readonly [Name in keyof typeof KEYWORDS]?: z.output<(typeof KEYWORDS)[Name]> }
-
-const ANNOTATIONS: ReadonlySet<string> = new Set([
-  ...['title', 'description', 'default', 'example', 'examples', 'deprecated', 'readOnly', 'writeOnly'],
-  ...['$schema', '$id', 'id', '$comment', '$anchor', '$defs', 'definitions'],
-  ...['contentEncoding', 'contentMediaType', 'contentSchema', 'propertyOrdering'],
-])
-
-function readKeywords(schema: JsonSchema): Keywords {
-  const known: Record<string, unknown> = {}
-  for (const [name, limit] of Object.entries(schema)) {
-    if (ANNOTATIONS.has(name) || name.startsWith('x-')) continue
-    if (!Object.hasOwn(KEYWORDS, name)) throw new UnsupportedSchema(`"${name.slice(0, 60)}" is not supported`)
-    const read = KEYWORDS[name as keyof Keywords].safeParse(limit)
-    if (!read.success) throw new UnsupportedSchema(`"${name}": ${read.error.issues[0]!.message}`)
-    known[name] = limit
-  }
-  return known
+  plain: new Set([
+    ...['type', 'enum', 'const', 'nullable', 'format', 'multipleOf', 'uniqueItems', 'required'],
+    ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'minLength', 'maxLength'],
+    ...['minItems', 'maxItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties'],
+    'dependentRequired',
+  ]),
+  schemas: new Set([
+    ...['items', 'prefixItems', 'additionalItems', 'contains', 'additionalProperties', 'propertyNames'],
+    ...['allOf', 'anyOf', 'oneOf', 'not'],
+  ]),
+  ignored: new Set([
+    ...['title', 'description', 'default', 'example', 'examples', 'deprecated', 'readOnly', 'writeOnly'],
+    ...['$schema', '$id', 'id', '$comment', '$anchor', '$defs', 'definitions'],
+    ...['contentEncoding', 'contentMediaType', 'contentSchema', 'propertyOrdering'],
+  ]),
 }
 
 interface Rebuild {
@@ -236,149 +197,108 @@ interface Rebuild {
   subschemas: number
 }
 
-function rebuild(schema: Subschema, build: Rebuild): Subschema {
+/** Values that aren't what their keyword needs pass unchanged, and the meta-schema refuses them. */
+function rebuild(schema: unknown, build: Rebuild): unknown {
   build.subschemas += 1
-  if (build.subschemas > MAX_SUBSCHEMAS)
-    throw new UnsupportedSchema(`it has more than ${MAX_SUBSCHEMAS} subschemas`)
-  if (typeof schema === 'boolean') return schema
+  if (build.subschemas > MAX_SUBSCHEMAS) throw new Error(`it has more than ${MAX_SUBSCHEMAS} subschemas`)
+  if (!isObject(schema)) return schema
+  const inner = (value: unknown): unknown =>
+    Array.isArray(value) ? value.map((one) => rebuild(one, build)) : rebuild(value, build)
+  const known: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(schema)) {
+    // Ajv passes over a property of this name.
+    if (isObject(value) && Object.hasOwn(value, '__proto__') && name !== 'const')
+      throw new Error('a property "__proto__" is not supported')
+    if (name === 'format' && !Object.hasOwn(FORMATS, String(value)))
+      throw new Error('"format": is not a known format')
+    if (KEYWORDS.plain.has(name)) known[name] = value
+    else if (KEYWORDS.schemas.has(name)) known[name] = inner(value)
+    else if (name === 'properties') {
+      known[name] = isObject(value)
+        ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, rebuild(one, build)]))
+        : value
+    } else if (!KEYWORDS.ignored.has(name) && !name.startsWith('x-'))
+      throw new Error(`"${name.slice(0, 60)}" is not supported`)
+  }
+  return combine(known, build)
+}
+
+function combine(known: Record<string, unknown>, { texts }: Rebuild): JsonSchema {
   const {
     nullable,
-    items,
     additionalItems,
-    prefixItems,
     contains,
     minContains = 1,
     maxContains,
     anyOf,
     oneOf,
-    ...given
-  } = readKeywords(schema)
-  if (prefixItems !== undefined && Array.isArray(items)) {
-    throw new UnsupportedSchema('"items": must be a schema beside "prefixItems"')
+    allOf,
+    ...rest
+  } = known
+  const parts: unknown[] = allOf === undefined ? [] : [{ allOf }]
+  /** Inside `not`, Ajv keeps no errors. Alternatives would otherwise collect one for each of them and each item. */
+  const addSilent = (part: JsonSchema, text: string) => {
+    const wrapper = { not: { not: part } }
+    texts.set(wrapper, text)
+    parts.push(wrapper)
   }
-  const one = (inner: Subschema | undefined) => (inner === undefined ? undefined : rebuild(inner, build))
-  const all = (inner: readonly Subschema[] | undefined) => inner?.map((schema) => rebuild(schema, build))
-  const named = (inner: Readonly<Record<string, unknown>> | undefined) => {
-    // Ajv passes over this name.
-    if (inner !== undefined && Object.hasOwn(inner, '__proto__')) {
-      throw new UnsupportedSchema('a property "__proto__" is not supported')
-    }
-    return inner
-  }
-  /** Inside `not`, Ajv drops errors as it goes. Alternatives would otherwise collect one for each of them and each item. */
-  const silent = (inner: JsonSchema, text: string) => {
-    const wrapper = { not: { not: inner } }
-    build.texts.set(wrapper, text)
-    return wrapper
-  }
-  const combinations: Subschema[] = []
   if (contains !== undefined) {
-    const text = containsText(minContains, maxContains)
-    combinations.push(silent({ contains: rebuild(contains, build), minContains, maxContains }, text))
+    const most = maxContains === undefined ? '' : ` and at most ${maxContains}`
+    const text = `must contain at least ${minContains}${most} items that fit the schema under "contains"`
+    addSilent({ contains, minContains, maxContains }, text)
   }
   // A single alternative is a condition like any other, whose errors help.
-  if (anyOf?.length === 1) combinations.push(rebuild(anyOf[0]!, build))
-  else if (anyOf)
-    combinations.push(silent({ anyOf: all(anyOf) }, `must fit one of ${anyOf.length} alternatives`))
-  if (oneOf)
-    combinations.push(silent({ oneOf: all(oneOf) }, `must fit exactly one of ${oneOf.length} alternatives`))
-  const tuple = Array.isArray(items) ? items : prefixItems
-  const properties = named(given.properties) as Readonly<Record<string, Subschema>> | undefined
-  const rebuilt = {
-    ...given,
-    dependentRequired: named(given.dependentRequired),
-    properties:
-      properties &&
-      Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, rebuild(inner, build)])),
-    additionalProperties: one(given.additionalProperties),
-    propertyNames: one(given.propertyNames),
-    prefixItems: tuple?.length === 0 ? undefined : all(tuple),
-    items: one(Array.isArray(items) ? additionalItems : items),
-    allOf: [...(all(given.allOf) ?? []), ...combinations],
-    not: one(given.not),
+  if (Array.isArray(anyOf) && anyOf.length === 1) parts.push(anyOf[0])
+  else if (anyOf !== undefined) addSilent({ anyOf }, `must fit one of ${lengthOf(anyOf)} alternatives`)
+  if (oneOf !== undefined) addSilent({ oneOf }, `must fit exactly one of ${lengthOf(oneOf)} alternatives`)
+  if (Array.isArray(rest.items) && rest.prefixItems === undefined) {
+    rest.prefixItems = rest.items
+    rest.items = additionalItems ?? true
   }
-  const clean = Object.fromEntries(Object.entries(rebuilt).filter(([, limit]) => limit !== undefined))
-  return nullable === true ? { if: { type: 'null' }, else: clean } : clean
+  const all = parts.length === 0 ? rest : { ...rest, allOf: parts }
+  return nullable === true ? { if: { type: 'null' }, else: all } : all
+}
+
+function lengthOf(alternatives: unknown): number {
+  return Array.isArray(alternatives) ? alternatives.length : 0
+}
+
+/** Names the keyword with the wrong value. */
+function describeSchemaError([first, ...others]: readonly ErrorObject[]): string {
+  const keyword = first!.instancePath.split('/').findLast((part) => /\D/.test(part)) ?? 'the schema'
+  return `"${keyword}": ${[first!, ...others].map(messageOf).join(' or ')}`
 }
 
 function describeErrors(errors: readonly ErrorObject[], texts: WeakMap<object, string>): string[] {
-  const telling = errors.filter(({ keyword }) => keyword !== 'if' && keyword !== 'propertyNames')
-  const problems = telling.map((error) => {
-    const path = error.instancePath.split('/').slice(1).map(unescapePointer)
-    const combined = error.parentSchema && texts.get(error.parentSchema)
-    const [name, text] = combined ? [undefined, combined] : describe(error)
-    const inner = name ?? error.propertyName
-    if (inner !== undefined) path.push(inner)
-    return `${path.length === 0 ? 'the result' : path.join('.')}: ${text}`
-  })
+  const problems = errors
+    // The errors that follow from the condition say more.
+    .filter(({ keyword }) => keyword !== 'if')
+    .map((error) => {
+      const path = error.instancePath
+        .split('/')
+        .slice(1)
+        .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+      const combined = error.parentSchema && texts.get(error.parentSchema)
+      return `${path.length === 0 ? 'the result' : path.join('.')}: ${combined ?? messageOf(error)}`
+    })
   return problems.length > 0 ? problems : ['the result: must fit the schema']
 }
 
-const unescapePointer = (part: string) => part.replaceAll('~1', '/').replaceAll('~0', '~')
-
-const COMPARISONS: Readonly<Record<string, string>> = {
-  '>=': 'at least',
-  '<=': 'at most',
-  '>': 'more than',
-  '<': 'less than',
+/** Ajv's message, with the names and values that it leaves out. */
+function messageOf({ message, params, propertyName }: ErrorObject): string {
+  const details: unknown = params.allowedValues ?? params.allowedValue ?? params.additionalProperty
+  const where = propertyName === undefined ? '' : `the name ${JSON.stringify(propertyName)} `
+  return `${where}${message}${details === undefined ? '' : `: ${JSON.stringify(details)}`}`
 }
 
-/** The property in question, if it is not the value itself, and what is wrong with it. */
-function describe({ keyword, params, schema }: ErrorObject): [name: string | undefined, text: string] {
-  switch (keyword) {
-    case 'type':
-      return [undefined, `must be ${[schema].flat().join(' or ')}`]
-    case 'enum':
-      return [undefined, `must be one of: ${(schema as unknown[]).map(canonicalText).join(', ')}`]
-    case 'const':
-      return [undefined, `must be ${canonicalText(schema)}`]
-    case 'minimum':
-    case 'maximum':
-    case 'exclusiveMinimum':
-    case 'exclusiveMaximum':
-      return [undefined, `must be ${COMPARISONS[params.comparison as string]} ${params.limit}`]
-    case 'multipleOf':
-      return [undefined, `must be a multiple of ${schema}`]
-    case 'format':
-      return [undefined, `must be in the format ${schema}`]
-    case 'minLength':
-      return [undefined, `must have at least ${schema} characters`]
-    case 'maxLength':
-      return [undefined, `must have at most ${schema} characters`]
-    case 'minItems':
-      return [undefined, `must have at least ${schema} items`]
-    case 'maxItems':
-      return [undefined, `must have at most ${schema} items`]
-    case 'uniqueItems':
-      return [undefined, 'must not have equal items']
-    case 'minProperties':
-      return [undefined, `must have at least ${schema} properties`]
-    case 'maxProperties':
-      return [undefined, `must have at most ${schema} properties`]
-    case 'required':
-      return [params.missingProperty as string, 'is missing']
-    case 'dependentRequired':
-      return [params.missingProperty as string, `is missing, and required beside ${params.property}`]
-    case 'additionalProperties':
-      return [params.additionalProperty as string, 'is not allowed']
-    case 'false schema':
-      return [undefined, 'is not allowed']
-    case 'not':
-      return [undefined, 'must not fit the schema under "not"']
-    default:
-      return [undefined, `must fit "${keyword}"`]
-  }
-}
-
-function containsText(least: number, most: number | undefined): string {
-  const end = most === undefined ? '' : ` and at most ${most}`
-  return `must contain at least ${least}${end} items that fit the schema under "contains"`
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Equal values have equal texts, whatever the order of their fields. */
 function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (!isObject(value)) return JSON.stringify(value)
   const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
   return `{${fields.map(([key, inner]) => `${JSON.stringify(key)}:${canonicalText(inner)}`).join()}}`
 }
