@@ -1,6 +1,6 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { parseId } from '../base/ids.ts'
-import { FENCE_RULE, fence } from '../llm/fence.ts'
+import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
 import type { Tx } from '../store/store.ts'
 import { DEFAULT_TASK_TIMEOUT_MS, type Task } from '../tasks/task.ts'
 import { readFailureStreak } from './agent-health.ts'

@@ -6,7 +6,7 @@ import { excerpt } from '../base/excerpt.ts'
 import { unknownAgent } from '../commands/identity.ts'
 import type { Team } from '../commands/team.ts'
 import type { AgentConfig } from '../config/config.ts'
-import { FENCE_RULE, fence } from '../llm/fence.ts'
+import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../llm/llm.ts'
 import { decideEdge } from './commands/delegate.ts'
 

@@ -4,6 +4,13 @@ import type { RedactedExcerpt } from '../base/excerpt.ts'
 import type { MaybePromise, Reader, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import {
+  type Breaker,
+  type BreakerSettings,
+  CLOSED,
+  recordOutcome,
+  type WorkOutcome,
+} from './core/circuit-breaker.ts'
+import {
   pendingEffects,
   senderOf,
   type TaskEffect,
@@ -12,15 +19,7 @@ import {
   type WithKey,
 } from './core/events-and-effects.ts'
 import { type ReducedTask, reduce } from './core/reduce.ts'
-import {
-  type Breaker,
-  type BreakerSettings,
-  CLOSED,
-  recordOutcome,
-  type TaskSettings,
-  type TaskView,
-  type WorkOutcome,
-} from './core/view.ts'
+import type { TaskSettings, TaskSnapshot } from './core/snapshot.ts'
 import { type AskedQuestion, askPerson, withdrawRequest } from './questions.ts'
 import { childrenOf, findTask, insertTask, lockTask, updateTask } from './store.ts'
 import { isEnd, reviewerOf, type Task } from './task.ts'
@@ -59,7 +58,7 @@ export function createProgress(options: ProgressOptions) {
     const id = typeof target === 'string' ? target : target.id
     const task = isCurrent ? target : await lockTask(tx, id)
     if (task === undefined) throw new Error(`there is no ${id}`)
-    const reduced = reduce(await viewOf(tx, task, event), event)
+    const reduced = reduce(await snapshotOf(tx, task, event), event)
     if (!reduced.ok) return { ok: false, ...reduced.refusal }
     const state = claimOwners.assign(task, event.type, reduced.state)
     if (state.version !== task.version) {
@@ -72,7 +71,7 @@ export function createProgress(options: ProgressOptions) {
   /** Stores the task if both it and its parent accept, or neither. */
   async function begin(tx: Tx, task: Task): Promise<TaskChange> {
     const event: TaskEvent = { type: 'delegated' }
-    const reduced: ReducedTask = reduce(await viewOf(tx, task, event), event)
+    const reduced: ReducedTask = reduce(await snapshotOf(tx, task, event), event)
     if (!reduced.ok) return { ok: false, ...reduced.refusal }
     if (task.parent !== null) {
       const { id: child, requiresResponse, delegator: by } = task
@@ -167,7 +166,7 @@ export function createProgress(options: ProgressOptions) {
     })
   }
 
-  async function viewOf(tx: Tx, task: Task, event: TaskEvent): Promise<TaskView> {
+  async function snapshotOf(tx: Tx, task: Task, event: TaskEvent): Promise<TaskSnapshot> {
     const isSent = event.type === 'delegated' || event.type === 'retry_due'
     const breaker: Breaker = isSent ? await breakers.find(tx, task.agent) : CLOSED
     return {

@@ -136,7 +136,7 @@ async function findHeldCommand(tx: Tx, { question }: AskedQuestion): Promise<Hum
   return row?.state === 'open' && row.purpose === 'command' ? row : undefined
 }
 
-export interface PersonsWord {
+export interface TaskVerdict {
   decision: 'approve' | 'reject' | 'answer'
   comment: string | null
 }
@@ -151,7 +151,7 @@ export interface ApprovalAsked {
 /** Passes verdicts of people on to tasks: on their questions, and on commands that were held in their turns. */
 export function createTaskVerdicts(tell: TellTask) {
   return {
-    async decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string> {
+    async decided(tx: Tx, row: HumanRequestRow, verdict: TaskVerdict): Promise<string> {
       const { task: id, question } = askedIn(row)
       const kind = (await findTask(tx, id))?.questions.find((one) => one.id === question)?.kind
       if (kind === undefined) {
@@ -159,7 +159,7 @@ export function createTaskVerdicts(tell: TellTask) {
           hint: `See its state: orc task show ${id}`,
         })
       }
-      const event = eventOf(row, kind, word)
+      const event = eventOf(row, kind, verdict)
       if (event instanceof AppError) throw event
       const change = await tell(tx, id, event)
       if (!change.ok) throw refusalError(change)
@@ -190,9 +190,9 @@ export function createTaskVerdicts(tell: TellTask) {
 }
 
 /** Translates a verdict into an event of the task that asked. */
-function eventOf(row: HumanRequestRow, kind: QuestionKind, word: PersonsWord): TaskEvent | AppError {
+function eventOf(row: HumanRequestRow, kind: QuestionKind, verdict: TaskVerdict): TaskEvent | AppError {
   const { question } = askedIn(row)
-  const { decision, comment } = word
+  const { decision, comment } = verdict
   const by = OPERATOR
   if (decision === 'answer') {
     const answer = comment ?? ''

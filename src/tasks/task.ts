@@ -76,7 +76,7 @@ export const EVIDENCE_OUTCOMES = ['passed', 'failed', 'skipped', 'unavailable'] 
 type EvidenceOutcome = (typeof EVIDENCE_OUTCOMES)[number]
 
 /** Result of one validation step. */
-export interface Evidence {
+export interface ClaimEvidence {
   claim: number
   step: ValidationStep
   outcome: EvidenceOutcome
@@ -190,7 +190,7 @@ export interface Task {
   seen: readonly string[]
   claim: TaskClaim | null
   claims: number
-  evidence: readonly Evidence[]
+  evidence: readonly ClaimEvidence[]
   /** Claims that failed validation and were sent back. */
   rejections: number
   /** Reminders since the last other message to the worker. */

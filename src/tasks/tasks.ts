@@ -24,10 +24,10 @@ import {
   type WithKey,
 } from './core/events-and-effects.ts'
 import { newTask, shiftTimers, type TaskDraft } from './core/reduce.ts'
-import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/view.ts'
+import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/snapshot.ts'
 import { createTaskEffects, type TaskEffectsOptions } from './effects.ts'
 import { createProgress, createTaskAudit } from './progress.ts'
-import { type ApprovalAsked, createTaskVerdicts, type PersonsWord } from './questions.ts'
+import { type ApprovalAsked, createTaskVerdicts, type TaskVerdict } from './questions.ts'
 import { ownTask, taskOfRequest } from './references.ts'
 import {
   findTask,
@@ -69,7 +69,7 @@ export interface Tasks {
   /** A task that ended while the agent worked on it: its next report may be about that one. */
   wasCutShort(agent: string): string | undefined
   /** A verdict on a request of a task. Throws an AppError for a verdict that doesn't fit, so nothing of it is stored. */
-  decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string>
+  decided(tx: Tx, row: HumanRequestRow, verdict: TaskVerdict): Promise<string>
   expired(tx: Tx, row: HumanRequestRow): Promise<void>
   /** A rule holds a command until a person decides; the task of the command waits for that. */
   approvalAsked(tx: Tx, task: string, asked: ApprovalAsked): Promise<void>
@@ -333,7 +333,7 @@ function settingsOf(config: Config): TaskSettings {
 export function taskRequestOwner(tasks: () => Tasks): RequestOwner {
   return {
     about: async (tx, row) => ({ ...(await taskOfRequest(tx, { ...row, id: formatId('req', row.id) })) }),
-    decided: (tx, row, word) => tasks().decided(tx, row, word),
+    decided: (tx, row, verdict) => tasks().decided(tx, row, verdict),
     expired: (tx, row) => tasks().expired(tx, row),
   }
 }

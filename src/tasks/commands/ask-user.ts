@@ -38,8 +38,8 @@ export const requestUserInputHandler = (
     }
     const large = tooLong(team, 'question', fields.question)
     if (large !== undefined) return large
-    const twin = await openTwin(tasks, context, fields)
-    if (twin !== undefined) return twin
+    const duplicate = await openDuplicate(tasks, context, fields)
+    if (duplicate !== undefined) return duplicate
     const form = formIn(fields)
     if (form instanceof AppError) return form
     const task = await ownTask(tasks, context, fields.in_response_to)
@@ -98,7 +98,7 @@ function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
 }
 
 /** The same question with the same id, sent again while it is open, is not asked twice (C25). */
-async function openTwin(tasks: Tasks, context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
+async function openDuplicate(tasks: Tasks, context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
   const ref = await saidBefore(context, fields.message_id)
   const key = ref === undefined ? undefined : parseId('req', ref)
   const row = key === undefined ? undefined : await findHumanRequest(context.tx, key)

@@ -54,10 +54,11 @@ export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'del
     const { team, tx, speaker } = context
     const { tasks } = options
     const to = team.resolve(fields.to)!
-    const twin = fields.message_id === undefined ? undefined : await openTwin(context, fields, to)
-    if (twin !== undefined) {
-      if (twin.parent !== null && twin.requiresResponse) tasks.spoke(tx, speaker.name, twin.parent)
-      return delegated(twin.id, to, ' already')
+    const duplicate = fields.message_id === undefined ? undefined : await openDuplicate(context, fields, to)
+    if (duplicate !== undefined) {
+      if (duplicate.parent !== null && duplicate.requiresResponse)
+        tasks.spoke(tx, speaker.name, duplicate.parent)
+      return delegated(duplicate.id, to, ' already')
     }
     const parent = await ownTask(tasks, context, fields.in_response_to)
     if (parent instanceof AppError) return parent
@@ -116,7 +117,7 @@ function delegated(task: string, to: string, remark: string): Receipt {
 }
 
 /** The same delegation with the same id, sent again while its task is open, makes no second task (C25). */
-async function openTwin(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
+async function openDuplicate(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
   const ref = await saidBefore(context, fields.message_id)
   const task = ref === undefined ? undefined : await findTask(context.tx, ref)
   const isSame = task !== undefined && task.agent === to && task.text === fields.task

@@ -29,8 +29,8 @@ export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
     const { tx, team, speaker } = context
     const large = tooLong(team, 'question', fields.question)
     if (large !== undefined) return large
-    const twin = await openTwin(context, fields)
-    if (twin !== undefined) return twin
+    const duplicate = await openDuplicate(context, fields)
+    if (duplicate !== undefined) return duplicate
     const to = partner(context, fields.to)
     if (to instanceof AppError) return to
     const isAgent = to !== undefined && to !== OPERATOR
@@ -70,7 +70,10 @@ function isAsked(whom: string, task: string, question: string): Receipt {
  * The same question with the same id, sent again while it is open, is not asked twice (C25). It counts as nothing new: a
  * turn that contains nothing else ends in silence.
  */
-async function openTwin(context: HandlerContext, fields: FieldsOf<'query'>): Promise<Receipt | undefined> {
+async function openDuplicate(
+  context: HandlerContext,
+  fields: FieldsOf<'query'>,
+): Promise<Receipt | undefined> {
   const ref = await saidBefore(context, fields.message_id)
   const task = ref === undefined ? undefined : (await findReference(context.tx, ref))?.task
   const question = task?.questions.find(({ id, text }) => id === ref && text === fields.question)

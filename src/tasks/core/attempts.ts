@@ -2,8 +2,11 @@
 import { ORCHESTRATOR } from '../../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../base/backoff.ts'
 import type { Task, TaskTimer } from '../task.ts'
+import { allowedAt, breakerState } from './circuit-breaker.ts'
 import type { TaskStoreEffect } from './events-and-effects.ts'
+import { delegateText } from './message-texts.ts'
 import { refuse } from './refusal.ts'
+import { findCycle, type TaskSnapshot } from './snapshot.ts'
 import {
   type Accepted,
   accept,
@@ -16,11 +19,9 @@ import {
   updateState,
   withdrawAll,
 } from './task-changes.ts'
-import { allowedAt, breakerState, findCycle, type TaskView } from './view.ts'
-import { delegateText } from './wording.ts'
 
 /** False for a timer whose reason is gone or moved to another time. */
-function isDue({ task, now }: TaskView, kind: TaskTimer): boolean {
+function isDue({ task, now }: TaskSnapshot, kind: TaskTimer): boolean {
   return task.due?.kind === kind && task.due.at <= now
 }
 
@@ -45,8 +46,8 @@ export const deliveryHandlers: Pick<
   | 'worker_unreachable'
   | 'interrupted'
 > = {
-  delegated(view) {
-    const { task, ancestors, settings } = view
+  delegated(snapshot) {
+    const { task, ancestors, settings } = snapshot
     if (task.version > 0) return refuse('DUPLICATE', `${task.id} was already delegated`)
     if (task.depth > settings.maxDepth) {
       const message = `Delegations may be ${settings.maxDepth} deep; this would be ${task.depth}. Do it yourself, or report needs_help.`
@@ -57,13 +58,13 @@ export const deliveryHandlers: Pick<
       const message = `${task.agent} would wait for itself: ${cycle.join(' → ')}. Do it yourself, or report needs_help.`
       return refuse('CYCLE', message)
     }
-    const until = closedUntil(view)
+    const until = closedUntil(snapshot)
     if (until !== undefined) {
-      const seconds = Math.ceil((until - view.now) / 1000)
-      const message = `${task.agent} failed ${view.breaker.failures} times in a row. Try again in ${seconds} s, or ask another.`
+      const seconds = Math.ceil((until - snapshot.now) / 1000)
+      const message = `${task.agent} failed ${snapshot.breaker.failures} times in a row. Try again in ${seconds} s, or ask another.`
       return refuse('CIRCUIT_OPEN', message)
     }
-    return sendAttempt(view)
+    return sendAttempt(snapshot)
   },
 
   acknowledged({ task, now, settings }) {
@@ -78,40 +79,40 @@ export const deliveryHandlers: Pick<
   },
 
   /** A turn with the task has begun. The task's own timeout starts now. */
-  started(view) {
-    return accept(updateState(view, { ...started(view, view.task), unread: false }))
+  started(snapshot) {
+    return accept(updateState(snapshot, { ...started(snapshot, snapshot.task), unread: false }))
   },
 
-  ack_timed_out(view) {
-    if (!isDue(view, 'ack')) return stale(view.task)
-    const why = `${view.task.agent} did not take it within ${view.settings.ackMs / 1000} s`
-    return failAttempt(view, { why })
+  ack_timed_out(snapshot) {
+    if (!isDue(snapshot, 'ack')) return stale(snapshot.task)
+    const why = `${snapshot.task.agent} did not take it within ${snapshot.settings.ackMs / 1000} s`
+    return failAttempt(snapshot, { why })
   },
 
-  retry_due(view) {
-    if (!isDue(view, 'retry')) return stale(view.task)
-    const at = closedUntil(view)
-    return at === undefined ? sendAttempt(view) : waitForCircuit(view, at)
+  retry_due(snapshot) {
+    if (!isDue(snapshot, 'retry')) return stale(snapshot.task)
+    const at = closedUntil(snapshot)
+    return at === undefined ? sendAttempt(snapshot) : waitForCircuit(snapshot, at)
   },
 
-  deadline_passed(view) {
-    const { task } = view
-    if (!isDue(view, 'deadline')) return stale(task)
+  deadline_passed(snapshot) {
+    const { task } = snapshot
+    if (!isDue(snapshot, 'deadline')) return stale(task)
     // The worker's turn is on another task, and must not be interrupted for this one.
-    if (task.state === 'analyzing') return failAttempt(view, { why: 'it was not begun in time' })
-    return failAttempt(view, { why: 'it was not done in time', interrupt: true })
+    if (task.state === 'analyzing') return failAttempt(snapshot, { why: 'it was not begun in time' })
+    return failAttempt(snapshot, { why: 'it was not done in time', interrupt: true })
   },
 
   /** An idle worker may be stopped, because its conversation is kept. Only unfinished work is a failure. */
-  worker_exited(view, { why }) {
-    if (!isAtWork(view.task)) return accept(view.task)
-    return failAttempt(view, { why: `${view.task.agent} exited: ${why}` })
+  worker_exited(snapshot, { why }) {
+    if (!isAtWork(snapshot.task)) return accept(snapshot.task)
+    return failAttempt(snapshot, { why: `${snapshot.task.agent} exited: ${why}` })
   },
 
-  worker_unreachable(view, { why, recoverable }) {
-    const isSent = view.task.state === 'pending' && view.task.due?.kind === 'ack'
-    if (!isSent && !isAtWork(view.task)) return accept(view.task)
-    return failAttempt(view, { why: `${view.task.agent} cannot be reached: ${why}`, recoverable })
+  worker_unreachable(snapshot, { why, recoverable }) {
+    const isSent = snapshot.task.state === 'pending' && snapshot.task.due?.kind === 'ack'
+    if (!isSent && !isAtWork(snapshot.task)) return accept(snapshot.task)
+    return failAttempt(snapshot, { why: `${snapshot.task.agent} cannot be reached: ${why}`, recoverable })
   },
 
   interrupted({ task }, { interrupt }) {
@@ -131,14 +132,20 @@ interface LostAttempt {
  * Schedules another attempt after a pause, or ends the task and escalates to a person (C7). Children stay: ended ones
  * need no second run, and the others have timers of their own.
  */
-function failAttempt(view: TaskView, { why, recoverable = true, interrupt = false }: LostAttempt): Accepted {
-  const { task, now } = view
+function failAttempt(
+  snapshot: TaskSnapshot,
+  { why, recoverable = true, interrupt = false }: LostAttempt,
+): Accepted {
+  const { task, now } = snapshot
   const failure: TaskStoreEffect = { type: 'record_outcome', agent: task.agent, outcome: 'failure' }
   const decision = afterFailure({ ...task, recoverable })
   const failed: Task = { ...task, failures: [...task.failures, { attempt: task.attempt, at: now, why }] }
   if (!decision.retry) {
     const reason = `${why}; ${decision.why}`
-    return prepend(end(view, failed, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true }), failure)
+    return prepend(
+      end(snapshot, failed, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true }),
+      failure,
+    )
   }
   const again: Task = {
     ...failed,
@@ -159,14 +166,14 @@ function failAttempt(view: TaskView, { why, recoverable = true, interrupt = fals
 }
 
 /** Clears a pending interrupt of the previous attempt, because it would hit the new one. */
-function sendAttempt(view: TaskView): Accepted {
-  const { now, breaker, settings } = view
+function sendAttempt(snapshot: TaskSnapshot): Accepted {
+  const { now, breaker, settings } = snapshot
   const task: Task = {
-    ...view.task,
+    ...snapshot.task,
     interrupting: false,
     due: { kind: 'ack', at: now + settings.ackMs },
   }
-  const sent = sendToWorker(task, 'delegate', delegateText(task, view.children))
+  const sent = sendToWorker(task, 'delegate', delegateText(task, snapshot.children))
   const isTrial = breakerState(breaker, now, settings.breaker) === 'half_open'
   const trial: TaskStoreEffect[] = isTrial
     ? [{ type: 'record_outcome', agent: task.agent, outcome: 'trial' }]
@@ -178,16 +185,16 @@ function sendAttempt(view: TaskView): Accepted {
  * While the circuit is open the task waits without using up an attempt. Trials run one at a time, so a task may wait
  * behind many others, for `startMs` at most (S2.1).
  */
-function waitForCircuit(view: TaskView, at: number): Accepted {
-  const { task, settings } = view
+function waitForCircuit(snapshot: TaskSnapshot, at: number): Accepted {
+  const { task, settings } = snapshot
   const { agent } = task
   const last = task.failures.at(-1)
   // Not the time of the failure, because a hold or a halt may lie between.
-  const since = task.due?.since ?? view.now
+  const since = task.due?.since ?? snapshot.now
   if (at - since > settings.startMs) {
     const minutes = settings.startMs / 60_000
     const reason = `${agent} failed too often recently, and was not tried again within ${minutes} min; last: ${last?.why}`
-    return end(view, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
+    return end(snapshot, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
   }
   const text = `${agent} failed too often recently: attempt ${task.attempt} waits until the agent is tried again`
   // Once for each attempt, however often it is postponed.
@@ -197,7 +204,7 @@ function waitForCircuit(view: TaskView, at: number): Accepted {
 }
 
 /** When the worker's circuit breaker passes the next task, if not now. */
-function closedUntil({ breaker, now, settings }: TaskView): number | undefined {
+function closedUntil({ breaker, now, settings }: TaskSnapshot): number | undefined {
   const at = allowedAt(breaker, now, settings.breaker)
   return at > now ? at : undefined
 }

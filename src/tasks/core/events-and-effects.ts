@@ -1,6 +1,6 @@
 import type { AnswerForm } from '../../people/human-request.ts'
 import type { EndState, Findings, ReportStatus, Task, TaskTimer } from '../task.ts'
-import type { WorkOutcome } from './view.ts'
+import type { WorkOutcome } from './circuit-breaker.ts'
 
 /** `by` is the sender as the transport knows it (C3): an agent, `operator`, or `orchestrator` for the service itself. */
 interface By {

@@ -2,7 +2,9 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { isEnd, type QuestionKind, type Task, type TaskQuestion } from '../task.ts'
 import type { TaskStoreEffect } from './events-and-effects.ts'
+import { noAnswerText, verdictText } from './message-texts.ts'
 import { type RefusedEvent, refuse } from './refusal.ts'
+import type { TaskSnapshot } from './snapshot.ts'
 import {
   type Accepted,
   accept,
@@ -13,8 +15,6 @@ import {
   type TaskEventHandlers,
   updateState,
 } from './task-changes.ts'
-import type { TaskView } from './view.ts'
-import { noAnswerText, verdictText } from './wording.ts'
 
 /** Questions and reports so far. */
 function countSaid({ seen, delegations }: Task): number {
@@ -22,7 +22,7 @@ function countSaid({ seen, delegations }: Task): number {
 }
 
 /** Refuses a duplicate, and a worker that never stops asking (S2.1). */
-export function refuseQuestion({ task, settings }: TaskView, id: string): RefusedEvent | undefined {
+export function refuseQuestion({ task, settings }: TaskSnapshot, id: string): RefusedEvent | undefined {
   if (task.seen.includes(id)) return refuse('DUPLICATE', `${id} was already accepted`)
   if (task.claim !== null) return underValidation(task)
   if (countSaid(task) < settings.maxQuestions) return undefined
@@ -36,24 +36,24 @@ export function underValidation(task: Task): RefusedEvent {
   return refuse('UNDER_VALIDATION', `The report on ${task.id} is being validated; wait for the result`)
 }
 
-export function openQuestion(view: TaskView, task: Task, question: TaskQuestion): Task {
+export function openQuestion(snapshot: TaskSnapshot, task: Task, question: TaskQuestion): Task {
   const seen = task.seen.includes(question.id) ? task.seen : [...task.seen, question.id]
-  return updateState(view, { ...started(view, task), seen, questions: [...task.questions, question] })
+  return updateState(snapshot, { ...started(snapshot, task), seen, questions: [...task.questions, question] })
 }
 
-function withoutWaiting(view: TaskView, id: string): Task {
-  return updateState(view, { ...started(view, view.task), seen: [...view.task.seen, id] })
+function withoutWaiting(snapshot: TaskSnapshot, id: string): Task {
+  return updateState(snapshot, { ...started(snapshot, snapshot.task), seen: [...snapshot.task.seen, id] })
 }
 
 /** The task's own timer covers an agent's answer. A request to a person has a timer of its own. */
-function expiryOf({ now, settings }: TaskView, to: string): number | null {
+function expiryOf({ now, settings }: TaskSnapshot, to: string): number | null {
   return to === OPERATOR ? null : now + settings.waitMs
 }
 
 type AskPersonEffect = Extract<TaskStoreEffect, { type: 'ask_person' }>
 
 export function askPerson(
-  { now, task, settings }: TaskView,
+  { now, task, settings }: TaskSnapshot,
   { id, text }: Pick<TaskQuestion, 'id' | 'text'>,
   kind: AskPersonEffect['kind'],
   reason: string,
@@ -70,19 +70,19 @@ export interface HelpRequest {
 }
 
 /** Leaves it to the delegator to follow up, answer, or end the task, for a limited number of times (S2.1). */
-export function requestHelp(view: TaskView, task: Task, request: HelpRequest): Accepted {
+export function requestHelp(snapshot: TaskSnapshot, task: Task, request: HelpRequest): Accepted {
   const { id, kind, text, reason } = request
-  if (countSaid(task) > view.settings.maxQuestions) {
+  if (countSaid(task) > snapshot.settings.maxQuestions) {
     const why = `it needed help too often; last: ${reason}`
-    return end(view, task, { state: 'failed', reason: why, by: ORCHESTRATOR, escalate: true })
+    return end(snapshot, task, { state: 'failed', reason: why, by: ORCHESTRATOR, escalate: true })
   }
   const to = task.delegator
-  const question: TaskQuestion = { id, kind: 'help', to, text, expiresAt: expiryOf(view, to) }
+  const question: TaskQuestion = { id, kind: 'help', to, text, expiresAt: expiryOf(snapshot, to) }
   const ask: TaskStoreEffect =
     to === OPERATOR
-      ? askPerson(view, question, 'escalation', reason)
+      ? askPerson(snapshot, question, 'escalation', reason)
       : { type: 'send', kind, to, task: task.id, text, wake: true, inReplyTo: id }
-  return accept(openQuestion(view, withoutHelp(task), question), ...withdrawHelp(task), ask)
+  return accept(openQuestion(snapshot, withoutHelp(task), question), ...withdrawHelp(task), ask)
 }
 
 /** A newer report replaces the help request that is still open. */
@@ -102,16 +102,16 @@ export const questionHandlers: Pick<
   'query_asked' | 'user_asked' | 'approval_asked' | 'extension_requested'
 > = {
   /** Both ways along parent–child edges (C11). */
-  query_asked(view, { question: id, to, text, requiresResponse }) {
-    const { task } = view
-    const refused = refuseQuestion(view, id)
+  query_asked(snapshot, { question: id, to, text, requiresResponse }) {
+    const { task } = snapshot
+    const refused = refuseQuestion(snapshot, id)
     if (refused !== undefined) return refused
-    const isChild = view.children.some(({ agent, state }) => agent === to && !isEnd(state))
+    const isChild = snapshot.children.some(({ agent, state }) => agent === to && !isEnd(state))
     if (to !== task.delegator && !isChild) {
       return refuse('NOT_RELATED', `${to} neither delegated ${task.id} nor works for it`)
     }
-    const question: TaskQuestion = { id, kind: 'query', to, text, expiresAt: expiryOf(view, to) }
-    const asked = requiresResponse ? openQuestion(view, task, question) : withoutWaiting(view, id)
+    const question: TaskQuestion = { id, kind: 'query', to, text, expiresAt: expiryOf(snapshot, to) }
+    const asked = requiresResponse ? openQuestion(snapshot, task, question) : withoutWaiting(snapshot, id)
     if (to !== OPERATOR) {
       return accept(asked, {
         type: 'send',
@@ -123,32 +123,32 @@ export const questionHandlers: Pick<
         inReplyTo: id,
       })
     }
-    const ask = askPerson(view, question, 'input', `${task.agent} asks about ${task.id}`)
+    const ask = askPerson(snapshot, question, 'input', `${task.agent} asks about ${task.id}`)
     return accept(asked, { ...ask, awaits: requiresResponse })
   },
 
-  user_asked(view, { question: id, text, context, awaits = true, form }) {
-    const { task } = view
-    const refused = refuseQuestion(view, id)
+  user_asked(snapshot, { question: id, text, context, awaits = true, form }) {
+    const { task } = snapshot
+    const refused = refuseQuestion(snapshot, id)
     if (refused !== undefined) return refused
     const question: TaskQuestion = { id, kind: 'user', to: OPERATOR, text, expiresAt: null }
-    const ask = askPerson(view, question, 'input', context ?? `${task.agent} asks for ${task.id}`)
-    const asked = awaits ? openQuestion(view, task, question) : withoutWaiting(view, id)
+    const ask = askPerson(snapshot, question, 'input', context ?? `${task.agent} asks for ${task.id}`)
+    const asked = awaits ? openQuestion(snapshot, task, question) : withoutWaiting(snapshot, id)
     return accept(asked, { ...ask, awaits, ...(form === undefined ? {} : { form }) })
   },
 
   /** A rule held the worker's command and already asked a person. */
-  approval_asked(view, { question: id, text }) {
-    const refused = refuseQuestion(view, id)
+  approval_asked(snapshot, { question: id, text }) {
+    const refused = refuseQuestion(snapshot, id)
     if (refused !== undefined) return refused
     const question: TaskQuestion = { id, kind: 'approval', to: OPERATOR, text, expiresAt: null }
-    return accept(openQuestion(view, view.task, question))
+    return accept(openQuestion(snapshot, snapshot.task, question))
   },
 
   /** The work continues, and the deadline stays until the extension is granted (S3.19). */
-  extension_requested(view, { question: id, seconds, reason }) {
-    const { task, settings } = view
-    const refused = refuseQuestion(view, id)
+  extension_requested(snapshot, { question: id, seconds, reason }) {
+    const { task, settings } = snapshot
+    const refused = refuseQuestion(snapshot, id)
     if (refused !== undefined) return refused
     if (!(seconds > 0 && seconds <= settings.maxExtensionSeconds)) {
       const message = `An extension is 1 to ${settings.maxExtensionSeconds} s, not ${seconds}`
@@ -157,8 +157,8 @@ export const questionHandlers: Pick<
     const to = task.delegator
     const text = `${task.agent} asks for ${seconds} s more for ${task.id}: ${reason}`
     const question: TaskQuestion = { id, kind: 'extension', to, text, expiresAt: null, seconds }
-    const asked = openQuestion(view, task, question)
-    if (to === OPERATOR) return accept(asked, askPerson(view, question, 'input', reason))
+    const asked = openQuestion(snapshot, task, question)
+    if (to === OPERATOR) return accept(asked, askPerson(snapshot, question, 'input', reason))
     return accept(asked, {
       type: 'send',
       kind: 'extension',
@@ -193,14 +193,19 @@ function findQuestion(
 }
 
 /** Closes a question with a message to the worker. After help, the worker has its full time again. */
-function answerWith(view: TaskView, question: TaskQuestion, text: string, task = view.task): Accepted {
+function answerWith(
+  snapshot: TaskSnapshot,
+  question: TaskQuestion,
+  text: string,
+  task = snapshot.task,
+): Accepted {
   const questions = task.questions.filter(({ id }) => id !== question.id)
   const sent = sendToWorker({ ...task, questions }, 'answer', text, question.id)
   const timed = question.kind === 'help' ? { ...sent.task, remainingMs: task.timeoutMs } : sent.task
   // A request that a person answered is already closed; withdrawing it then changes nothing.
   const withdraw: TaskStoreEffect[] =
     question.to === OPERATOR ? [{ type: 'withdraw', task: task.id, question: question.id }] : []
-  return accept(updateState(view, timed), ...withdraw, sent.effect)
+  return accept(updateState(snapshot, timed), ...withdraw, sent.effect)
 }
 
 function refuseBlank({ text }: TaskQuestion): RefusedEvent {
@@ -208,17 +213,17 @@ function refuseBlank({ text }: TaskQuestion): RefusedEvent {
 }
 
 /** The worker continues without an answer. If a decision is missing, the task fails (C9). */
-function expire(view: TaskView, late: readonly TaskQuestion[]): Accepted {
+function expire(snapshot: TaskSnapshot, late: readonly TaskQuestion[]): Accepted {
   const decisive = late.find(({ kind }) => kind === 'help' || kind === 'takeover')
   if (decisive !== undefined) {
     const reason =
       decisive.kind === 'help' ? 'it needed help, and nobody gave it in time' : 'nobody finished it'
-    return end(view, view.task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
+    return end(snapshot, snapshot.task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
   }
   return late.reduce(
     (result, question) =>
-      prepend(answerWith(view, question, noAnswerText(question.text), result.state), ...result.effects),
-    accept(view.task),
+      prepend(answerWith(snapshot, question, noAnswerText(question.text), result.state), ...result.effects),
+    accept(snapshot.task),
   )
 }
 
@@ -233,68 +238,68 @@ export const answerHandlers: Pick<
   | 'question_expired'
   | 'wait_timed_out'
 > = {
-  query_answered(view, { question: reference, by, answer }) {
-    const found = findQuestion(view.task, reference, by, ['query', 'help', 'user'])
+  query_answered(snapshot, { question: reference, by, answer }) {
+    const found = findQuestion(snapshot.task, reference, by, ['query', 'help', 'user'])
     if (!found.ok) return found
     const { question } = found
     if (by !== question.to && by !== OPERATOR) {
       return refuse('NOT_YOURS', `${question.id} was addressed to ${question.to}`)
     }
     if (answer.trim() === '') return refuseBlank(question)
-    return answerWith(view, question, answer)
+    return answerWith(snapshot, question, answer)
   },
 
-  user_answered(view, { question: reference, by, answer }) {
-    const found = findQuestion(view.task, reference, by, ['user', 'query', 'help'])
+  user_answered(snapshot, { question: reference, by, answer }) {
+    const found = findQuestion(snapshot.task, reference, by, ['user', 'query', 'help'])
     if (!found.ok) return found
     if (answer.trim() === '') return refuseBlank(found.question)
-    return answerWith(view, found.question, answer)
+    return answerWith(snapshot, found.question, answer)
   },
 
   /** Only a person approves. An action without a decision isn't carried out (C9). */
-  approval_decided(view, { question: reference, by, verdict, comment }) {
-    const found = findQuestion(view.task, reference, OPERATOR, ['approval'])
+  approval_decided(snapshot, { question: reference, by, verdict, comment }) {
+    const found = findQuestion(snapshot.task, reference, OPERATOR, ['approval'])
     if (!found.ok) return found
     const { question } = found
     if (by !== (verdict === 'expired' ? ORCHESTRATOR : OPERATOR)) {
       return refuse('NOT_A_PERSON', `Only a person decides on ${question.id}`)
     }
     const word = verdict === 'expired' ? 'not executed, nobody decided' : verdict
-    const answered = answerWith(view, question, verdictText(question.text, word, comment))
+    const answered = answerWith(snapshot, question, verdictText(question.text, word, comment))
     if (verdict !== 'approved' && verdict !== 'modified') return answered
-    return prepend(answered, { type: 'perform', task: view.task.id, question: question.id, by })
+    return prepend(answered, { type: 'perform', task: snapshot.task.id, question: question.id, by })
   },
 
-  extension_granted(view, { question: reference, by }) {
-    const found = findQuestion(view.task, reference, by, ['extension'])
+  extension_granted(snapshot, { question: reference, by }) {
+    const found = findQuestion(snapshot.task, reference, by, ['extension'])
     if (!found.ok) return found
-    const { task } = view
+    const { task } = snapshot
     const seconds = found.question.seconds ?? 0
     const ms = seconds * 1000
     const longer: Task =
       task.due?.kind === 'deadline'
         ? { ...task, due: { ...task.due, at: task.due.at + ms } }
         : { ...task, remainingMs: task.remainingMs + ms }
-    return answerWith(view, found.question, `${seconds} s more were granted.`, longer)
+    return answerWith(snapshot, found.question, `${seconds} s more were granted.`, longer)
   },
 
-  extension_refused(view, { question: reference, by, reason }) {
-    const found = findQuestion(view.task, reference, by, ['extension'])
-    return found.ok ? answerWith(view, found.question, `No more time: ${reason}`) : found
+  extension_refused(snapshot, { question: reference, by, reason }) {
+    const found = findQuestion(snapshot.task, reference, by, ['extension'])
+    return found.ok ? answerWith(snapshot, found.question, `No more time: ${reason}`) : found
   },
 
   /** An approval expires by a verdict instead (`approval_decided`), so it is never mistaken for an answer. */
-  question_expired(view, { question: reference }) {
+  question_expired(snapshot, { question: reference }) {
     const kinds: QuestionKind[] = ['query', 'user', 'help', 'extension', 'takeover']
-    const found = findQuestion(view.task, reference, OPERATOR, kinds)
-    return found.ok ? expire(view, [found.question]) : found
+    const found = findQuestion(snapshot.task, reference, OPERATOR, kinds)
+    return found.ok ? expire(snapshot, [found.question]) : found
   },
 
   /** A single timer covers all questions, so all that are late expire together. */
-  wait_timed_out(view) {
-    const { now, task } = view
+  wait_timed_out(snapshot) {
+    const { now, task } = snapshot
     const late = task.questions.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= now)
     if (late.length === 0) return refuse('STALE', `${task.id} no longer waits for that`)
-    return expire(view, late)
+    return expire(snapshot, late)
   },
 }

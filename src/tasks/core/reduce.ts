@@ -17,8 +17,8 @@ import {
 import { answerHandlers, questionHandlers } from './questions.ts'
 import { type RefusedEvent, refuse, type TaskRefusal } from './refusal.ts'
 import { reportHandlers, validationHandlers } from './reports.ts'
+import type { TaskSnapshot } from './snapshot.ts'
 import { accept, type HandlerResult, isLegal, type TaskEventHandlers, workerOf } from './task-changes.ts'
-import type { TaskView } from './view.ts'
 
 export type ReducedTask = Reduced<Task, TaskEffect, TaskRefusal>
 
@@ -38,31 +38,35 @@ const TIMER_EVENTS: ReadonlySet<TaskEventType> = new Set(Object.values(ON_DUE).m
  * Returns the task after an event, with the effects to carry out. Refuses late, duplicate and unauthorized events with
  * a message for the sender. Pure; `state` is the same object as before if the event changes nothing.
  */
-export function reduce(view: TaskView, event: TaskEvent): ReducedTask {
-  const before = view.task
-  if (isEnd(before.state)) return reduceEnded(view, event)
+export function reduce(snapshot: TaskSnapshot, event: TaskEvent): ReducedTask {
+  const before = snapshot.task
+  if (isEnd(before.state)) return reduceEnded(snapshot, event)
   const refused = refuseSender(before, event)
   if (refused !== undefined) return refused
-  const result = handleUnderHold(view, event)
-  return result.ok ? conclude(view, result.state, result.effects) : result
+  const result = handleUnderHold(snapshot, event)
+  return result.ok ? conclude(snapshot, result.state, result.effects) : result
 }
 
 /** End states are final. An ended task still takes the receipt of its interrupt, and passes a cancellation on to descendants. */
-function reduceEnded(view: TaskView, event: TaskEvent): ReducedTask {
-  const { task } = view
+function reduceEnded(snapshot: TaskSnapshot, event: TaskEvent): ReducedTask {
+  const { task } = snapshot
   if (event.type === 'interrupted') {
-    const result = deliveryHandlers.interrupted(view, event)
-    return result.ok ? conclude(view, result.state, result.effects) : result
+    const result = deliveryHandlers.interrupted(snapshot, event)
+    return result.ok ? conclude(snapshot, result.state, result.effects) : result
   }
   if (event.type === 'parent_ended' && event.as === 'cancelled') {
-    return conclude(view, task, notifyChildren(view, { ...task, state: 'cancelled', reason: event.reason }))
+    return conclude(
+      snapshot,
+      task,
+      notifyChildren(snapshot, { ...task, state: 'cancelled', reason: event.reason }),
+    )
   }
   return refuse('TASK_ENDED', `${task.id} has ended: ${task.state}, ${task.reason}`)
 }
 
 /** A held task still handles events, so nothing that is said during the hold is lost; only its timers stop. */
-function handleUnderHold(view: TaskView, event: TaskEvent): HandlerResult {
-  const { task, now } = view
+function handleUnderHold(snapshot: TaskSnapshot, event: TaskEvent): HandlerResult {
+  const { task, now } = snapshot
   const { held } = task
   if (event.type === 'held') {
     if (held !== null) return refuse('DUPLICATE', `${task.id} is already held: ${held.reason}`)
@@ -72,9 +76,9 @@ function handleUnderHold(view: TaskView, event: TaskEvent): HandlerResult {
     if (held === null) return refuse('STALE', `${task.id} is not held`)
     return accept(shiftTimers({ ...task, state: held.state, held: null }, now - held.at))
   }
-  if (held === null) return handle(view, event)
+  if (held === null) return handle(snapshot, event)
   if (TIMER_EVENTS.has(event.type)) return refuse('STALE', `${task.id} is held; its timers are stopped`)
-  const result = handle({ ...view, task: { ...task, state: held.state, held: null } }, event)
+  const result = handle({ ...snapshot, task: { ...task, state: held.state, held: null } }, event)
   if (!result.ok || isEnd(result.state.state)) return result
   return { ...result, state: hold(result.state, held) }
 }
@@ -100,12 +104,12 @@ function shiftDue(due: NonNullable<Task['due']>, ms: number): Task['due'] {
 }
 
 function handle<E extends Exclude<TaskEvent, { type: 'held' | 'released' }>>(
-  view: TaskView,
+  snapshot: TaskSnapshot,
   event: E,
 ): HandlerResult {
   // TypeScript can't infer that the entry for the event's type takes this very event.
-  const handler = HANDLERS[event.type] as (view: TaskView, event: E) => HandlerResult
-  return handler(view, event)
+  const handler = HANDLERS[event.type] as (snapshot: TaskSnapshot, event: E) => HandlerResult
+  return handler(snapshot, event)
 }
 
 function refuseSender(task: Task, event: TaskEvent): RefusedEvent | undefined {
@@ -141,11 +145,11 @@ function judgeOf({ judge }: Task): string | undefined {
 }
 
 /** Derives version, keys, timers and outside effects from the task before and after, so no handler can forget one. */
-function conclude(view: TaskView, after: Task, effects: readonly TaskStoreEffect[]): ReducedTask {
-  const before = view.task
+function conclude(snapshot: TaskSnapshot, after: Task, effects: readonly TaskStoreEffect[]): ReducedTask {
+  const before = snapshot.task
   if (!isLegal(before, after))
     throw new Error(`${before.id} cannot go from ${before.state} to ${after.state}`)
-  const all = [...effects, ...timerEffects(before, after), ...notifyRelatives(view, after)]
+  const all = [...effects, ...timerEffects(before, after), ...notifyRelatives(snapshot, after)]
   if (all.length === 0 && !isChanged(before, after)) return { ok: true, state: before, effects: [] }
   const state = { ...after, version: before.version + 1 }
   const keyed: TaskEffect[] = all.map((effect, index) => ({

@@ -11,15 +11,15 @@ import {
   type TaskTransition,
 } from '../task.ts'
 import type { SendKind, TaskEventOf, TaskEventType, TaskStoreEffect } from './events-and-effects.ts'
+import { outcomeText } from './message-texts.ts'
 import type { TaskRefusal } from './refusal.ts'
-import { type Child, isAwaited, type TaskView } from './view.ts'
-import { outcomeText } from './wording.ts'
+import { type Child, isAwaited, type TaskSnapshot } from './snapshot.ts'
 
 /** A handler returns store effects only. `reduce` derives timers and outside effects from the new task. */
 export type HandlerResult = Reduced<Task, TaskStoreEffect, TaskRefusal>
 export type Accepted = Extract<HandlerResult, { ok: true }>
 export type TaskEventHandlers<T extends TaskEventType = TaskEventType> = {
-  [K in T]: (view: TaskView, event: TaskEventOf<K>) => HandlerResult
+  [K in T]: (snapshot: TaskSnapshot, event: TaskEventOf<K>) => HandlerResult
 }
 
 export function accept(state: Task, ...effects: TaskStoreEffect[]): Accepted {
@@ -44,7 +44,7 @@ export function workerOf(task: Pick<Task, 'agent' | 'takenOver'>): string {
   return task.takenOver ? OPERATOR : task.agent
 }
 
-export function isParentOpen({ parent }: TaskView): boolean {
+export function isParentOpen({ parent }: TaskSnapshot): boolean {
   return parent !== null && !isEnd(parent.state)
 }
 
@@ -69,7 +69,7 @@ export function withUnread(task: Task, isReminder: boolean): Task {
 }
 
 /** A command of the worker proves that it has started, even when it overtakes the runtime's receipt. */
-export function started({ now }: TaskView, task: Task): Task {
+export function started({ now }: TaskSnapshot, task: Task): Task {
   if (task.state !== 'pending' && task.state !== 'analyzing') return task
   return {
     ...moveTo(task, 'executing'),
@@ -83,13 +83,13 @@ export function started({ now }: TaskView, task: Task): Task {
  * Moves a started task to the state that its questions and children call for: executing with its deadline running, or
  * waiting with the deadline stopped.
  */
-export function updateState(view: TaskView, task: Task): Task {
+export function updateState(snapshot: TaskSnapshot, task: Task): Task {
   if (task.state === 'pending' || task.state === 'analyzing') return task
-  if (task.claim !== null) return moveTo(stopDeadline(task, view.now), 'executing')
-  const state = restingState(task, view.children)
-  if (state !== 'executing') return moveTo({ ...stopDeadline(task, view.now), due: null }, state)
+  if (task.claim !== null) return moveTo(stopDeadline(task, snapshot.now), 'executing')
+  const state = restingState(task, snapshot.children)
+  if (state !== 'executing') return moveTo({ ...stopDeadline(task, snapshot.now), due: null }, state)
   if (task.due?.kind === 'deadline') return moveTo(task, state)
-  const at = view.now + Math.max(task.remainingMs, view.settings.graceMs)
+  const at = snapshot.now + Math.max(task.remainingMs, snapshot.settings.graceMs)
   return { ...moveTo(task, state), due: { kind: 'deadline', at } }
 }
 
@@ -105,7 +105,7 @@ const WAITS_BY_PRIORITY: LiveState[] = ['waiting_approval', 'waiting_user', 'wai
 export function restingState(task: Task, children: readonly Child[]): LiveState {
   const waits = new Set(task.questions.map((question) => waitStateOf(task, question)))
   const known = new Set(children.map(({ id }) => id))
-  // A child that was delegated in this transaction may be missing from the view.
+  // A child that was delegated in this transaction may be missing from the snapshot.
   const isNew = task.awaiting.some((id) => !known.has(id))
   if (isNew || children.some(isAwaited)) waits.add('waiting_child')
   return WAITS_BY_PRIORITY.find((state) => waits.has(state)) ?? 'executing'
@@ -146,14 +146,14 @@ const KIND_OF: Record<EndState, SendKind> = {
 
 /** Every end goes through here: it notifies worker and delegator, withdraws open questions, and ends descendants. */
 export function end(
-  view: TaskView,
+  snapshot: TaskSnapshot,
   task: Task,
   { state, reason, by, escalate = false }: TaskEnding,
 ): Accepted {
   const isInTurn = task.state === 'executing' && task.claim === null && by !== task.agent && !task.takenOver
   const ended: Task = {
     ...moveTo(task, state),
-    endedAt: view.now,
+    endedAt: snapshot.now,
     reason,
     due: null,
     claim: null,
@@ -169,7 +169,7 @@ export function end(
     ...withdrawAll(task),
     ...notifyWorker(ended, by),
     // The escalation already reaches a person who delegated.
-    ...(escalate && task.delegator === OPERATOR ? [] : notifyDelegator(view, ended, by)),
+    ...(escalate && task.delegator === OPERATOR ? [] : notifyDelegator(snapshot, ended, by)),
     ...(escalate ? [escalation(ended)] : []),
     { type: 'end', task: task.id, state, reason },
   )
@@ -189,12 +189,12 @@ function notifyWorker(task: Task, by: string): TaskStoreEffect[] {
 }
 
 /** A failure wakes the delegator. Other results wait until all children of its own task have ended. */
-function notifyDelegator(view: TaskView, task: Task, by: string): TaskStoreEffect[] {
-  const hasParentEnded = view.parent !== null && !isParentOpen(view)
+function notifyDelegator(snapshot: TaskSnapshot, task: Task, by: string): TaskStoreEffect[] {
+  const hasParentEnded = snapshot.parent !== null && !isParentOpen(snapshot)
   if (by === task.delegator || (hasParentEnded && by === ORCHESTRATOR && task.state === 'cancelled'))
     return []
   const kind = KIND_OF[task.state as EndState]
-  const wake = task.state === 'failed' || !isParentOpen(view)
+  const wake = task.state === 'failed' || !isParentOpen(snapshot)
   return [{ type: 'send', kind, to: task.delegator, task: task.id, text: outcomeText(task), wake }]
 }
 

@@ -12,10 +12,10 @@ import { formatId, parseId } from '../../base/ids.ts'
 import { isWithheld } from '../../commands/identity.ts'
 import { mailOfTask, wireMail } from '../../messages/messages.ts'
 import type { Reader, Store } from '../../store/store.ts'
-import { descendantsOf } from '../core/view.ts'
+import { descendantsOf } from '../core/snapshot.ts'
 import { waitsFor } from '../core/waits-for.ts'
 import { childrenOf, findTask, outlineOf, readTasks, treeOf } from '../store.ts'
-import type { CheckResult, Evidence, Judge, Task, TaskClaim } from '../task.ts'
+import type { CheckResult, ClaimEvidence, Judge, Task, TaskClaim } from '../task.ts'
 
 type TaskAnswer = AnswerOf<'tasks'>['tasks'][number]
 type TaskDetail = AnswerOf<'task'>
@@ -79,7 +79,7 @@ function wireClaim({ number, step, result }: TaskClaim) {
   return { number, step, result }
 }
 
-function wireEvidence({ findings, at, ...evidence }: Evidence): TaskDetail['evidence'][number] {
+function wireEvidence({ findings, at, ...evidence }: ClaimEvidence): TaskDetail['evidence'][number] {
   const { checks, ...version } = findings ?? {}
   return {
     ...evidence,

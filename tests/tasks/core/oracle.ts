@@ -1,7 +1,7 @@
 /** Invariants that must hold after every transaction, computed independently of the reducer. */
 
 import { type TaskEffect, timerOf } from '../../../src/tasks/core/events-and-effects.ts'
-import { isAwaited } from '../../../src/tasks/core/view.ts'
+import { isAwaited } from '../../../src/tasks/core/snapshot.ts'
 import { isEnd, TASK_TIMERS, type Task } from '../../../src/tasks/task.ts'
 import type { World } from './world.ts'
 

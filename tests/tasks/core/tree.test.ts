@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { allEnded, descendantsOf, findCycle } from '../../../src/tasks/core/view.ts'
+import { allEnded, descendantsOf, findCycle } from '../../../src/tasks/core/snapshot.ts'
 import type { Task } from '../../../src/tasks/task.ts'
 
 type Kin = Pick<Task, 'id' | 'parent' | 'agent' | 'delegator' | 'state'>

@@ -1,5 +1,6 @@
 /** An engine in memory: stores the reduced task and performs its effects under a simulated clock. */
 
+import { type Breaker, CLOSED, recordOutcome } from '../../../src/tasks/core/circuit-breaker.ts'
 import {
   ON_DUE,
   pendingEffects,
@@ -11,13 +12,7 @@ import {
 } from '../../../src/tasks/core/events-and-effects.ts'
 import { newTask, type ReducedTask, reduce, type TaskDraft } from '../../../src/tasks/core/reduce.ts'
 import type { RefusedEvent } from '../../../src/tasks/core/refusal.ts'
-import {
-  type Breaker,
-  CLOSED,
-  DEFAULT_TASK_SETTINGS,
-  recordOutcome,
-  type TaskSettings,
-} from '../../../src/tasks/core/view.ts'
+import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../../../src/tasks/core/snapshot.ts'
 import { isEnd, type Judge, type Task, type TaskState, type TaskTimer } from '../../../src/tasks/task.ts'
 
 /** `under`: the delegator's task. */
@@ -50,7 +45,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
     return found
   }
 
-  function viewOf(task: Task) {
+  function snapshotOf(task: Task) {
     return {
       now,
       task,
@@ -63,7 +58,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
   }
 
   function tell(task: Task, event: TaskEvent): ReducedTask {
-    const reduced = reduce(viewOf(task), event)
+    const reduced = reduce(snapshotOf(task), event)
     if (!reduced.ok) return reduced
     tasks.set(reduced.state.id, reduced.state)
     states.add(reduced.state.state)
@@ -117,7 +112,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
     const by = delegator ?? parent?.agent ?? 'operator'
     const given = { id, delegator: by, agent, text: `Do ${id}`, createdAt: now, ...more }
     const task = newTask(parent === undefined ? given : { ...given, parent })
-    const admitted = reduce(viewOf(task), { type: 'delegated' })
+    const admitted = reduce(snapshotOf(task), { type: 'delegated' })
     if (!admitted.ok) return admitted
     if (parent !== undefined) {
       const { requiresResponse } = task

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { allowedAt, type Breaker, breakerState, CLOSED, recordOutcome } from '../../../src/tasks/core/view.ts'
+import {
+  allowedAt,
+  type Breaker,
+  breakerState,
+  CLOSED,
+  recordOutcome,
+} from '../../../src/tasks/core/circuit-breaker.ts'
 
 const settings = { failures: 3, pauseMs: 1000 }
 const after = (outcomes: ('success' | 'failure' | 'trial')[], now = 0, from: Breaker = CLOSED) =>

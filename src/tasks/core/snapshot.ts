@@ -1,9 +1,10 @@
 /** The state that the reducer decides on: the task with its relatives, the worker's circuit breaker, and settings. */
 import { OPERATOR } from '../../base/agent.ts'
 import { isEnd, type Judge, type Task, type TaskState } from '../task.ts'
+import type { Breaker, BreakerSettings } from './circuit-breaker.ts'
 
 /** The reducer's state: a task with all that a decision about it depends on, loaded in the same transaction. */
-export interface TaskView {
+export interface TaskSnapshot {
   now: number
   task: Task
   parent: Pick<Task, 'id' | 'state'> | null
@@ -14,12 +15,6 @@ export interface TaskView {
   /** The worker's circuit breaker. Loaded for `delegated` and `retry_due` only. */
   breaker: Breaker
   settings: TaskSettings
-}
-
-export interface BreakerSettings {
-  /** Consecutive failures that open the circuit. */
-  failures: number
-  pauseMs: number
 }
 
 export interface TaskSettings {
@@ -117,48 +112,4 @@ export function allEnded(
     const state = stateOf.get(id)
     return state !== undefined && isEnd(state)
   })
-}
-
-/**
- * A circuit breaker per agent stops delegations to an agent that keeps failing (ask 12). Closed: every task passes.
- * Open: none does. Half open, after the pause: one trial task at a time passes, and its outcome closes or reopens it.
- */
-export interface Breaker {
-  /** Consecutive failures. */
-  failures: number
-  openedAt: number | null
-  /** When the last trial task passed. */
-  triedAt: number | null
-}
-
-export const CLOSED: Breaker = { failures: 0, openedAt: null, triedAt: null }
-
-type BreakerState = 'closed' | 'open' | 'half_open'
-export type WorkOutcome = 'success' | 'failure' | 'trial'
-
-export function breakerState(breaker: Breaker, now: number, settings: BreakerSettings): BreakerState {
-  if (breaker.openedAt === null) return 'closed'
-  return now < breaker.openedAt + settings.pauseMs ? 'open' : 'half_open'
-}
-
-/** When the next task may pass; `now` if immediately. */
-export function allowedAt(breaker: Breaker, now: number, settings: BreakerSettings): number {
-  if (breaker.openedAt === null) return now
-  // A trial without an outcome (cancelled, taken over) must not keep the breaker open forever.
-  const since = Math.max(breaker.openedAt, breaker.triedAt ?? 0)
-  return Math.max(now, since + settings.pauseMs)
-}
-
-export function recordOutcome(
-  breaker: Breaker,
-  outcome: WorkOutcome,
-  now: number,
-  settings: BreakerSettings,
-): Breaker {
-  if (outcome === 'success') return CLOSED
-  if (outcome === 'trial') return breaker.openedAt === null ? breaker : { ...breaker, triedAt: now }
-  const failures = breaker.failures + 1
-  const isTrial = breakerState(breaker, now, settings) === 'half_open'
-  if (!isTrial && (breaker.openedAt !== null || failures < settings.failures)) return { ...breaker, failures }
-  return { failures, openedAt: now, triedAt: null }
 }

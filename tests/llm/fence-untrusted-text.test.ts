@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { excerpt } from '../../src/base/excerpt.ts'
-import { fence } from '../../src/llm/fence.ts'
+import { fence } from '../../src/llm/fence-untrusted-text.ts'
 
 /** What a reader of the rule in FENCE_RULE takes for the data. */
 function read(fenced: string): string | undefined {

@@ -1,7 +1,7 @@
 /** Texts of task messages for agents and people. Each says what is expected next; the delivery adds how to reply. */
 import { excerpt } from '../../base/excerpt.ts'
 import type { Task } from '../task.ts'
-import type { Child } from './view.ts'
+import type { Child } from './snapshot.ts'
 
 /** The id and the first line of the task. */
 function nameOf({ id, text }: Pick<Task, 'id' | 'text'>): string {
