@@ -49,8 +49,7 @@ import {
   streamRun,
   streamRunLog,
 } from '../runs/routes.ts'
-import { streamTask, traceTask } from '../tasks/routes/events.ts'
-import { listTasks, showTask } from '../tasks/routes/tasks.ts'
+import { listTasks, showTask, streamTask, traceTask } from '../tasks/routes.ts'
 import { listWebhooks, testWebhook } from '../webhooks/routes.ts'
 import { createFeed } from './audit-feed.ts'
 import { type ApiCaller, type Authenticator, createAuthenticator } from './authenticate.ts'
