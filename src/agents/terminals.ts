@@ -14,7 +14,7 @@ export interface ScreenSnapshot {
   readonly picture: TerminalSnapshot
 }
 
-export interface ScreenReader {
+interface ScreenReader {
   /** Called after every poll, even without changes, so that the reader rechecks its permission. */
   onSnapshot(snapshot: ScreenSnapshot): void
   /** The terminal cannot be read. No snapshot follows. */

@@ -1,4 +1,4 @@
-/** The health of the team's agents: SQL, the check every five minutes, and the state on request (S3.16). */
+/** Checks the health of the team's agents every five minutes, and reports it on request (S3.16). */
 import { readAgents } from '../agents/agents.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Reader, Tx } from '../store/store.ts'
@@ -11,10 +11,9 @@ import { latestDeliveryAt } from './store.ts'
 import { TEAM_ROLES } from './team-settings.ts'
 
 const KIND = 'github_health'
-/** S3.16. */
 const HEALTH_EVERY_MS = 5 * 60_000
 const HOUR_MS = 3600_000
-/** Tasks have five minutes by default and can be extended. */
+/** Tasks have five minutes by default, and agents may extend them. */
 const OVERDUE_MS = 15 * 60_000
 /** An agent with this percentage of failed tasks in the last hour is degraded. */
 const MAX_FAILURE_RATE = 20
@@ -24,16 +23,16 @@ const NO_COMPLAINTS = { issues: [], warnings: [] }
 
 type AgentHealth = GithubTeamState['agents'][number]
 
-/** Records the health of the team's agents every five minutes, and reports it on request. */
 export function createAgentHealth({ store, timers, clock, team, settings }: GithubDependencies) {
   const startedAt = clock.now()
-  /** The last health checks that members sent, by our own clock. */
+  /** The last health check that each member sent, with the time of its arrival. */
   const ownChecks = new Map<string, { message: AgentHealthCheck; at: number }>()
-  const known = new Map<string, HealthStatus>()
+  /** The status that was recorded last. */
+  const statuses = new Map<string, HealthStatus>()
 
   timers.on(KIND, async (tx) => {
     if (team().config.github === undefined) return
-    for (const checked of await check(tx)) record(tx, checked)
+    for (const checked of await check(tx)) await record(tx, checked)
     await arm(tx)
   })
 
@@ -54,7 +53,7 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
     return roles
   }
 
-  /** `complaints`: from the agent itself; only the operator may read them. */
+  /** `complaints`: problems that the agent reported itself; only the operator may read them. */
   interface CheckedAgent {
     health: AgentHealth
     complaints: Pick<AgentHealthCheck, 'issues' | 'warnings'>
@@ -62,18 +61,16 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
 
   async function check(reader: Reader): Promise<CheckedAgent[]> {
     const now = clock.now()
-    const figures = await readWorkFigures(reader, now - HOUR_MS)
-    const confidences = await readConfidences(reader, now - HOUR_MS)
-    const overdue = await readOverdue(reader, now - OVERDUE_MS)
     const sessions = await readAgents(reader)
     const checked: CheckedAgent[] = []
     for (const [agent, roles] of rolesByAgent()) {
-      const of = <Row extends { agent: string }>(rows: readonly Row[]) =>
-        rows.find((row) => row.agent === agent)
       const session = sessions.find(({ name }) => name === agent)
       const { failures, halted } = await readFailureStreak(reader, agent)
-      const { done = 0, failed = 0, average_ms = null } = of(figures) ?? {}
-      const lastDone = await lastDoneAt(reader, agent)
+      const figures = await readFigures(reader, agent, now)
+      const done = Number(figures.done)
+      const failed = Number(figures.failed)
+      const overdue = Number(figures.overdue)
+      const { last_done: lastDone, average_ms: average, confidence } = figures
       const latest = ownChecks.get(agent)
       const fresh = latest !== undefined && now - latest.at < 2 * HEALTH_EVERY_MS ? latest.message : undefined
       const complaints = fresh === undefined || team().isConfidential(agent) ? NO_COMPLAINTS : fresh
@@ -82,13 +79,10 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
       if (halted) issues.push(`halted after ${failures} failures in a row: orc resume ${agent}`)
       else if (session?.paused === 1) warnings.push('paused by a person')
       if (session?.session_state === 'error') issues.push('its session failed')
-      const late = of(overdue)?.count ?? 0
-      if (late > 0) warnings.push(`${late} of its tasks are older than 15 minutes`)
-      const rate =
-        Number(done) + Number(failed) === 0 ? 0 : (100 * Number(failed)) / (Number(done) + Number(failed))
+      if (overdue > 0) warnings.push(`${overdue} of its tasks are older than 15 minutes`)
+      const rate = done + failed === 0 ? 0 : (100 * failed) / (done + failed)
       if (rate >= MAX_FAILURE_RATE)
         warnings.push(`${Math.round(rate)} % of its tasks in the last hour failed`)
-      const average = of(confidences)?.average
       const health: AgentHealth = {
         agent,
         roles,
@@ -96,13 +90,13 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
           issues.length > 0 ? 'error' : warnings.length > 0 ? 'degraded' : 'healthy',
           fresh?.status ?? 'healthy',
         ]),
-        ...(lastDone === undefined ? {} : { last_task_completed: new Date(Number(lastDone)).toISOString() }),
-        tasks_completed_last_hour: Number(done),
-        ...(average_ms === null ? {} : { average_response_time_ms: Math.round(Number(average_ms)) }),
+        ...(lastDone === null ? {} : { last_task_completed: new Date(Number(lastDone)).toISOString() }),
+        tasks_completed_last_hour: done,
+        ...(average === null ? {} : { average_response_time_ms: Math.round(Number(average)) }),
         error_rate_percentage: Math.round(rate * 10) / 10,
-        ...(average === undefined
+        ...(confidence === null
           ? {}
-          : { confidence_score_average: Math.round(Number(average) * 1000) / 1000 }),
+          : { confidence_score_average: Math.round(Number(confidence) * 1000) / 1000 }),
         issues,
         warnings,
       }
@@ -112,11 +106,11 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
   }
 
   /** Every check is recorded; only a change of the status is public. */
-  function record(tx: Tx, { health, complaints }: CheckedAgent) {
+  async function record(tx: Tx, { health, complaints }: CheckedAgent) {
     const { agent, status } = health
-    const before = known.get(agent) ?? 'healthy'
+    const before = statuses.get(agent) ?? (await lastStatus(tx, agent))
     const hasChanged = before !== status
-    known.set(agent, status)
+    tx.afterCommit(() => statuses.set(agent, status))
     // The public entry leaves out the agent's complaints: they may quote anything that the agent has read.
     const shown = hasChanged ? health : withComplaints({ health, complaints })
     const why = [...shown.issues, ...shown.warnings].join('; ')
@@ -162,12 +156,7 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
   }
 
   return {
-    async begin(): Promise<void> {
-      // A status from before the restart is not announced again, but its end is.
-      for (const { agent, status } of await lastRecordedHealth(store, clock.now() - 24 * HOUR_MS))
-        if (!known.has(agent)) known.set(agent, status)
-      await store.write(arm)
-    },
+    begin: () => store.write(arm),
     /** A member sent a health check. */
     reported(agent: string, message: AgentHealthCheck): void {
       ownChecks.set(agent, { message, at: clock.now() })
@@ -226,78 +215,43 @@ export async function readHalted(
   )
 }
 
-interface WorkFigures {
-  agent: string
-  /** Ended since that time. */
-  done: number
-  failed: number
+interface AgentFigures {
+  done: number | null
+  failed: number | null
   average_ms: number | null
+  last_done: number | null
+  overdue: number | null
+  confidence: number | null
 }
 
-export async function readWorkFigures(reader: Reader, since: number): Promise<WorkFigures[]> {
-  return await reader.all<WorkFigures>(
-    `SELECT agent, SUM(CASE WHEN state = 'done' THEN 1 ELSE 0 END) AS done,
-       SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, AVG(ended_at - created_at) AS average_ms
-      FROM github_work WHERE ended_at > ? AND state IN ('done', 'failed') GROUP BY agent`,
-    [since],
+/** Results and confidence of the agent's work in the last hour, and its open tasks that are overdue. */
+async function readFigures(reader: Reader, agent: string, now: number): Promise<AgentFigures> {
+  const row = await reader.get<AgentFigures>(
+    `SELECT SUM(CASE WHEN state = 'done' AND ended_at > ? THEN 1 ELSE 0 END) AS done,
+       SUM(CASE WHEN state = 'failed' AND ended_at > ? THEN 1 ELSE 0 END) AS failed,
+       AVG(CASE WHEN state IN ('done', 'failed') AND ended_at > ? THEN ended_at - created_at END) AS average_ms,
+       MAX(CASE WHEN state = 'done' THEN ended_at END) AS last_done,
+       SUM(CASE WHEN ended_at IS NULL AND task IS NOT NULL AND created_at < ? THEN 1 ELSE 0 END) AS overdue,
+       (SELECT AVG(confidence) FROM github_actions WHERE agent = ? AND created_at > ?) AS confidence
+      FROM github_work WHERE agent = ?`,
+    [now - HOUR_MS, now - HOUR_MS, now - HOUR_MS, now - OVERDUE_MS, agent, now - HOUR_MS, agent],
   )
+  return row!
 }
 
-/** When the agent last completed a task. */
-export async function lastDoneAt(reader: Reader, agent: string): Promise<number | undefined> {
-  const row = await reader.get<{ at: number | null }>(
-    `SELECT MAX(ended_at) AS at FROM github_work WHERE agent = ? AND state = 'done'`,
-    [agent],
-  )
-  return row?.at ?? undefined
-}
-
-/** The average confidence of proposals since that time. */
-export async function readConfidences(
-  reader: Reader,
-  since: number,
-): Promise<{ agent: string; average: number }[]> {
-  return await reader.all(
-    `SELECT agent, AVG(confidence) AS average FROM github_actions
-      WHERE created_at > ? AND confidence IS NOT NULL GROUP BY agent`,
-    [since],
-  )
-}
-
-/** The number of open tasks that were delegated before that time. */
-export async function readOverdue(
-  reader: Reader,
-  before: number,
-): Promise<{ agent: string; count: number }[]> {
-  return await reader.all(
-    `SELECT agent, COUNT(*) AS count FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL AND created_at < ?
-      GROUP BY agent`,
-    [before],
-  )
-}
-
-export async function countWaiting(reader: Reader): Promise<{ events: number; actions: number }> {
+async function countWaiting(reader: Reader): Promise<{ events: number; actions: number }> {
   const row = await reader.get<{ events: number; actions: number }>(
     `SELECT (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS events,
        (SELECT COUNT(*) FROM github_actions WHERE state IN ('ready', 'acting')) AS actions`,
   )
-  return row ?? { events: 0, actions: 0 }
+  return row!
 }
 
-/** The last recorded status of each agent since that time. */
-async function lastRecordedHealth(
-  reader: Reader,
-  since: number,
-): Promise<{ agent: string; status: 'healthy' | 'degraded' | 'error' }[]> {
-  const rows = await reader.all<{ actor: string; data: string }>(
-    `SELECT actor, data FROM audit WHERE at >= ? AND type = 'github.health' ORDER BY seq DESC LIMIT 500`,
-    [since],
+/** The status before a restart; healthy without a record of the last day. */
+async function lastStatus(tx: Tx, agent: string): Promise<HealthStatus> {
+  const row = await tx.get<{ data: string }>(
+    'SELECT data FROM audit WHERE at >= ? AND type = ? AND actor = ? ORDER BY at DESC, seq DESC LIMIT 1',
+    [tx.now - 24 * HOUR_MS, AUDIT.health, agent],
   )
-  const latest = new Map<string, 'healthy' | 'degraded' | 'error'>()
-  for (const { actor, data } of rows) {
-    const { status } = JSON.parse(data) as { status?: unknown }
-    const is = status === 'degraded' || status === 'error' ? status : 'healthy'
-    if (!latest.has(actor)) latest.set(actor, is)
-  }
-  return [...latest].map(([agent, status]) => ({ agent, status }))
+  return row === undefined ? 'healthy' : (JSON.parse(row.data) as { status: HealthStatus }).status
 }

@@ -254,7 +254,7 @@ const VIOLATION = 'Protocol violation'
 const MAX_VIOLATIONS = 3
 const VIOLATION_WINDOW_MS = 3600_000
 
-export function violation(problem: string): AppError {
+function violation(problem: string): AppError {
   return new AppError('INVALID_COMMAND', `${VIOLATION}: ${problem}`, {
     hint: 'docs/github.md describes the messages.',
   })

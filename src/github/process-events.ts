@@ -23,7 +23,7 @@ import type { DelegatedStep, Delegation } from './delegate-work.ts'
 import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { createContextReader, TryLater } from './gather-context.ts'
 import { proposalOf } from './proposals.ts'
-import type { WorkQueue } from './queue-loop.ts'
+import { createRateWindow, type WorkQueue } from './queue-loop.ts'
 import { PERIODIC } from './receive-events.ts'
 import { personWithLogin, requiresApproval } from './roles.ts'
 import { indexEvent } from './search-index.ts'
@@ -49,7 +49,7 @@ export function createEventQueue(
 ): WorkQueue {
   const { store, clock, log, settings, ownLogin, redact, team } = deps
   const gatherContext = createContextReader(deps)
-  const rate = createEventRate(() => settings().eventsPerMinute, clock.now)
+  const rate = createRateWindow(() => settings().eventsPerMinute, clock.now)
   const runSlashCommands = createSlashCommands(deps)
 
   async function processDelivery(delivery: GithubDelivery): Promise<void> {
@@ -173,23 +173,6 @@ function parse(payload: string): unknown {
   } catch {
     return undefined
   }
-}
-
-const MINUTE_MS = 60_000
-
-/** Limits how many events start per minute (C18). Other events wait in the store. */
-export function createEventRate(perMinute: () => number, now: () => number) {
-  let started: number[] = []
-
-  /** Zero if an event may start now. */
-  function waitMs(): number {
-    const at = now()
-    started = started.filter((time) => time > at - MINUTE_MS && time <= at)
-    const limit = perMinute()
-    return started.length < limit ? 0 : started[started.length - limit]! + MINUTE_MS - at
-  }
-
-  return { waitMs, begin: () => void started.push(now()) }
 }
 
 interface SlashOutcome {

@@ -65,3 +65,20 @@ export function startLoop(queue: WorkQueue, clock: Clock, log: Log, isHalted: ()
     },
   }
 }
+
+const MINUTE_MS = 60_000
+
+/** Limits how many items start in any minute (C18). */
+export function createRateWindow(perMinute: () => number, now: () => number) {
+  let started: number[] = []
+
+  /** Zero if an item may start now. */
+  function waitMs(): number {
+    const at = now()
+    started = started.filter((time) => time > at - MINUTE_MS && time <= at)
+    const limit = perMinute()
+    return started.length < limit ? 0 : started[started.length - limit]! + MINUTE_MS - at
+  }
+
+  return { waitMs, begin: () => void started.push(now()) }
+}

@@ -10,14 +10,16 @@ import type { Reader } from '../store/store.ts'
 import { readHalted } from './agent-health.ts'
 import { describeAction, type RepositoryAction } from './core/action.ts'
 import type { GithubTeam } from './github.ts'
-import { closeConduct, conductVersion, readConduct } from './moderation.ts'
 import { isConfidentialRole } from './roles.ts'
 import {
   type ActionRow,
   actionsOfDelivery,
+  closeConduct,
+  conductVersion,
   deliveriesVersion,
   type GithubWorkOutline,
   readActions,
+  readConduct,
   readDeliveries,
   readDelivery,
   workOfDeliveries,

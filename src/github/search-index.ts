@@ -19,7 +19,7 @@ interface GithubDocument {
 
 const MAX_LENGTH = 20_000
 
-export async function keepDocument(tx: Tx, document: GithubDocument): Promise<void> {
+async function keepDocument(tx: Tx, document: GithubDocument): Promise<void> {
   // PostgreSQL rejects NUL characters.
   const plain = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, MAX_LENGTH).toWellFormed()
   await tx.run(
@@ -35,12 +35,7 @@ export async function keepDocument(tx: Tx, document: GithubDocument): Promise<vo
   )
 }
 
-export async function forgetDocuments(
-  tx: Tx,
-  repository: string,
-  number: number,
-  part?: string,
-): Promise<void> {
+async function forgetDocuments(tx: Tx, repository: string, number: number, part?: string): Promise<void> {
   const only = part === undefined ? '' : ' AND part = ?'
   await tx.run(`DELETE FROM github_documents WHERE repository = ? AND number = ?${only}`, [
     ...[repository, number, ...(part === undefined ? [] : [part])],
@@ -63,9 +58,6 @@ export async function indexEvent(
   if (comment === undefined) return
   // GitHub numbers comments, reviews and review comments separately.
   const part = comment.kind === 'comment' ? String(comment.id) : `${comment.kind}-${comment.id}`
-  // Earlier versions stored review comments under the bare number; edits and deletions must reach those rows too.
-  if (comment.kind === 'review_comment' && !type.endsWith('.created'))
-    await forgetDocuments(tx, repository, number, String(comment.id))
   if (type.endsWith('.deleted') || comment.body.trim() === '')
     return await forgetDocuments(tx, repository, number, part)
   await keepDocument(tx, {

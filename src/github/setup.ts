@@ -1,3 +1,4 @@
+/** `orc github setup`: compares what the team needs on GitHub with what it has. Changes nothing. */
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
 import type { GithubSetup } from './api.ts'
@@ -20,161 +21,130 @@ type Variables = Readonly<Record<string, string | undefined>>
 const HOOK_PATH = '/github/webhooks'
 const SHORT_SECRET = 16
 
-/** Compares what the team needs on GitHub with what it has. Changes nothing. */
 export async function checkSetup(team: Team, survey: SetupSurvey, env: Variables): Promise<GithubSetup> {
   const { github: settings, service } = team.config
   if (settings === undefined) throw new Error('orc.yaml has no "github"')
-  const findings: SetupFinding[] = []
   const needs = {
     permissions: neededPermissions(settings.actions),
     events: neededEvents(settings.routes),
     webhook: `https://${service.allowedHosts[0] ?? 'YOUR-HOST'}${HOOK_PATH}`,
   }
-  const canAsk = checkVariables(settings, env, findings)
-  checkAddresses(settings, env, findings)
-  checkTeam(team, settings, findings)
-  if (!canAsk) return { needs, findings }
+  const findings: SetupFinding[] = []
+  const add: AddFinding = (level, text, mend) =>
+    void findings.push({ level, text, ...(mend === undefined ? {} : { mend }) })
+  const hasCredentials = checkVariables(settings, env, add)
+  checkAddresses(settings, env, add)
+  checkTeam(team, settings, add)
+  if (!hasCredentials) return { needs, findings }
   const self = await survey.self()
   if (!self.ok) {
-    findings.push({ level: 'missing', ...refusalText(self.error, settings, undefined) })
+    add('missing', ...refusalText(self.error, settings, undefined))
     return { needs, findings }
   }
   const { login, kind } = self.value
-  findings.push({
-    level: 'ok',
-    text: `GitHub accepts the ${kind === 'app' ? 'App' : 'token'}: it writes as ${login}`,
-  })
-  checkLogin(team, settings, self.value, findings)
-  for (const name of settings.repositories ?? []) {
+  add('ok', `GitHub accepts the ${kind === 'app' ? 'App' : 'token'}: it writes as ${login}`)
+  checkLogin(team, settings, self.value, add)
+  for (const repository of settings.repositories ?? []) {
     await checkRepository(
-      { name, settings, self: self.value, needs, hosts: service.allowedHosts },
+      { name: repository, settings, self: self.value, needs, hosts: service.allowedHosts },
       survey,
-      findings,
+      (level, text, mend) =>
+        void findings.push({ level, repository, text, ...(mend === undefined ? {} : { mend }) }),
     )
   }
   if (settings.repositories === undefined) {
-    findings.push({
-      level: 'note',
-      text: 'orc.yaml lists no repositories: webhooks of every repository with the secret count, and none can be checked here',
-      mend: 'Add "repositories: [OWNER/NAME]" under "github".',
-    })
+    add(
+      'note',
+      'orc.yaml lists no repositories: the team accepts webhooks of every repository that knows the secret, and cannot check any of them here',
+      'Add "repositories: [OWNER/NAME]" under "github".',
+    )
   }
   return { login, needs, findings }
 }
 
-/** False without credentials for GitHub. */
+type AddFinding = (level: SetupFinding['level'], text: string, mend?: string) => void
+
+/** Returns false without credentials for GitHub. */
 function checkVariables(
   { secretEnv, tokenEnv, app }: GithubConfig,
   env: Variables,
-  findings: SetupFinding[],
+  add: AddFinding,
 ): boolean {
   const secret = env[secretEnv] ?? ''
   if (secret === '') {
-    findings.push({
-      level: 'missing',
-      text: `${secretEnv} is not set: webhooks cannot be verified`,
-      mend: `export ${secretEnv}="$(openssl rand -hex 32)", the same as in the webhook settings, and restart the service.`,
-    })
+    add(
+      'missing',
+      `${secretEnv} is not set: webhooks cannot be verified`,
+      `export ${secretEnv}="$(openssl rand -hex 32)", the same as in the webhook settings, and restart the service.`,
+    )
   } else if (secret.length < SHORT_SECRET) {
-    findings.push({
-      level: 'note',
-      text: `The secret in ${secretEnv} has only ${secret.length} characters`,
-      mend: 'Create a longer one: openssl rand -hex 32',
-    })
-  } else findings.push({ level: 'ok', text: `The webhook secret is in ${secretEnv}` })
+    const text = `The secret in ${secretEnv} has only ${secret.length} characters`
+    add('note', text, 'Create a longer one: openssl rand -hex 32')
+  } else add('ok', `The webhook secret is in ${secretEnv}`)
   const name = app?.keyEnv ?? tokenEnv!
-  const held = env[name] ?? ''
-  if (held === '') {
-    findings.push({
-      level: 'missing',
-      text: `${name} is not set: the service has no credentials for GitHub`,
-      mend:
-        app === undefined
-          ? `export ${name}=… with a GitHub token.`
-          : `export ${name}="$(cat key.pem)" with the private key of the App.`,
-    })
+  const value = env[name] ?? ''
+  if (value === '') {
+    const mend =
+      app === undefined
+        ? `export ${name}=… with a GitHub token.`
+        : `export ${name}="$(cat key.pem)" with the private key of the App.`
+    add('missing', `${name} is not set: the service has no credentials for GitHub`, mend)
     return false
   }
-  if (app !== undefined && !held.includes('PRIVATE KEY')) {
-    findings.push({
-      level: 'missing',
-      text: `${name} contains no private key in PEM format`,
-      mend: 'Set it to the content of the file, not to its name. The content starts with -----BEGIN … PRIVATE KEY-----.',
-    })
+  if (app !== undefined && !value.includes('PRIVATE KEY')) {
+    add(
+      'missing',
+      `${name} contains no private key in PEM format`,
+      'Set it to the content of the file, not to its name. The content starts with -----BEGIN … PRIVATE KEY-----.',
+    )
     return false
   }
-  findings.push({ level: 'ok', text: `The ${app === undefined ? 'token' : 'key of the App'} is in ${name}` })
+  add('ok', `The ${app === undefined ? 'token' : 'key of the App'} is in ${name}`)
   return true
 }
 
-function checkAddresses(
-  { moderatorsUrlEnv, callbacks }: GithubConfig,
-  env: Variables,
-  findings: SetupFinding[],
-) {
-  const named = [
-    ...(moderatorsUrlEnv === undefined
-      ? []
-      : [{ name: moderatorsUrlEnv, what: 'moderators are not notified' }]),
-    ...Object.entries(callbacks).flatMap(([agent, { urlEnv, secretEnv }]) =>
-      [urlEnv, secretEnv].flatMap((name) =>
-        name === undefined ? [] : [{ name, what: `${agent} gets no callbacks` }],
-      ),
-    ),
-  ]
-  for (const { name, what } of named) {
-    if (!env[name])
-      findings.push({ level: 'missing', text: `${name} is not set: ${what}`, mend: `export ${name}=…` })
+function checkAddresses({ moderatorsUrlEnv, callbacks }: GithubConfig, env: Variables, add: AddFinding) {
+  const check = (name: string | undefined, effect: string) => {
+    if (name !== undefined && !env[name]) add('missing', `${name} is not set: ${effect}`, `export ${name}=…`)
+  }
+  check(moderatorsUrlEnv, 'moderators are not notified')
+  for (const [agent, { urlEnv, secretEnv }] of Object.entries(callbacks)) {
+    for (const name of [urlEnv, secretEnv]) check(name, `${agent} gets no callbacks`)
   }
 }
 
-function checkTeam(team: Team, settings: GithubConfig, findings: SetupFinding[]) {
+function checkTeam(team: Team, settings: GithubConfig, add: AddFinding) {
   const filled = TEAM_ROLES.filter((role) => agentFor(team, settings, role) !== undefined)
   const empty = TEAM_ROLES.filter((role) => !filled.includes(role))
   const shown = filled.map((role) => `${role}: ${agentFor(team, settings, role)}`)
-  if (filled.length > 0) findings.push({ level: 'ok', text: `Roles: ${shown.join(', ')}` })
+  if (filled.length > 0) add('ok', `Roles: ${shown.join(', ')}`)
   if (empty.length > 0) {
-    findings.push({
-      level: filled.length === 0 ? 'missing' : 'note',
-      text: `No agent fills ${empty.join(', ')}: their steps are skipped`,
-      mend: `Add an agent with that name to orc.yaml, or "team: { ${empty[0]}: NAME }" under "github".`,
-    })
+    add(
+      filled.length === 0 ? 'missing' : 'note',
+      `No agent fills ${empty.join(', ')}: their steps are skipped`,
+      `Add an agent with that name to orc.yaml, or "team: { ${empty[0]}: NAME }" under "github".`,
+    )
   }
   const deciders = approversOf(team, settings).filter(({ github }) => github !== undefined)
   if (deciders.length === 0) {
-    findings.push({
-      level: 'note',
-      text: 'Nobody can approve on GitHub: no approver has a login',
-      mend: 'Under "people": ada: { github: LOGIN }. Until then, use orc inbox.',
-    })
+    const mend = 'Under "people": ada: { github: LOGIN }. Until then, use orc inbox.'
+    add('note', 'Nobody can approve on GitHub: no approver has a login', mend)
   }
   if (deciders.length === 1) {
-    findings.push({
-      level: 'note',
-      text: `Only ${deciders[0]!.name} can approve on GitHub; critical actions need two people`,
-      mend: 'Add another person with a login under "people".',
-    })
+    const text = `Only ${deciders[0]!.name} can approve on GitHub; critical actions need two people`
+    add('note', text, 'Add another person with a login under "people".')
   }
   if (!team.config.people.some(({ role }) => role === 'moderator')) {
-    findings.push({
-      level: 'note',
-      text: 'There is no moderator: nobody would read flags about conduct',
-      mend: 'Under "people": mo: { role: moderator }; then orc token mo.',
-    })
+    const mend = 'Under "people": mo: { role: moderator }; then orc token mo.'
+    add('note', 'There is no moderator to read flags about conduct', mend)
   }
   if (settings.maintainers.length === 0) {
-    findings.push({
-      level: 'note',
-      text: 'There are no maintainers: nobody is mentioned when an agent fails',
-      mend: 'Add "maintainers: [LOGIN]" under "github".',
-    })
+    const mend = 'Add "maintainers: [LOGIN]" under "github".'
+    add('note', 'There are no maintainers to mention when an agent fails', mend)
   }
   if (settings.dryRun) {
-    findings.push({
-      level: 'note',
-      text: 'dry_run is on: the team performs no actions on GitHub',
-      mend: 'Remove "dry_run" once the audit log looks right.',
-    })
+    const mend = 'Remove "dry_run" once the audit log looks right.'
+    add('note', 'dry_run is on: the team performs no actions on GitHub', mend)
   }
 }
 
@@ -183,17 +153,17 @@ function checkLogin(
   team: Team,
   { maintainers }: GithubConfig,
   { kind, login }: AccountIdentity,
-  findings: SetupFinding[],
+  add: AddFinding,
 ) {
   if (kind !== 'token') return
   const isOwn = (one: string | undefined) => one?.toLowerCase() === login.toLowerCase()
   const person = team.config.people.find(({ github }) => isOwn(github))
   if (person === undefined && !maintainers.some(isOwn)) return
-  findings.push({
-    level: 'missing',
-    text: `The token is ${person?.name ?? login}'s own: the team ignores everything that ${login} writes on GitHub, approvals too`,
-    mend: 'Use a GitHub App, or the token of an account that no person uses.',
-  })
+  add(
+    'missing',
+    `The token belongs to ${person?.name ?? login}: the team ignores everything that ${login} writes on GitHub, including approvals`,
+    'Use a GitHub App, or the token of an account that no person uses.',
+  )
 }
 
 interface RepositoryCheck {
@@ -204,152 +174,124 @@ interface RepositoryCheck {
   hosts: readonly string[]
 }
 
-async function checkRepository(
-  check: RepositoryCheck,
-  survey: SetupSurvey,
-  findings: SetupFinding[],
-): Promise<void> {
-  const { name, settings } = check
-  const add = (finding: Omit<SetupFinding, 'repository'>) => findings.push({ ...finding, repository: name })
+async function checkRepository(check: RepositoryCheck, survey: SetupSurvey, add: AddFinding): Promise<void> {
+  const { name, settings, needs } = check
   const facts = await survey.repository(name)
-  if (!facts.ok) {
-    add({ level: 'missing', ...refusalText(facts.error, settings, name) })
-    return
-  }
+  if (!facts.ok) return add('missing', ...refusalText(facts.error, settings, name))
   checkAccess(check, facts.value, add)
   const hooks = await survey.hooks(name)
-  if (hooks.ok) checkHook(check, hooks.value, add)
-  else {
-    add({
-      level: 'unknown',
-      text: 'This account cannot read the webhooks',
-      mend: `Check them yourself: Settings → Webhooks of ${name}: ${check.needs.webhook}, application/json, ${check.needs.events.join(', ')}.`,
-    })
-  }
+  if (hooks.ok) return checkHook(check, hooks.value, add)
+  add(
+    'unknown',
+    'This account cannot read the webhooks',
+    `Check them yourself: Settings → Webhooks of ${name}: ${needs.webhook}, application/json, ${needs.events.join(', ')}.`,
+  )
 }
 
-type AddFinding = (finding: Omit<SetupFinding, 'repository'>) => void
+function checkAccess(check: RepositoryCheck, facts: RepositoryFacts, add: AddFinding) {
+  if (facts.isArchived) add('missing', 'The repository is archived and read-only')
+  if (!facts.hasIssues) add('note', 'Issues are disabled in the repository')
+  if (facts.isSuspended) add('missing', 'The App is suspended there', 'The owner can unsuspend it.')
+  if (facts.permissions !== undefined) checkApp(check, facts, add)
+  else checkToken(check, facts, add)
+}
 
-function checkAccess({ self, needs }: RepositoryCheck, facts: RepositoryFacts, add: AddFinding) {
-  if (facts.isArchived) add({ level: 'missing', text: 'The repository is archived and read-only' })
-  if (!facts.hasIssues) add({ level: 'note', text: 'Issues are disabled in the repository' })
-  if (facts.isSuspended)
-    add({ level: 'missing', text: 'The App is suspended there', mend: 'The owner can unsuspend it.' })
-  if (facts.permissions !== undefined) {
-    const lacking = needs.permissions.filter(
-      ({ name, level }) => !suffices(facts.permissions![name], level as 'read' | 'write'),
-    )
-    for (const { name, level, why } of lacking) {
-      add({
-        level: 'missing',
-        text: `The App has ${facts.permissions[name] ?? 'no'} access to ${name}; it needs ${level} (${why})`,
-        mend: `Settings of the App → Permissions → ${name}: ${level}; then accept it in the installation.`,
-      })
-    }
-    const missing = needs.events.filter((event) => !facts.events!.includes(event))
-    if (missing.length > 0) {
-      add({
-        level: 'missing',
-        text: `The App does not receive ${missing.join(', ')}`,
-        mend: 'Settings of the App → Permissions & events → Subscribe to events.',
-      })
-    }
-    if (lacking.length + missing.length === 0)
-      add({ level: 'ok', text: 'The App has its permissions and receives its events' })
-    return
-  }
-  if (self.scopes !== undefined) {
-    const isEnough = scopeSuffices(self.scopes, facts.isPrivate)
+function checkApp(
+  { needs }: RepositoryCheck,
+  { permissions = {}, events = [] }: RepositoryFacts,
+  add: AddFinding,
+) {
+  const lacking = needs.permissions.filter(({ name, level }) => !suffices(permissions[name], level))
+  for (const { name, level, why } of lacking) {
     add(
-      isEnough
-        ? { level: 'ok', text: `The token has the scope ${self.scopes.join(', ')}` }
-        : {
-            level: 'missing',
-            text: `The token has ${self.scopes.length === 0 ? 'no scope' : `the scope ${self.scopes.join(', ')}`}`,
-            mend: `It needs ${facts.isPrivate ? 'repo' : 'public_repo'}; a fine-grained token or an App grants less.`,
-          },
+      'missing',
+      `The App has ${permissions[name] ?? 'no'} access to ${name}; it needs ${level} (${why})`,
+      `Settings of the App → Permissions → ${name}: ${level}; then accept it in the installation.`,
     )
-  } else {
-    add({
-      level: 'unknown',
-      text: 'GitHub does not report the permissions of a fine-grained token',
-      mend: `It needs: ${needs.permissions.map(({ name, level }) => `${name} ${level}`).join(', ')}.`,
-    })
   }
-  if (facts.roles === undefined) return
-  const canWrite = facts.roles.some((role) => ['push', 'maintain', 'admin'].includes(role))
-  const canTriage = canWrite || facts.roles.includes('triage')
-  const writes = needs.permissions.some(({ name, level }) => name === 'contents' && level === 'write')
-  if (!canTriage) {
-    add({
-      level: 'missing',
-      text: `${self.login} cannot label or close threads there`,
-      mend: 'Give the account the role triage, or write if agents create branches.',
-    })
-  } else if (writes && !canWrite) {
-    add({
-      level: 'missing',
-      text: `${self.login} cannot create branches there`,
-      mend: 'Give the account the role write, or set "branch: prohibited, pull_request: prohibited" under "actions".',
-    })
-  } else add({ level: 'ok', text: `${self.login} has the role ${canWrite ? 'write' : 'triage'} there` })
+  const missing = needs.events.filter((event) => !events.includes(event))
+  if (missing.length > 0) {
+    const mend = 'Settings of the App → Permissions & events → Subscribe to events.'
+    add('missing', `The App does not receive ${missing.join(', ')}`, mend)
+  }
+  if (lacking.length + missing.length === 0) add('ok', 'The App has its permissions and receives its events')
+}
+
+function checkToken(
+  { self, needs }: RepositoryCheck,
+  { isPrivate, roles }: RepositoryFacts,
+  add: AddFinding,
+) {
+  const { login, scopes } = self
+  if (scopes === undefined) {
+    const mend = `It needs: ${needs.permissions.map(({ name, level }) => `${name} ${level}`).join(', ')}.`
+    add('unknown', 'GitHub does not report the permissions of a fine-grained token', mend)
+  } else if (scopes.includes('repo') || (!isPrivate && scopes.includes('public_repo'))) {
+    add('ok', `The token has the scope ${scopes.join(', ')}`)
+  } else {
+    const mend = `It needs ${isPrivate ? 'repo' : 'public_repo'}; a fine-grained token or an App grants less.`
+    add(
+      'missing',
+      `The token has ${scopes.length === 0 ? 'no scope' : `the scope ${scopes.join(', ')}`}`,
+      mend,
+    )
+  }
+  if (roles === undefined) return
+  const canWrite = roles.some((role) => ['push', 'maintain', 'admin'].includes(role))
+  const mustWrite = needs.permissions.some(({ name, level }) => name === 'contents' && level === 'write')
+  if (!canWrite && !roles.includes('triage')) {
+    const mend = 'Give the account the role triage, or write if agents create branches.'
+    add('missing', `${login} cannot label or close threads there`, mend)
+  } else if (mustWrite && !canWrite) {
+    add(
+      'missing',
+      `${login} cannot create branches there`,
+      'Give the account the role write, or set "branch: prohibited, pull_request: prohibited" under "actions".',
+    )
+  } else add('ok', `${login} has the role ${canWrite ? 'write' : 'triage'} there`)
 }
 
 function checkHook({ needs, hosts, self }: RepositoryCheck, hooks: readonly WebhookFacts[], add: AddFinding) {
-  const ours = hooks.filter(({ url }) => pathOf(url) === HOOK_PATH)
+  const ours = hooks.filter(({ url }) => URL.parse(url)?.pathname.replace(/\/+$/, '') === HOOK_PATH)
   const hook = ours.find(({ url }) => isOwnHost(hostOf(url), hosts)) ?? ours[0]
   const where = self.kind === 'app' ? 'Settings of the App → Webhook' : 'Settings → Webhooks'
   if (hook === undefined) {
     const other = hooks.find(({ url }) => url !== '')
-    add({
-      level: 'missing',
-      text:
-        other === undefined
-          ? 'There is no webhook'
-          : `No webhook points to this service; there is one to ${hostOf(other.url) || other.url}`,
-      mend: `${where}: ${needs.webhook}, application/json, the same secret, ${needs.events.join(', ')}.`,
-    })
+    add(
+      'missing',
+      other === undefined
+        ? 'There is no webhook'
+        : `No webhook points to this service; there is one to ${hostOf(other.url) || other.url}`,
+      `${where}: ${needs.webhook}, application/json, the same secret, ${needs.events.join(', ')}.`,
+    )
     return
   }
-  const problems: Omit<SetupFinding, 'repository'>[] = []
-  if (!hook.isActive)
-    problems.push({ level: 'missing', text: 'The webhook is disabled', mend: `${where}: Active.` })
-  if (hook.contentType !== 'json') {
-    problems.push({
-      level: 'missing',
-      text: `The webhook sends ${hook.contentType}, which the service rejects`,
-      mend: `${where}: content type application/json.`,
-    })
-  }
-  const missing = hook.events?.includes('*')
-    ? []
-    : needs.events.filter((one) => !(hook.events?.includes(one) ?? true))
-  if (missing.length > 0)
-    problems.push({
-      level: 'missing',
-      text: `The webhook does not send ${missing.join(', ')}`,
-      mend: `${where}: Let me select individual events.`,
-    })
   const host = hostOf(hook.url)
+  const problems: [text: string, mend: string][] = []
+  if (!hook.isActive) problems.push(['The webhook is disabled', `${where}: Active.`])
+  if (hook.contentType !== 'json') {
+    const text = `The webhook sends ${hook.contentType}, which the service rejects`
+    problems.push([text, `${where}: content type application/json.`])
+  }
+  const { events = ['*'], lastStatus } = hook
+  const missing = events.includes('*') ? [] : needs.events.filter((one) => !events.includes(one))
+  if (missing.length > 0) {
+    const text = `The webhook does not send ${missing.join(', ')}`
+    problems.push([text, `${where}: Let me select individual events.`])
+  }
   if (!isOwnHost(host, hosts)) {
-    problems.push({
-      level: 'missing',
-      text: `The webhook calls the service as ${host}, which is not one of its names`,
-      mend: `Add "allowed_hosts: [${host}]" under "service".`,
-    })
+    const text = `The webhook calls the service as ${host}, which is not one of its names`
+    problems.push([text, `Add "allowed_hosts: [${host}]" under "service".`])
   }
-  if (hook.lastStatus !== undefined && (hook.lastStatus < 200 || hook.lastStatus >= 300)) {
-    problems.push({
-      level: 'missing',
-      text:
-        hook.lastStatus === 0
-          ? 'The last webhook could not be delivered'
-          : `The last webhook was answered with ${hook.lastStatus}`,
-      mend: STATUS_HINTS[hook.lastStatus] ?? 'See Recent Deliveries there.',
-    })
+  if (lastStatus !== undefined && (lastStatus < 200 || lastStatus >= 300)) {
+    const text =
+      lastStatus === 0
+        ? 'The last webhook could not be delivered'
+        : `The service answered the last webhook with ${lastStatus}`
+    problems.push([text, STATUS_HINTS[lastStatus] ?? 'See Recent Deliveries there.'])
   }
-  if (problems.length === 0) add({ level: 'ok', text: `The webhook points to ${host}` })
-  else for (const problem of problems) add(problem)
+  if (problems.length === 0) add('ok', `The webhook points to ${host}`)
+  for (const [text, mend] of problems) add('missing', text, mend)
 }
 
 const STATUS_HINTS: Readonly<Record<number, string>> = {
@@ -359,29 +301,22 @@ const STATUS_HINTS: Readonly<Record<number, string>> = {
   404: 'Restart the service with "github:" in orc.yaml.',
 }
 
-function refusalText(failure: GitHubFailure, settings: GithubConfig, repository: string | undefined) {
-  const { kind, message } = failure
-  const text = `GitHub answers: ${message}`
-  if (kind === 'unauthenticated')
-    return {
-      text,
-      mend: `The ${settings.app === undefined ? 'token' : 'id or key of the App'} is wrong or was revoked.`,
-    }
+function refusalText(
+  { kind, message }: GitHubFailure,
+  { app, apiUrl }: GithubConfig,
+  repository: string | undefined,
+): [text: string, mend?: string] {
+  if (kind === 'unauthenticated') {
+    const mend = `The ${app === undefined ? 'token' : 'id or key of the App'} is wrong or was revoked.`
+    return [`GitHub answers: ${message}`, mend]
+  }
   if (kind === 'gone' && repository !== undefined) {
-    return {
-      text: `This account cannot see ${repository}`,
-      mend:
-        settings.app === undefined
-          ? 'Check the name, and whether the token covers it.'
-          : 'Check the name, and install the App there.',
-    }
+    const mend = app === undefined ? 'and whether the token covers it.' : 'and install the App there.'
+    return [`This account cannot see ${repository}`, `Check the name, ${mend}`]
   }
   if (kind === 'unavailable' || kind === 'timeout')
-    return {
-      text: message,
-      mend: `Check that ${settings.apiUrl} is the URL of the API and reachable from here.`,
-    }
-  return { text }
+    return [message, `Check that ${apiUrl} is the URL of the API and reachable from here.`]
+  return [`GitHub answers: ${message}`]
 }
 
 /** The service always accepts its loopback names. */
@@ -391,65 +326,45 @@ function isOwnHost(host: string, hosts: readonly string[]): boolean {
 }
 
 function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : ''
-}
-
-function pathOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).pathname.replace(/\/+$/, '') : ''
-}
-
-interface NeededPermission {
-  /** GitHub's name in the settings of an App or a fine-grained token. */
-  readonly name: string
-  readonly level: 'read' | 'write'
-  readonly why: string
+  return URL.parse(url)?.host ?? ''
 }
 
 const LEVELS = ['none', 'read', 'write', 'admin']
 
-export function suffices(granted: string | undefined, needed: 'read' | 'write'): boolean {
+function suffices(granted: string | undefined, needed: string): boolean {
   return LEVELS.indexOf(granted ?? 'none') >= LEVELS.indexOf(needed)
 }
 
-/** The least permissions for the actions that the policy allows. */
-export function neededPermissions(
+/** The least permissions for the actions that the policy allows, by GitHub's names in the settings of an App or token. */
+function neededPermissions(
   actions: Readonly<Partial<Record<ActionKind, ActionPolicy>>>,
-): NeededPermission[] {
-  const can = (kind: ActionKind) => (actions[kind] ?? DEFAULT_POLICIES[kind]).mode !== 'prohibited'
-  const kinds = ACTION_KINDS.filter(can)
-  const onIssues = kinds.filter((kind) => ['label', 'comment', 'close'].includes(kind))
-  const onPulls = kinds.filter((kind) => ['label', 'comment', 'review', 'pull_request'].includes(kind))
-  const onContents = kinds.filter((kind) => ['branch', 'pull_request'].includes(kind))
-  const doing = (list: readonly string[], otherwise: string) =>
-    list.length === 0 ? otherwise : list.join(', ').replaceAll('_', ' ')
+): GithubSetup['needs']['permissions'] {
+  const allowed = (...kinds: ActionKind[]) =>
+    ACTION_KINDS.filter(
+      (kind) => kinds.includes(kind) && (actions[kind] ?? DEFAULT_POLICIES[kind]).mode !== 'prohibited',
+    )
+  const permission = (name: string, writes: readonly ActionKind[], reads: string) =>
+    writes.length === 0
+      ? { name, level: 'read', why: reads }
+      : { name, level: 'write', why: writes.join(', ').replaceAll('_', ' ') }
   return [
     { name: 'metadata', level: 'read', why: 'the repository itself' },
-    { name: 'issues', level: onIssues.length > 0 ? 'write' : 'read', why: doing(onIssues, 'reading issues') },
-    {
-      name: 'pull_requests',
-      level: onPulls.length > 0 ? 'write' : 'read',
-      why: doing(onPulls, 'reading pull requests'),
-    },
-    {
-      name: 'contents',
-      level: onContents.length > 0 ? 'write' : 'read',
-      why: doing(onContents, 'governance documents and workflows'),
-    },
+    permission('issues', allowed('label', 'comment', 'close'), 'reading issues'),
+    permission(
+      'pull_requests',
+      allowed('label', 'comment', 'review', 'pull_request'),
+      'reading pull requests',
+    ),
+    permission('contents', allowed('branch', 'pull_request'), 'governance documents and workflows'),
   ]
 }
 
 /** GitHub's names of events in the settings of a webhook. */
-export function neededEvents(routes: EventRoutes): string[] {
-  const all = { ...DEFAULT_ROUTES, ...routes }
-  const routed = Object.entries(all)
+function neededEvents(routes: EventRoutes): string[] {
+  const routed = Object.entries({ ...DEFAULT_ROUTES, ...routes })
     .filter(([, steps]) => steps.length > 0)
     .map(([event]) => event.split('.')[0]!)
   // Slash commands and verdicts come in comments, even if no role handles comments.
   const names = new Set([...routed, 'issue_comment', 'pull_request_review', 'pull_request_review_comment'])
   return [...names].filter((name) => name !== 'periodic_trigger').toSorted()
-}
-
-/** For classic tokens: `repo` covers everything, `public_repo` covers public repositories. */
-export function scopeSuffices(scopes: readonly string[], isPrivate: boolean): boolean {
-  return scopes.includes('repo') || (!isPrivate && scopes.includes('public_repo'))
 }

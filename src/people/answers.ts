@@ -149,6 +149,6 @@ export async function checkAnswer(
 }
 
 /** Whether the text is only white space, control and invisible characters. */
-export function isBlank(text: string): boolean {
+function isBlank(text: string): boolean {
   return /^[\s\p{C}\u115f\u1160\u3164\uffa0\u2800]*$/u.test(text)
 }

@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import { APPROVAL_MS, askPeople, type HumanRequestRow, type PeopleRequest } from './people.ts'
 
-export type HeldReceipt = Extract<Receipt, { status: 'held' }>
+type HeldReceipt = Extract<Receipt, { status: 'held' }>
 
 /** The speaker of a held command: it is carried out later in that speaker's name. */
 export interface HeldBy {

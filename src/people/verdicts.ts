@@ -45,7 +45,7 @@ export interface RequestOwner {
   expired?(tx: Tx, row: HumanRequestRow): Promise<void>
 }
 
-export interface VerdictsOptions {
+interface VerdictsOptions {
   store: Store
   timers: Timers
   clock: Clock

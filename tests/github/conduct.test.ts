@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { EMPTY_REPORT, separateConduct } from '../../src/github/core/report.ts'
-import { readConduct } from '../../src/github/moderation.ts'
+import { readConduct } from '../../src/github/store.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
 const RUDE = 'you are an unbelievable nincompoop'

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { readConduct } from '../../src/github/moderation.ts'
+import { readConduct } from '../../src/github/store.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
 type Json = Record<string, unknown>

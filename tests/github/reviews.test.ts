@@ -1,6 +1,5 @@
 /** Texts of reviews count like comments (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
-import { keepDocument } from '../../src/github/search-index.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
 
 const summary = {
@@ -132,25 +131,15 @@ describe('a review', () => {
       (
         await store.all<{ part: string }>("SELECT part FROM github_documents WHERE part <> '' ORDER BY part")
       ).map(({ part }) => part)
-    const keptBefore = (part: string) =>
-      store.write((tx) =>
-        keepDocument(tx, {
-          ...{ repository: 'octo/hello', kind: 'pull_request', number: pull.number, part },
-          ...{ title: 'Old', body: 'Old words.', author: 'carl', state: 'open', at: 1 },
-        }),
-      )
     await send('pull_request_review', 'submitted', { review: said(1, 'One.') })
     await send('pull_request_review_comment', 'created', { comment: said(2, 'Two.') })
-    await keptBefore('3')
-    await keptBefore('4')
-    await keptBefore('5')
+    await send('pull_request_review_comment', 'created', { comment: said(3, 'Three.') })
     await team.settled()
-    expect(await parts()).toEqual(['3', '4', '5', 'review-1', 'review_comment-2'])
+    expect(await parts()).toEqual(['review-1', 'review_comment-2', 'review_comment-3'])
     await send('pull_request_review', 'edited', { review: said(1, null) })
     await send('pull_request_review_comment', 'deleted', { comment: said(2, '') })
-    await send('pull_request_review_comment', 'deleted', { comment: said(3, 'Old words.') })
-    await send('pull_request_review_comment', 'edited', { comment: said(4, 'New words.') })
+    await send('pull_request_review_comment', 'edited', { comment: said(3, 'New words.') })
     await team.settled()
-    expect(await parts()).toEqual(['5', 'review_comment-4'])
+    expect(await parts()).toEqual(['review_comment-3'])
   })
 })

@@ -9,7 +9,7 @@ import type {
   SetupSurvey,
   WebhookFacts,
 } from '../../src/github/port.ts'
-import { checkSetup, neededEvents, neededPermissions } from '../../src/github/setup.ts'
+import { checkSetup } from '../../src/github/setup.ts'
 
 const ENV = { SECRET: 'x'.repeat(32), TOKEN: 'token', KEY: '-----BEGIN RSA PRIVATE KEY-----' }
 const HOOK: WebhookFacts = {
@@ -58,8 +58,9 @@ async function check({ self, facts, hooks, github, env = ENV, app = false }: Giv
       facts ?? ok({ isPrivate: false, isArchived: false, hasIssues: true, roles: ['pull', 'push'] }),
     hooks: async () => hooks ?? ok([HOOK]),
   }
-  const { findings } = await checkSetup(createTeam(config), survey, env)
+  const { findings, needs } = await checkSetup(createTeam(config), survey, env)
   return {
+    needs,
     findings,
     missing: findings.filter(({ level }) => level === 'missing').map(({ text, mend }) => `${text} | ${mend}`),
   }
@@ -125,7 +126,7 @@ describe('the setup of the GitHub team', () => {
     [
       'a different secret on GitHub',
       { hooks: ok([{ ...HOOK, lastStatus: 401 }]) },
-      /answered with 401.*differ/,
+      /last webhook with 401.*differ/,
     ],
     [
       'a host name that the service does not accept',
@@ -172,7 +173,9 @@ describe('the setup of the GitHub team', () => {
   it.each(['ada-gh', 'Ada-GH'])('reports a token that belongs to a person of the team: %s', async (login) => {
     const { missing } = await check({ self: ok({ kind: 'token', login, scopes: ['repo'] }) })
     expect(missing).toHaveLength(1)
-    expect(missing[0]).toMatch(/The token is ada's own: the team ignores .* approvals too.*GitHub App/)
+    expect(missing[0]).toMatch(
+      /The token belongs to ada: the team ignores .* including approvals.*GitHub App/,
+    )
   })
 
   it('lists unknown facts, and never shows the value of a variable', async () => {
@@ -183,21 +186,21 @@ describe('the setup of the GitHub team', () => {
 })
 
 describe('the needs of the team', () => {
-  it('shrink with the allowed actions', () => {
-    const never = { mode: 'prohibited' as const, quorum: 1 }
-    const level = (actions: Parameters<typeof neededPermissions>[0], name: string) =>
-      neededPermissions(actions).find((one) => one.name === name)?.level
-    expect(level({}, 'contents')).toBe('write')
-    expect(level({ branch: never, pull_request: never }, 'contents')).toBe('read')
-    expect(level({ label: never, comment: never, close: never }, 'issues')).toBe('read')
+  it('shrink with the allowed actions', async () => {
+    type Actions = NonNullable<NonNullable<ConfigInput['github']>['actions']>
+    const levelOf = async (actions: Actions, name: string) =>
+      (await check({ github: { actions } })).needs.permissions.find((one) => one.name === name)?.level
+    const never = 'prohibited' as const
+    expect(await levelOf({}, 'contents')).toBe('write')
+    expect(await levelOf({ branch: never, pull_request: never }, 'contents')).toBe('read')
+    expect(await levelOf({ label: never, comment: never, close: never }, 'issues')).toBe('read')
   })
 
-  it('include the routed events, and comments for slash commands', () => {
-    expect(neededEvents({ 'release.published': [{ to: 'scribe', when: [], on: 'any' }] })).toContain(
-      'release',
-    )
+  it('include the routed events, and comments for slash commands', async () => {
+    const more = await check({ github: { routes: { 'release.published': ['scribe'] } } })
+    expect(more.needs.events).toContain('release')
     const none = { 'issue_comment.created': [], 'pull_request_review_comment.created': [] }
-    expect(neededEvents(none)).toEqual([
+    expect((await check({ github: { routes: none } })).needs.events).toEqual([
       ...['issue_comment', 'issues', 'pull_request'],
       ...['pull_request_review', 'pull_request_review_comment'],
     ])

@@ -1,6 +1,6 @@
 /** The team at work: newcomers, duplicates, slash commands, conduct and scheduled triggers (issue 6). */
 import { describe, expect, it } from 'vitest'
-import { readConduct } from '../../src/github/moderation.ts'
+import { readConduct } from '../../src/github/store.ts'
 import type { FakeThread } from '../fakes/github/repository.ts'
 import { NOTHING, openGithubTeam } from './harness.ts'
 
@@ -267,5 +267,18 @@ describe('a scheduled trigger', () => {
     expect(team.prompts[0]!.userText).toContain('"event_type":"periodic_trigger"')
     const forged = await team.fake.send(team.hookUrl(), 'periodic_trigger', { action: 'weekly' })
     expect(forged.status).toBe(400)
+  })
+
+  it('is set for the next match of its pattern in its time zone', async () => {
+    const zone = 'Europe/Berlin'
+    const weekly = { cron: '0 6 * * 1', timezone: zone, to: 'community', repository: 'octo/hello' }
+    const team = await openGithubTeam({}, { schedule: { weekly: { ...weekly, task: 'Look around.' } } })
+    const [timer] = await team
+      .engine()
+      .store.all<{ due_at: number }>(`SELECT due_at FROM timers WHERE ref = 'weekly'`)
+    const due = new Date(Number(timer!.due_at))
+    expect(due.toLocaleString('en-GB', { timeZone: zone, weekday: 'long' })).toContain('Monday')
+    expect(due.toLocaleTimeString('en-GB', { timeZone: zone })).toBe('06:00:00')
+    expect(due.getTime()).toBeGreaterThan(Date.now())
   })
 })

@@ -1,5 +1,4 @@
-import { insertConduct } from '../../src/github/moderation.ts'
-import { endDelivery, insertAction, insertWork, keepDelivery } from '../../src/github/store.ts'
+import { endDelivery, insertAction, insertConduct, insertWork, keepDelivery } from '../../src/github/store.ts'
 import type { Store } from '../../src/store/store.ts'
 
 const work = { repository: 'ada/engine', after: null, needs: 'any', attempts: 0, delegation: '{}' } as const

@@ -206,7 +206,7 @@ const AgentHealthCheck = z.object({
 })
 
 /** S3.3, S3.8, S3.13, S3.14, S3.16. */
-export const MESSAGES = {
+const MESSAGES = {
   task_delegation: TaskDelegation,
   task_completion: TaskCompletion,
   hitl_approval_request: HitlApprovalRequest,
@@ -214,7 +214,7 @@ export const MESSAGES = {
   agent_health_check: AgentHealthCheck,
 } as const
 
-export type MessageType = keyof typeof MESSAGES
+type MessageType = keyof typeof MESSAGES
 
 /** Fields whose keys the codec leaves unchanged. */
 const FREE_FIELDS: ReadonlySet<string> = new Set(['details', 'flags', 'metrics'])

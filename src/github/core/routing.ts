@@ -103,7 +103,7 @@ export function whyIgnored(
   return sender?.isBot && comment !== undefined ? 'a bot wrote the comment' : undefined
 }
 
-export const SLASH_COMMANDS = [
+const SLASH_COMMANDS = [
   'help',
   'summarize',
   'find-gfi',

@@ -89,7 +89,7 @@ const AN_HOUR = 3600_000
  * GitHub answers 403 or 429 to a primary limit (x-ratelimit-remaining is 0) and to a secondary limit (Retry-After, or
  * wait a minute), and 403 to a missing permission too.
  */
-export function classify({ status, message, headers }: FailedCall, now: number): GitHubFailure {
+function classify({ status, message, headers }: FailedCall, now: number): GitHubFailure {
   const about = { status, message: message.slice(0, 300) }
   const limited = limitedFor(status, message, headers, now)
   if (limited !== undefined) return { kind: 'limited', ...about, retryAfterMs: Math.min(limited, AN_HOUR) }

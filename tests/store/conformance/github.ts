@@ -1,40 +1,30 @@
 import { expect, it } from 'vitest'
-import {
-  countWaiting,
-  lastDoneAt,
-  readConfidences,
-  readFailureStreak,
-  readOverdue,
-  readWorkFigures,
-  storeFailureStreak,
-} from '../../../src/github/agent-health.ts'
-import {
-  closeConduct,
-  conductVersion,
-  hasNewConduct,
-  insertConduct,
-  markConductNotified,
-  readConduct,
-} from '../../../src/github/moderation.ts'
-import { forgetDocuments, keepDocument, searchDocuments } from '../../../src/github/search-index.ts'
+import { createAgentHealth, readFailureStreak, storeFailureStreak } from '../../../src/github/agent-health.ts'
+import type { GithubDependencies } from '../../../src/github/dependencies.ts'
+import { indexEvent, searchDocuments } from '../../../src/github/search-index.ts'
 import {
   actionsOfDelivery,
   changeAction,
+  closeConduct,
+  conductVersion,
   endDelivery,
   endWork,
   findAction,
   findWork,
   type GithubWork,
+  hasNewConduct,
   insertAction,
+  insertConduct,
   insertWork,
   keepDelivery,
-  latestDeliveryAt,
   latestWorkAbout,
+  markConductNotified,
   nextAction,
   nextDelivery,
   openWorkOf,
   putOffDelivery,
   putOffWork,
+  readConduct,
   readDelivery,
   takenSince,
   workOfDeliveries,
@@ -44,19 +34,25 @@ import { type Here, START } from '../place.ts'
 
 const delivery = (id: string) => ({ id, event: 'issues', payload: '{}' })
 
-async function show(store: Store, number: number, title: string, body: string, part = '', at = START) {
-  const thread = {
-    repository: 'o/r',
-    kind: 'issue',
-    number,
-    part,
-    title,
-    body,
-    author: 'a',
-    state: 'open',
-    at,
+async function show(
+  store: Store,
+  number: number,
+  title: string,
+  body: string,
+  comment = '',
+  at = START,
+  type = 'issues.edited',
+) {
+  const said = { author: 'a', association: 'NONE' }
+  const event = {
+    ...{ id: 'd', type, repository: 'o/r', topics: [] },
+    subject: {
+      ...{ ...said, kind: 'issue' as const, number, title, body, labels: [], state: 'open' },
+      ...{ comments: 0, draft: false, updatedAt: new Date(at).toISOString() },
+    },
+    ...(comment === '' ? {} : { comment: { ...said, id: 77, kind: 'comment' as const, body: comment } }),
   }
-  await store.write((tx) => keepDocument(tx, thread))
+  await store.write((tx) => indexEvent(tx, event, (text) => text))
 }
 
 const search = async (store: Store, ...words: string[]) =>
@@ -79,7 +75,7 @@ const work: GithubWork = {
   delegation: '{}',
 }
 
-/** What the GitHub team keeps. */
+/** The tables of the GitHub team. */
 export function githubCases(here: Here) {
   it('stores a webhook delivery once and ends it once (C25)', async () => {
     const store = await here().open()
@@ -162,14 +158,23 @@ export function githubCases(here: Here) {
     await store.write((tx) => keepDelivery(tx, delivery('d')))
     await store.write((tx) => insertWork(tx, work))
     await store.write((tx) => insertWork(tx, { ...work, id: 'e/triage', delivery: 'e', task: 8 }))
-    expect(await readOverdue(store, START + 1)).toMatchObject([{ agent: 'Triage' }])
+    const config = { github: {} }
+    const stateAt = async (now: number) =>
+      await createAgentHealth({
+        store,
+        timers: { on() {} },
+        clock: { now: () => now },
+        team: () => ({
+          config,
+          isConfidential: () => false,
+          resolve: (name: string) => (name === 'triage' ? 'Triage' : undefined),
+        }),
+        settings: () => ({ routes: {}, schedule: [], team: {}, dryRun: false }),
+      } as unknown as GithubDependencies).state()
+    const [overdue] = (await stateAt(START + 16 * 60_000)).agents
+    expect(overdue?.warnings).toEqual(['2 of its tasks are older than 15 minutes'])
     await store.write((tx) => endWork(tx, 'd/triage', 'done'))
     await store.write((tx) => endWork(tx, 'e/triage', 'failed'))
-    const [figures] = await readWorkFigures(store, START - 1)
-    expect([
-      figures?.agent,
-      ...[figures?.done, figures?.failed, await lastDoneAt(store, 'Triage')].map(Number),
-    ]).toEqual([...['Triage', 1, 1, START]])
     const action = { key: 'k', work: 'd/triage', agent: 'Triage', repository: 'o/r', number: 1, action: '{}' }
     await store.write((tx) =>
       insertAction(tx, {
@@ -181,13 +186,24 @@ export function githubCases(here: Here) {
         note: null,
       }),
     )
-    expect((await readConfidences(store, START - 1)).map(({ average }) => Number(average))).toEqual([0.5])
-    const { events, actions } = await countWaiting(store)
-    expect([Number(events), Number(actions)]).toEqual([1, 1])
+    expect(await stateAt(START + 1)).toMatchObject({
+      last_event_at: new Date(START).toISOString(),
+      events_waiting: 1,
+      actions_waiting: 1,
+      agents: [
+        {
+          agent: 'Triage',
+          last_task_completed: new Date(START).toISOString(),
+          tasks_completed_last_hour: 1,
+          average_response_time_ms: 0,
+          error_rate_percentage: 50,
+          confidence_score_average: 0.5,
+        },
+      ],
+    })
     expect(await actionsOfDelivery(store, 'd')).toMatchObject([{ key: 'k' }])
     expect(await actionsOfDelivery(store, 'e')).toEqual([])
     expect(await readDelivery(store, 'd')).toMatchObject({ state: 'waiting' })
-    expect(Number(await latestDeliveryAt(store))).toBe(START)
   })
 
   it('keeps a flag for moderators once, until one of them decides', async () => {
@@ -199,7 +215,7 @@ export function githubCases(here: Here) {
     await keep('{"a":1}')
     expect(await conductVersion(store)).toBe(mark)
     await keep('{"a":2}')
-    // Whoever has it open is told that it reads otherwise now.
+    // An open page must reload the changed flag.
     expect(await conductVersion(store)).not.toBe(mark)
     expect(await readConduct(store, 'open', 10)).toMatchObject([{ flag: '{"a":2}', decision: null }])
     expect(await hasNewConduct(store)).toBe(true)
@@ -226,7 +242,7 @@ export function githubCases(here: Here) {
     const store = await here().open()
     await show(store, 1, 'Crash on start', 'It crashes when started twice.')
     await show(store, 2, 'A new theme', 'Please add colours. Nothing about crashes in this one.')
-    await show(store, 1, 'Crash on start', 'The crashing goes on.', '77')
+    await show(store, 1, 'Crash on start', 'It crashes when started twice.', 'The crashing goes on.')
     await show(store, 3, 'Documentation', 'Typos.')
     expect(await search(store, 'crash', 'start')).toEqual([1, 2])
     expect(await search(store, 'documentation')).toEqual([3])
@@ -247,7 +263,7 @@ export function githubCases(here: Here) {
     expect(await search(store, 'colours')).toEqual([1])
     await show(store, 1, 'Crash', 'older', '', START - 1)
     expect(await search(store, 'colours')).toEqual([1])
-    await store.write((tx) => forgetDocuments(tx, 'o/r', 1))
+    await show(store, 1, 'Theme', 'colours', '', START, 'issues.deleted')
     expect(await search(store, 'colours')).toEqual([])
     expect(await store.check()).toEqual([])
   })

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { insertConduct } from '../../../../src/github/moderation.ts'
+import { insertConduct } from '../../../../src/github/store.ts'
 import type { Orchub } from '../../../../src/main.ts'
 import { gitOf } from '../../../fakes/github/git-routes.ts'
 import { type FakeGitHub, SECRET, startGitHub, TOKEN } from '../../../fakes/github/github.ts'
