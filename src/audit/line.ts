@@ -47,7 +47,7 @@ export function parseLine(line: string): AuditLine | undefined {
 }
 
 /** Escapes hostile text for one line of a terminal or a log, and keeps its content visible. */
-export function escapeText(text: string): string {
+function escapeText(text: string): string {
   return escapeUnsafe(text, UNSAFE)
 }
 

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startDemoPlan } from '../../../../src/cli/commands/service/demo.ts'
-import { createClient } from '../../../../src/client/client.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder
@@ -13,17 +11,16 @@ afterAll(() => team.close())
 
 describe('the plan of the demo', () => {
   it('runs the packaged example to its report, with one agent at its second attempt', async () => {
-    const { url, operatorToken } = await team.start()
-    const client = createClient({ url, token: operatorToken })
-    const file = await startDemoPlan(client, team.state)
-    const retried: string[] = []
-    for await (const event of client.runEvents('run_1')) {
-      if (event.type === 'node' && event.state === 'retrying') retried.push(event.node)
-      if (event.type === 'end') expect(event.outcome).toBe('completed')
-    }
-    expect(retried).toEqual(['second'])
-    expect(readFileSync(file, 'utf8')).toBe(readFileSync('examples/words/plan.yaml', 'utf8'))
-    const report = join(file, '..', 'runs', 'run_1', 'report', 'outbox', 'report.md')
+    const { child, shows, ended } = team.begin('demo')
+    await shows('completed (6 completed)')
+    child.kill('SIGINT')
+    const { code, out } = await ended
+    expect(code).toBe(0)
+    expect(out.match(/\w+ is running \(attempt 2\)/g)).toEqual(['second is running (attempt 2)'])
+    const folder = join(team.state, 'demo', 'plan')
+    const plan = readFileSync(join(folder, 'plan.yaml'), 'utf8')
+    expect(plan).toBe(readFileSync('examples/words/plan.yaml', 'utf8'))
+    const report = join(folder, 'runs', 'run_1', 'report', 'outbox', 'report.md')
     expect(readFileSync(report, 'utf8')).toContain('Most used: ')
-  })
+  }, 60_000)
 })
