@@ -84,7 +84,7 @@ async function otherService(
  * A team without agents, for plans of commands and people. Port 0, because many folders may have such a team. Files
  * that earlier versions wrote are recognized by this exact text.
  */
-export const NO_AGENTS = `# Made by orc run, for plans that need no team. Put an orc.yaml beside the plan to have one.
+const TEAM_WITHOUT_AGENTS = `# Made by orc run, for plans that need no team. Put an orc.yaml beside the plan to have one.
 agents: { nobody: {} }
 service: { port: 0 }
 `
@@ -98,7 +98,7 @@ export function locationForPlan(location: TeamLocation, folder: string): TeamLoc
 /** True for the generated team: a configuration needs one agent, so its `nobody` is a placeholder. */
 export function hasNoAgents(location: TeamLocation): boolean {
   if (!isMadeForPlans(location)) return false
-  return !existsSync(location.configFile) || readFileSync(location.configFile, 'utf8') === NO_AGENTS
+  return !existsSync(location.configFile) || readFileSync(location.configFile, 'utf8') === TEAM_WITHOUT_AGENTS
 }
 
 function isMadeForPlans(location: TeamLocation): location is Required<TeamLocation> {
@@ -112,7 +112,7 @@ async function makeTeamWithoutAgents(location: TeamLocation): Promise<void> {
   const { configFile, stateFolder } = location
   const { makeStateFolder } = await import('../../config/config.ts')
   makeStateFolder(stateFolder)
-  writeFileSync(configFile, NO_AGENTS)
+  writeFileSync(configFile, TEAM_WITHOUT_AGENTS)
 }
 
 /** The `--config` option that a command typed in this folder needs to reach that team. */

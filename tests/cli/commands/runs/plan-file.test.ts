@@ -1,8 +1,7 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { NO_AGENTS } from '../../../../src/cli/connection/start-service.ts'
 import { createTeamFolder, startOrc, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder
@@ -106,9 +105,9 @@ describe('a plan with mistakes', () => {
 
 describe('a plan without a team', () => {
   it.each([
-    ['not made yet', undefined],
-    ['made by a run before', NO_AGENTS],
-  ])('is refused for what it names, by the name of its file: %s', async (_, made) => {
+    ['before any run', false],
+    ['after another plan ran', true],
+  ])('is refused for what it names, by the name of its file: %s', async (_, hasRun) => {
     const folder = mkdtempSync(join(tmpdir(), 'orc-nobody-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     writeFileSync(
@@ -120,9 +119,10 @@ describe('a plan without a team', () => {
   d: { command: "true", on_error: fix, fixer: nobody }
 `,
     )
-    if (made !== undefined) {
-      mkdirSync(join(folder, '.orc'), { mode: 0o700 })
-      writeFileSync(join(folder, '.orc', 'orc.yaml'), made)
+    if (hasRun) {
+      writeFileSync(join(folder, 'other.yaml'), 'agents: { a: { command: "true" } }')
+      await startOrc(folder, ['run', 'other.yaml']).ended
+      expect(existsSync(join(folder, '.orc', 'orc.yaml'))).toBe(true)
     }
     for (const args of [
       ['run', 'jm.yaml'],
@@ -133,7 +133,7 @@ describe('a plan without a team', () => {
       expect(err.match(/jm\.yaml:\d/g)).toEqual(['jm.yaml:2', 'jm.yaml:3', 'jm.yaml:4', 'jm.yaml:5'])
       expect(err).not.toContain('Did you mean')
     }
-    expect(existsSync(join(folder, '.orc'))).toBe(made !== undefined)
+    expect(existsSync(join(folder, '.orc'))).toBe(hasRun)
   })
 })
 
