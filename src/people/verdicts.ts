@@ -152,7 +152,7 @@ export function createVerdicts(options: VerdictsOptions) {
     const continued = await continueOwner(work, comment)
     if (continued !== undefined) return continued
     await release.keepParked(tx, row)
-    const reason = comment === null ? 'a person said no' : `a person said no: ${comment}`
+    const reason = comment === null ? 'a person rejected it' : `a person rejected it: ${comment}`
     const receipt: Receipt = { status: 'blocked', reason }
     await tell(work, receipt, 'rejected')
     return receipt

@@ -176,7 +176,7 @@ function itsEdges(from: Party): string {
 
 const PERMISSION_REASON: Record<Verdict, (party: Party, action: Action) => string> = {
   allow: (party, action) => `${party.name} may ${ACTIONS[action].summary}`,
-  ask: (party, action) => `a person decides each time whether ${party.name} may ${ACTIONS[action].summary}`,
+  ask: (party, action) => `${party.name} needs a person's approval to ${ACTIONS[action].summary}`,
   deny: notPermitted,
 }
 

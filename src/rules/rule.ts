@@ -12,7 +12,7 @@ export type Preset = (typeof PRESETS)[number]
  */
 export const ACTIONS = {
   spawn_agent: { silent: 'deny', summary: 'start a configured agent' },
-  terminate_agent: { silent: 'deny', summary: 'end an agent' },
+  terminate_agent: { silent: 'deny', summary: 'stop an agent' },
   reset_session: { silent: 'deny', summary: "reset an agent's session" },
   pause_session: { silent: 'deny', summary: "pause an agent's session" },
   resume_session: { silent: 'deny', summary: "resume an agent's session" },

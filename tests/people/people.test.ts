@@ -41,7 +41,7 @@ describe('a rule with the verdict ask', () => {
     engine = await openTestEngine(ASKING)
     await send()
     const decided = await decide(engine, OPERATOR, 'req_1', { decision: 'reject', comment: 'not now' })
-    expect(decided.receipt).toEqual({ status: 'blocked', reason: 'a person said no: not now' })
+    expect(decided.receipt).toEqual({ status: 'blocked', reason: 'a person rejected it: not now' })
     expect(await engine.mailOf('Master')).toEqual([])
     expect((await engine.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 rejected: send_message' })
   })
