@@ -8,57 +8,44 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, watc
 import { join } from 'node:path'
 import { z } from 'zod'
 
-/** Maximum number of utterances that wait for their responses; the next one waits for the first of them. */
-export const MAX_SAYING = 16
+/** Maximum number of texts that are being processed; the next one waits for the first of them. */
+export const MAX_OPEN_TEXTS = 16
 
-const End = z.int().min(0)
 const LogPosition = z.object({
   /** Everything before it was passed on and processed. */
   offset: z.int().min(0),
-  /** From there to the last of these is in progress: repeated, it must be cut at the same offsets. */
-  saying: z.union([z.array(End).max(MAX_SAYING), End.transform((end) => [end])]).default([]),
+  /** Ends of the texts after it that were passed on: repeated, they must be cut at the same offsets. */
+  openTexts: z.array(z.int().min(0)).max(MAX_OPEN_TEXTS),
   isBracketed: z.boolean(),
   /** Everything before it was freed on disk, and cannot be searched. */
-  released: z.int().min(0).default(0),
+  released: z.int().min(0),
 })
 export type LogPosition = z.output<typeof LogPosition>
 
-const FILE = 'pane.place.json'
+export const positionFile = (folder: string) => join(folder, 'pane-position.json')
 
 export function readLogPosition(folder: string): LogPosition {
   try {
-    return LogPosition.parse(JSON.parse(readFileSync(join(folder, FILE), 'utf8')))
+    return LogPosition.parse(JSON.parse(readFileSync(positionFile(folder), 'utf8')))
   } catch {
-    return { offset: 0, saying: [], isBracketed: false, released: 0 }
+    return { offset: 0, openTexts: [], isBracketed: false, released: 0 }
   }
 }
 
 /** Longer than any position, so that the file always holds exactly one. */
-const LENGTH = 512
-
-/** Kept open, because opening takes longer than writing, and it is in the path of every message. */
-export function openPositionFile(folder: string): number {
-  return openSync(join(folder, FILE), constants.O_WRONLY | constants.O_CREAT, 0o600)
-}
+const POSITION_LENGTH = 512
 
 /**
- * Synchronous: written before the text it describes. In place, because a new file and a rename take ten times
- * as long. So few bytes are written completely or not at all if the service is killed meanwhile.
+ * Synchronous, because it is written before the text it describes is passed on. In place: so few bytes are written
+ * completely or not at all if the service is killed.
  */
-export function writeLogPosition(file: number, place: LogPosition): void {
-  writeSync(file, JSON.stringify(place).padEnd(LENGTH), 0)
-}
-
-export function positionFile(folder: string): string {
-  return join(folder, FILE)
-}
-
-export interface LogReader {
-  /** The bytes between two offsets. */
-  read(from: number, to: number): Buffer
-  /** Checks for more, and calls `onEnd` in either case. */
-  look(): void
-  close(): void
+export function saveLogPosition(folder: string, position: LogPosition): void {
+  const file = openSync(positionFile(folder), constants.O_WRONLY | constants.O_CREAT, 0o600)
+  try {
+    writeSync(file, JSON.stringify(position).padEnd(POSITION_LENGTH), 0)
+  } finally {
+    closeSync(file)
+  }
 }
 
 interface LogReaderOptions {
@@ -73,7 +60,7 @@ interface LogReaderOptions {
 const CHUNK = 1 << 16
 const chunk = Buffer.allocUnsafe(CHUNK)
 
-export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions): LogReader {
+export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions) {
   // Created here if the pipe has not yet; the pipe appends.
   const file = openSync(path, 'a+', 0o600)
   let offset = from
@@ -102,8 +89,10 @@ export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions):
   }
 
   return {
+    /** Checks for more, and calls `onEnd` in either case. */
     look: schedule,
-    read(start, end) {
+    /** The bytes between two offsets. */
+    read(start: number, end: number): Buffer {
       const bytes = Buffer.alloc(Math.max(0, Math.min(end, fstatSync(file).size) - start))
       readSync(file, bytes, 0, bytes.length, start)
       return bytes

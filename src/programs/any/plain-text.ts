@@ -1,147 +1,124 @@
 /**
  * Terminal output as plain lines: removes escape sequences, and applies carriage returns and erasures within
  * their line. Accepts chunks cut anywhere; the result depends on the bytes alone.
+ * `mode` is `text`, or the part of an escape sequence that is being read; `sequence` holds its parameters. A sequence
+ * longer than MAX_SEQUENCE, longer than any real one, was never ended: what follows is text.
  */
 import { StringDecoder } from 'node:string_decoder'
 
-export interface PlainText {
-  push(bytes: Buffer): void
-  /** The line the cursor is on. */
-  line(): string
-  /** Not in the middle of an escape sequence or a character. */
-  isWhole(): boolean
-  /** ESC [ ? 2004 h: the program accepts bracketed paste. Undefined before it says so. */
-  isBracketed(): boolean | undefined
-}
-
-type Mode = 'text' | 'escape' | 'intermediate' | 'csi' | 'string' | 'string-escape'
-
-/** A sequence longer than any real one was never ended: what follows is text. */
-const SEQUENCE_LIMIT = 4096
+const MAX_SEQUENCE = 4096
 /** Longer lines are broken. */
-const LINE_LIMIT = 1 << 20
+const MAX_LINE = 1 << 20
 
-/** Parser state of one terminal. */
-interface PlainTextReading {
-  readonly onLine: (line: string) => void
-  mode: Mode
-  sequence: string
-  line: string
-  column: number
-  isBracketed: boolean | undefined
-  /** The start of a character whose end has not arrived yet. */
-  cut: StringDecoder | undefined
-}
+export type PlainText = ReturnType<typeof createPlainText>
 
-export function createPlainText(onLine: (line: string) => void): PlainText {
-  const reading: PlainTextReading = {
-    ...{ onLine, mode: 'text', sequence: '', line: '', column: 0 },
-    ...{ isBracketed: undefined, cut: undefined },
+export function createPlainText(onLine: (line: string) => void) {
+  let mode: 'text' | 'escape' | 'intermediate' | 'csi' | 'string' | 'string-escape' = 'text'
+  let sequence = ''
+  let line = ''
+  let column = 0
+  let isBracketed: boolean | undefined
+  /** Holds the start of a character whose end has not arrived yet. */
+  let cut: StringDecoder | undefined
+
+  function decode(bytes: Buffer): string {
+    if (bytes.length === 0) return ''
+    if (cut === undefined && !endsInCharacter(bytes)) return bytes.toString()
+    const decoder = cut ?? new StringDecoder('utf8')
+    const text = decoder.write(bytes)
+    cut = text === '' || endsInCharacter(bytes) ? decoder : undefined
+    return text
   }
-  return {
-    push: (bytes) => read(reading, decode(reading, bytes)),
-    line: () => reading.line,
-    isWhole: () => reading.mode === 'text' && reading.cut === undefined,
-    isBracketed: () => reading.isBracketed,
+
+  function endLine() {
+    onLine(line)
+    line = ''
+    column = 0
   }
-}
 
-function decode(reading: PlainTextReading, bytes: Buffer): string {
-  if (bytes.length === 0) return ''
-  if (reading.cut === undefined && !endsInCharacter(bytes)) return bytes.toString()
-  const decoder = reading.cut ?? new StringDecoder('utf8')
-  const text = decoder.write(bytes)
-  reading.cut = text === '' || endsInCharacter(bytes) ? decoder : undefined
-  return text
-}
+  function write(run: string) {
+    const padded = line.padEnd(column)
+    line = padded.slice(0, column) + run + padded.slice(column + run.length)
+    column += run.length
+    if (line.length >= MAX_LINE) endLine()
+  }
 
-function read(reading: PlainTextReading, text: string) {
-  let at = 0
-  while (at < text.length) {
-    if (reading.mode !== 'text') {
-      take(reading, text[at]!)
-      at += 1
-      continue
+  function control(code: number) {
+    if (code === 10) endLine()
+    else if (code === 13) column = 0
+    else if (code === 8) column = Math.max(0, column - 1)
+    else if (code === 9) write('\t')
+    else if (code === 27) begin('escape')
+  }
+
+  function begin(next: typeof mode) {
+    mode = next
+    sequence = ''
+  }
+
+  function takeEscape(character: string) {
+    if (mode === 'escape') introduce(character)
+    else if (mode === 'intermediate') mode = isBetween(character, ' ', '/') ? mode : 'text'
+    else if (mode === 'csi') takeCsi(character)
+    else if (mode === 'string-escape') mode = character === '\\' ? 'text' : 'string'
+    else if (character === '\u0007') mode = 'text'
+    else if (character === '\u001b') mode = 'string-escape'
+    else sequence += character
+    if (sequence.length > MAX_SEQUENCE) begin('text')
+  }
+
+  function introduce(character: string) {
+    if (character === '[') begin('csi')
+    else if (/[\]PX^_]/.test(character)) begin('string')
+    else mode = isBetween(character, ' ', '/') ? 'intermediate' : 'text'
+  }
+
+  function takeCsi(character: string) {
+    if (!isBetween(character, '@', '~')) {
+      sequence += character
+      return
     }
-    const end = nextControl(text, at)
-    if (end > at) write(reading, text.slice(at, end))
-    if (end < text.length) control(reading, text.charCodeAt(end))
-    at = end + 1
+    mode = 'text'
+    const count = Math.max(1, Number.parseInt(sequence, 10) || 1)
+    if (character === 'K') eraseLine()
+    else if (character === 'C') column = Math.min(column + count, MAX_LINE)
+    else if (character === 'D') column = Math.max(0, column - count)
+    else if (character === 'G') column = Math.min(count, MAX_LINE) - 1
+    else if (character === 'P') line = line.slice(0, column) + line.slice(column + count)
+    else if ('hl'.includes(character) && /^\?(?:.*;)?2004(?:;|$)/.test(sequence))
+      isBracketed = character === 'h'
+    // Moves to another row: this one stays.
+    else if ('ABEFHJdf'.includes(character) && line !== '') endLine()
   }
-}
 
-function endLine(reading: PlainTextReading) {
-  reading.onLine(reading.line)
-  reading.line = ''
-  reading.column = 0
-}
-
-function write(reading: PlainTextReading, run: string) {
-  const line = reading.line.padEnd(reading.column)
-  reading.line = line.slice(0, reading.column) + run + line.slice(reading.column + run.length)
-  reading.column += run.length
-  if (reading.line.length >= LINE_LIMIT) endLine(reading)
-}
-
-function control(reading: PlainTextReading, code: number) {
-  if (code === 10) endLine(reading)
-  else if (code === 13) reading.column = 0
-  else if (code === 8) reading.column = Math.max(0, reading.column - 1)
-  else if (code === 9) write(reading, '\t')
-  else if (code === 27) begin(reading, 'escape')
-}
-
-function begin(reading: PlainTextReading, next: Mode) {
-  reading.mode = next
-  reading.sequence = ''
-}
-
-function take(reading: PlainTextReading, character: string) {
-  const { mode } = reading
-  if (mode === 'escape') introduce(reading, character)
-  else if (mode === 'intermediate') reading.mode = isBetween(character, ' ', '/') ? mode : 'text'
-  else if (mode === 'csi') csi(reading, character)
-  else if (mode === 'string-escape') reading.mode = character === '\\' ? 'text' : 'string'
-  else if (character === '\u0007') reading.mode = 'text'
-  else if (character === '\u001b') reading.mode = 'string-escape'
-  else reading.sequence += character
-  if (reading.sequence.length > SEQUENCE_LIMIT) begin(reading, 'text')
-}
-
-function introduce(reading: PlainTextReading, character: string) {
-  if (character === '[') begin(reading, 'csi')
-  else if (/[\]PX^_]/.test(character)) begin(reading, 'string')
-  else reading.mode = isBetween(character, ' ', '/') ? 'intermediate' : 'text'
-}
-
-function csi(reading: PlainTextReading, character: string) {
-  if (!isBetween(character, '@', '~')) {
-    reading.sequence += character
-    return
+  function eraseLine() {
+    if (sequence === '' || sequence === '0') line = line.slice(0, column)
+    else if (sequence === '1') line = ' '.repeat(Math.min(column, line.length)) + line.slice(column)
+    else if (sequence === '2') line = ''
   }
-  reading.mode = 'text'
-  const { sequence, line, column } = reading
-  const count = Math.max(1, Number.parseInt(sequence, 10) || 1)
-  if (character === 'K') eraseLine(reading)
-  else if (character === 'C') reading.column = Math.min(column + count, LINE_LIMIT)
-  else if (character === 'D') reading.column = Math.max(0, column - count)
-  else if (character === 'G') reading.column = Math.min(count, LINE_LIMIT) - 1
-  else if (character === 'P') reading.line = line.slice(0, column) + line.slice(column + count)
-  else if ('hl'.includes(character)) setMode(reading, character === 'h')
-  // Moves to another row: this one stays.
-  else if ('ABEFHJdf'.includes(character) && line !== '') endLine(reading)
-}
 
-function eraseLine(reading: PlainTextReading) {
-  const { sequence: what, line, column } = reading
-  if (what === '' || what === '0') reading.line = line.slice(0, column)
-  else if (what === '1') reading.line = ' '.repeat(Math.min(column, line.length)) + line.slice(column)
-  else if (what === '2') reading.line = ''
-}
-
-function setMode(reading: PlainTextReading, isOn: boolean) {
-  const { sequence } = reading
-  if (sequence.startsWith('?') && sequence.slice(1).split(';').includes('2004')) reading.isBracketed = isOn
+  return {
+    push(bytes: Buffer) {
+      const text = decode(bytes)
+      for (let at = 0; at < text.length; ) {
+        if (mode !== 'text') {
+          takeEscape(text[at]!)
+          at += 1
+          continue
+        }
+        const end = nextControl(text, at)
+        if (end > at) write(text.slice(at, end))
+        if (end < text.length) control(text.charCodeAt(end))
+        at = end + 1
+      }
+    },
+    /** The line the cursor is on. */
+    line: () => line,
+    /** Not in the middle of an escape sequence or a character. */
+    isWhole: () => mode === 'text' && cut === undefined,
+    /** ESC [ ? 2004 h: the program accepts bracketed paste. Undefined before it says so. */
+    isBracketed: () => isBracketed,
+  }
 }
 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/g

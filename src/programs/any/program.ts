@@ -10,7 +10,7 @@ import { AnySettings, checkAny } from './patterns.ts'
 import { followAny, PROMPT_FILE } from './session.ts'
 
 /** Identifies one launch. Every launch is a new conversation. */
-const AnyKept = z.object({ run: z.string() })
+const AnySavedState = z.object({ run: z.string() })
 
 const LOG_FILE = 'pane.log'
 
@@ -39,14 +39,14 @@ export function createAnyProgram(): AgentProgram {
           ...(settings.model === undefined ? {} : { ORC_MODEL: settings.model }),
           ...settings.env,
         },
-        savedState: { run: randomBytes(8).toString('hex') } satisfies z.output<typeof AnyKept>,
+        savedState: { run: randomBytes(8).toString('hex') } satisfies z.output<typeof AnySavedState>,
         isLogged: true,
       }
     },
     follow: (request, pane, port) =>
       followAny(
         request,
-        AnyKept.parse(request.savedState).run,
+        AnySavedState.parse(request.savedState).run,
         AnySettings.parse(request.settings),
         pane,
         port,

@@ -1,14 +1,13 @@
-import { appendFileSync, closeSync, existsSync, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createScreenOutput } from '../../../src/programs/any/agent-output.ts'
 import {
-  MAX_SAYING,
-  openPositionFile,
+  MAX_OPEN_TEXTS,
   positionFile,
   readLogPosition,
-  writeLogPosition,
+  saveLogPosition,
 } from '../../../src/programs/any/log-reader.ts'
 import { AnySettings, compilePatterns } from '../../../src/programs/any/patterns.ts'
 
@@ -25,7 +24,7 @@ describe('output of a program between its prompts', () => {
     const said: string[] = []
     const failures: unknown[] = []
     const settle = new Map<string, { resolve(): void; reject(error: Error): void }>()
-    const place = readLogPosition(folder)
+    const position = readLogPosition(folder)
     const output = createScreenOutput({
       ...{ folder, path: join(folder, 'pane.log'), run: 'run', patterns: compilePatterns(patterns) },
       port: {
@@ -34,7 +33,7 @@ describe('output of a program between its prompts', () => {
           return new Promise((resolve, reject) => settle.set(key!, { resolve, reject }))
         },
       },
-      ...{ offset: place.offset, begun: place.saying.at(-1) ?? place.offset, released: 0 },
+      ...{ offset: position.offset, begun: position.openTexts.at(-1) ?? position.offset, released: 0 },
       isBracketed: () => false,
       onFailure: (error) => failures.push(error),
     })
@@ -59,41 +58,41 @@ describe('output of a program between its prompts', () => {
   it('saves no position beyond processed text, and where each piece was cut (C25)', async () => {
     const { print, settle, after } = open()
     await after(() => ['one', 'two', 'six'].map(print))
-    expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14, 21] })
+    expect(readLogPosition(folder)).toMatchObject({ offset: 0, openTexts: [7, 14, 21] })
     await after(() => settle.get('run:7')!.resolve())
-    expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14, 21] })
+    expect(readLogPosition(folder)).toMatchObject({ offset: 0, openTexts: [7, 14, 21] })
     await after(() => settle.get('run:0')!.resolve())
-    expect(readLogPosition(folder)).toMatchObject({ offset: 14, saying: [21] })
+    expect(readLogPosition(folder)).toMatchObject({ offset: 14, openTexts: [21] })
   })
 
   it('is cut at the same offsets when it is repeated, even if that ends early (C25)', async () => {
-    writeLogPosition(openPositionFile(folder), {
+    saveLogPosition(folder, {
       offset: 0,
-      saying: [7, 14],
+      openTexts: [7, 14],
       isBracketed: false,
       released: 0,
     })
     const { said, output, print, settle, after } = open()
-    const places: unknown[] = []
+    const saved: unknown[] = []
     await after(() => {
       output.repeat(0, 7, Buffer.from('one\r\n> '))
       output.repeat(7, 14, Buffer.from('two\r\n> '))
-      Promise.resolve().then(() => places.push(readLogPosition(folder).saying))
+      Promise.resolve().then(() => saved.push(readLogPosition(folder).openTexts))
     })
-    expect(places).toEqual([[7, 14]])
+    expect(saved).toEqual([[7, 14]])
     await after(() => print('six'))
     expect(said).toEqual(['run:0 one\n', 'run:7 two\n', 'run:14 six\n'])
     await after(() => settle.get('run:0')!.resolve())
-    expect(readLogPosition(folder)).toMatchObject({ offset: 7, saying: [14, 21] })
+    expect(readLogPosition(folder)).toMatchObject({ offset: 7, openTexts: [14, 21] })
   })
 
   it('waits when too many pieces are open, and continues with the first response', async () => {
     const { said, print, settle, after } = open()
-    await after(() => Array.from({ length: MAX_SAYING + 2 }, () => print('one')))
-    expect(said).toHaveLength(MAX_SAYING)
-    expect(readLogPosition(folder).saying).toHaveLength(MAX_SAYING)
+    await after(() => Array.from({ length: MAX_OPEN_TEXTS + 2 }, () => print('one')))
+    expect(said).toHaveLength(MAX_OPEN_TEXTS)
+    expect(readLogPosition(folder).openTexts).toHaveLength(MAX_OPEN_TEXTS)
     await after(() => settle.get('run:0')!.resolve())
-    expect(said).toHaveLength(MAX_SAYING + 1)
+    expect(said).toHaveLength(MAX_OPEN_TEXTS + 1)
   })
 
   it('is no longer passed on after a failure, and the position stays before it', async () => {
@@ -104,35 +103,17 @@ describe('output of a program between its prompts', () => {
     await after(() => print('six'))
     expect(failures).toHaveLength(1)
     expect(said).toHaveLength(2)
-    expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14] })
+    expect(readLogPosition(folder)).toMatchObject({ offset: 0, openTexts: [7, 14] })
   })
 
-  it('reads the position file of an earlier version', () => {
-    appendFileSync(join(folder, 'pane.place.json'), '{"offset":5,"saying":9,"isBracketed":true,"released":3}')
-    expect(readLogPosition(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
-  })
-
-  it('closes its position file at rest, and still saves later positions', async () => {
-    const { print, settle, after, output } = open()
-    await after(() => print('one'))
-    output.rest()
-    const other = openSync(join(folder, 'other'), 'w')
-    output.rest()
-    expect(fstatSync(other).isFile()).toBe(true)
-    closeSync(other)
-    await after(() => settle.get('run:0')!.resolve())
-    expect(readLogPosition(folder)).toMatchObject({ offset: 7, saying: [] })
-  })
-
-  it('passes on nothing once it is closed, and still saves positions (C25)', async () => {
+  it('passes on and saves nothing once it is closed: a repeated text acts once (C25)', async () => {
     const { print, settle, after, output, said } = open()
-    await after(() => Array.from({ length: MAX_SAYING + 2 }, (_, n) => print(`w${n}`)))
-    expect(said).toHaveLength(MAX_SAYING)
-    const [first] = readLogPosition(folder).saying
+    await after(() => Array.from({ length: MAX_OPEN_TEXTS + 2 }, (_, n) => print(`w${n}`)))
+    expect(said).toHaveLength(MAX_OPEN_TEXTS)
     output.close()
     await after(() => settle.get('run:0')!.resolve())
-    expect(said).toHaveLength(MAX_SAYING)
-    expect(readLogPosition(folder)).toMatchObject({ offset: first })
+    expect(said).toHaveLength(MAX_OPEN_TEXTS)
+    expect(readLogPosition(folder)).toMatchObject({ offset: 0 })
   })
 
   it('does not touch the position of the next session in the same folder (C25)', async () => {

@@ -5,10 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   type LogPosition,
   openLogReader,
-  openPositionFile,
   readLogPosition,
   releaseBefore,
-  writeLogPosition,
+  saveLogPosition,
 } from '../../../src/programs/any/log-reader.ts'
 import { AnySettings, compilePatterns, watchEvidence } from '../../../src/programs/any/patterns.ts'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
@@ -58,16 +57,16 @@ describe('its launch', () => {
 
   it('is a new conversation every time, without the log of the last', async () => {
     const first = await program.launch(order({}))
-    writeLogPosition(openPositionFile(order({}).folder), {
+    saveLogPosition(order({}).folder, {
       offset: 99,
-      saying: [],
+      openTexts: [],
       isBracketed: true,
       released: 9,
     })
     const second = await program.launch(order({}))
     expect(second.savedState).not.toEqual(first.savedState)
     expect(readLogPosition(order({}).folder)).toEqual({
-      ...{ offset: 0, saying: [], isBracketed: false, released: 0 },
+      ...{ offset: 0, openTexts: [], isBracketed: false, released: 0 },
     })
   })
 
@@ -205,10 +204,10 @@ describe('its log', () => {
   })
 
   it('is read from its start if the position is unknown', () => {
-    appendFileSync(join(folder, 'pane.place.json'), '{"offset":')
-    expect(readLogPosition(folder)).toEqual({ offset: 0, saying: [], isBracketed: false, released: 0 })
-    writeLogPosition(openPositionFile(folder), { offset: 5, saying: [9], isBracketed: true, released: 3 })
-    expect(readLogPosition(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
+    appendFileSync(join(folder, 'pane-position.json'), '{"offset":')
+    expect(readLogPosition(folder)).toEqual({ offset: 0, openTexts: [], isBracketed: false, released: 0 })
+    saveLogPosition(folder, { offset: 5, openTexts: [9], isBracketed: true, released: 3 })
+    expect(readLogPosition(folder)).toEqual({ offset: 5, openTexts: [9], isBracketed: true, released: 3 })
   })
 })
 
@@ -227,11 +226,11 @@ describe('a message that is looked up', () => {
 
   async function follow(
     log = LOG,
-    place: LogPosition = { offset: 0, saying: [], isBracketed: true, released: 0 },
+    position: LogPosition = { offset: 0, openTexts: [], isBracketed: true, released: 0 },
   ) {
     const path = join(folder, 'pane.log')
     writeFileSync(path, log)
-    writeLogPosition(openPositionFile(folder), place)
+    saveLogPosition(folder, position)
     const lines = log.split('\r\n')
     const pane: Pane = {
       ...{
@@ -262,14 +261,14 @@ describe('a message that is looked up', () => {
 
   it('is located by output of the program, not by text of another message (C25)', async () => {
     const { session } = await follow()
-    const places = await session.locate(['msg_2', 'msg_1'])
-    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted'])
+    const locations = await session.locate(['msg_2', 'msg_1'])
+    expect(locations.map(({ at }) => at)).toEqual(['absent', 'submitted'])
     await session.close('leave')
   })
 
   it('is unknown if the log is missing or incomplete (C25)', async () => {
     const { session, path } = await follow(LOG, {
-      ...{ offset: LOG.length - 2, saying: [], isBracketed: true, released: 9 },
+      ...{ offset: LOG.length - 2, openTexts: [], isBracketed: true, released: 9 },
     })
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
     expect(await session.locate(['msg_2'])).toMatchObject([{ at: 'unknown' }])
@@ -280,8 +279,8 @@ describe('a message that is looked up', () => {
 
   it('is repeated with the same cuts if the service ended with several texts open (C25)', async () => {
     const log = 'one\r\n> two\r\n> six\r\n> '
-    const place = { offset: 0, saying: [7, 14], isBracketed: true, released: 0 }
-    const { session, port } = await follow(log, place)
+    const position = { offset: 0, openTexts: [7, 14], isBracketed: true, released: 0 }
+    const { session, port } = await follow(log, position)
     await expect.poll(() => port.utterances.length).toBe(3)
     expect(port.utterances.map(({ key }) => key)).toEqual(['run:0', 'run:7', 'run:14'])
     await session.close('leave')
