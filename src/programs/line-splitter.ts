@@ -1,44 +1,34 @@
 import { createReadStream, existsSync } from 'node:fs'
 
-/** A complete line of a file. */
+/** A complete line of a file or a pipe. */
 export interface SplitLine {
   /** Without its newline. Undefined if the line exceeded the limit. */
   readonly text: string | undefined
   /** Including its newline. */
   readonly bytes: number
-  /** The line's first bytes; empty for a line over the limit. */
+  /** The line's first bytes. */
   readonly head: Buffer
 }
 
-interface LineSplitter {
-  /** Bytes of the unfinished line, whether retained or not. */
-  readonly pending: number
-  /** The lines that end within the chunk. Must be read to the end; the chunk may be reused afterwards. */
-  split(chunk: Buffer): Generator<SplitLine>
-  /** Drops the unfinished line. */
-  clear(): void
-}
-
-const LINE_END = 0x0a
+const NEWLINE = Buffer.from('\n')
 const NOTHING = Buffer.alloc(0)
 const SMALLEST = 4096
-const HEAD_BYTES = 256
+const HEAD_BYTES = 1024
 
 /**
  * Splits bytes into lines. Scans every byte once and copies it a constant number of times, however small the
  * chunks; retains at most about twice `maxLineBytes`.
  */
-export function createLineSplitter(maxLineBytes: number): LineSplitter {
+export function createLineSplitter(maxLineBytes: number) {
   let held = NOTHING
   let pending = 0
-
-  const isTooLong = () => pending > maxLineBytes
 
   function hold(piece: Buffer) {
     const before = pending
     pending += piece.length
-    if (isTooLong()) {
-      held = NOTHING
+    if (before > maxLineBytes) return
+    if (pending > maxLineBytes) {
+      held = Buffer.concat([held.subarray(0, before), piece.subarray(0, HEAD_BYTES)]).subarray(0, HEAD_BYTES)
       return
     }
     if (held.length < pending) {
@@ -50,13 +40,12 @@ export function createLineSplitter(maxLineBytes: number): LineSplitter {
   }
 
   function take(piece: Buffer): SplitLine {
-    if (pending === 0 && piece.length <= maxLineBytes) {
-      return lineOf(piece)
-    }
+    if (pending === 0 && piece.length <= maxLineBytes) return lineOf(piece)
     hold(piece)
-    const line = isTooLong()
-      ? { text: undefined, bytes: pending + 1, head: NOTHING }
-      : lineOf(held.subarray(0, pending))
+    const line =
+      pending > maxLineBytes
+        ? { text: undefined, bytes: pending + 1, head: held }
+        : lineOf(held.subarray(0, pending))
     clear()
     return line
   }
@@ -67,19 +56,20 @@ export function createLineSplitter(maxLineBytes: number): LineSplitter {
   }
 
   return {
+    /** Bytes of the unfinished line, whether retained or not. */
     get pending() {
       return pending
     },
-    *split(chunk) {
+    /** The lines that end within the chunk. Must be read to the end; the chunk may be reused afterwards. */
+    *split(chunk: Buffer): Generator<SplitLine> {
       let start = 0
-      for (;;) {
-        const end = chunk.indexOf(LINE_END, start)
-        if (end < 0) break
+      for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
         yield take(chunk.subarray(start, end))
         start = end + 1
       }
       if (start < chunk.length) hold(chunk.subarray(start))
     },
+    /** Drops the unfinished line. */
     clear,
   }
 }
@@ -90,9 +80,18 @@ function lineOf(content: Buffer): SplitLine {
   return { text: content.toString('utf8'), bytes: content.length + 1, head }
 }
 
+/** The lines of a source, including a last one without newline. */
+export async function* splitLines(
+  source: AsyncIterable<Buffer>,
+  maxLineBytes: number,
+): AsyncGenerator<SplitLine> {
+  const splitter = createLineSplitter(maxLineBytes)
+  for await (const chunk of source) yield* splitter.split(chunk)
+  if (splitter.pending > 0) yield* splitter.split(NEWLINE)
+}
+
 /** Longer lines are not ours, and not retained. */
-const MAX_LINE_BYTES = 256 * 2 ** 20
-const NEWLINE_BYTES = Buffer.from('\n')
+const MAX_FILE_LINE_BYTES = 256 * 2 ** 20
 
 /**
  * The lines of a file as it is now; none if there is no file, as before a program's first prompt. Node's
@@ -100,11 +99,6 @@ const NEWLINE_BYTES = Buffer.from('\n')
  */
 export async function* linesOf(file: string): AsyncGenerator<string> {
   if (!existsSync(file)) return
-  const splitter = createLineSplitter(MAX_LINE_BYTES)
-  for await (const chunk of createReadStream(file)) {
-    for (const { text } of splitter.split(chunk)) if (text !== undefined) yield text
-  }
-  if (splitter.pending === 0) return
-  // The caller decides whether a last line without newline is complete.
-  for (const { text } of splitter.split(NEWLINE_BYTES)) if (text !== undefined) yield text
+  for await (const { text } of splitLines(createReadStream(file), MAX_FILE_LINE_BYTES))
+    if (text !== undefined) yield text
 }

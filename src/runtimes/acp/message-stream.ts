@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { AnyMessage, Stream } from '@agentclientprotocol/sdk'
+import { type SplitLine, splitLines } from '../../programs/line-splitter.ts'
 
 /** Maximum number of unanswered requests of the agent. */
 const OPEN_REQUESTS = 1000
@@ -25,24 +26,24 @@ interface MessageStreamOptions {
  * here grows with its input, and only well-formed, expected messages pass.
  */
 export function openMessageStream(options: MessageStreamOptions): Stream {
-  const lines = readLines(options.stdout as AsyncIterable<Buffer>, options.lineBytes)
+  const lines = splitLines(options.stdout as AsyncIterable<Buffer>, options.lineBytes)
   const asked = new Set<unknown>()
   const open = new Set<unknown>()
   let isAfterResponse = false
 
   /** Handles one line; returns the message if the library must see it. */
-  function take(line: RawLine): AnyMessage | undefined {
-    if (line.isCut) return dropHuge(line.text)
-    if (line.text.trim() === '') return undefined
-    const message = parse(line.text)
+  function take({ text, head }: SplitLine): AnyMessage | undefined {
+    if (text === undefined) return dropHuge(head.toString())
+    if (text.trim() === '') return undefined
+    const message = parse(text)
     if (message === undefined) {
-      options.onGarbage(line.text)
+      options.onGarbage(text)
     } else if (!('method' in message)) {
       if (asked.delete(message.id)) {
         isAfterResponse = true
         return message as AnyMessage
       }
-      options.onGarbage(`a response without a request: ${line.text}`)
+      options.onGarbage(`a response without a request: ${text}`)
     } else if ('id' in message) {
       open.add(message.id)
       if (open.size > OPEN_REQUESTS) throw new Error('it sends requests without reading the responses')
@@ -112,47 +113,4 @@ function parse(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined
   }
-}
-
-const NEWLINE = 0x0a
-const HEAD_KEPT = 1024
-
-export interface RawLine {
-  readonly text: string
-  /** The line exceeded the limit, and `text` is only its beginning. */
-  readonly isCut: boolean
-}
-
-/** Splits bytes into lines, holding at most `limit` bytes of one. */
-export async function* readLines(source: AsyncIterable<Buffer>, limit: number): AsyncGenerator<RawLine> {
-  let parts: Buffer[] = []
-  let held = 0
-  let isCut = false
-
-  const add = (part: Buffer) => {
-    if (isCut) return
-    parts.push(part)
-    held += part.length
-    if (held <= limit) return
-    parts = [Buffer.from(Buffer.concat(parts).subarray(0, HEAD_KEPT))]
-    isCut = true
-  }
-  const take = (): RawLine => {
-    const line = { text: Buffer.concat(parts).toString('utf8'), isCut }
-    parts = []
-    held = 0
-    isCut = false
-    return line
-  }
-
-  for await (const chunk of source) {
-    let start = 0
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      add(chunk.subarray(start, end))
-      yield take()
-      start = end + 1
-    }
-    if (start < chunk.length) add(chunk.subarray(start))
-  }
-  if (held > 0) yield take()
 }

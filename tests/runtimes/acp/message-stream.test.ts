@@ -1,9 +1,7 @@
 import { PassThrough } from 'node:stream'
 import type { AnyMessage } from '@agentclientprotocol/sdk'
-
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { openMessageStream, type RawLine, readLines } from '../../../src/runtimes/acp/message-stream.ts'
+import { openMessageStream } from '../../../src/runtimes/acp/message-stream.ts'
 
 function open(hold: () => Promise<void> | undefined = () => undefined) {
   const stdin = new PassThrough()
@@ -82,34 +80,3 @@ describe('the stream between an ACP agent and us', () => {
     expect(garbage).toHaveLength(10)
   })
 })
-
-describe('lines', () => {
-  it('come out as they went in, however the bytes are cut, and never longer than allowed', async () => {
-    const line = fc.string({ unit: 'grapheme', maxLength: 40 }).map((text) => text.replaceAll('\n', ' '))
-    const property = fc.asyncProperty(
-      fc.array(line),
-      fc.array(fc.nat(20)),
-      fc.integer({ min: 1, max: 60 }),
-      check,
-    )
-    await fc.assert(property, { numRuns: 300 })
-  })
-})
-
-async function check(lines: string[], cuts: number[], limit: number) {
-  const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(''))
-  async function* pieces() {
-    let at = 0
-    for (const length of cuts) {
-      yield bytes.subarray(at, at + length)
-      at += length
-    }
-    yield bytes.subarray(at)
-  }
-  const read: RawLine[] = []
-  for await (const found of readLines(pieces(), limit)) read.push(found)
-  expect(read.map(({ isCut }) => isCut)).toEqual(lines.map((line) => Buffer.byteLength(line) > limit))
-  read.forEach((found, i) => {
-    if (!found.isCut) expect(found.text).toBe(lines[i])
-  })
-}
