@@ -1,4 +1,5 @@
 /** JSON-RPC with Codex's app-server, which holds the conversation that the pane shows. */
+import { once } from 'node:events'
 import { realpath } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { type ClientOptions, WebSocket } from 'ws'
@@ -55,7 +56,7 @@ const Incoming = z.object({
   error: z.object({ message: z.string() }).optional(),
 })
 
-interface AppServerQuestion {
+interface PendingRequest {
   method: string
   answered(result: unknown): void
   failed(error: Error): void
@@ -63,7 +64,7 @@ interface AppServerQuestion {
 
 /** Rejects if no server listens there (yet). */
 export async function openAppServer(socketPath: string, events: AppServerEvents): Promise<AppServer> {
-  const waiting = new Map<RequestId, AppServerQuestion>()
+  const waiting = new Map<RequestId, PendingRequest>()
   let count = 0
 
   function take(text: string) {
@@ -78,17 +79,28 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     else asked?.failed(new AppServerRefused(asked.method, error.message))
   }
 
-  // Codex puts a link here, to a socket whose path is short enough for every system.
-  const socket: UnixWebSocket = await openUnixWebSocket(await realpath(socketPath), (text) => {
+  const { promise: closed, resolve: end } = Promise.withResolvers<string>()
+  // Codex puts a link there, to a socket whose path is short enough for every system.
+  const socket = await openUnixWebSocket(await realpath(socketPath))
+  socket.on('message', (data, isBinary) => {
+    if (isBinary) return
     try {
-      take(text)
+      take(String(data))
     } catch (error) {
       events.strange(error)
     }
   })
-  void socket.closed.then((reason) => {
+  socket.on('error', (error) => end(error.message))
+  socket.on('close', () => end('the connection was closed'))
+  void closed.then((reason) => {
     for (const { method, failed } of waiting.values()) failed(new AppServerUnanswered(method, reason, true))
   })
+
+  function send(message: object): boolean {
+    if (socket.readyState !== WebSocket.OPEN) return false
+    socket.send(JSON.stringify(message))
+    return true
+  }
 
   function request<T>(method: string, params: object, answer: z.ZodType<T>): Promise<T> {
     count += 1
@@ -99,7 +111,7 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
         waiting.delete(id)
         then()
       }
-      const asked: AppServerQuestion = {
+      const asked: PendingRequest = {
         method,
         answered: (result) => settle(() => resolve(result)),
         failed: (error) => settle(() => reject(error)),
@@ -107,21 +119,13 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
       const timer = setTimeout(
         () => asked.failed(new AppServerUnanswered(method, `no answer within ${ANSWER_MS / 1000} s`, false)),
         ANSWER_MS,
-      )
-      timer.unref()
+      ).unref()
       waiting.set(id, asked)
-      if (!socket.send(JSON.stringify({ id, method, params }))) {
+      if (!send({ id, method, params }))
         asked.failed(new AppServerRefused(method, 'the connection is closed'))
-      }
     }).then((result) => answer.parse(result))
   }
 
-  const server: AppServer = {
-    request,
-    reply: (id, result) => void socket.send(JSON.stringify({ id, result })),
-    close: () => socket.close(),
-    closed: socket.closed,
-  }
   await request(
     'initialize',
     {
@@ -135,30 +139,18 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     },
     z.unknown(),
   )
-  socket.send(JSON.stringify({ method: 'initialized' }))
-  return server
+  send({ method: 'initialized' })
+  return { request, reply: (id, result) => void send({ id, result }), close: () => socket.close(), closed }
 }
 
 /** Conversations of weeks fit, while a runaway peer cannot exhaust the memory. */
 const MAX_PAYLOAD = 256 * 1024 * 1024
 
-/** Wait this long for the peer's half of the closing handshake; the app-server on the same machine answers at once. */
+/** Timeout for the server's half of the closing handshake; on the same machine it answers at once. */
 const CLOSE_TIMEOUT_MS = 500
 
-export interface UnixWebSocket {
-  /** Returns false when the connection is over and nothing was sent. */
-  send(text: string): boolean
-  close(): void
-  /** Resolves with the reason why the connection ended; never rejects. */
-  readonly closed: Promise<string>
-}
-
-/**
- * Opens a WebSocket over a unix socket, which Node's own WebSocket does not support. Rejects when no server
- * listens at the path.
- */
-export function openUnixWebSocket(path: string, onText: (text: string) => void): Promise<UnixWebSocket> {
-  const { promise: closed, resolve: end } = Promise.withResolvers<string>()
+/** Node's own WebSocket does not support unix sockets. */
+async function openUnixWebSocket(path: string): Promise<WebSocket> {
   // The types do not know `closeTimeout` yet.
   const options: ClientOptions & { closeTimeout: number } = {
     // Unlike a ws+unix: URL, this takes paths with any character.
@@ -168,23 +160,6 @@ export function openUnixWebSocket(path: string, onText: (text: string) => void):
     closeTimeout: CLOSE_TIMEOUT_MS,
   }
   const socket = new WebSocket('ws://localhost/', options)
-  socket.on('message', (data, isBinary) => {
-    if (!isBinary) onText(String(data))
-  })
-  socket.on('error', (error) => end(error.message))
-  socket.on('close', () => end('the connection was closed'))
-  return new Promise((resolve, reject) => {
-    socket.once('error', reject)
-    socket.once('open', () =>
-      resolve({
-        closed,
-        close: () => socket.close(),
-        send: (text) => {
-          if (socket.readyState !== WebSocket.OPEN) return false
-          socket.send(text)
-          return true
-        },
-      }),
-    )
-  })
+  await once(socket, 'open')
+  return socket
 }
