@@ -21,9 +21,8 @@ export function executableOf(
   { command, env }: { readonly command: string; readonly env: Readonly<Record<string, string>> },
   { cwd }: Pick<ProgramLaunchOptions, 'cwd'>,
   installed: ProgramInstallation,
-  path = process.env.PATH,
 ): Promise<string> {
-  return findExecutable({ command, cwd, path: env.PATH ?? path, ...installed })
+  return findExecutable({ command, cwd, path: env.PATH ?? process.env.PATH, ...installed })
 }
 
 /** If a conversation's record was deleted, the program would silently start another one. */

@@ -4,13 +4,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import {
-  endProcesses,
-  findProcesses,
-  processStartedAt,
-  readProcesses,
-  readPs,
-} from '../../src/runtimes/processes.ts'
+import { endProcesses, findProcesses, processStartedAt, readProcesses } from '../../src/runtimes/processes.ts'
 import { isRunning } from './acp/harness.ts'
 
 function run(script: string, env: Record<string, string> = {}): ChildProcess {
@@ -166,7 +160,11 @@ describe('the table of processes', () => {
   it('is available without /proc, except for the marks', async () => {
     const child = run('echo 1; sleep 300', { ORC_SESSION: 'x' })
     await printedBy(child)
-    const found = (await readPs()).find(({ pid }) => pid === child.pid)
+    vi.doMock('node:fs', async (original) => ({ ...(await original<object>()), existsSync: () => false }))
+    vi.resetModules()
+    onTestFinished(() => void vi.doUnmock('node:fs'))
+    const { readProcesses: readByPs } = await import('../../src/runtimes/processes.ts')
+    const found = (await readByPs()).find(({ pid }) => pid === child.pid)
     expect(found).toMatchObject({ parent: process.pid, group: child.pid, isZombie: false })
     expect(found!.startedAt).toMatch(/\d{4}$/)
     expect(found).not.toHaveProperty('mark')

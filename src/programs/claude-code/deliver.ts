@@ -118,17 +118,11 @@ function withoutFiles(text: string): string {
 }
 
 /** Since this version Enter can come with a paste; 2.1.197 treats it as part of the paste. */
-const AT_ONCE_SINCE = [2, 1, 325]
-const LATER_MS = 150
+const ENTER_AT_ONCE_SINCE = '2.1.325'
+const ENTER_DELAY_MS = 150
 
-/** Delay of Enter after a paste. */
-export function enterDelayOf(version: string): number {
-  const numbers = version.split('.').map(Number)
-  for (const [index, wanted] of AT_ONCE_SINCE.entries()) {
-    const number = numbers[index] ?? 0
-    if (number !== wanted) return number > wanted ? 0 : LATER_MS
-  }
-  return 0
+function enterDelayOf(version: string): number {
+  return version.localeCompare(ENTER_AT_ONCE_SINCE, 'en', { numeric: true }) < 0 ? ENTER_DELAY_MS : 0
 }
 
 /** The program moves a longer response into a file, and shows the model only its beginning. */

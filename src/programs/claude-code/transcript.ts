@@ -220,7 +220,7 @@ const USUAL = 200_000
 const LARGE_MODELS = /^claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable|mythos)-[5-9])(?:-|$)/
 
 /** The model's context window in tokens (C26). `seen` corrects the table: a context that was used did fit. */
-export function contextWindowOf(model: string, seen: number): number {
+function contextWindowOf(model: string, seen: number): number {
   const isLarge = model.endsWith('[1m]') || LARGE_MODELS.test(model) || seen > USUAL
   return isLarge ? LARGE : USUAL
 }

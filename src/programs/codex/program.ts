@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
 import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
+import type { FollowerLog } from '../line-follower.ts'
 import type { AgentProgram, FollowOptions, Launch, Pane, ProgramLaunchOptions } from '../program.ts'
 import { executableOf, sharedSettings } from '../settings.ts'
 import { openSession } from './session.ts'
@@ -19,22 +20,17 @@ import { CodexSavedState, type CodexSavedThread } from './thread-follower.ts'
 const START_MS = 20_000
 const LOOK_MS = 100
 
-interface CodexOptions extends Partial<LaunchSurroundings> {
-  readonly log: { warn(fields: Record<string, unknown>, text: string): void }
-}
-
 /** Codex, controlled through its own app-server beside its terminal interface. */
-export function createCodex({ log, now = Date.now, environment = process.env }: CodexOptions): AgentProgram {
+export function createCodex({ log }: { log: FollowerLog }): AgentProgram {
   return {
     name: 'codex',
     resumes: true,
     check: checkSettings,
-    launch: (options) => prepareLaunch(options, { now, environment }),
+    launch: prepareLaunch,
     async follow(request, pane, port) {
       const savedState = CodexSavedState.parse(request.savedState)
-      const warn = (fields: Record<string, unknown>, text: string) =>
-        log.warn({ agent: request.name, ...fields }, text)
-      const { session, ready } = openSession({ savedState, port, pane, now, warn })
+      const warn: FollowerLog['warn'] = (fields, text) => log.warn({ agent: request.name, ...fields }, text)
+      const { session, ready } = openSession({ savedState, port, pane, warn })
       // A program found running may be stopped or hang; don't wait for it.
       if (request.isReattached) return session
       const began = await Promise.race([
@@ -104,20 +100,10 @@ const LOG = 'codex.log'
 
 const INSTALLED = { program: 'Codex', install: 'npm install --global @openai/codex' }
 
-export interface LaunchSurroundings {
-  now(): number
-  /** The service's own. */
-  readonly environment: Readonly<Record<string, string | undefined>>
-}
-
 /** Writes the pane's script into the agent's folder; the user's own files stay unchanged. */
-export async function prepareLaunch(
-  options: ProgramLaunchOptions,
-  surroundings: LaunchSurroundings,
-): Promise<Launch> {
-  const { now, environment } = surroundings
+async function prepareLaunch(options: ProgramLaunchOptions): Promise<Launch> {
   const settings = CodexSettings.parse(options.settings ?? {})
-  const executable = await executableOf(settings, options, INSTALLED, environment.PATH)
+  const executable = await executableOf(settings, options, INSTALLED)
   const resumed = CodexSavedState.safeParse(options.resume).data
   const thread = resumed?.threads.at(-1)
   if (thread !== undefined) assertStillThere(thread, options.name)
@@ -139,7 +125,7 @@ export async function prepareLaunch(
   return {
     argv: ['/bin/sh', script],
     env: settings.env,
-    savedState: { ...(resumed ?? { threads: [] }), socket, launchedAt: now() } satisfies CodexSavedState,
+    savedState: { ...(resumed ?? { threads: [] }), socket, launchedAt: Date.now() } satisfies CodexSavedState,
   }
 }
 
@@ -282,7 +268,7 @@ const OURS: Readonly<Record<string, string>> = {
   '-C': 'Set the working folder with `cwd:`.',
 }
 
-export function checkSettings(settings: unknown): SettingsProblem[] {
+function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = CodexSettings.safeParse(settings ?? {})
   if (!parsed.success) {
     const hint = 'Codex accepts: command, args, env, model, sandbox, approval_policy, trust_folder.'

@@ -30,7 +30,6 @@ interface CodexSessionOptions {
   readonly savedState: CodexSavedState
   readonly port: SessionPort
   readonly pane?: Pick<Pane, 'watchOrphans'>
-  now(): number
   warn(fields: Record<string, unknown>, text: string): void
 }
 
@@ -41,7 +40,7 @@ interface OpenSession {
 }
 
 /** Follows the conversation through the app-server, which reports every turn, whoever started it. */
-export function openSession({ savedState: found, port, pane, now, warn }: CodexSessionOptions): OpenSession {
+export function openSession({ savedState: found, port, pane, warn }: CodexSessionOptions): OpenSession {
   let saved = found
   let state: SessionState = 'initializing'
   let server: AppServer | undefined
@@ -76,7 +75,6 @@ export function openSession({ savedState: found, port, pane, now, warn }: CodexS
     arrivals,
     say: output.say,
     used: port.onUsage,
-    now,
     warn,
   })
 

@@ -66,7 +66,6 @@ interface ThreadFollowerOptions {
   /** Passes on the agent's own text; `item` is its position in the thread. */
   say(agentText: AgentText & { readonly key: string }, item: string): void
   readonly used: SessionPort['onUsage']
-  now(): number
   warn(fields: Record<string, unknown>, text: string): void
 }
 
@@ -114,7 +113,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
 
   function adopt(thread: Thread) {
     const known = options.savedState.threads.find(({ id }) => id === thread.id)
-    const since = isOfThisLaunch(thread, options.savedState) ? thread.createdAt * 1000 : options.now()
+    const since = isOfThisLaunch(thread, options.savedState) ? thread.createdAt * 1000 : Date.now()
     current = known ?? { id: thread.id, since }
     isListening = false
     lastError = ''
@@ -353,7 +352,7 @@ async function chooseThread(server: AppServer, savedState: CodexSavedState): Pro
 /**
  * C26: tokens of the last answer relative to the model's window. Codex counts cached tokens as input, too.
  */
-export function usageOf(
+function usageOf(
   { threadId, tokenUsage }: CodexNotifications['thread/tokenUsage/updated'],
   model: string | undefined,
 ): Usage {

@@ -13,7 +13,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
-import { type Block, type Control, ControlLost, openControl, type TmuxCommand } from './control.ts'
+import { type Control, ControlLost, openControl, type TmuxCommand } from './control.ts'
+import type { Block } from './control-reader.ts'
 
 const SESSION = 'orchub'
 /** Target that matches exactly this session. */

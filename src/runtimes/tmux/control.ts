@@ -5,6 +5,8 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { createLineSplitter } from '../../programs/line-splitter.ts'
+import { type Block, createControlReader } from './control-reader.ts'
+import { commandLine } from './quoting.ts'
 
 export type TmuxCommand = readonly string[]
 
@@ -60,7 +62,7 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
   let lost: ControlLost | undefined
   const { promise: ended, resolve: tellEnded } = Promise.withResolvers<void>()
 
-  const reader = createControlReader(
+  const readLine = createControlReader(
     (block) => {
       const first = waiting[0]
       if (first === undefined) return
@@ -79,7 +81,7 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
   const splitter = createLineSplitter(MAX_LINE_BYTES)
 
   child.stdout.on('data', (chunk: Buffer) => {
-    for (const { text } of splitter.split(chunk)) if (text !== undefined) reader.line(text)
+    for (const { text } of splitter.split(chunk)) if (text !== undefined) readLine(text)
   })
   child.stderr.on('data', (chunk: Buffer) => {
     complaint = (complaint + chunk.toString()).slice(-STDERR_LIMIT)
@@ -114,95 +116,4 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
       return ended
     },
   }
-}
-
-export interface Block {
-  readonly lines: readonly string[]
-  readonly isError: boolean
-}
-
-interface ControlReader {
-  /** Complete lines without their newline. */
-  line(text: string): void
-}
-
-const BLOCK_LINE = /^%(begin|end|error) (\d+) (\d+) (\d+)$/
-/** Set on blocks of the client's own commands, but not on that of the command that attached it. */
-const CLIENT_FLAG = '1'
-
-/**
- * Parses control-mode output: blocks that respond to our commands, and notifications in between. Blocks
- * contain raw screen text, so a block ends only at the exact numbers it began with. tmux never puts a
- * notification inside a block.
- */
-export function createControlReader(
-  onBlock: (block: Block) => void,
-  onNotification: (name: string, rest: string) => void,
-): ControlReader {
-  let open: { id: string; isOurs: boolean; lines: string[] } | undefined
-
-  return {
-    line(text) {
-      const guard = BLOCK_LINE.exec(text)
-      if (open !== undefined) {
-        const isEnd =
-          guard !== null && guard[1] !== 'begin' && `${guard[2]} ${guard[3]} ${guard[4]}` === open.id
-        if (!isEnd) {
-          open.lines.push(text)
-          return
-        }
-        const { isOurs, lines } = open
-        open = undefined
-        if (isOurs) onBlock({ lines, isError: guard[1] === 'error' })
-      } else if (guard?.[1] === 'begin') {
-        open = { id: `${guard[2]} ${guard[3]} ${guard[4]}`, isOurs: guard[4] === CLIENT_FLAG, lines: [] }
-      } else if (text.startsWith('%')) {
-        const space = text.indexOf(' ')
-        if (space < 0) onNotification(text.slice(1), '')
-        else onNotification(text.slice(1, space), text.slice(space + 1))
-      }
-      // Ignore anything else: it is a late error of an asynchronous command such as load-buffer, and the
-      // command that depends on it fails.
-    },
-  }
-}
-
-/** A control character could end the line and start another command. */
-const CONTROLS = /[\u0000-\u001f\u007f]/
-
-/** Quotes one argument of a tmux command. Throws on control characters, which only a bug could put there. */
-export function quoteArgument(argument: string): string {
-  if (CONTROLS.test(argument)) {
-    throw new Error(`not an argument for tmux: ${JSON.stringify(argument.slice(0, 80))}`)
-  }
-  if (/^[A-Za-z0-9%@=:.,/_+-]+$/.test(argument)) return argument
-  return `'${argument.replaceAll("'", `'\\''`)}'`
-}
-
-/** Joins commands into one line: tmux runs them without anything in between. */
-export function commandLine(commands: readonly (readonly string[])[]): string {
-  return commands.map((words) => words.map(quoteArgument).join(' ')).join(' ; ')
-}
-
-/** For arguments in which tmux expands `#{…}`. */
-export function withoutFormats(text: string): string {
-  return text.replaceAll('#', '##')
-}
-
-/** For arguments in which tmux also expands `%H`. */
-export function withoutTimeFormats(text: string): string {
-  return withoutFormats(text.replaceAll('%', '%%'))
-}
-
-/** Quotes one word of a shell command. Newlines are allowed. */
-export function quoteForShell(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`
-}
-
-/**
- * Removes control characters: in pasted text they are key presses, and ESC [ 2 0 1 ~ would end the paste.
- * Newlines and tabs stay.
- */
-export function withoutControls(text: string): string {
-  return text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }

@@ -1,22 +1,16 @@
 /** Starts an agent in its own pane, by a script that contains its token and deletes itself. */
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AgentProgram, Launch } from '../../programs/program.ts'
-import { environmentOf, VARIABLE } from '../environment.ts'
+import { environmentOf } from '../environment.ts'
 import { processStartedAt } from '../processes.ts'
 import type { AgentStart, SessionPort } from '../runtime.ts'
 import { IN_SESSION, type ServerIdentity, TmuxRefused } from './connection.ts'
-import { quoteForShell } from './control.ts'
+import { writeLaunchFile } from './launch-file.ts'
 import { LOG_FILE, pipeCommand } from './pane.ts'
-import {
-  AGENT_OPTION,
-  LAUNCH_FILE,
-  MARK_OPTION,
-  type TmuxSavedLaunch,
-  type TmuxSavedState,
-} from './saved-state.ts'
-import { SERVER_VARIABLES, TERM, type TmuxServer } from './server.ts'
+import { AGENT_OPTION, MARK_OPTION, type TmuxSavedLaunch, type TmuxSavedState } from './saved-state.ts'
+import { TERM, type TmuxServer } from './server.ts'
 
 interface LauncherOptions {
   server: TmuxServer
@@ -108,7 +102,7 @@ const TEAM_OPTION = '@orc_team'
 const PLACEHOLDER = ['sleep', '2000000000']
 
 /** Places panes: a fixed number per window, tiled, with the agent's name above each. */
-export async function placePane(server: TmuxServer, panesPerWindow: number): Promise<PlacedPane> {
+async function placePane(server: TmuxServer, panesPerWindow: number): Promise<PlacedPane> {
   const windows = await server.run([
     ...['list-windows', '-t', IN_SESSION, '-F', `#{window_id} #{window_panes} #{${TEAM_OPTION}}`],
   ])
@@ -151,55 +145,4 @@ async function openWindow(server: TmuxServer): Promise<PlacedPane> {
     set('allow-rename', 'off'),
   )
   return { window, pane }
-}
-
-/** The script that starts the agent. Only it contains the token, and it deletes itself before the agent runs. */
-interface LaunchFile {
-  readonly argv: readonly string[]
-  readonly env: Readonly<Record<string, string>>
-  readonly cwd: string
-}
-
-/**
- * With TMUX set, a tmux started by the agent would use our server; the other values may come from an earlier
- * service.
- */
-const UNSET = ['TMUX', 'TMUX_PANE', ...SERVER_VARIABLES]
-
-/** Some shells exit when these are set. People do export UID, for containers. */
-const READ_ONLY_IN_SHELLS = /^(?:UID|EUID|PPID|OPTIND|SHELLOPTS|BASHOPTS|BASH_VERSINFO)$/
-
-/** Returns its path. Environment and arguments may contain anything except NUL. */
-export async function writeLaunchFile(folder: string, launch: LaunchFile): Promise<string> {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  const path = join(folder, LAUNCH_FILE)
-  // A file created by someone else would keep its owner and mode.
-  await rm(path, { force: true })
-  const file = await open(path, 'wx', 0o700)
-  try {
-    await file.writeFile(renderLaunchFile(launch))
-  } finally {
-    await file.close()
-  }
-  return path
-}
-
-export function renderLaunchFile({ argv, env, cwd }: LaunchFile): string {
-  const exported: string[] = []
-  const assignments: string[] = []
-  for (const [name, value] of Object.entries(env)) {
-    if (!VARIABLE.test(name)) throw new Error(`not a variable name: ${JSON.stringify(name)}`)
-    if (READ_ONLY_IN_SHELLS.test(name)) assignments.push(`${name}=${value}`)
-    else exported.push(`export ${name}=${quoteForShell(value)}`)
-  }
-  // Command lines are world-readable; no secret has such a name.
-  const words = assignments.length === 0 ? argv : ['/usr/bin/env', ...assignments, ...argv]
-  return [
-    'rm -f -- "$0"',
-    `unset ${UNSET.join(' ')}`,
-    ...exported,
-    `cd -- ${quoteForShell(cwd)} || exit 1`,
-    `exec ${words.map(quoteForShell).join(' ')}`,
-    '',
-  ].join('\n')
 }

@@ -3,7 +3,8 @@
 import type { Clock } from '../../base/clock.ts'
 import type { PaneScreen, PasteOptions } from '../../programs/program.ts'
 import type { TerminalSnapshot } from '../runtime.ts'
-import type { Block, TmuxCommand } from './control.ts'
+import type { TmuxCommand } from './control.ts'
+import type { Block } from './control-reader.ts'
 import type { PaneFacts } from './paste-guard.ts'
 import type { TmuxServer } from './server.ts'
 
@@ -117,7 +118,7 @@ const TWICE_AS_WIDE =
  * Converts a column to a string index. If tmux counts widths differently, the input box is not recognised,
  * and the paste waits.
  */
-export function indexOfColumn(text: string, column: number): number {
+function indexOfColumn(text: string, column: number): number {
   let index = 0
   let at = 0
   for (const character of text) {
@@ -158,7 +159,7 @@ export async function takeTerminalSnapshot(server: TmuxServer, pane: string): Pr
 /**
  * tmux continues the colours of the previous row; here each row repeats them, so that it can be shown alone.
  */
-export function completeRows(lines: readonly string[]): string[] {
+function completeRows(lines: readonly string[]): string[] {
   let colours = ''
   return lines.map((line) => {
     const before = colours

@@ -13,9 +13,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Pane } from '../../programs/program.ts'
-import { watchOrphans } from '../processes.ts'
+import { watchOrphans } from '../orphan-processes.ts'
 import type { TerminalKeyboard, TerminalSnapshot } from '../runtime.ts'
-import { commandLine, quoteForShell, withoutControls, withoutTimeFormats } from './control.ts'
 import { captureScreen, readScreen, takeTerminalSnapshot } from './pane-snapshot.ts'
 import { createPasteBuffer, loadBuffer, paste } from './paste.ts'
 import {
@@ -25,6 +24,7 @@ import {
   returnKeyboard,
   submitPending,
 } from './pending-input.ts'
+import { commandLine, quoteForShell, withoutControls, withoutTimeFormats } from './quoting.ts'
 import type { TmuxServer } from './server.ts'
 
 export interface TmuxPane extends Pane {

@@ -9,7 +9,7 @@ import { sleep, within } from '../../base/clock.ts'
 import type { InputBox, PasteOptions } from '../../programs/program.ts'
 import { cancelledResult, type DeliveryResult, type Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
-import { ControlLost, commandLine, type TmuxCommand, withoutControls, withoutFormats } from './control.ts'
+import { ControlLost, type TmuxCommand } from './control.ts'
 import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
 import { guardPaste } from './paste-guard.ts'
 import {
@@ -28,6 +28,7 @@ import {
   submitIfPending,
   type WriteResult,
 } from './pending-input.ts'
+import { commandLine, withoutControls, withoutFormats } from './quoting.ts'
 
 export async function paste(target: PasteTarget, turn: Turn, options: PasteOptions): Promise<DeliveryResult> {
   const buffer = target.createBuffer(withoutControls(turn.text))

@@ -12,9 +12,10 @@ import type { SessionState } from '../../base/agent.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { PaneScreen, PasteOptions } from '../../programs/program.ts'
-import { ControlLost, commandLine, type TmuxCommand } from './control.ts'
+import { ControlLost, type TmuxCommand } from './control.ts'
 import { type PaneSnapshot, type SnapshotTarget, takeSnapshot } from './pane-snapshot.ts'
 import { PERSON_QUIET_MS } from './paste-guard.ts'
+import { commandLine } from './quoting.ts'
 import type { TmuxServer } from './server.ts'
 
 /** The writing side of one pane. */

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { endProcesses, type GroupLeader, processStartedAt } from '../processes.ts'
 import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
+import { LAUNCH_FILE } from './launch-file.ts'
 import { bufferNameOf, isBufferFile } from './paste.ts'
 import type { TmuxServer } from './server.ts'
 
@@ -40,8 +41,6 @@ export function readTmuxSavedState(value: unknown): TmuxSavedState | TmuxSavedLa
 /** Pane options set before the agent runs: the agent's name, and the mark of its processes. */
 export const AGENT_OPTION = '@orc_agent'
 export const MARK_OPTION = '@orc_mark'
-/** The script that starts the agent; it contains its token. */
-export const LAUNCH_FILE = 'launch.sh'
 
 /** Returns the state only if the same process runs in the same pane. */
 export async function findRunningPane(

@@ -10,7 +10,8 @@ import {
   type TmuxConnection,
   type TmuxConnectionOptions,
 } from './connection.ts'
-import { type Block, ControlLost, type TmuxCommand } from './control.ts'
+import { ControlLost, type TmuxCommand } from './control.ts'
+import type { Block } from './control-reader.ts'
 
 export interface TmuxServer {
   /** Starts the server or attaches to it. Throws an AppError if tmux is missing. */

@@ -2,10 +2,8 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { enterDelayOf } from '../../../src/programs/claude-code/deliver.ts'
 import { createClaudeCode } from '../../../src/programs/claude-code/program.ts'
 import type { ClaudeSavedState } from '../../../src/programs/claude-code/session.ts'
-import { contextWindowOf } from '../../../src/programs/claude-code/transcript.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'claude-launch-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -104,26 +102,4 @@ describe('the settings of Claude Code', () => {
       { path, message: expect.any(String), hint: expect.stringMatching(/.+/) },
     ])
   })
-})
-
-it.each([
-  ['claude-haiku-4-5', 1000, 200_000],
-  ['claude-sonnet-4-6', 1000, 200_000],
-  ['claude-sonnet-4-6[1m]', 1000, 1_000_000],
-  ['claude-opus-4-8', 1000, 1_000_000],
-  ['claude-sonnet-5-5', 1000, 1_000_000],
-  ['something-new', 1000, 200_000],
-  ['something-new', 250_000, 1_000_000],
-])('the context window of %s with %i tokens seen is %i (C26)', (model, seen, window) => {
-  expect(contextWindowOf(model, seen)).toBe(window)
-})
-
-it.each([
-  ['', 150],
-  ['2.1.197', 150],
-  ['2.1.325', 0],
-  ['2.2.0', 0],
-  ['3.0.0', 0],
-])('Claude Code %s gets its Enter %i ms after a paste', (version, delay) => {
-  expect(enterDelayOf(version)).toBe(delay)
 })

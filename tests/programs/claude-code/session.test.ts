@@ -629,6 +629,21 @@ describe('following Claude Code', () => {
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
+  it.each([
+    ['2.1.197', 150],
+    ['2.1.325', 0],
+    ['2.2.0', 0],
+    ['10.0.0', 0],
+  ])('presses Enter in version %s %i ms after a paste', async (version, enterAfterMs) => {
+    await ready()
+    for (const status of ['busy', 'idle']) {
+      rig.status(status, { version })
+      await rig.state(status)
+    }
+    void rig.session.deliver({ text: 'hello', ids: [] })
+    await vi.waitFor(() => expect(rig.pasted[0]?.manner).toMatchObject({ enterAfterMs }))
+  })
+
   it('reports the tokens used and the context window (C26)', async () => {
     await ready()
     await rig.hook('SessionStart', { model: 'claude-opus-5[1m]' })

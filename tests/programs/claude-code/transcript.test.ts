@@ -34,7 +34,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 const write = (...lines: object[]) =>
   appendFileSync(join(root, 't.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
 
-function follow(from?: FilePosition, carriedOut = Promise.resolve()) {
+function follow(from?: FilePosition, carriedOut = Promise.resolve(), model?: string) {
   const heard: string[] = []
   const port = {
     onEvidence: (ids: readonly string[], state: string) => void heard.push(`${ids} ${state}`),
@@ -46,13 +46,13 @@ function follow(from?: FilePosition, carriedOut = Promise.resolve()) {
   } as unknown as SessionPort
   const transcript = followTranscript({
     ...{ file: join(root, 't.jsonl'), from, since: 0, port, log: { warn: vi.fn() } },
-    model: () => undefined,
+    model: () => model,
     onRecord: vi.fn(),
     isWithdrawn: () => false,
     onWithdrawn: vi.fn(),
     onProgress: vi.fn(),
   })
-  return { transcript, heard }
+  return { transcript, heard, onUsage: port.onUsage }
 }
 
 it('reads the file from its beginning again after a restart between the first answer and its prompt', async () => {
@@ -102,4 +102,24 @@ it('repeats a first answer that was not processed when everything was killed', a
   await after.transcript.settled()
   await after.transcript.close()
   expect(after.heard).toContain('done')
+})
+
+it.each([
+  ['claude-haiku-4-5', 1000, 200_000],
+  ['claude-sonnet-4-6', 1000, 200_000],
+  ['claude-sonnet-4-6[1m]', 1000, 1_000_000],
+  ['claude-opus-4-8', 1000, 1_000_000],
+  ['claude-sonnet-5-5', 1000, 1_000_000],
+  ['something-new', 1000, 200_000],
+  ['something-new', 250_000, 1_000_000],
+])('knows the context window of %s with %i tokens seen: %i (C26)', async (named, seen, contextWindow) => {
+  const message = {
+    ...{ ...records.answer.message, model: named.replace('[1m]', '') },
+    usage: { ...usage, input_tokens: seen },
+  }
+  write(records.prompt, { ...records.answer, message })
+  const { transcript, onUsage } = follow(undefined, undefined, named)
+  await transcript.settled()
+  expect(onUsage).toHaveBeenCalledWith(expect.objectContaining({ contextTokens: seen, contextWindow }))
+  await transcript.close()
 })

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type LaunchSurroundings, prepareLaunch } from '../../../src/programs/codex/program.ts'
+import { createCodex } from '../../../src/programs/codex/program.ts'
 import type { ProgramLaunchOptions } from '../../../src/programs/program.ts'
 
 /** Writes down its arguments; as a server it listens and, like Codex, finishes its turn at the first signal. */
@@ -26,7 +26,7 @@ else setInterval(() => {}, 1000)
 describe('the launch of codex', () => {
   let folder: string
   let calls: string
-  const surroundings: LaunchSurroundings = { now: () => 5, environment: { PATH: '' } }
+  const { launch: prepareLaunch } = createCodex({ log: { warn() {} } })
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'orc-launch-'))
@@ -50,7 +50,7 @@ describe('the launch of codex', () => {
   })
 
   async function run(env: Record<string, string>, more?: Partial<ProgramLaunchOptions>) {
-    const { argv } = await prepareLaunch(order(more), surroundings)
+    const { argv } = await prepareLaunch(order(more))
     const child = spawn(argv[0]!, argv.slice(1), {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -112,7 +112,7 @@ describe('the launch of codex', () => {
   })
 
   it('writes no token to disk, and its files are private to the user', async () => {
-    const launch = await prepareLaunch(order(), surroundings)
+    const launch = await prepareLaunch(order())
     const script = launch.argv[1]!
     expect(await readFile(script, 'utf8')).not.toContain('orc_secret')
     expect(JSON.stringify(launch)).not.toContain('orc_secret')
@@ -185,20 +185,24 @@ describe('the launch of codex', () => {
       threads: [{ id: 't1', since: 1, rollout }],
       saidUpTo: 'x/y',
     }
-    await expect(prepareLaunch(order({ resume }), surroundings)).rejects.toMatchObject({
+    await expect(prepareLaunch(order({ resume }))).rejects.toMatchObject({
       code: 'NOT_FOUND',
       message: expect.stringContaining('t1'),
       hint: expect.stringContaining('Reset'),
     })
     const kept = { ...resume, threads: [{ id: 't1', since: 1 }] }
-    const launch = await prepareLaunch(order({ resume: kept }), surroundings)
+    const launch = await prepareLaunch(order({ resume: kept }))
     expect(await readFile(launch.argv[1]!, 'utf8')).toContain("'resume' 't1' '--remote'")
-    expect(launch.savedState).toEqual({ ...kept, socket: join(folder, 'agent', 'codex.sock'), launchedAt: 5 })
+    expect(launch.savedState).toEqual({
+      ...kept,
+      socket: join(folder, 'agent', 'codex.sock'),
+      launchedAt: expect.any(Number),
+    })
   })
 
   it('says how to install a missing program', async () => {
     await expect(
-      prepareLaunch(order({ settings: { command: 'codex' } }), surroundings),
+      prepareLaunch(order({ settings: { command: 'codex', env: { PATH: '' } } })),
     ).rejects.toMatchObject({ code: 'PROGRAM_MISSING', hint: expect.stringContaining('npm install') })
   })
 })

@@ -3,7 +3,16 @@ import { openSession } from '../../../src/programs/codex/session.ts'
 import type { CodexSavedState } from '../../../src/programs/codex/thread-follower.ts'
 import { createRecordingPort } from '../../real-agents/harness/recording-port.ts'
 import { type Answer, type Call, type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
-import { agentMessage, commandApproval, THREAD, TURN, thread, turn, userMessage } from './recorded.ts'
+import {
+  agentMessage,
+  commandApproval,
+  THREAD,
+  TURN,
+  thread,
+  tokenUsage,
+  turn,
+  userMessage,
+} from './recorded.ts'
 
 const MESSAGE = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
 const LAUNCHED = 1794725051_000
@@ -43,7 +52,6 @@ describe('a session of codex', () => {
     opened = openSession({
       savedState: { socket: server.path, launchedAt: LAUNCHED, threads: [], ...kept },
       port: port.port,
-      now: () => LAUNCHED + 60_000,
       warn: (fields, text) => void warnings.push({ text, ...fields }),
       ...(watchStrays === undefined ? {} : { pane: { watchOrphans: watchStrays } }),
     })
@@ -204,6 +212,20 @@ describe('a session of codex', () => {
     status('systemError')
     await port.until(() => session.state === 'idle')
     expect(port.states.at(-1)!.evidence).toBe('Codex: the last turn failed')
+  })
+
+  it('reports the context of the last answer, and counts each answer once (C26)', async () => {
+    const { port } = await open()
+    server.notify('thread/tokenUsage/updated', tokenUsage)
+    await port.until(() => port.used.length > 0)
+    expect(port.used).toEqual([
+      {
+        model: 'fake-model',
+        contextTokens: 600,
+        contextWindow: 258400,
+        spent: { key: `codex:${THREAD}:990`, input: 200, output: 40, cacheRead: 400, cacheWrite: 0 },
+      },
+    ])
   })
 
   it('skips unknown messages and continues', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { checkSettings } from '../../../src/programs/codex/program.ts'
+import { createCodex } from '../../../src/programs/codex/program.ts'
+
+const { check: checkSettings } = createCodex({ log: { warn() {} } })
 
 describe('settings of codex', () => {
   it('needs none', () => {

@@ -1,38 +1,32 @@
 /** The parts of the tmux runtime that need no tmux, or a shell only. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Block,
-  commandLine,
-  createControlReader,
-  quoteArgument,
-  quoteForShell,
-  withoutControls,
-} from '../../../src/runtimes/tmux/control.ts'
-import { renderLaunchFile, writeLaunchFile } from '../../../src/runtimes/tmux/launcher.ts'
-import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/pane-snapshot.ts'
+import { type Block, createControlReader } from '../../../src/runtimes/tmux/control-reader.ts'
+import { writeLaunchFile } from '../../../src/runtimes/tmux/launch-file.ts'
+import { readScreen } from '../../../src/runtimes/tmux/pane-snapshot.ts'
+import { commandLine, quoteForShell, withoutControls } from '../../../src/runtimes/tmux/quoting.ts'
 import { readTmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { serverEnvironment } from '../../../src/runtimes/tmux/server.ts'
 
 describe('control-mode output of tmux', () => {
-  function read(lines: string[]) {
+  function readAll(lines: string[]) {
     const blocks: Block[] = []
     const told: string[] = []
-    const reader = createControlReader(
+    const read = createControlReader(
       (block) => blocks.push(block),
       (name, rest) => told.push(`${name}|${rest}`),
     )
-    for (const line of lines) reader.line(line)
+    lines.forEach(read)
     return { blocks, told }
   }
 
   it('consists of blocks and notifications', () => {
-    const { blocks, told } = read([
+    const { blocks, told } = readAll([
       '%begin 1 2 0',
       'of the command that attached us',
       '%end 1 2 0',
@@ -61,7 +55,7 @@ describe('control-mode output of tmux', () => {
       '%end 1 3 11',
       '%pane-mode-changed %1',
     ]
-    const { blocks, told } = read(['%begin 1 3 1', ...screen, '%end 1 3 1'])
+    const { blocks, told } = readAll(['%begin 1 3 1', ...screen, '%end 1 3 1'])
     expect(blocks).toEqual([{ lines: screen, isError: false }])
     expect(told).toEqual([])
   })
@@ -82,7 +76,7 @@ describe('quoting', () => {
 
   it('allows no control character in a command line for tmux', () => {
     for (const text of ['a\nkill-server', 'a\r', '\u001b', '\0', 'a\u007f']) {
-      expect(() => quoteArgument(text)).toThrow('not an argument')
+      expect(() => commandLine([[text]])).toThrow('not an argument')
     }
   })
 
@@ -137,43 +131,43 @@ describe('the launch file', () => {
   const shells = ['sh', 'bash'].filter((shell) => existsSync(`/bin/${shell}`))
 
   /** The environment of what it becomes, when it is run by that shell in that environment. */
-  function environmentBy(shell: string, env: Record<string, string>, around = {}) {
+  async function environmentBy(shell: string, env: Record<string, string>, around = {}) {
     const folder = mkdtempSync(join(tmpdir(), 'orc-launch-'))
-    const path = join(folder, 'launch.sh')
-    writeFileSync(path, renderLaunchFile({ argv: ['/usr/bin/env', '-0'], env, cwd: folder }))
+    const path = await writeLaunchFile(folder, { argv: ['/usr/bin/env', '-0'], env, cwd: folder })
     const options = { encoding: 'utf8', env: { PATH: '/usr/bin:/bin', ...around } } as const
     const said = execFileSync(shell, shell === 'bash' ? ['--posix', path] : [path], options)
     rmSync(folder, { recursive: true })
     return Object.fromEntries(said.split('\0').map((line) => line.split(/=(.*)/s).slice(0, 2)))
   }
 
-  it.each(shells)('hands on every value as it is (%s)', (shell) => {
+  it.each(shells)('hands on every value as it is (%s)', async (shell) => {
     const name = fc.stringMatching(/^V[A-Za-z0-9_]{0,10}$/)
-    fc.assert(
-      fc.property(fc.dictionary(name, word, { maxKeys: 30 }), (env) => {
-        expect(environmentBy(shell, env)).toMatchObject(env)
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(name, word, { maxKeys: 30 }), async (env) => {
+        expect(await environmentBy(shell, env)).toMatchObject(env)
       }),
       { numRuns: 10 },
     )
   })
 
-  it.each(shells)('hands on what no shell would let it set (%s)', (shell) => {
+  it.each(shells)('hands on what no shell would let it set (%s)', async (shell) => {
     const env = { UID: '1000', EUID: '1000', PPID: '1', OPTIND: 'x', IFS: 'a', CDPATH: '/usr', A: 'a' }
-    expect(environmentBy(shell, env)).toMatchObject(env)
+    expect(await environmentBy(shell, env)).toMatchObject(env)
   })
 
-  it('removes variables the server was started with earlier', () => {
+  it('removes variables the server was started with earlier', async () => {
     const around = { HTTPS_PROXY: 'old', TMPDIR: '/old', TMUX: 't', TMUX_PANE: '%1', TMUX_TMPDIR: '/t' }
-    const found = environmentBy('sh', { TMPDIR: '/new' }, around)
+    const found = await environmentBy('sh', { TMPDIR: '/new' }, around)
     expect(found).toMatchObject({ TMPDIR: '/new' })
     for (const name of ['HTTPS_PROXY', 'TMUX', 'TMUX_PANE', 'TMUX_TMPDIR'])
       expect(found).not.toHaveProperty(name)
   })
 
-  it('refuses a variable whose name is a command', () => {
-    expect(() => renderLaunchFile({ argv: ['x'], cwd: '/', env: { 'A=1; reboot #': '' } })).toThrow(
-      'variable',
-    )
+  it('refuses a variable whose name is a command', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'orc-launch-'))
+    const launch = { argv: ['x'], cwd: '/', env: { 'A=1; reboot #': '' } }
+    await expect(writeLaunchFile(folder, launch)).rejects.toThrow('variable')
+    rmSync(folder, { recursive: true })
   })
 })
 
@@ -212,9 +206,10 @@ describe('a screen', () => {
   })
 
   it('counts the cursor in characters, however wide they are', () => {
-    expect(indexOfColumn('漢字> ', 6)).toBe(4)
-    expect(indexOfColumn('🤖> ', 4)).toBe(4)
-    expect(indexOfColumn('e\u0301> ', 3)).toBe(4)
-    expect(indexOfColumn('> ', 5)).toBe(5)
+    const cursorAt = (line: string, x: number) => readScreen(block(line), block(line), { x, y: 0 }).cursor.x
+    expect(cursorAt('漢字> ', 6)).toBe(4)
+    expect(cursorAt('🤖> ', 4)).toBe(4)
+    expect(cursorAt('e\u0301> ', 3)).toBe(4)
+    expect(cursorAt('> ', 5)).toBe(5)
   })
 })

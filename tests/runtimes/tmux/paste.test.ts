@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/base/agent.ts'
 import type { PasteOptions } from '../../../src/programs/program.ts'
 import type { DeliveryResult } from '../../../src/runtimes/runtime.ts'
+import { IN_SESSION } from '../../../src/runtimes/tmux/connection.ts'
 import { ControlLost } from '../../../src/runtimes/tmux/control.ts'
-import { placePane } from '../../../src/runtimes/tmux/launcher.ts'
 import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
 import { readPendingInput } from '../../../src/runtimes/tmux/pending-input.ts'
 import { openTmuxServer, serverEnvironment, type TmuxServer } from '../../../src/runtimes/tmux/server.ts'
@@ -27,9 +27,18 @@ beforeEach(async () => {
     ...{ clock: realClock, log: QUIET_LOG },
   })
   await server.connect()
-  const { pane: id } = await placePane(server, 4)
   const command = place.settings().command as string[]
-  await server.run(['respawn-pane', '-k', '-t', id, ...command])
+  const [opened] = await server.run([
+    'new-window',
+    '-d',
+    '-t',
+    IN_SESSION,
+    '-P',
+    '-F',
+    '#{pane_id}',
+    ...command,
+  ])
+  const id = opened!.lines[0]!
   pane = createPane({
     server,
     clock: realClock,
