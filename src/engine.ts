@@ -11,11 +11,10 @@ import {
 import { openTokens, type Tokens } from './agents/tokens.ts'
 import { createMeter, type Meter } from './agents/usage.ts'
 import type { Clock } from './base/clock.ts'
-import { asAppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import type { CommandEntry, Handle, Handlers } from './commands/commands.ts'
 import { createHaltState, type HaltState } from './commands/halt-state.ts'
-import { createHandle } from './commands/handle.ts'
+import { createHandle, type OnHandled } from './commands/handle.ts'
 import { createRateLimits, type RateLimits } from './commands/rate-limits.ts'
 import { createTeam, type Team } from './commands/team.ts'
 import type { Config } from './config/config.ts'
@@ -35,7 +34,6 @@ import { peopleCommands } from './people/commands.ts'
 import { createHolding } from './people/hold-command.ts'
 import { createPermissionDialogs, type PermissionDialogs } from './people/permission-dialogs.ts'
 import { createVerdicts, type Verdicts } from './people/verdicts.ts'
-import { errorReceipt, type Receipt } from './protocol/receipt.ts'
 import { createRegistry, isBuiltIn, type Registry } from './protocol/registry.ts'
 import { createPlanner, type Planner } from './runs/plan/planner.ts'
 import { runRequestOwner } from './runs/requests.ts'
@@ -113,8 +111,6 @@ export interface Engine {
   /** `leave`: agents that can outlive the service keep running; otherwise they end with it. */
   close(how?: 'leave' | 'end'): Promise<void>
 }
-
-type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
 
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { store, clock, log } = options
@@ -252,26 +248,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     redact: options.redact,
     team: () => team,
   })
-  const door = createHandle({
+  const { handle, onHandled } = createHandle({
     ...{ store, registry, handlers, rateLimits, haltState, clock, log },
     team: () => team,
     hold: holding.hold,
     turnBegan: (agent) => sessions.turnBegan(agent),
     onHalted: (agent) => halt.disturbed(agent),
   })
-  const observers: OnHandled[] = []
-  const handle: Handle = async (principal, said, origin) => {
-    const startedAt = performance.now()
-    try {
-      const receipt = await door(principal, said, origin)
-      for (const observe of observers) observe(said.type, receipt, performance.now() - startedAt)
-      return receipt
-    } catch (error) {
-      const receipt = errorReceipt(asAppError(error))
-      for (const observe of observers) observe(said.type, receipt, performance.now() - startedAt)
-      throw error
-    }
-  }
   const webhooks = createWebhooks({
     ...{ store, clock, log, redact: options.redact },
     team: () => team,
@@ -318,7 +301,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     redact: options.redact,
     team: () => team,
     handle,
-    onHandled: (observe) => void observers.push(observe),
+    onHandled,
     tokens,
     verdicts,
     webhooks,

@@ -2,7 +2,7 @@ import { OPERATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { builtInEntries, type CommandEntry, type Handler, type HandlerContext } from '../commands/commands.ts'
-import { behalf, decideSubject, subjectAllowed, unknownAgent } from '../commands/identity.ts'
+import { decideSubject, saidBy, subjectAllowed, unknownAgent } from '../commands/identity.ts'
 import { countOpen } from '../messages/delivery-states.ts'
 import { readLog, wireMail, withinBytes } from '../messages/messages.ts'
 import type { AgentAction, FieldsOf } from '../protocol/command.ts'
@@ -140,7 +140,7 @@ const requestActionHandler = (options: RequestActionOptions): Handler<FieldsOf<'
       actor: speaker.name,
       subject: target,
       text: `${fields.action} ${target}${fields.reason === undefined ? '' : `: ${fields.reason}`}`,
-      data: { action: fields.action, target, reason: fields.reason ?? null, ...behalf(speaker) },
+      data: { action: fields.action, target, reason: fields.reason ?? null, ...saidBy(speaker) },
     })
     return await ACTS[fields.action](options, tx, target)
   },
@@ -199,7 +199,7 @@ const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
       actor: speaker.name,
       ...(agent === speaker.name ? {} : { subject: agent }),
       text: `${agent} is ${fields.status}${task === null ? '' : `: ${task}`}`,
-      data: { agent, status: fields.status, current_task: task, ...behalf(speaker) },
+      data: { agent, status: fields.status, current_task: task, ...saidBy(speaker) },
     })
     return { status: 'ok', result: `${agent} is ${fields.status}`, details: { agent, status: fields.status } }
   },

@@ -93,8 +93,10 @@ export interface CommandCall {
    * Runs `work` in the door's transaction, and stores the receipt with the idempotency key. Returns the earlier receipt
    * instead if the key is known by then: `work` has not run. A thrown AppError rolls back and is a refusal.
    */
-  commit(work: (context: HandlerContext) => Promise<Receipt | AppError> | Receipt | AppError): CommandAnswer
+  commit(work: CommandWork): CommandAnswer
 }
+
+export type CommandWork = (context: HandlerContext) => Promise<Receipt | AppError> | Receipt | AppError
 
 export type CommandAnswer = Promise<Receipt | AppError>
 

@@ -2,18 +2,28 @@ import { hash } from 'node:crypto'
 import type { AuditDraft } from '../audit/entry.ts'
 import { OPERATOR, type Principal } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
-import { AppError } from '../base/errors.ts'
+import { AppError, asAppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { Command, CommandDefinition } from '../protocol/command.ts'
+import type { Command, CommandDefinition, SaidCommand } from '../protocol/command.ts'
 import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
 import type { Decision } from '../rules/rule.ts'
 import type { Store, Tx } from '../store/store.ts'
-import type { CommandAnswer, Handle, Handler, HandlerContext, Handlers, Speaker } from './commands.ts'
-import { duplicateChannelOf } from './duplicate-channel.ts'
+import type {
+  Channel,
+  CommandAnswer,
+  CommandOrigin,
+  CommandWork,
+  Handle,
+  Handler,
+  HandlerContext,
+  Handlers,
+  Speaker,
+} from './commands.ts'
+import { duplicateChannel } from './duplicate-channel.ts'
 import type { HaltState } from './halt-state.ts'
-import { type CommandKey, createInFlight, findEarlier, keepAt } from './idempotency.ts'
-import { behalf, changesNothing, identify, peopleOnly, signedBy } from './identity.ts'
+import { type CommandKey, createInFlight, findCommandReceipt, storeCommandReceipt } from './idempotency.ts'
+import { changesNothing, identify, peopleOnly, saidBy, signedBy } from './identity.ts'
 import type { RateLimits } from './rate-limits.ts'
 import { personBehind, type Team } from './team.ts'
 
@@ -44,121 +54,186 @@ const IGNORED_NAMED = 20
 
 const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permission', reason: '' }
 
+/** Called with every command and its receipt, for the metrics. */
+export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
+
 /**
- * identity (C3) → schema → permission and rules → rate → handler → one transaction → receipt.
- * Everything before the handler is a pure decision on what is in memory; the handler's changes, the audit entry
- * and the idempotency key are written together or not at all.
+ * The one door: identity (C3) → audience → schema → halt → permission and rules → rate → handler → receipt.
+ * The handler's changes, the audit entry and the idempotency key are written in one transaction.
  */
-export function createHandle(options: DoorOptions): Handle {
-  const { store, registry, handlers, rateLimits, haltState, clock, log } = options
+export function createHandle(options: DoorOptions): { handle: Handle; onHandled(observe: OnHandled): void } {
   const inFlight = createInFlight()
+  const observers: OnHandled[] = []
 
-  return async (principal, said, origin = {}) => {
-    const team = options.team()
-    const identified = identify(team, principal, said)
-    if (!identified.ok) return refuse(options, principalName(principal), said.type, identified.error)
-    const speaker = identified.value
-    const who = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
-    // Before the fields are looked at: their mistakes would explain a command to a speaker who may not send it.
-    const forbidden = whyForbidden(team, speaker, registry.find(said.type.trim()), handlers)
-    if (forbidden !== undefined) return refuse(options, speaker.person ?? who, said.type, forbidden)
-    const decoded = registry.decode(said)
-    if (!decoded.ok) return refuse(options, who, said.type, decoded.error)
-    const { definition, command, ignored } = decoded
-    const handler = handlers[definition.type]
-    if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
-    const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
-    const counted = principal.kind === 'agent' && handler.free !== true
-    const once = createOnce()
-    const key = keyOf(handler, speaker, origin.idempotencyKey, definition, command)
-    // A transcript may be read again: a command that was refused there stays refused (C25).
-    const keyInText = origin.channel === 'text' ? key : undefined
-    let isCommitted = false
-    const takeCommand = () => rateLimits.takeCommand(team, speaker.name, clock.now())
-
-    type Work = (context: HandlerContext) => Promise<Receipt | AppError> | Receipt | AppError
-    const commit = (work: Work): CommandAnswer =>
-      store.write(async (unsigned) => {
-        isCommitted = true
-        const tx = signedBy(unsigned, speaker.person)
-        const earlier = await findEarlier(tx, key)
-        if (earlier !== undefined) return earlier
-        // Checked here, so that the halt also stops commands that already waited for the store.
-        const halted = isHeldUp ? haltState.refusal(tx) : undefined
-        if (halted !== undefined) return halted
-        const { channel } = origin
-        const context: HandlerContext = {
-          // An act outside the store may have taken long.
-          team: handler.perform === undefined ? team : options.team(),
-          ...{ tx, unsigned, speaker, approved: false, channel, once },
-        }
-        const duplicates =
-          channel === undefined ||
-          principal.kind !== 'agent' ||
-          handler.looksOnly === true ||
-          handler.isEachTime
-            ? undefined
-            : duplicateChannelOf(context, options.turnBegan, channel, definition, command)
-        const duplicate = await duplicates?.take()
-        if (duplicate !== undefined) {
-          keepAt(tx, key, duplicate)
-          return duplicate
-        }
-        const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
-        if (decision instanceof AppError) return decision
-        const retryAfterMs = counted ? once('rate', takeCommand) : undefined
-        if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
-        if (decision.verdict === 'deny') {
-          const blocked = block(context, command, decision)
-          keepAt(tx, keyInText, blocked)
-          return blocked
-        }
-        const receipt =
-          decision.verdict === 'ask'
-            ? await options.hold(context, definition, command, decision)
-            : await work(context)
-        if (receipt instanceof AppError) return receipt
-        const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
-        keepAt(tx, key, noted)
-        duplicates?.leave(noted)
-        return noted
-      })
-
-    /** A repetition gets the first receipt, and nothing outside the store happens twice. */
-    const perform = (act: NonNullable<Handler['perform']>): CommandAnswer =>
-      inFlight.join(key, async () => {
-        const earlier = await findEarlier(store, key)
-        if (earlier !== undefined) return earlier
-        const halted = isHeldUp ? haltState.refusal() : undefined
-        if (halted !== undefined) return halted
-        const retryAfterMs = counted ? once('rate', takeCommand) : undefined
-        if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
-        const answer = await act({ team, speaker, commit }, command.fields).catch(asRefusal)
-        if (isCommitted || answer instanceof AppError) return answer
-        if (key === undefined && ignored.length === 0) return answer
-        return await store.write(async (unsigned) => {
-          const tx = signedBy(unsigned, speaker.person)
-          // Another daemon may have acted with the same key.
-          const stored = await findEarlier(tx, key)
-          if (stored !== undefined) return stored
-          const noted = noteIgnored(tx, speaker, definition, ignored, answer)
-          keepAt(tx, key, noted)
-          return noted
-        })
-      })
-
+  async function handle(principal: Principal, said: SaidCommand, origin: CommandOrigin): Promise<Receipt> {
+    const checked = checkCommand(options, principal, said, origin)
+    if ('refusal' in checked) return await refuse(options, checked.speaker, said.type, checked.refusal)
+    const { handler, command, definition, speaker } = checked
     const answer =
       handler.perform === undefined
-        ? await commit((context) => handler.handle(context, command.fields, definition))
-        : await perform(handler.perform)
-    log.debug({ command: definition.type, speaker: speaker.name }, 'command')
+        ? await commit(checked, (context) => handler.handle(context, command.fields, definition))
+        : await inFlight.join(checked.key, () => perform(checked, handler.perform))
+    options.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
     if (!(answer instanceof AppError)) return answer
     if (answer.code === 'HALTED' && principal.kind === 'agent') options.onHalted(speaker.name)
-    return refuse(options, who, definition.type, answer, keyInText)
+    return await refuse(options, checked.auditName, definition.type, answer, checked.textKey)
+  }
+
+  return {
+    async handle(principal, said, origin = {}) {
+      const startedAt = performance.now()
+      const observe = (receipt: Receipt) => {
+        for (const observer of observers) observer(said.type, receipt, performance.now() - startedAt)
+      }
+      try {
+        const receipt = await handle(principal, said, origin)
+        observe(receipt)
+        return receipt
+      } catch (error) {
+        observe(errorReceipt(asAppError(error)))
+        throw error
+      }
+    },
+    onHandled: (observe) => void observers.push(observe),
   }
 }
 
-/** The kind of speaker and a person's role decide first; rules come later. */
+/** A command that passed identity, audience and schema. */
+interface CheckedCommand {
+  readonly options: DoorOptions
+  readonly team: Team
+  readonly speaker: Speaker
+  /** Names the speaker in the audit entry of a refusal. */
+  readonly auditName: string
+  readonly definition: CommandDefinition
+  readonly command: Command
+  readonly ignored: readonly string[]
+  readonly handler: Handler
+  readonly channel: Channel | undefined
+  readonly key: CommandKey | undefined
+  /** The key of a command in an agent's text. The text may be read again, and a refused command stays refused (C25). */
+  readonly textKey: CommandKey | undefined
+  readonly once: HandlerContext['once']
+  /** Set once a handler that acts outside the store has used the door's transaction. */
+  isCommitted: boolean
+}
+
+/** Pure: decides by what is in memory. */
+function checkCommand(
+  options: DoorOptions,
+  principal: Principal,
+  said: SaidCommand,
+  { idempotencyKey, channel }: CommandOrigin,
+): CheckedCommand | { refusal: AppError; speaker: string } {
+  const team = options.team()
+  const identified = identify(team, principal, said)
+  if (!identified.ok) return { refusal: identified.error, speaker: principalName(principal) }
+  const speaker = identified.value
+  // Checked before the schema: an error about fields would explain the command to a speaker who may not send it.
+  const forbidden = whyForbidden(team, speaker, options.registry.find(said.type.trim()), options.handlers)
+  if (forbidden !== undefined) return { refusal: forbidden, speaker: speaker.person ?? speaker.name }
+  const auditName = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
+  const decoded = options.registry.decode(said)
+  if (!decoded.ok) return { refusal: decoded.error, speaker: auditName }
+  const { definition, command, ignored } = decoded
+  const handler = options.handlers[definition.type]!
+  const key = keyOf(handler, speaker, idempotencyKey, definition, command)
+  return {
+    ...{ options, team, speaker, auditName, definition, command, ignored, handler, channel, key },
+    textKey: channel === 'text' ? key : undefined,
+    once: createOnce(),
+    isCommitted: false,
+  }
+}
+
+/** Runs `work` in a transaction with every check that needs one, and stores the receipt with the key. */
+function commit(checked: CheckedCommand, work: CommandWork): CommandAnswer {
+  const { options, speaker, definition, command, handler, key } = checked
+  return options.store.write(async (unsigned) => {
+    checked.isCommitted = true
+    const tx = signedBy(unsigned, speaker.person)
+    const earlier = await findCommandReceipt(tx, key)
+    if (earlier !== undefined) return earlier
+    // Checked in the transaction, because the command may have waited for the store when the halt began.
+    const halted = haltRefusal(checked, tx)
+    if (halted !== undefined) return halted
+    const context: HandlerContext = {
+      // After an act outside the store, which may have taken long, the team may have changed.
+      team: handler.perform === undefined ? checked.team : options.team(),
+      ...{ tx, unsigned, speaker, approved: false, channel: checked.channel, once: checked.once },
+    }
+    const otherChannel = otherChannelOf(checked, context)
+    const duplicate = await otherChannel?.takeReceipt()
+    if (duplicate !== undefined) {
+      storeCommandReceipt(tx, key, duplicate)
+      return duplicate
+    }
+    const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
+    if (decision instanceof AppError) return decision
+    const limited = rateRefusal(checked)
+    if (limited !== undefined) return limited
+    if (decision.verdict === 'deny') {
+      const blocked = block(context, command, decision)
+      storeCommandReceipt(tx, checked.textKey, blocked)
+      return blocked
+    }
+    const receipt =
+      decision.verdict === 'ask'
+        ? await options.hold(context, definition, command, decision)
+        : await work(context)
+    if (receipt instanceof AppError) return receipt
+    const complete = noteIgnored(tx, checked, receipt)
+    storeCommandReceipt(tx, key, complete)
+    otherChannel?.storeReceipt(complete)
+    return complete
+  })
+}
+
+/** Runs a handler that acts outside the store. A repetition gets the first receipt and doesn't act again. */
+async function perform(checked: CheckedCommand, act: NonNullable<Handler['perform']>): CommandAnswer {
+  const { options, team, speaker, command, key } = checked
+  const earlier = await findCommandReceipt(options.store, key)
+  if (earlier !== undefined) return earlier
+  const refusal = haltRefusal(checked) ?? rateRefusal(checked)
+  if (refusal !== undefined) return refusal
+  const call = { team, speaker, commit: (work: CommandWork) => commit(checked, work) }
+  const answer = await act(call, command.fields).catch(asRefusal)
+  if (checked.isCommitted || answer instanceof AppError) return answer
+  if (key === undefined && checked.ignored.length === 0) return answer
+  return await options.store.write(async (unsigned) => {
+    const tx = signedBy(unsigned, speaker.person)
+    // Another daemon may have acted with the same key.
+    const stored = await findCommandReceipt(tx, key)
+    if (stored !== undefined) return stored
+    const complete = noteIgnored(tx, checked, answer)
+    storeCommandReceipt(tx, key, complete)
+    return complete
+  })
+}
+
+function haltRefusal({ options, speaker, handler }: CheckedCommand, tx?: Tx): AppError | undefined {
+  if (speaker.principal.kind !== 'agent' || handler.looksOnly || handler.whileHalted) return undefined
+  return options.haltState.refusal(tx)
+}
+
+/** Takes from the agent's rate once per command, even if its transaction runs again. */
+function rateRefusal({ options, team, speaker, handler, once }: CheckedCommand): AppError | undefined {
+  if (speaker.principal.kind !== 'agent' || handler.free) return undefined
+  const { rateLimits, clock } = options
+  const retryAfterMs = once('rate', () => rateLimits.takeCommand(team, speaker.name, clock.now()))
+  return retryAfterMs === undefined ? undefined : rateLimited(retryAfterMs)
+}
+
+function otherChannelOf(
+  { options, handler, channel, speaker, ...checked }: CheckedCommand,
+  context: HandlerContext,
+) {
+  if (channel === undefined || speaker.principal.kind !== 'agent') return undefined
+  if (handler.looksOnly || handler.isEachTime) return undefined
+  return duplicateChannel(context, options.turnBegan, channel, checked.definition, checked.command)
+}
+
+/** Checks the kind of speaker and a person's role; the rules are checked later. */
 function whyForbidden(
   team: Team,
   speaker: Speaker,
@@ -179,17 +254,17 @@ function whyForbidden(
 function cannotBeSent(type: string): AppError {
   return new AppError(
     'FORBIDDEN',
-    `The command ${type} cannot be sent; it is only held for people to decide on`,
+    `The command ${type} cannot be sent; the service creates it when people must decide on something`,
   )
 }
 
 function inOwnNameOnly(type: string): AppError {
-  return new AppError('FORBIDDEN', `People send ${type} in their own name only`, {
+  return new AppError('FORBIDDEN', `${type} cannot be sent on behalf of an agent`, {
     hint: 'Leave "from" out.',
   })
 }
 
-/** A query has no effect to protect, and its answer may be large. */
+/** Queries have no key: they have no effect to protect, and their answers may be large. */
 function keyOf(
   handler: Handler,
   { onBehalf, person, name }: Speaker,
@@ -202,14 +277,14 @@ function keyOf(
   return { owner, key, digest: hash('sha256', JSON.stringify([definition.type, command.fields])) }
 }
 
-/** A fault of the service or its disk is no refusal. */
+/** Rethrows faults of the service or its disk, which are not refusals. */
 function asRefusal(error: unknown): AppError {
   if (!(error instanceof AppError) || /^(INTERNAL|FENCED|SERVICE_STOPPING|STORE_\w+)$/.test(error.code))
     throw error
   return error
 }
 
-/** Takes or counts something in memory once per command, though its transaction may run again. */
+/** Runs each computation once per command, because a rolled-back transaction runs again. */
 function createOnce(): HandlerContext['once'] {
   const results = new Map<string, unknown>()
   return <T>(what: string, compute: () => T): T => {
@@ -218,8 +293,8 @@ function createOnce(): HandlerContext['once'] {
   }
 }
 
-/** Carries out a command that a person approved. A rule that denies it by now still wins. */
-export async function carryOut(
+/** Runs a held command after a person approved it. A rule that denies it by then still wins. */
+export async function runApproved(
   context: HandlerContext,
   handler: Handler,
   definition: CommandDefinition,
@@ -252,12 +327,12 @@ function block(context: HandlerContext, command: Command, decision: Decision): R
     actor: context.speaker.name,
     ...(subject === undefined ? {} : { subject }),
     text: `${command.type} blocked: ${decision.reason}`,
-    data: { command: command.type, rule: decision.rule, ...behalf(context.speaker) },
+    data: { command: command.type, rule: decision.rule, ...saidBy(context.speaker) },
   })
   return { status: 'blocked', reason: decision.reason }
 }
 
-/** Returns the error to the speaker and writes it to the audit; a flood of errors is only counted. */
+/** Turns the error into a receipt and audits it. Beyond the rate limit refusals are only counted. */
 async function refuse(
   { rateLimits, clock, store, team }: DoorOptions,
   speaker: string,
@@ -271,7 +346,7 @@ async function refuse(
   if (note.write || key !== undefined) {
     await store.write(async (tx) => {
       if (note.write) tx.audit(refusalEntry(speaker, type, error, note.unwritten))
-      if ((await findEarlier(tx, key)) === undefined) keepAt(tx, key, receipt)
+      if ((await findCommandReceipt(tx, key)) === undefined) storeCommandReceipt(tx, key, receipt)
     })
   }
   return receipt
@@ -288,7 +363,7 @@ function refusalEntry(speaker: string, type: string, error: AppError, unwritten:
     type: forged ? `security.${error.code.toLowerCase()}` : 'command.refused',
     class: forged ? 'private' : 'internal',
     actor: speaker,
-    // Further lines quote the plan or the configuration, where secrets may stand.
+    // Later lines of the message may quote a plan or the configuration, which can contain secrets.
     text: `${type.slice(0, 100)} refused: ${error.message.split('\n', 1)[0]}${more}`,
     data: {
       command: type.slice(0, 100),
@@ -299,14 +374,8 @@ function refusalEntry(speaker: string, type: string, error: AppError, unwritten:
   }
 }
 
-/** Unknown parameters are never dropped silently: the receipt and the audit name them. */
-function noteIgnored(
-  tx: Tx,
-  speaker: Speaker,
-  definition: CommandDefinition,
-  ignored: readonly string[],
-  receipt: Receipt,
-): Receipt {
+/** Names unknown fields in the receipt and in the audit, so that they are not dropped silently. */
+function noteIgnored(tx: Tx, { speaker, definition, ignored }: CheckedCommand, receipt: Receipt): Receipt {
   if (ignored.length === 0) return receipt
   const named = ignored.slice(0, IGNORED_NAMED)
   tx.audit({

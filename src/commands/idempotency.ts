@@ -10,13 +10,13 @@ export interface CommandKey {
   readonly digest: string
 }
 
-export function keepAt(tx: Tx, key: CommandKey | undefined, receipt: Receipt): void {
+export function storeCommandReceipt(tx: Tx, key: CommandKey | undefined, receipt: Receipt): void {
   if (key === undefined) return
-  keepReceipt(tx, key.owner, key.key, { digest: key.digest, receipt: JSON.stringify(receipt) })
+  storeReceipt(tx, key.owner, key.key, { digest: key.digest, receipt: JSON.stringify(receipt) })
 }
 
 /** The receipt of the same command, sent before with the same key; a conflict if it was another command. */
-export async function findEarlier(
+export async function findCommandReceipt(
   reader: Reader,
   key: CommandKey | undefined,
 ): Promise<Receipt | AppError | undefined> {
@@ -67,7 +67,7 @@ export function findReceipt(
   )
 }
 
-export function keepReceipt(tx: Tx, principal: string, key: string, stored: StoredReceipt): void {
+export function storeReceipt(tx: Tx, principal: string, key: string, stored: StoredReceipt): void {
   tx.run('INSERT INTO idempotency (principal, key, digest, receipt, at) VALUES (?, ?, ?, ?, ?)', [
     principal,
     key,

@@ -136,7 +136,7 @@ function senderMismatch(name: string, claimed: string): AppError {
 }
 
 /** Data for the audit: the person who spoke for an agent. */
-export function behalf({ onBehalf, person = OPERATOR }: Speaker): { said_by?: string } {
+export function saidBy({ onBehalf, person = OPERATOR }: Speaker): { said_by?: string } {
   return onBehalf ? { said_by: person } : {}
 }
 

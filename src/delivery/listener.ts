@@ -1,7 +1,7 @@
 import { asAppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { CommandOrigin } from '../commands/commands.ts'
-import { findReceipt, keepReceipt } from '../commands/idempotency.ts'
+import { findReceipt, storeReceipt } from '../commands/idempotency.ts'
 import type { ScanProblem } from '../protocol/codec.ts'
 import { CLAIMS, type SaidCommand } from '../protocol/command.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../protocol/receipt.ts'
@@ -72,7 +72,7 @@ export function createAnsweredCommands(store: Store, agent: string, log: Log): A
       try {
         await store.write(async (tx) => {
           if ((await findReceipt(tx, agent, keyOf(position))) !== undefined) return
-          await keepReceipt(tx, agent, keyOf(position), { digest: '', receipt: '' })
+          await storeReceipt(tx, agent, keyOf(position), { digest: '', receipt: '' })
         })
       } catch (error) {
         log.warn({ agent, err: error }, 'that a response arrived could not be stored')

@@ -5,7 +5,7 @@ import { formatId, parseId } from '../base/ids.ts'
 import { didYouMean } from '../base/suggestion.ts'
 import { builtInEntries, type CommandEntry, type Handler, type HandlerContext } from '../commands/commands.ts'
 import type { HaltState } from '../commands/halt-state.ts'
-import { behalf, decideSubject, subjectAllowed } from '../commands/identity.ts'
+import { decideSubject, saidBy, subjectAllowed } from '../commands/identity.ts'
 import type { RateLimits } from '../commands/rate-limits.ts'
 import { type Holding, pairOf, parkedBy, parkedReason } from '../people/hold-command.ts'
 import { type FieldsOf, sendMessage } from '../protocol/command.ts'
@@ -154,7 +154,7 @@ function sendMessageHandler(options: SendMessageOptions): Handler<SendMessageFie
         priority: fields.priority,
         excerpt: redactedExcerpt(redact, content),
         digest,
-        ...behalf(speaker),
+        ...saidBy(speaker),
       },
     })
     await mailboxes.accepted(tx, to, fields.priority, speaker.name)

@@ -2,7 +2,7 @@ import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
 import type { HandlerContext, Handlers } from '../commands/commands.ts'
-import { carryOut } from '../commands/handle.ts'
+import { runApproved } from '../commands/handle.ts'
 import type { Team } from '../commands/team.ts'
 import { CLAIMS, type Command } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
@@ -236,7 +236,7 @@ export function createRelease({ registry, handlers, timers, team, onContinued }:
       if (definition === undefined || handler === undefined) {
         return { status: 'error', code: 'UNKNOWN_COMMAND', message: `Unknown command type: ${command.type}` }
       }
-      return await carryOut(contextOf(tx, row, true), handler, definition, command)
+      return await runApproved(contextOf(tx, row, true), handler, definition, command)
     },
 
     /** Keeps the conversation parked for a while, because nobody approved. */

@@ -1,7 +1,7 @@
 import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
 import type { HandlerContext } from '../commands/commands.ts'
-import { behalf } from '../commands/identity.ts'
+import { saidBy } from '../commands/identity.ts'
 import type { Command, CommandDefinition, FieldsOf } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
@@ -142,7 +142,7 @@ export function createHolding({ timers, tasks, redact }: HoldingOptions): Holdin
       text: `${asked.question} (${asked.reason})`,
       about: async (id) => ({
         ...(await tasks.about(tx, { id, asker: speaker.name, context: held })),
-        ...behalf(speaker),
+        ...saidBy(speaker),
       }),
     })
     if (wanted !== undefined && saidIn !== null) {

@@ -16,7 +16,7 @@ import { reasonOf } from '../../base/errors.ts'
 import { parseId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Result } from '../../base/result.ts'
-import { findReceipt, keepReceipt } from '../../commands/idempotency.ts'
+import { findReceipt, storeReceipt } from '../../commands/idempotency.ts'
 import type { Team } from '../../commands/team.ts'
 import type { Store } from '../../store/store.ts'
 import { isEnd, type Task } from '../../tasks/task.ts'
@@ -304,7 +304,7 @@ export async function delegateOnce(
       maxAttempts: 1,
     })
     if (!given.ok) return refused(given.message)
-    await keepReceipt(tx, ORCHESTRATOR, key, { digest: 'run', receipt: given.task.id })
+    await storeReceipt(tx, ORCHESTRATOR, key, { digest: 'run', receipt: given.task.id })
     return { ok: true, value: given.task.id }
   })
 }

@@ -10,7 +10,7 @@ import {
   setSession,
 } from '../../../src/agents/store.ts'
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
-import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/commands/idempotency.ts'
+import { findReceipt, replaceReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
 import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/halt/store.ts'
 import { park, parkedBy, unpark } from '../../../src/people/hold-command.ts'
 import {
@@ -169,12 +169,12 @@ export function recordCases(here: Here) {
   it('keeps a receipt by its key, permanently and per principal (C25)', async () => {
     const stored = { digest: 'd1', receipt: '{"status":"delivered"}' }
     const first = await here().open()
-    await first.write((tx) => keepReceipt(tx, 'Ada', 'key-1', stored))
+    await first.write((tx) => storeReceipt(tx, 'Ada', 'key-1', stored))
     await first.close()
     const store = await here().open()
     expect(await store.write((tx) => findReceipt(tx, 'Ada', 'key-1'))).toEqual(stored)
     expect(await store.write((tx) => findReceipt(tx, 'Bob', 'key-1'))).toBeUndefined()
-    await expect(store.write((tx) => keepReceipt(tx, 'Ada', 'key-1', stored))).rejects.toThrow()
+    await expect(store.write((tx) => storeReceipt(tx, 'Ada', 'key-1', stored))).rejects.toThrow()
     const later = { digest: 'd2', receipt: '{}' }
     for (const each of [later, stored, later])
       await store.write((tx) => replaceReceipt(tx, 'Ada', 'key-1', each))
@@ -188,7 +188,7 @@ export function recordCases(here: Here) {
       store.write(async (tx) => {
         const known = await findReceipt(tx, 'Ada', 'same')
         if (known !== undefined) return known.receipt
-        await keepReceipt(tx, 'Ada', 'same', { digest: 'd', receipt: `receipt ${number}` })
+        await storeReceipt(tx, 'Ada', 'same', { digest: 'd', receipt: `receipt ${number}` })
         tx.afterCommit(() => effects.push(number))
         return `receipt ${number}`
       })

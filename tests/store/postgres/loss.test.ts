@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../../src/audit/entry.ts'
-import { findReceipt, keepReceipt } from '../../../src/commands/idempotency.ts'
+import { findReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
 import { insertMessage, readMailbox } from '../../../src/messages/messages.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { openSession, readAddress } from '../../../src/store/postgres/session.ts'
@@ -44,7 +44,7 @@ async function sendUntilAccepted(content: string): Promise<number> {
       if (known !== undefined) return Number(known.receipt)
       const message = { from: 'Ada', to: 'Bob', title: 't', content, priority: 'normal', hop: 0 } as const
       const { key } = await insertMessage(tx, message)
-      await keepReceipt(tx, 'Ada', content, { digest: content, receipt: String(key) })
+      await storeReceipt(tx, 'Ada', content, { digest: content, receipt: String(key) })
       tx.audit({ type: 'message.accepted', class: 'internal', actor: 'Ada', subject: 'Bob', text: content })
       return key
     })

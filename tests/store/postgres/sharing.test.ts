@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { registerAgent } from '../../../src/agents/store.ts'
-import { findReceipt, keepReceipt } from '../../../src/commands/idempotency.ts'
+import { findReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
 import { claimDeliveries } from '../../../src/messages/delivery-states.ts'
 import { askPeople, decideHumanRequest } from '../../../src/people/people.ts'
 import { takeLease } from '../../../src/store/daemons.ts'
@@ -188,7 +188,7 @@ describe('daemons that share a database', () => {
       const known = await findReceipt(tx, 'Ada', 'key')
       if (known !== undefined) return known.receipt
       await meet()
-      await keepReceipt(tx, 'Ada', 'key', { digest: 'd', receipt: daemon })
+      await storeReceipt(tx, 'Ada', 'key', { digest: 'd', receipt: daemon })
       return daemon
     }
     const receipts = await Promise.all(stores.map((store) => store.write((tx) => command(tx, store.daemon))))
