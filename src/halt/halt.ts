@@ -66,7 +66,7 @@ interface HaltOptions {
   mailboxes: Mailboxes
   sessions: Sessions
   tasks: Tasks
-  runs: Pick<Runs, 'halt' | 'goOn'>
+  runs: Pick<Runs, 'halt' | 'endHalt'>
   team(): Team
 }
 
@@ -203,7 +203,7 @@ export function createHalt(options: HaltOptions): Halt {
     timers.start().catch((error: unknown) => log.error({ err: error }, 'timers did not go on'))
     // Before deliveries: an interrupt that a task ordered must not hit the turn that begins now.
     tasks.goOn()
-    runs.goOn(Math.max(0, clock.now() - before.at))
+    runs.endHalt(Math.max(0, clock.now() - before.at))
     sessions.goOn()
     mailboxes.goOn()
   }

@@ -10,7 +10,7 @@ import {
   watchStatus,
 } from '../workspaces/status.ts'
 import { clearAttempt, keepAttempt } from '../workspaces/workspaces.ts'
-import { isOwed, type Keyed, type OutsideEffect } from './core/events-and-effects.ts'
+import { isPending, type Keyed, type OutsideEffect } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import type { AttemptError, Progress } from './run.ts'
 import { exitOf, logOf, workspaceOf } from './run-folder.ts'
@@ -67,9 +67,9 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
         refuse(`processes of an earlier attempt cannot be ended: ${reasonOf(error)}`)
         return
       }
-      const kept = await keepAttempt(order.workspace, before.attempt, before.why)
-      if (!kept.ok) {
-        refuse(`the results of attempt ${before.attempt} cannot be moved aside: ${kept.error[0]!.message}`)
+      const moved = await keepAttempt(order.workspace, before.attempt, before.why)
+      if (!moved.ok) {
+        refuse(`the results of attempt ${before.attempt} cannot be moved aside: ${moved.error[0]!.message}`)
         return
       }
     }
@@ -81,7 +81,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       return
     }
     // If the attempt was cancelled meanwhile, the cancellation reports its end.
-    if (closed || !isOwed(driver.run, effect)) return
+    if (closed || !isPending(driver.run, effect)) return
     const begin = (port: WorkPort) => workers[order.runner.kind].start(order, port)
     open(driver, order, node, attempt, 'pending', begin)
   }
@@ -134,8 +134,8 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       watch?.close()
       live.delete(key)
       // The process is gone, so an unreadable status.json stays unreadable: report that with the end.
-      const isOwed = ended.code === 0 && ended.why === '' && watch?.state() === 'running'
-      const read = isOwed ? readStatus(order.workspace) : undefined
+      const isUnexplained = ended.code === 0 && ended.why === '' && watch?.state() === 'running'
+      const read = isUnexplained ? readStatus(order.workspace) : undefined
       const why = read?.ok === false ? read.error.message : ended.why
       driver.tell({ type: 'exited', node, attempt, ...ended, why })
     }
@@ -170,7 +170,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
         watch?.look()
         status.flush()
       }
-      live.set(key, { worker: NOBODY, look })
+      live.set(key, { worker: NO_WORKER, look })
       const worker = begin(port)
       if (isOver) return
       live.set(key, { worker, look })
@@ -217,7 +217,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
 
   function lose(driver: Driver, node: string, attempt: number, why: string) {
     // The last status may have been written before the attempt was lost.
-    const read = readStatus(workspaceOf(driver.place, node))
+    const read = readStatus(workspaceOf(driver.runFolder, node))
     const { said } = driver.run.nodes.get(node)!
     if (read.ok && read.value.status.state !== 'pending' && read.value.status.state !== said) {
       const status = createStatusReporter(driver, node, attempt, clock)
@@ -252,14 +252,14 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
 
 export type Attempts = ReturnType<typeof createAttempts>
 
-const NOBODY: Worker = { stop() {}, freeze() {}, close: async () => {} }
+const NO_WORKER: Worker = { stop() {}, freeze() {}, close: async () => {} }
 
 function keyOf({ id }: Driver, node: string, attempt: number): string {
   return `${id}/${node}/${attempt}`
 }
 
 export function orderOf(
-  driver: Pick<Driver, 'id' | 'place' | 'run' | 'record'>,
+  driver: Pick<Driver, 'id' | 'runFolder' | 'run' | 'record'>,
   node: string,
   attempt: number,
 ): WorkOrder {
@@ -269,11 +269,11 @@ export function orderOf(
     node,
     what: `attempt ${attempt}`,
     runner,
-    workspace: workspaceOf(driver.place, node),
+    workspace: workspaceOf(driver.runFolder, node),
     objective: instructions.objective,
     timeoutMs,
-    logFile: logOf(driver.place, node, attempt),
-    exitFile: exitOf(driver.place, node, attempt),
+    logFile: logOf(driver.runFolder, node, attempt),
+    exitFile: exitOf(driver.runFolder, node, attempt),
     task: driver.record(node).task,
   }
 }

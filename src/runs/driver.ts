@@ -1,15 +1,15 @@
 /**
  * A driver is in one of these states:
- * - idle: every event is stored. `tell`, `note`, `postpone` and `ring` lead to collecting.
- * - collecting: events wait to be reduced at the end of the turn (`TOGETHER` at a time, so that a burst of thousands does
- *   not block the service). Leads to writing at once if something waits for the result, else after `LAZY_MS`: agents that
- *   only report progress then share a transaction, and 25 ms more are not visible to people.
- * - writing: one transaction is on its way. New events collect meanwhile, and go into the next one. Leads to idle, or
- *   back to writing if there is more.
- * - blocked: the last write failed. It is retried every `AGAIN_MS`: a second is short for a person who frees disk space,
+ * - idle: every event is stored. `tell`, `note`, `postpone` and `onTimer` lead to collecting.
+ * - collecting: events wait to be reduced at the end of this turn of the event loop. Leads to writing at once if a caller
+ *   or an effect waits for the result. Otherwise it waits up to `BATCH_MS` for more events: agents that only report
+ *   progress then share a transaction, and people don't notice a delay of 25 ms.
+ * - writing: a transaction is in progress. New events are collected for the next one. Leads to idle, or back to writing.
+ * - blocked: the last write failed. It is retried every `RETRY_MS`: a second is short for a person who frees disk space,
  *   and long enough not to keep a full disk busy. `trouble` holds the reason; `settled` returns instead of waiting.
- * - held: a full disk blocks an effect outside of the store, such as the report. Independent of the others.
- * - closed: `close` has written the rest, and nothing is accepted any more.
+ * - waiting for disk space: a full disk blocks an effect outside of the store, such as writing the report. This state is
+ *   independent of the others.
+ * - closed: `close` has written the remaining changes. Further events are dropped.
  */
 import type { AuditDraft } from '../audit/entry.ts'
 import type { Clock } from '../base/clock.ts'
@@ -22,7 +22,7 @@ import { clearTimer, moveTimer, type Timers } from '../store/timers.ts'
 import {
   createRunTimers,
   type Effect,
-  isOwed,
+  isPending,
   type Keyed,
   type OutsideEffect,
   type RunEvent,
@@ -31,7 +31,7 @@ import {
 import { reduce } from './core/reduce.ts'
 import { commit } from './core/transition.ts'
 import type { RunRequests } from './requests.ts'
-import type { Run, RunHead } from './run.ts'
+import { isRunOpen, type Run, type RunHead } from './run.ts'
 import {
   auditEntriesOf,
   type NodeRecord,
@@ -54,19 +54,19 @@ export interface Driver extends RunFacts {
   /** Shifts all deadlines, after a halt. */
   postpone(ms: number): void
   /** Called when the timer row of the run is due. */
-  ring(): void
-  /** Why the run is blocked by something other than an agent, for people: a full disk. */
+  onTimer(): void
+  /** Why the run is blocked by something other than an agent, such as a full disk. Shown to people. */
   readonly trouble: string | undefined
   /** True if `trouble` is a full disk. */
   readonly isDiskFull: boolean
-  /** Reports that a full disk blocks an effect, with the reason; undefined: no longer. */
-  hold(why: string | undefined): void
-  readonly isHeld: boolean
-  /** Resolves when all events so far are stored, or with the reason why that fails for now. */
+  /** Says that a full disk blocks an effect, with the text for people. Undefined: the effect continues. */
+  setWaitingForDisk(why: string | undefined): void
+  readonly isWaitingForDisk: boolean
+  /** Resolves when all events so far are stored, or with the error if the write fails. */
   settled(): Promise<AppError | undefined>
   /** Resolves when all events so far are stored, however long that takes, or when the driver is closed. */
   stored(): Promise<void>
-  /** Writes what is left and stops. */
+  /** Writes the remaining changes and stops. */
   close(): Promise<void>
 }
 
@@ -77,15 +77,15 @@ export interface DriverOptions {
   log: Log
   cut: RedactedExcerpt
   requests: RunRequests
-  /** The time for deadlines: during a halt, the moment when it began. */
+  /** The time for deadlines. During a halt, this is the time when the halt began. */
   now(): number
-  /** Called before a deadline counts: reads status.json again, and returns whether the agent shows signs of life. */
-  look(driver: Driver, node: string): boolean
+  /** Called before a deadline counts: reads status.json once more, and returns whether the agent is active. */
+  checkActivity(driver: Driver, node: string): boolean
   /** Called after the commit. */
   perform(driver: Driver, effect: Keyed<OutsideEffect>): void
   /** Called when `trouble` changes. */
   troubled(driver: Driver): void
-  /** Called when the run has ended and everything, with the report, is stored. */
+  /** Called when the run has ended, its report is written, and all of it is stored. */
   ended(driver: Driver): void
 }
 
@@ -100,18 +100,16 @@ interface Unstored {
   outside: Keyed<OutsideEffect>[]
 }
 
-/** Events reduced in one go before other work gets its turn. */
-const TOGETHER = 200
-/** How long changes that nothing waits for may wait for others, to share a transaction. */
-const LAZY_MS = 25
+/** Longest delay of changes that nothing waits for, so that several share a transaction. */
+const BATCH_MS = 25
 /** Retry interval while the disk is full or the store is unavailable. */
-const AGAIN_MS = 1000
-/** First words of the trouble text for a full disk. */
+const RETRY_MS = 1000
+/** Texts about a full disk begin with these words. */
 export const DISK_FULL = 'the disk is full'
 
 /**
  * Reduces events in memory and writes the result, many events in one transaction. Effects start after that transaction
- * is on disk. A failed write is retried until it succeeds, because what happened stays true meanwhile.
+ * is on disk. A failed write is retried until it succeeds, because events cannot be undone.
  */
 export function createDriver(
   facts: RunFacts,
@@ -121,26 +119,26 @@ export function createDriver(
 ): Driver {
   const { store, timers, log, cut, requests } = options
   const key = parseId('run', facts.id)!
-  const clock = createRunTimers()
-  clock.load(run)
+  const runTimers = createRunTimers()
+  runTimers.load(run)
   let inputs: DriverInput[] = []
-  let unstored = nothing()
-  let isDeciding = false
+  let unstored = noChanges()
   let writing: Promise<void> | undefined
   let closed = false
   let isClosing = false
   let lastNow = 0
   /** Counts of inputs that were received, reduced and stored. */
   let received = 0
-  let decided = 0
+  let reduced = 0
   let stored = 0
+  /** Callers that wait for the next write. */
   let waiting: (() => void)[] = []
-  let later: NodeJS.Timeout | undefined
+  let batchTimer: NodeJS.Timeout | undefined
   /** Why the last write failed, until one succeeds. */
   let fault: AppError | undefined
-  let held: string | undefined
+  let waitingForDisk: string | undefined
 
-  const trouble = () => (fault === undefined ? held : troubleIn(fault))
+  const trouble = () => (fault === undefined ? waitingForDisk : troubleIn(fault))
 
   function setTrouble(set: () => void) {
     const before = trouble()
@@ -155,48 +153,44 @@ export function createDriver(
 
   function push(input: DriverInput) {
     if (closed) return
-    inputs.push(input)
     received += 1
     // Reduce and write together what happens in the same turn of the event loop.
-    if (!isDeciding) setImmediate(decideAll)
-    isDeciding = true
+    if (inputs.push(input) === 1) setImmediate(reduceAll)
   }
 
-  function decideAll() {
-    const batch = inputs.length <= TOGETHER ? inputs : inputs.slice(0, TOGETHER)
-    inputs = batch === inputs ? [] : inputs.slice(TOGETHER)
-    isDeciding = inputs.length > 0
-    if (isDeciding) setImmediate(decideAll)
+  function reduceAll() {
     if (closed) return
-    for (const input of batch) take(input)
-    decided += batch.length
+    const batch = inputs
+    inputs = []
+    for (const input of batch) apply(input)
+    reduced += batch.length
     if (isUrgent()) write()
-    else later ??= setTimeout(write, LAZY_MS)
+    else batchTimer ??= setTimeout(write, BATCH_MS)
   }
 
-  /** True if something waits for the write. Other changes can join a later one, because each sync delays all other files. */
+  /** True if something waits for the write. Other changes are delayed, because each sync slows down all other writes. */
   function isUrgent(): boolean {
     const { outside, effects } = unstored
     return outside.length + effects.length + waiting.length > 0 || run.head.outcome !== null
   }
 
   function write() {
-    clearTimeout(later)
-    later = undefined
+    clearTimeout(batchTimer)
+    batchTimer = undefined
     writing ??= writeAll().finally(() => {
       writing = undefined
-      if (!closed && !isNothing(unstored)) later ??= setTimeout(write, isUrgent() ? 0 : LAZY_MS)
+      if (!closed && !isEmpty(unstored)) batchTimer ??= setTimeout(write, isUrgent() ? 0 : BATCH_MS)
     })
   }
 
-  function take(input: DriverInput) {
+  function apply(input: DriverInput) {
     if ('entry' in input) {
       unstored.entries.push(input.entry)
       return
     }
     if ('laterMs' in input) {
       for (const name of shiftDeadlines(run, input.laterMs)) unstored.nodes.add(name)
-      clock.load(run)
+      runTimers.load(run)
       return
     }
     const { event, record } = input
@@ -204,23 +198,23 @@ export function createDriver(
       records.set(event.node, { ...records.get(event.node), ...record })
       unstored.records.set(event.node, { ...unstored.records.get(event.node), ...record })
     }
-    const reduced = reduce(run, event, now())
-    if (!reduced.ok) {
+    const result = reduce(run, event, now())
+    if (!result.ok) {
       // Late or duplicate, such as a process that ended after its run was cancelled.
-      log.debug({ run: facts.id, event: event.type, why: reduced.refusal.message }, 'not taken by the run')
+      log.debug({ run: facts.id, event: event.type, why: result.refusal.message }, 'the run refused an event')
       return
     }
-    unstored.entries.push(...auditEntriesOf(run, event, reduced, cut))
-    commit(run, reduced.state)
-    for (const node of reduced.state.nodes) unstored.nodes.add(node.name)
-    for (const effect of reduced.effects) sort(effect)
+    unstored.entries.push(...auditEntriesOf(run, event, result, cut))
+    commit(run, result.state)
+    for (const node of result.state.nodes) unstored.nodes.add(node.name)
+    for (const effect of result.effects) addEffect(effect)
   }
 
-  function sort(effect: Effect) {
+  function addEffect(effect: Effect) {
     switch (effect.type) {
       case 'set_timer':
       case 'clear_timer':
-        clock.take(effect)
+        runTimers.take(effect)
         break
       case 'ask_person':
       case 'withdraw':
@@ -236,47 +230,50 @@ export function createDriver(
   }
 
   /** Performs stored effects, except those that a later event made obsolete. */
-  function performOwed(effects: readonly Keyed<OutsideEffect>[]) {
-    for (const effect of effects) if (isOwed(run, effect)) options.perform(driver, effect)
+  function performPending(effects: readonly Keyed<OutsideEffect>[]) {
+    for (const effect of effects) if (isPending(run, effect)) options.perform(driver, effect)
   }
 
-  function reach(upTo: number) {
+  function markStored(upTo: number) {
     stored = upTo
-    const woken = waiting
+    const resolved = waiting
     waiting = []
-    for (const wake of woken) wake()
+    for (const resolve of resolved) resolve()
   }
 
   /** Resolves after the next write, successful or not. */
-  function reaching(all: number): Promise<void> {
-    const reached = new Promise<void>((resolve) => waiting.push(resolve))
-    if (decided >= all) write()
-    return reached
+  function nextWrite(all: number): Promise<void> {
+    const written = new Promise<void>((resolve) => waiting.push(resolve))
+    if (reduced >= all) write()
+    return written
   }
 
   /** Events that come in during a write go into the next one. */
   async function writeAll() {
     for (let rounds = 0; ; rounds++) {
-      const wanted = clock.wanted()
-      const upTo = decided
-      const isDone = isNothing(unstored) && wanted === undefined
-      if (isDone) reach(upTo)
+      const wanted = runTimers.wanted()
+      const upTo = reduced
+      const isDone = isEmpty(unstored) && wanted === undefined
+      if (isDone) markStored(upTo)
       if (isDone || (rounds > 0 && !isUrgent())) return
-      const now = unstored
-      unstored = nothing()
+      const changes = unstored
+      unstored = noChanges()
       const { head } = run
-      if (!(await keep(now, head, wanted))) return
-      reach(upTo)
-      performOwed(now.outside)
-      const isOver = head.outcome !== null && !head.reportOwed
-      if (isOver && isNothing(unstored) && inputs.length === 0) options.ended(driver)
+      if (!(await writeChanges(changes, head, wanted))) return
+      markStored(upTo)
+      performPending(changes.outside)
+      if (!isRunOpen(head) && isEmpty(unstored) && inputs.length === 0) options.ended(driver)
     }
   }
 
   /** Returns false if the driver was closed before the write succeeded. */
-  async function keep(changes: Unstored, head: RunHead, wanted: number | undefined): Promise<boolean> {
+  async function writeChanges(
+    changes: Unstored,
+    head: RunHead,
+    wanted: number | undefined,
+  ): Promise<boolean> {
     const hasEnded = head.outcome !== null
-    if (wanted !== undefined) clock.claim()
+    if (wanted !== undefined) runTimers.claim()
     // Snapshot: the next transaction may change the same nodes.
     const documents = [...changes.nodes].map((name) => run.nodes.get(name)!)
     for (;;) {
@@ -293,13 +290,13 @@ export function createDriver(
         break
       } catch (error) {
         if (isClosing) return false
-        log.error({ err: error, run: facts.id }, 'a run could not be stored; trying again in a second')
+        log.error({ err: error, run: facts.id }, 'storing a run failed; Orchub retries in a second')
         setTrouble(() => {
           fault = error instanceof AppError ? error : new AppError('STORE_UNAVAILABLE', reasonOf(error))
         })
         // Wake callers now instead of when there is space again.
-        reach(stored)
-        await new Promise<void>((resolve) => options.clock.after(AGAIN_MS, resolve))
+        markStored(stored)
+        await new Promise<void>((resolve) => options.clock.after(RETRY_MS, resolve))
       }
     }
     if (fault !== undefined) {
@@ -307,7 +304,7 @@ export function createDriver(
         fault = undefined
       })
     }
-    if (wanted !== undefined) clock.arm(wanted)
+    if (wanted !== undefined) runTimers.arm(wanted)
     if (wanted !== undefined && !hasEnded) timers.setFor(wanted)
     return true
   }
@@ -325,25 +322,26 @@ export function createDriver(
       return trouble()
     },
     get isDiskFull() {
-      return fault === undefined ? held !== undefined : fault.code === 'STORE_FULL'
+      return fault === undefined ? waitingForDisk !== undefined : fault.code === 'STORE_FULL'
     },
-    get isHeld() {
-      return held !== undefined
+    get isWaitingForDisk() {
+      return waitingForDisk !== undefined
     },
-    hold(why) {
+    setWaitingForDisk(why) {
       setTrouble(() => {
-        held = why
+        waitingForDisk = why
       })
     },
     tell: (event, record) => push({ event, ...(record === undefined ? {} : { record }) }),
     note: (node, text) => push({ entry: noted(facts.id, node, cut(text, 1000)) }),
     postpone: (laterMs) => push({ laterMs }),
-    ring() {
-      for (const event of clock.ring(options.now())) {
-        // Process its latest status first; a sign of life extends the deadline.
-        const isAlive =
-          (event.type === 'stalled' || event.type === 'timed_out') && options.look(driver, event.node)
-        if (isAlive && event.type === 'stalled') {
+    onTimer() {
+      for (const event of runTimers.takeDue(options.now())) {
+        // Process its latest status first: activity extends the deadline.
+        const isActive =
+          (event.type === 'stalled' || event.type === 'timed_out') &&
+          options.checkActivity(driver, event.node)
+        if (isActive && event.type === 'stalled') {
           const { attempt } = run.nodes.get(event.node)!
           push({ event: { type: 'active', node: event.node, attempt } })
         }
@@ -354,23 +352,23 @@ export function createDriver(
     },
     async settled() {
       const all = received
-      while (stored < all && !closed && fault === undefined) await reaching(all)
+      while (stored < all && !closed && fault === undefined) await nextWrite(all)
       return stored < all ? fault : undefined
     },
     async stored() {
       const all = received
-      while (stored < all && !closed) await reaching(all)
+      while (stored < all && !closed) await nextWrite(all)
     },
     async close() {
       isClosing = true
-      // Write the changes that were still waiting for others.
-      while (writing !== undefined || !isNothing(unstored)) {
+      // Changes may still wait for their batch.
+      while (writing !== undefined || !isEmpty(unstored)) {
         write()
         await writing
       }
       closed = true
-      clearTimeout(later)
-      reach(stored)
+      clearTimeout(batchTimer)
+      markStored(stored)
       await writing
     },
   }
@@ -382,11 +380,11 @@ function troubleIn(fault: AppError): string {
   return `the run cannot be stored; Orchub retries: ${fault.message}`
 }
 
-function isNothing({ nodes, records, entries, effects, outside }: Unstored): boolean {
+function isEmpty({ nodes, records, entries, effects, outside }: Unstored): boolean {
   return nodes.size + records.size + entries.length + effects.length + outside.length === 0
 }
 
-function nothing(): Unstored {
+function noChanges(): Unstored {
   return { nodes: new Set(), records: new Map(), entries: [], effects: [], outside: [] }
 }
 

@@ -88,10 +88,10 @@ export function createRunEffects(options: RunEffectsOptions) {
   }
 
   async function writeReport(driver: Driver, round: number, broken: AbortSignal): Promise<RunEvent> {
-    const calledOff = new AbortController()
-    reports.set(driver, calledOff)
+    const cancelling = new AbortController()
+    reports.set(driver, cancelling)
     try {
-      const unconsolidated = await report(driver, now(), AbortSignal.any([broken, calledOff.signal]))
+      const unconsolidated = await report(driver, now(), AbortSignal.any([broken, cancelling.signal]))
       const isWhole = Object.keys(unconsolidated).length === 0
       return { type: 'report_written', round, ...(isWhole ? {} : { unconsolidated }) }
     } finally {
@@ -134,10 +134,10 @@ export function createRunEffects(options: RunEffectsOptions) {
     perform,
     /** Gives up a report that waits for disk space. Returns false if none waits. */
     cancelReport(driver: Driver, why: string): boolean {
-      if (!driver.isHeld) return false
-      const calledOff = reports.get(driver)
-      calledOff?.abort(new Error(why))
-      return calledOff !== undefined
+      if (!driver.isWaitingForDisk) return false
+      const cancelling = reports.get(driver)
+      cancelling?.abort(new Error(why))
+      return cancelling !== undefined
     },
     /** Aborts running checks and judges. */
     halt() {

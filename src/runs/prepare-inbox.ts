@@ -53,9 +53,9 @@ export async function prepareNode(
   { markOf, withheldFrom }: PrepareOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  const { node, preparation, sources, missing, checkKept } = effect
+  const { node, preparation, sources, missing, hasPreviousResult } = effect
   const agent = driver.run.graph.agents.get(node)!
-  const workspace = workspaceOf(driver.place, node)
+  const workspace = workspaceOf(driver.runFolder, node)
   /** `record` keeps a worktree that was made before the failure. */
   const failed = (problems: readonly WorkspaceProblem[], record: NodeRecord = {}): Prepared => {
     const why = problems.map(({ message }) => message).join('; ')
@@ -66,7 +66,7 @@ export async function prepareNode(
   if (!made.ok) return failed(made.error)
   // Other agents can write to `_fixed`, so it counts only after a person or fixer reported a correction.
   const { corrected } = driver.run.nodes.get(node)!
-  const corrections = corrected ? correctionsOf(driver.place, node) : undefined
+  const corrections = corrected ? correctionsOf(driver.runFolder, node) : undefined
   const prepared = await prepareInbox({
     workspace,
     task: titleOf(agent),
@@ -89,7 +89,7 @@ export async function prepareNode(
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
   const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
   const inputsHash = hashInputs({ agent, files, missing })
-  const outputsHash = checkKept ? await keptHash(workspace, signal) : null
+  const outputsHash = hasPreviousResult ? await hashOutbox(workspace, signal) : null
   return {
     event: { type: 'inputs_copied', node, preparation, inputsHash, outputsHash },
     record: { inbox, ...made.value },
@@ -149,18 +149,18 @@ export function outputsFrom(
     path: path.slice('outbox/'.length),
     sha256,
   }))
-  const wanted = { workspace: workspaceOf(driver.place, agent), agent, outputs, copyTo }
+  const wanted = { workspace: workspaceOf(driver.runFolder, agent), agent, outputs, copyTo }
   return validated === undefined ? wanted : { ...wanted, validated }
 }
 
-async function keptHash(workspace: string, signal: AbortSignal): Promise<string | null> {
+async function hashOutbox(workspace: string, signal: AbortSignal): Promise<string | null> {
   const collected = await collectOutbox(workspace, { content: true, signal })
   return collected.ok ? hashOutputs(madeOutputs(collected.value)) : null
 }
 
 /** Files of the service that no agent may get, even if an input folder contains them. */
 export function withheldFrom(
-  { folder, place }: Pick<Driver, 'folder' | 'place'>,
+  { folder, runFolder }: Pick<Driver, 'folder' | 'runFolder'>,
   { stateFolder, store }: Pick<Config, 'stateFolder' | 'store'>,
 ): Withheld[] {
   const secret = (what: string) => (path: string) => ({ path, what, isSecret: true })
@@ -173,8 +173,8 @@ export function withheldFrom(
           .map(secret('holds tokens of the service'))
       : [secret('is the state folder of the service, which holds its tokens')(stateFolder)]),
     ...ofStore.map(secret('is the store of the service')),
-    { path: dirname(place), what: 'holds the runs of this plan', isSecret: false },
-    { path: place, what: 'is the folder of this run', isSecret: false },
+    { path: dirname(runFolder), what: 'holds the runs of this plan', isSecret: false },
+    { path: runFolder, what: 'is the folder of this run', isSecret: false },
   ]
 }
 

@@ -8,8 +8,8 @@ import {
   type NodeState,
   type OutputFile,
   type Run,
+  type RunCost,
   type RunOutcome,
-  type Spent,
 } from './run.ts'
 
 export interface AgentReport {
@@ -28,7 +28,7 @@ export interface AgentReport {
   readonly attempts: readonly NodeAttempt[]
   /** In all rounds. */
   readonly attemptsInAll: number
-  readonly spent: Spent
+  readonly spent: RunCost
   readonly summary: string
   readonly outputs: readonly OutputFile[]
   /** Why `_outputs` differs from the validated outputs; empty if it does not. */
@@ -47,7 +47,7 @@ export interface RunReport {
   readonly begunAt: number
   readonly elapsedMs: number
   readonly workedMs: number
-  readonly spent: Spent
+  readonly spent: RunCost
   readonly agents: readonly AgentReport[]
   /** The chain that took longest, with the pauses between attempts. */
   readonly criticalPath: readonly string[]
@@ -106,7 +106,7 @@ function unconsolidatedIn({ unconsolidated = {} }: Run['head'], name: string): s
 }
 
 /** Skips unknown costs; the sum is null if all are unknown. */
-function sumOf(all: readonly Spent[]): Spent {
+function sumOf(all: readonly RunCost[]): RunCost {
   return all.reduce(
     (sum, { inputTokens, outputTokens, cost }) => ({
       inputTokens: sum.inputTokens + inputTokens,
@@ -181,19 +181,19 @@ function section(agent: AgentReport): string[] {
     '',
     `## ${inline(name)}`,
     '',
-    `${capital(state)}${reason === '' ? '.' : `: ${inline(reason)}`}`,
+    `${capitalized(state)}${reason === '' ? '.' : `: ${inline(reason)}`}`,
     ...(objective === '' ? [] : ['', ...fenced(shortened(objective, 2000))]),
     ...(summary === '' ? [] : ['', 'Summary:', '', ...fenced(shortened(summary, SUMMARY_CHARACTERS))]),
     ...(files.length === 0 ? [] : ['', 'Outputs:', '', ...files]),
     ...(rest > 0 ? [`- and ${rest} more`] : []),
-    ...(unconsolidated === '' ? [] : ['', inline(capital(unconsolidated))]),
+    ...(unconsolidated === '' ? [] : ['', inline(capitalized(unconsolidated))]),
     ...(failed.length === 0 ? [] : ['', 'Attempts that failed:', '']),
     ...failed.map(({ number, why }) => `- ${number}: ${inline(why)}`),
   ]
 }
 
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1)
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 /** Escapes text as one line of Markdown. */
@@ -348,21 +348,21 @@ interface BoxPosition {
 export function graphSvg(graph: Graph, state: (name: string) => NodeState): string {
   const steps = arranged(graph)
   const isWide = steps.length <= STEPS_ACROSS
-  const places = new Map<string, BoxPosition>()
+  const positions = new Map<string, BoxPosition>()
   for (const [step, names] of steps.entries()) {
     for (const [index, name] of names.entries()) {
       const along = BOX.margin + step * ((isWide ? BOX.width : BOX.height) + BOX.gapAlong)
       const across = BOX.margin + index * ((isWide ? BOX.height : BOX.width) + BOX.gapAcross)
-      places.set(name, isWide ? { x: along, y: across } : { x: across, y: along })
+      positions.set(name, isWide ? { x: along, y: across } : { x: across, y: along })
     }
   }
-  const all = [...places.values()]
+  const all = [...positions.values()]
   const width = farthest(all, 'x') + BOX.width + BOX.margin
   const height = farthest(all, 'y') + BOX.height + BOX.margin
   const edges = [...graph.needs.values()].flatMap((needs) =>
-    needs.map(({ from, to, onFailure }) => line(places.get(from)!, places.get(to)!, isWide, onFailure)),
+    needs.map(({ from, to, onFailure }) => line(positions.get(from)!, positions.get(to)!, isWide, onFailure)),
   )
-  const boxes = [...places].map(([name, place]) => box(name, state(name), place))
+  const boxes = [...positions].map(([name, position]) => box(name, state(name), position))
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="The graph of agents">`,
     ...edges,
@@ -371,23 +371,23 @@ export function graphSvg(graph: Graph, state: (name: string) => NodeState): stri
   ].join('\n')
 }
 
-function farthest(places: readonly BoxPosition[], axis: 'x' | 'y'): number {
-  return places.reduce((most, place) => Math.max(most, place[axis]), 0)
+function farthest(positions: readonly BoxPosition[], axis: 'x' | 'y'): number {
+  return positions.reduce((most, position) => Math.max(most, position[axis]), 0)
 }
 
 /** Sorts the agents of each step by the mean position of their dependencies, so that edges stay short. */
 function arranged(graph: Graph): string[][] {
-  const place = new Map<string, number>()
+  const position = new Map<string, number>()
   return stepsOf(graph).map((names) => {
     const wish = new Map(
       names.map((name, index) => {
         const needs = graph.needs.get(name)!
-        const sum = needs.reduce((total, { from }) => total + place.get(from)!, 0)
+        const sum = needs.reduce((total, { from }) => total + position.get(from)!, 0)
         return [name, needs.length === 0 ? index : sum / needs.length]
       }),
     )
     const sorted = names.toSorted((a, b) => wish.get(a)! - wish.get(b)!)
-    for (const [index, name] of sorted.entries()) place.set(name, index)
+    for (const [index, name] of sorted.entries()) position.set(name, index)
     return sorted
   })
 }

@@ -40,7 +40,11 @@ export function createRunRequests(cut: RedactedExcerpt) {
   }
 
   return {
-    async ask(tx: Tx, { id: run, place }: Pick<RunFacts, 'id' | 'place'>, effect: AskEffect): Promise<void> {
+    async ask(
+      tx: Tx,
+      { id: run, runFolder }: Pick<RunFacts, 'id' | 'runFolder'>,
+      effect: AskEffect,
+    ): Promise<void> {
       const { node, ask, text, awaits, expiresAt } = effect
       // The commit may be a retry of one that was stored although its response was lost.
       if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
@@ -51,7 +55,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
         purpose: awaits ? 'run' : 'notice',
         asker: ORCHESTRATOR,
         question: `${run}: ${text}`,
-        reason: awaits ? howTo(place, node) : `${run} continues without it if its plan allows that`,
+        reason: awaits ? howTo(runFolder, node) : `${run} continues without it if its plan allows that`,
         context: contextOf({ run, node, ask }),
         expiresAt,
         form,
@@ -82,9 +86,9 @@ const HOW =
   'retry: try again. fixed: try again with the inputs that you corrected. skip: continue without it. fail: let it fail'
 
 /** The person may see only this text, so it explains the choices and names the folders. */
-function howTo(place: string, node: string): string {
-  const where = `Correct the inputs where the plan takes them from, or in ${correctionsIn(place, node)}`
-  return `${HOW}. ${where}, under their paths in the inbox. Its workspace: ${workspaceOf(place, node)}`
+function howTo(runFolder: string, node: string): string {
+  const where = `Correct the inputs where the plan takes them from, or in ${correctionsIn(runFolder, node)}`
+  return `${HOW}. ${where}, under their paths in the inbox. Its workspace: ${workspaceOf(runFolder, node)}`
 }
 
 export function askedByRun({ context }: Pick<HumanRequestRow, 'context'>): AskedByRun {

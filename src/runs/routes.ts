@@ -10,7 +10,7 @@ import { formatId, parseId } from '../base/ids.ts'
 import { readOutput } from '../workspaces/outbox.ts'
 import type { FilePart } from '../workspaces/workspaces.ts'
 import { htmlReport, markdownReport, reportOf } from './report.ts'
-import type { RunNode } from './run.ts'
+import { isRunOpen, type RunNode } from './run.ts'
 import { readRunLog, watchRunLog, workspaceOf } from './run-folder.ts'
 import { endOfRun, noticeOfRun, runEventOf, wireRun, wireWholeRun } from './run-view.ts'
 import { noSuchRun, readRunHead, type SeenRun } from './store.ts'
@@ -33,10 +33,10 @@ export const showRun: RouteHandler<'run'> = async (context, call) => {
   const seen = await namedRun(context, call)
   return await wireWholeRun(seen, clock.now(), async ({ name, state, asks }) => {
     const asked = state === 'asking' ? await runs.requestOf(seen.id, name, asks) : undefined
-    const heldUp = runs.heldUp(seen, name)
+    const blockedBy = runs.blockedBy(seen, name)
     return {
       ...(asked === undefined ? {} : { requestId: formatId('req', asked.id) }),
-      ...(heldUp === undefined ? {} : { heldUp }),
+      ...(blockedBy === undefined ? {} : { blockedBy }),
     }
   })
 }
@@ -90,7 +90,7 @@ export const streamRun: RouteHandler<'runEvents'> = async (context, call) => {
         events.some(({ entry }) => entry.type === 'run.reported' && entry.data?.run_id === id),
       async finalEvent() {
         const head = await readRunHead(store, id)
-        if (head === undefined || head.outcome === null || head.reportOwed) return undefined
+        if (head === undefined || isRunOpen(head)) return undefined
         return (position) => formatEvent('end', position, JSON.stringify(endOfRun(head, position)))
       },
     },
@@ -102,21 +102,21 @@ export const streamRun: RouteHandler<'runEvents'> = async (context, call) => {
 const MOST_BYTES = 256 * 1024
 
 export const showRunLog: RouteHandler<'runLog'> = async (context, call) => {
-  const { place, node } = await namedNode(context, call)
+  const { runFolder, node } = await namedNode(context, call)
   const attempt = call.query.attempt ?? node.attempt
-  return shown(context, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} has no log yet`)
+  return shown(context, readRunLog(runFolder, node.name, attempt, MOST_BYTES), `${node.name} has no log yet`)
 }
 
 /** Shortest interval between two events: a program may print line by line. */
 const CALM_MS = 200
 
 export const streamRunLog: RouteHandler<'runLogEvents'> = async (context, call) => {
-  const { place, node } = await namedNode(context, call)
+  const { runFolder, node } = await namedNode(context, call)
   const open = context.openCalls.open('events', call.caller, call.outgoing)
   let printed = 0
   let isBroken = false
   let wake = () => {}
-  const stopWatching = watchRunLog(place, node.name, call.query.attempt ?? node.attempt, {
+  const stopWatching = watchRunLog(runFolder, node.name, call.query.attempt ?? node.attempt, {
     onSize(bytes) {
       printed = bytes
       wake()
@@ -157,21 +157,21 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 export const showRunOutput: RouteHandler<'runOutput'> = async (context, call) => {
-  const { place, node } = await namedNode(context, call)
+  const { runFolder, node } = await namedNode(context, call)
   const { path } = call.query
   if (!(node.result?.outputs ?? []).some((output) => output.path === path))
     throw new AppError('NOT_FOUND', `${node.name} has no output ${path.slice(0, 200)}`)
   return shown(
     context,
-    readOutput(workspaceOf(place, node.name), path, MOST_BYTES),
+    readOutput(workspaceOf(runFolder, node.name), path, MOST_BYTES),
     `${path} no longer exists`,
   )
 }
 
-async function namedNode(context: ApiContext, call: ApiCall): Promise<{ place: string; node: RunNode }> {
-  const { run, place } = await namedRun(context, call)
+async function namedNode(context: ApiContext, call: ApiCall): Promise<{ runFolder: string; node: RunNode }> {
+  const { run, runFolder } = await namedRun(context, call)
   const node = run.nodes.get(call.params.agent!)
-  if (node !== undefined) return { place, node }
+  if (node !== undefined) return { runFolder, node }
   throw new AppError('NOT_FOUND', `The run has no agent ${call.params.agent!.slice(0, 100)}`)
 }
 

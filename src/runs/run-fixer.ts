@@ -22,7 +22,7 @@ import {
   removeFolder,
   type WorkspaceProblem,
 } from '../workspaces/workspaces.ts'
-import { isOwed, type Keyed, type OutsideEffect, type RunEvent } from './core/events-and-effects.ts'
+import { isPending, type Keyed, type OutsideEffect, type RunEvent } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import { DEFAULTS } from './plan/validate.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
@@ -58,23 +58,23 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
     const done = (fixed: boolean, why: string): RunEvent => {
       return { type: 'fixer_done', node, fix: number, fixed, why }
     }
-    makeFixes(driver.place)
+    makeFixes(driver.runFolder)
     const fixer = fixerOf(driver, effect.fixer)
-    const workspace = fixOf(driver.place, node, number)
+    const workspace = fixOf(driver.runFolder, node, number)
     const order = orderOf(driver, fixer, node, number)
     const found = existsSync(workspace) ? await find(order, signal) : undefined
     if (found === undefined) {
       const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
       if (!made.ok) return done(false, textOf(made.error))
       // Cancelled while its inbox was filled.
-      if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
+      if (!isPending(driver.run, effect)) return done(false, 'it was stopped')
     }
     const failure = await (found?.end ??
       work(order, signal, (port) => workers[order.runner.kind].start(order, port)))
     if (failure !== undefined) return done(false, failure)
     const isCorrected = driver.run.nodes.get(node)!.corrected
     const taken = await collectCorrections({
-      ...{ place: driver.place, name: FIXED, agent: node },
+      ...{ place: driver.runFolder, name: FIXED, agent: node },
       ...{ workspace, isCorrected, signal },
     })
     if (!taken.ok) return done(false, textOf(taken.error))
@@ -225,11 +225,11 @@ function orderOf(driver: Driver, fixer: Fixer, node: string, number: number): Wo
     node,
     what: `fix ${number}`,
     runner: fixer.runner,
-    workspace: fixOf(driver.place, node, number),
+    workspace: fixOf(driver.runFolder, node, number),
     objective: objectiveOf(fixer, node),
     timeoutMs: fixer.timeoutMs,
-    logFile: logOf(driver.place, `${node}.fix`, number),
-    exitFile: exitOf(driver.place, `${node}.fix`, number),
+    logFile: logOf(driver.runFolder, `${node}.fix`, number),
+    exitFile: exitOf(driver.runFolder, `${node}.fix`, number),
     task: undefined,
   }
 }
@@ -246,20 +246,20 @@ async function prepare(
   withheldFrom: FixerRunnerOptions['withheldFrom'],
   signal: AbortSignal,
 ) {
-  const { run, place, folder } = driver
+  const { run, runFolder, folder } = driver
   const agent: PlanAgent = run.graph.agents.get(node)!
   await removeFolder(workspace, signal)
   const objective = objectiveOf(fixer, node)
   const made = await createWorkspace({ path: workspace, name: fixer.name, template: 'generic', objective })
   if (!made.ok) return made
-  const failed = await collectOutbox(workspaceOf(place, node), { signal })
+  const failed = await collectOutbox(workspaceOf(runFolder, node), { signal })
   // Checked by name, because a report that is too large to read can still be copied.
   const hasReport = failed.ok && failed.value.outputs.some(({ path }) => path === ERROR_REPORT)
   const sources = agent.dependsOn.filter(({ agent: from, outputs }) => {
     const { state, result } = run.nodes.get(from)!
     return state === 'completed' && result !== null && outputs.length > 0
   })
-  const earlier = run.nodes.get(node)!.corrected ? correctionsOf(place, node) : undefined
+  const earlier = run.nodes.get(node)!.corrected ? correctionsOf(runFolder, node) : undefined
   const below = (to: string) => to.replace(/^inbox\/?/, 'inbox/inputs/')
   const { context, requirements, outputExpectations } = fixer.instructions
   return await prepareInbox({
@@ -291,7 +291,7 @@ async function prepare(
       ...(hasReport
         ? [
             {
-              workspace: workspaceOf(place, node),
+              workspace: workspaceOf(runFolder, node),
               agent: node,
               outputs: [`outbox/${ERROR_REPORT}`],
               copyTo: 'inbox',

@@ -15,10 +15,10 @@ const MOST_NAMES = 10_000
 export function claimRunFolder(folder: string, id: string): string {
   makeRuns(join(folder, 'runs'))
   for (let number = 1; number <= MOST_NAMES; number++) {
-    const place = join(folder, 'runs', number === 1 ? id : `${id}.${number}`)
+    const runFolder = join(folder, 'runs', number === 1 ? id : `${id}.${number}`)
     try {
-      mkdirSync(place)
-      return place
+      mkdirSync(runFolder)
+      return runFolder
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
@@ -27,9 +27,9 @@ export function claimRunFolder(folder: string, id: string): string {
 }
 
 /** Removes the folder of a run that was not stored. */
-export function releaseRunFolder(place: string): void {
+export function releaseRunFolder(runFolder: string): void {
   try {
-    rmdirSync(place)
+    rmdirSync(runFolder)
   } catch {
     // The folder is not empty.
   }
@@ -47,77 +47,80 @@ function makeRuns(runs: string): void {
   }
 }
 
-export function workspaceOf(place: string, agent: string): string {
-  return join(place, agent)
+export function workspaceOf(runFolder: string, agent: string): string {
+  return join(runFolder, agent)
 }
 
 /** Output of an attempt. */
-export function logOf(place: string, agent: string, attempt: number): string {
-  return join(place, '_logs', `${agent}.${attempt}.log`)
+export function logOf(runFolder: string, agent: string, attempt: number): string {
+  return join(runFolder, '_logs', `${agent}.${attempt}.log`)
 }
 
 /** Exit code of an attempt's command. */
-export function exitOf(place: string, agent: string, attempt: number): string {
-  return join(place, '_logs', `${agent}.${attempt}.exit`)
+export function exitOf(runFolder: string, agent: string, attempt: number): string {
+  return join(runFolder, '_logs', `${agent}.${attempt}.exit`)
 }
 
 /** Holds the corrected inputs of each agent, by their places in the inbox. */
 export const FIXED = '_fixed'
 
-export function correctionsIn(place: string, agent: string): string {
-  return join(place, FIXED, agent)
+export function correctionsIn(runFolder: string, agent: string): string {
+  return join(runFolder, FIXED, agent)
 }
 
 /** Corrected inputs of an agent. Undefined if there are none: a person may also correct the files that the plan names. */
-export function correctionsOf(place: string, agent: string): { path: string; within: string } | undefined {
-  const path = correctionsIn(place, agent)
+export function correctionsOf(
+  runFolder: string,
+  agent: string,
+): { path: string; within: string } | undefined {
+  const path = correctionsIn(runFolder, agent)
   // lstat also finds a broken link, which is refused later.
-  return lstatSync(path, { throwIfNoEntry: false }) === undefined ? undefined : { path, within: place }
+  return lstatSync(path, { throwIfNoEntry: false }) === undefined ? undefined : { path, within: runFolder }
 }
 
 const FIXES = '_fixes'
 
 /** Workspace of a fixer. */
-export function fixOf(place: string, agent: string, fix: number): string {
-  return join(place, FIXES, `${agent}.${fix}`)
+export function fixOf(runFolder: string, agent: string, fix: number): string {
+  return join(runFolder, FIXES, `${agent}.${fix}`)
 }
 
 /** Call it before a fixer gets a workspace: an agent may have put a link in place of the folder. */
-export function makeFixes(place: string): void {
-  makeFolderIn(place, FIXES)
+export function makeFixes(runFolder: string): void {
+  makeFolderIn(runFolder, FIXES)
 }
 
 /** The message queue of a run (S4.16). A plan with a queue has no agent of that name. */
-export function messagesOf(place: string): string {
-  return join(place, MESSAGES)
+export function messagesOf(runFolder: string): string {
+  return join(runFolder, MESSAGES)
 }
 
-export function outputsOf(place: string): string {
-  return join(place, '_outputs')
+export function outputsOf(runFolder: string): string {
+  return join(runFolder, '_outputs')
 }
 
-export function reportFile(place: string, form: 'md' | 'html'): string {
-  return join(place, `report.${form}`)
+export function reportFile(runFolder: string, form: 'md' | 'html'): string {
+  return join(runFolder, `report.${form}`)
 }
 
 /** Reads the end of what an attempt printed; undefined if it printed nothing. */
 export function readRunLog(
-  place: string,
+  runFolder: string,
   agent: string,
   attempt: number,
   most: number,
 ): FilePart | undefined {
-  return readFilePart(logOf(place, agent, attempt), most, 'end')
+  return readFilePart(logOf(runFolder, agent, attempt), most, 'end')
 }
 
 /** Reports the size of an attempt's log whenever it grows. Returns a function that stops it. */
 export function watchRunLog(
-  place: string,
+  runFolder: string,
   agent: string,
   attempt: number,
   { onSize, onFault }: { onSize(bytes: number): void; onFault(): void },
 ): (() => void) | undefined {
-  const path = logOf(place, agent, attempt)
+  const path = logOf(runFolder, agent, attempt)
   let last = -1
   const look = () => {
     const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0

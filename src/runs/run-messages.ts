@@ -31,7 +31,7 @@ export interface OutgoingRunMessage {
 }
 
 /** Retry interval while the disk is full or the store is unavailable. */
-const AGAIN_MS = 1000
+const RETRY_MS = 1000
 
 /**
  * The message queue of a run, messages/ (S4.16). Records each message of an agent once, by file name and content, and forwards it
@@ -56,7 +56,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
         log.error({ err: error, run: driver.id }, 'a message of a run could not be recorded')
         if (!isOfStore(error) || ending.signal.aborted) return
         await new Promise<void>((resolve) => {
-          const cancel = clock.after(AGAIN_MS, resolve)
+          const cancel = clock.after(RETRY_MS, resolve)
           ending.signal.addEventListener(
             'abort',
             () => {
@@ -119,7 +119,9 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     const mailbox = to === OPERATOR ? OPERATOR : nameOf(driver, to)
     if (mailbox === undefined) return
     const isOfAgent = from !== OPERATOR
-    const answer = isOfAgent ? `To answer, write ${messagesOf(driver.place)}/${to}_to_${from}_NNN.json.` : ''
+    const answer = isOfAgent
+      ? `To answer, write ${messagesOf(driver.runFolder)}/${to}_to_${from}_NNN.json.`
+      : ''
     await post(tx, mailboxes, {
       to: mailbox,
       title: `${type} from ${from} in ${driver.id}`,
@@ -132,7 +134,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     /** Starts watching the queue of a run. */
     follow(driver: Driver) {
       if (!driver.run.graph.plan.messages || queues.has(driver.id)) return
-      const folder = messagesOf(driver.place)
+      const folder = messagesOf(driver.runFolder)
       try {
         mkdirSync(folder, { recursive: true })
         const queue = watchQueue({
@@ -161,7 +163,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
       }
       const timestamp = new Date(clock.now()).toISOString()
       const posted = await postMessage(
-        messagesOf(driver.place),
+        messagesOf(driver.runFolder),
         { from: OPERATOR, timestamp, ...message },
         (highest) => nextNumber(driver, highest),
       )

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { ReadEntry } from '../audit/store.ts'
 import type { RUN_ROUTES, RunUpdate } from './api.ts'
-import { isSettled, type NodeState, type RunHead, type RunNode, type Spent } from './run.ts'
+import { isRunOpen, isSettled, type NodeState, type RunCost, type RunHead, type RunNode } from './run.ts'
 import { reportFile, workspaceOf } from './run-folder.ts'
 import type { SeenRun } from './store.ts'
 
@@ -13,24 +13,23 @@ const iso = (at: number) => new Date(at).toISOString()
 const SUMMARY = 2000
 
 /** Converts a run without its agents. */
-export function wireRun({ id, folder, place, by, run, trouble }: SeenRun, now: number): WireRun {
+export function wireRun({ id, folder, runFolder, by, run, trouble }: SeenRun, now: number): WireRun {
   const { head, graph, nodes } = run
-  const { outcome, begunAt, endedAt, cancelled, reportOwed, reportFault } = head
-  // A run has ended once its outputs and its report are written.
-  const hasEnded = outcome !== null && !reportOwed
+  const { outcome, begunAt, endedAt, cancelled, reportPending, reportFault } = head
+  const isOpen = isRunOpen(head)
   return {
     id,
     name: graph.plan.name,
     ...(graph.plan.goal === '' ? {} : { goal: graph.plan.goal }),
-    state: hasEnded ? outcome : 'running',
-    ...(reportOwed ? { gathering: true } : {}),
+    state: outcome === null || isOpen ? 'running' : outcome,
+    ...(reportPending ? { gathering: true } : {}),
     folder,
-    place,
+    place: runFolder,
     round: head.round,
     by,
     created_at: iso(head.createdAt),
     ...(begunAt === null ? {} : { begun_at: iso(begunAt) }),
-    ...(hasEnded && endedAt !== null ? { ended_at: iso(endedAt) } : {}),
+    ...(!isOpen && endedAt !== null ? { ended_at: iso(endedAt) } : {}),
     elapsed_ms: begunAt === null ? 0 : (endedAt ?? now) - begunAt,
     agents: graph.plan.agents.length,
     counts: countsOf(nodes.values()),
@@ -51,7 +50,7 @@ interface NodeContext {
   /** The human request about it. */
   requestId?: string
   /** Why it is blocked. */
-  heldUp?: string
+  blockedBy?: string
 }
 
 /** Converts a run with all its agents. */
@@ -61,7 +60,7 @@ export async function wireWholeRun(
   around: (node: RunNode) => Promise<NodeContext>,
 ): Promise<WireWholeRun> {
   const { head, graph, nodes } = seen.run
-  const hasReport = head.outcome !== null && !head.reportOwed && head.reportFault === undefined
+  const hasReport = !isRunOpen(head) && head.reportFault === undefined
   const shown: WireNode[] = []
   for (const { name } of graph.plan.agents) {
     const node = nodes.get(name)!
@@ -69,13 +68,13 @@ export async function wireWholeRun(
   }
   return {
     ...wireRun(seen, now),
-    ...(hasReport ? { report: reportFile(seen.place, 'md') } : {}),
+    ...(hasReport ? { report: reportFile(seen.runFolder, 'md') } : {}),
     nodes: shown,
   }
 }
 
 function wireNode(seen: SeenRun, node: RunNode, now: number, around: NodeContext): WireNode {
-  const { run, place } = seen
+  const { run, runFolder } = seen
   const { requestId } = around
   const { name, state, progress, result, attempts, settledAt } = node
   const agent = run.graph.agents.get(name)!
@@ -97,7 +96,7 @@ function wireNode(seen: SeenRun, node: RunNode, now: number, around: NodeContext
     cached: node.cached,
     ...(began === undefined ? {} : { started_at: iso(began), elapsed_ms: (settledAt ?? now) - began }),
     ...(settledAt === null ? {} : { ended_at: iso(settledAt) }),
-    workspace: workspaceOf(place, name),
+    workspace: workspaceOf(runFolder, name),
     ...(requestId === undefined ? {} : { request_id: requestId }),
     ...(task === undefined ? {} : { task_id: task }),
     ...(result === null || result.summary === '' ? {} : { summary: result.summary.slice(0, SUMMARY) }),
@@ -116,7 +115,7 @@ function wireNode(seen: SeenRun, node: RunNode, now: number, around: NodeContext
 function waitsFor(
   { run }: SeenRun,
   { name, state, due }: RunNode,
-  { requestId, heldUp }: NodeContext,
+  { requestId, blockedBy }: NodeContext,
 ): string[] {
   if (isSettled(state)) return []
   switch (state) {
@@ -133,13 +132,13 @@ function waitsFor(
     case 'asking':
       return [`a person to decide${requestId === undefined ? '' : ` (${requestId})`}`]
     case 'running':
-      return heldUp === undefined ? [] : [heldUp]
+      return blockedBy === undefined ? [] : [blockedBy]
     default:
       return []
   }
 }
 
-function spentIn(all: readonly Spent[]): WireNode['spent'] {
+function spentIn(all: readonly RunCost[]): WireNode['spent'] {
   if (all.length === 0) return undefined
   const priced = all.flatMap(({ cost }) => (cost === null ? [] : [cost]))
   return {

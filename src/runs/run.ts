@@ -49,7 +49,7 @@ export interface AttemptError {
   readonly recoverable: boolean
 }
 
-export interface Spent {
+export interface RunCost {
   readonly inputTokens: number
   readonly outputTokens: number
   /** Null: the price is unknown. */
@@ -83,7 +83,7 @@ export interface NodeAttempt {
   readonly why: string
   readonly error: AttemptError | null
   readonly evidence: readonly RunEvidence[]
-  readonly spent: Spent | null
+  readonly spent: RunCost | null
 }
 
 /** The outputs of a completed agent, and the hash of the inputs that they were made from. */
@@ -130,7 +130,7 @@ export interface RunNode {
   /** Completed without being run: an earlier round had done it from the same inputs. */
   readonly cached: boolean
   /** Result of an earlier round; cleared when a new attempt overwrites it. */
-  readonly kept: NodeResult | null
+  readonly previousResult: NodeResult | null
   readonly result: NodeResult | null
   readonly attempts: readonly NodeAttempt[]
   /** Explains the state to people. */
@@ -162,7 +162,7 @@ export interface RunHead {
     readonly timedOut: boolean
   } | null
   /** The report of this round is not written yet. */
-  readonly reportOwed: boolean
+  readonly reportPending: boolean
   /** Why the report of this round could not be written. */
   readonly reportFault?: string
   /** Agents whose outputs in `_outputs` differ from the validated ones or are missing, with the reason. */
@@ -183,7 +183,7 @@ export function isSettled(state: NodeState): state is SettledState {
 }
 
 /** Returns an empty text if nothing was spent, as far as is known. */
-export function formatSpent({ cost, inputTokens, outputTokens }: Spent): string {
+export function formatSpent({ cost, inputTokens, outputTokens }: RunCost): string {
   const tokens = inputTokens + outputTokens
   if (tokens === 0 && cost === null) return ''
   return cost === null ? `${tokens} tokens` : `${cost.toFixed(cost < 1 ? 4 : 2)} (${tokens} tokens)`
@@ -198,7 +198,7 @@ export interface Run {
   readonly graph: Graph
   readonly nodes: Map<string, RunNode>
   /** Ready nodes with their positions, in order. */
-  readonly line: Map<string, number>
+  readonly readyQueue: Map<string, number>
 }
 
 export interface RunOptions {
@@ -226,14 +226,14 @@ export function createRun({ id, plan, now, attended = true }: RunOptions): Run {
     endedAt: null,
     outcome: null,
     cancelled: null,
-    reportOwed: false,
+    reportPending: false,
     lastQueued: 0,
     open: nodes.length,
     slots: 0,
     alive: 0,
     settled: { completed: 0, failed: 0, skipped: 0, cancelled: 0 },
   }
-  return { head, graph, nodes: new Map(nodes.map((node) => [node.name, node])), line: new Map() }
+  return { head, graph, nodes: new Map(nodes.map((node) => [node.name, node])), readyQueue: new Map() }
 }
 
 /** A node before its first event. The store leaves out fields with these values. */
@@ -257,7 +257,7 @@ export const EMPTY_NODE = Object.freeze({
   progress: null,
   inputsHash: null,
   cached: false,
-  kept: null,
+  previousResult: null,
   result: null,
   attempts: Object.freeze([]),
   reason: '',
@@ -281,12 +281,8 @@ export function loadRun({ plan, head, nodes }: RunParts): Run {
     graph: graphOf(plan),
     // In the order of the plan.
     nodes: new Map(plan.agents.map(({ name }) => [name, stored.get(name)!])),
-    line: new Map(queued.map(({ name, queued }) => [name, queued!])),
+    readyQueue: new Map(queued.map(({ name, queued }) => [name, queued!])),
   }
-}
-
-export function storedRun({ graph, head, nodes }: Run): RunParts {
-  return { plan: graph.plan, head, nodes: [...nodes.values()] }
 }
 
 /** Nodes at work or with a process count against the concurrency of the plan. */
@@ -294,8 +290,9 @@ export function holdsSlot({ state, alive, fixerAlive }: RunNode): boolean {
   return alive || fixerAlive || state === 'preparing' || state === 'validating'
 }
 
-export function isOpen({ state }: RunNode): boolean {
-  return !isSettled(state)
+/** True until the run has ended and its report is written. */
+export function isRunOpen({ outcome, reportPending }: RunHead): boolean {
+  return outcome === null || reportPending
 }
 
 /** A run that timed out has failed, although its nodes are cancelled. */

@@ -69,11 +69,11 @@ export interface Runs {
   /** Reports changes of `troubles`; undefined means that the run continues. Returns a function that stops listening. */
   onTrouble(listener: (run: string, text: string | undefined) => void): () => void
   /** Why a running agent is blocked, if that is visible: its program does not start, or it asks a question. */
-  heldUp(run: SeenRun, node: string): string | undefined
+  blockedBy(run: SeenRun, node: string): string | undefined
   /** Applies a person's answer to a request of a run, and returns a confirmation. Throws if the run no longer waits for it. */
   decided(tx: Tx, row: HumanRequestRow, answer: string, by: string): string
   halt(): void
-  goOn(haltedMs: number): void
+  endHalt(haltedMs: number): void
   /** Loads the open runs. Call it before the agents of the team start. */
   open(): Promise<void>
   /** Continues the open runs. Call it once the service can be reached. */
@@ -149,7 +149,7 @@ export function createRuns(options: RunsOptions): Runs {
 
   const driverOptions: DriverOptions = {
     ...{ store, timers, clock, log, cut, requests, now },
-    look(driver, node) {
+    checkActivity(driver, node) {
       const { attempt } = driver.run.nodes.get(node)!
       attempts.look(driver, node, attempt)
       return attempts.showsLife(driver, node, attempt)
@@ -192,8 +192,8 @@ export function createRuns(options: RunsOptions): Runs {
     const driver = drivers.get(id)
     if (driver !== undefined && (await driver.settled()) === undefined) return driver
     // Show only stored state: anything else would be lost with the service.
-    const kept = await seeStoredRun(store, id)
-    return driver === undefined || kept === undefined ? kept : { ...kept, trouble: driver.trouble }
+    const stored = await seeStoredRun(store, id)
+    return driver === undefined || stored === undefined ? stored : { ...stored, trouble: driver.trouble }
   }
 
   async function mustFind(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }> {
@@ -228,7 +228,7 @@ export function createRuns(options: RunsOptions): Runs {
     runtimes: options.runtimes,
   })
 
-  timers.on('run', async (tx, id) => tx.afterCommit(() => drivers.get(id)?.ring()))
+  timers.on('run', async (tx, id) => tx.afterCommit(() => drivers.get(id)?.onTimer()))
 
   return {
     async start(order, call) {
@@ -286,7 +286,7 @@ export function createRuns(options: RunsOptions): Runs {
       troubleListeners.add(listener)
       return () => troubleListeners.delete(listener)
     },
-    heldUp(seen, node) {
+    blockedBy(seen, node) {
       const { state, attempt } = seen.run.nodes.get(node)!
       if (state !== 'running') return undefined
       const agent = members.nameOf(orderOf(seen, node, attempt))
@@ -316,7 +316,7 @@ export function createRuns(options: RunsOptions): Runs {
       attempts.freeze(true)
       fixing.freeze(true)
     },
-    goOn(haltedMs) {
+    endHalt(haltedMs) {
       for (const driver of drivers.values()) driver.postpone(haltedMs)
       void effects.afterHalt().then(async () => {
         if (isHalted() || closed) return
@@ -334,10 +334,10 @@ export function createRuns(options: RunsOptions): Runs {
 
     async open() {
       for (const id of await openRunIds(store, store.daemon)) {
-        const kept = await seeStoredRun(store, id)
-        if (kept === undefined) continue
-        const { folder, place, by, run, records } = kept
-        const driver = drive({ id, folder, place, by }, run, records)
+        const stored = await seeStoredRun(store, id)
+        if (stored === undefined) continue
+        const { folder, runFolder, by, run, records } = stored
+        const driver = drive({ id, folder, runFolder, by }, run, records)
         for (const { name, attempt, alive } of run.nodes.values()) {
           const order = orderOf(driver, name, attempt)
           if (alive && order.runner.kind === 'program') options.temporaryAgents.restore(order)
@@ -357,7 +357,7 @@ export function createRuns(options: RunsOptions): Runs {
         const owed = isHalted() ? [] : pendingEffects(driver.run)
         if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
         for (const effect of owed) effects.perform(driver, effect, false)
-        driver.ring()
+        driver.onTimer()
         await applyStoredAnswers(driver)
       }
     },

@@ -13,7 +13,7 @@ import { resumeRun } from './core/reduce.ts'
 import type { Driver } from './driver.ts'
 import { missingInputs, readPlan } from './plan/read-plan.ts'
 import type { Plan } from './plan.ts'
-import { createRun, type Run } from './run.ts'
+import { createRun, isRunOpen, type Run } from './run.ts'
 import { claimRunFolder, releaseRunFolder } from './run-folder.ts'
 import {
   insertRun,
@@ -59,9 +59,9 @@ export function createRunStarter(options: RunStarterOptions) {
     let started: { facts: RunFacts; run: Run } | undefined
     const answer = await commit(async ({ tx }) => {
       const id = `run_${await tx.nextKey('run')}`
-      const place = claimed.get(id) ?? claimFolder(folder, id)
-      claimed.set(id, place)
-      const facts: RunFacts = { id, folder, place, by }
+      const runFolder = claimed.get(id) ?? claimFolder(folder, id)
+      claimed.set(id, runFolder)
+      const facts: RunFacts = { id, folder, runFolder, by }
       const run = createRun({ id, plan, now: now() })
       await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
       tx.audit({
@@ -76,7 +76,8 @@ export function createRunStarter(options: RunStarterOptions) {
       })
       return receiptOf(startRun, `${id} started`, { run_id: id, ...missing(plan, folder) })
     }).finally(() => {
-      for (const place of claimed.values()) if (place !== started?.facts.place) releaseRunFolder(place)
+      for (const runFolder of claimed.values())
+        if (runFolder !== started?.facts.runFolder) releaseRunFolder(runFolder)
     })
     if (started !== undefined) {
       const driver = drive(started.facts, started.run, new Map())
@@ -95,7 +96,7 @@ export function createRunStarter(options: RunStarterOptions) {
     const seen = await mustFind(id)
     const { run, folder: before } = seen
     const { round: meant = run.head.round + 1 } = order
-    if (isOpen(run) || meant <= run.head.round) return rejoin(seen, order)
+    if (isRunOpen(run.head) || meant <= run.head.round) return rejoin(seen, order)
     if (meant > run.head.round + 1) {
       throw new AppError(
         'CONFLICT',
@@ -116,14 +117,14 @@ export function createRunStarter(options: RunStarterOptions) {
       throw new AppError('CONFLICT', resumed.error.message, { hint: `See its state: orc run show ${id}` })
     const next = resumed.value
     if (order.fresh === true) {
-      for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
+      for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, previousResult: null })
     }
     const records =
       seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
     // The second of two concurrent calls finds a driver here: nothing is awaited before `drive`.
     const begun = drivers.get(id)
     if (begun !== undefined) return rejoin(begun, order)
-    const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
+    const driver = drive({ id, folder, runFolder: seen.runFolder, by: seen.by }, next, records)
     let isStored = false
     const answer = await commit(async ({ tx }) => {
       // Another call may have started and ended this round since the run was read.
@@ -204,11 +205,6 @@ export interface ResumeOrder {
   readonly round?: number | undefined
 }
 
-/** True until the run has ended and its report is written. */
-function isOpen({ head }: Run): boolean {
-  return head.outcome === null || head.reportOwed
-}
-
 /** Returns why an existing round cannot change as requested; undefined: nothing would change. `asked`: the requested plan. */
 function cannotChange(
   { id, folder, run }: SeenRun,
@@ -226,7 +222,7 @@ function cannotChange(
   ]
   if (changes.length === 0) return undefined
   const what = changes.join(' and ')
-  return isOpen(run)
+  return isRunOpen(run.head)
     ? new AppError('CONFLICT', `${id} is still running and cannot be changed (requested: ${what})`, {
         hint: `Cancel it with orc run cancel ${id}, then repeat this command. orc run --resume ${id} without changes reattaches.`,
       })

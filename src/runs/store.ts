@@ -9,7 +9,9 @@ import type { RunReduced } from './core/transition.ts'
 import type { Plan } from './plan.ts'
 import {
   EMPTY_NODE,
+  isRunOpen,
   loadRun,
+  type NodeResult,
   type NodeState,
   type Progress,
   type Run,
@@ -23,7 +25,7 @@ export interface RunFacts {
   /** The paths of the plan are relative to it. */
   readonly folder: string
   /** Folder of the workspaces, outputs and reports. */
-  readonly place: string
+  readonly runFolder: string
   readonly by: string
 }
 
@@ -34,14 +36,9 @@ export interface NodeRecord {
   readonly task?: string
 }
 
-interface KeptRun extends RunFacts {
+interface RunRecord extends RunFacts {
   readonly plan: Plan
   readonly head: RunHead
-}
-
-interface KeptNode {
-  readonly node: RunNode
-  readonly record: NodeRecord
 }
 
 interface RunRow {
@@ -63,7 +60,7 @@ interface NodeRow {
 export async function insertRun(
   tx: Tx,
   daemon: string,
-  { id, folder, place, by, plan, head }: KeptRun,
+  { id, folder, runFolder, by, plan, head }: RunRecord,
   nodes: Iterable<RunNode>,
 ): Promise<void> {
   const key = keyOf(id)
@@ -76,11 +73,11 @@ export async function insertRun(
       plan.name,
       stateOf(head),
       folder,
-      place,
+      runFolder,
       by,
       JSON.stringify(head),
       head.createdAt,
-      openOf(head),
+      Number(isRunOpen(head)),
     ],
   )
   // A separate table, because the plan may be large and the head is rewritten with each event.
@@ -91,7 +88,7 @@ export async function insertRun(
 /** Stores a new round, with a plan and agents that may differ. */
 export async function replaceRun(
   tx: Tx,
-  { id, folder, plan, head }: Pick<KeptRun, 'id' | 'folder' | 'plan' | 'head'>,
+  { id, folder, plan, head }: Pick<RunRecord, 'id' | 'folder' | 'plan' | 'head'>,
   nodes: ReadonlyMap<string, RunNode>,
 ): Promise<void> {
   const key = keyOf(id)
@@ -109,7 +106,7 @@ export async function updateHead(tx: Tx, key: number, head: RunHead): Promise<vo
   await tx.run('UPDATE runs SET state = ?, head = ?, is_open = ? WHERE id = ?', [
     stateOf(head),
     JSON.stringify(head),
-    openOf(head),
+    Number(isRunOpen(head)),
     key,
   ])
 }
@@ -140,7 +137,7 @@ export async function updateRecord(tx: Tx, key: number, name: string, record: No
   }
 }
 
-export async function findRun(reader: Reader, id: string): Promise<KeptRun | undefined> {
+export async function findRun(reader: Reader, id: string): Promise<RunRecord | undefined> {
   const row = await reader.get<RunRow>(
     'SELECT runs.*, run_plans.plan FROM runs JOIN run_plans ON run_plans.run = runs.id WHERE runs.id = ?',
     [parseId('run', id) ?? 0],
@@ -153,10 +150,13 @@ export async function readRunHead(reader: Reader, id: string): Promise<RunHead |
   const row = await reader.get<{ head: string }>('SELECT head FROM runs WHERE id = ?', [
     parseId('run', id) ?? 0,
   ])
-  return row === undefined ? undefined : (JSON.parse(row.head) as RunHead)
+  return row === undefined ? undefined : readHead(row.head)
 }
 
-export async function readNodes(reader: Reader, id: string): Promise<KeptNode[]> {
+export async function readNodes(
+  reader: Reader,
+  id: string,
+): Promise<{ node: RunNode; record: NodeRecord }[]> {
   const rows = await reader.all<NodeRow>(
     'SELECT document, inbox, worktree, task FROM run_agents WHERE run = ?',
     [keyOf(id)],
@@ -197,24 +197,19 @@ export async function runIds(reader: Reader, which: 'open' | 'all', limit: numbe
   return rows.map(({ id }) => formatId('run', id)).reverse()
 }
 
-function toRun(row: RunRow): KeptRun {
+function toRun(row: RunRow): RunRecord {
   return {
     id: formatId('run', row.id),
     folder: row.folder,
-    place: row.place,
+    runFolder: row.place,
     by: row.started_by,
     plan: JSON.parse(row.plan) as Plan,
-    head: JSON.parse(row.head) as RunHead,
+    head: readHead(row.head),
   }
 }
 
 function stateOf({ outcome }: RunHead): string {
   return outcome ?? 'running'
-}
-
-/** True until the run has ended and its report is written. */
-function openOf({ outcome, reportOwed }: RunHead): number {
-  return outcome === null || reportOwed ? 1 : 0
 }
 
 function keyOf(id: string): number {
@@ -225,17 +220,25 @@ const KEYS = Object.keys(EMPTY_NODE) as (keyof typeof EMPTY_NODE)[]
 
 /** Leaves out empty fields, so that a field added by a newer version gets its default. */
 function writeNode(node: RunNode): string {
-  const kept: Record<string, unknown> = { name: node.name, state: node.state }
+  const stored: Record<string, unknown> = { name: node.name, state: node.state }
   for (const key of KEYS) {
     const value = node[key]
     if (value === EMPTY_NODE[key] || (key === 'attempts' && node.attempts.length === 0)) continue
-    kept[key] = value
+    stored[key] = value
   }
-  return JSON.stringify(kept)
+  return JSON.stringify(stored)
 }
 
 function readNode(document: string): RunNode {
-  return { ...EMPTY_NODE, ...(JSON.parse(document) as Pick<RunNode, 'name' | 'state'>) }
+  // Earlier versions called the previous result `kept`.
+  const { kept, ...stored } = JSON.parse(document) as Pick<RunNode, 'name' | 'state'> & { kept?: NodeResult }
+  return { ...EMPTY_NODE, ...(kept === undefined ? {} : { previousResult: kept }), ...stored }
+}
+
+function readHead(document: string): RunHead {
+  // Earlier versions called `reportPending` `reportOwed`.
+  const { reportOwed, ...stored } = JSON.parse(document) as RunHead & { reportOwed?: boolean }
+  return reportOwed === undefined ? stored : { ...stored, reportPending: reportOwed }
 }
 
 /** A run for display. */
@@ -252,11 +255,11 @@ interface StoredRun extends SeenRun {
 
 /** Reads a run from the store, whether or not a service drives it. */
 export async function seeStoredRun(reader: Reader, id: string): Promise<StoredRun | undefined> {
-  const kept = await findRun(reader, id)
-  if (kept === undefined) return undefined
+  const found = await findRun(reader, id)
+  if (found === undefined) return undefined
   const nodes = await readNodes(reader, id)
   const records = new Map(nodes.map(({ node, record }) => [node.name, record]))
-  const { plan, head, ...facts } = kept
+  const { plan, head, ...facts } = found
   const run = loadRun({ plan, head, nodes: nodes.map(({ node }) => node) })
   return { ...facts, run, records, record: (node) => records.get(node) ?? {} }
 }

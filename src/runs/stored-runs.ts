@@ -6,6 +6,7 @@ import type { Reader } from '../store/store.ts'
 import { RUN_ROUTES, type RunUpdate } from './api.ts'
 import { htmlReport, markdownReport, reportOf } from './report.ts'
 import { findAsked } from './requests.ts'
+import { isRunOpen } from './run.ts'
 import { endOfRun, runEventOf, wireRun, wireWholeRun } from './run-view.ts'
 import { daemonOfRun, listStoredRuns, noSuchRun, seeStoredRun } from './store.ts'
 
@@ -44,7 +45,7 @@ export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
           state === 'asking' ? await findAsked(reader, { run: id, node: name, ask: asks }) : undefined
         return {
           ...(asked === undefined ? {} : { requestId: formatId('req', asked.id) }),
-          heldUp: 'the service, which is not running',
+          blockedBy: 'the service, which is not running',
         }
       })
     },
@@ -60,8 +61,7 @@ export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
       const from = after ?? Math.max(0, (await lastOfRun(audit, key, 'run.begun')) - 1)
       const entries = await readRunEntries(audit, key, { after: from, limit: ALL })
       const events = entries.filter(({ data }) => data?.run_id === id).map(runEventOf)
-      const isOpen = head.outcome === null || head.reportOwed
-      const end = isOpen ? [] : [endOfRun(head, events.at(-1)?.seq ?? from)]
+      const end = isRunOpen(head) ? [] : [endOfRun(head, events.at(-1)?.seq ?? from)]
       return [...events, ...end]
     },
 

@@ -53,7 +53,7 @@ export function createOutputValidator(options: OutputValidatorOptions) {
   return async function validate(driver: Driver, effect: Validate, signal: AbortSignal): Promise<RunEvent> {
     const { node, attempt } = effect
     const agent = driver.run.graph.agents.get(node)!
-    const workspace = workspaceOf(driver.place, node)
+    const workspace = workspaceOf(driver.runFolder, node)
     const evidence: RunEvidence[] = []
     const refused = (recoverable = true): RunEventOf<'validated'> => ({
       ...{ type: 'validated', node, attempt, passed: false, evidence, recoverable },

@@ -17,7 +17,7 @@ interface ReportFault {
 type Unconsolidated = Readonly<Record<string, string>>
 
 /** Retry interval while the disk is full. */
-const AGAIN_MS = 1000
+const RETRY_MS = 1000
 const FULL = `${DISK_FULL}: its outputs and its report wait for free space`
 
 /** Copies the outputs of all completed agents to `_outputs`, and writes the report as Markdown and HTML. Idempotent. */
@@ -52,12 +52,12 @@ export function createReportWriter(clock: Clock) {
     other: string[],
     signal: AbortSignal,
   ): Promise<WorkspaceResult<unknown>> {
-    const workspace = workspaceOf(driver.place, name)
+    const workspace = workspaceOf(driver.runFolder, name)
     const missing = new Map(result.outputs.map(({ path, sha256 }) => [path, sha256]))
     const large: object[] = []
     const copied = await keepOutbox(
       workspace,
-      { parent: outputsOf(driver.place), name },
+      { parent: outputsOf(driver.runFolder), name },
       {
         signal,
         copied(path, sha256) {
@@ -92,11 +92,11 @@ export function createReportWriter(clock: Clock) {
       for (;;) {
         const fault = await work()
         if (fault?.isFull !== true) return fault
-        driver.hold(FULL)
-        await pause(clock, AGAIN_MS, signal)
+        driver.setWaitingForDisk(FULL)
+        await pause(clock, RETRY_MS, signal)
       }
     } finally {
-      driver.hold(undefined)
+      driver.setWaitingForDisk(undefined)
     }
   }
 
@@ -106,10 +106,10 @@ export function createReportWriter(clock: Clock) {
     now: number,
     signal: AbortSignal,
   ): Promise<Unconsolidated> {
-    const { run, place } = driver
+    const { run, runFolder } = driver
     const unconsolidated: Record<string, string> = {}
     const references = new Map<string, readonly object[]>()
-    await removeFolder(outputsOf(place), signal)
+    await removeFolder(outputsOf(runFolder), signal)
     for (const name of run.nodes.keys()) {
       const fault = await untilItFits(driver, signal, () => collect(driver, name, references, signal))
       if (fault !== undefined) unconsolidated[name] = fault.text
@@ -117,7 +117,7 @@ export function createReportWriter(clock: Clock) {
     const report = reportOf({ ...run, head: { ...run.head, unconsolidated } }, now)
     const files = { 'report.md': markdownReport(report), 'report.html': htmlReport(report) }
     const large = [...references.values()].flat()
-    const fault = await untilItFits(driver, signal, () => writeFiles(place, large, files))
+    const fault = await untilItFits(driver, signal, () => writeFiles(runFolder, large, files))
     if (fault !== undefined) throw new Error(fault.text)
     return unconsolidated
   }
@@ -145,7 +145,7 @@ function noteFault(driver: Driver, name: string, text: string): ReportFault {
 }
 
 async function writeFiles(
-  place: string,
+  runFolder: string,
   references: readonly object[],
   files: Readonly<Record<string, string>>,
 ): Promise<ReportFault | undefined> {
@@ -155,8 +155,8 @@ async function writeFiles(
   const listed =
     references.length === 0
       ? undefined
-      : await replaceFiles(outputsOf(place), { 'references.json': text }, shown)
-  const written = listed?.ok === false ? listed : await replaceFiles(place, files, shown)
+      : await replaceFiles(outputsOf(runFolder), { 'references.json': text }, shown)
+  const written = listed?.ok === false ? listed : await replaceFiles(runFolder, files, shown)
   if (written.ok) return undefined
   const { code, message } = written.error[0]!
   return { isFull: code === 'disk_full', text: message }

@@ -101,7 +101,7 @@ async function ended(id: string): Promise<SeenRun> {
     async () => {
       await grantAll()
       const seen = (await runs.see(id))!
-      return seen.run.head.outcome !== null && !seen.run.head.reportOwed ? seen : undefined
+      return seen.run.head.outcome !== null && !seen.run.head.reportPending ? seen : undefined
     },
     300_000,
   )
@@ -212,14 +212,20 @@ it('completes the run that the public skill expects, with Codex, Claude Code and
     'all guests are gone',
     () => !team.orchub.engine.team().names.some((name) => name.startsWith('run_1-')),
   )
-  const report = readFileSync(join(seen.place, 'report.md'), 'utf8')
+  const report = readFileSync(join(seen.runFolder, 'report.md'), 'utf8')
   for (const name of names) expect(report).toContain(read(name, 'outbox', 'summary.md').trim())
-  expect(existsSync(join(seen.place, '_outputs', 'writer-agent', 'report.md'))).toBe(true)
+  expect(existsSync(join(seen.runFolder, '_outputs', 'writer-agent', 'report.md'))).toBe(true)
 
-  const dissolved = await runOrc(plans, ['workspace', 'dissolve', seen.place, '--archive', '--keep-outputs'])
+  const dissolved = await runOrc(plans, [
+    'workspace',
+    'dissolve',
+    seen.runFolder,
+    '--archive',
+    '--keep-outputs',
+  ])
   expect(dissolved).toMatchObject({ code: 0 })
   for (const name of names) expect(existsSync(workspace(name)), name).toBe(false)
-  const archived = execFileSync('tar', ['-tzf', `${seen.place}.tar.gz`], { encoding: 'utf8' }).split('\n')
+  const archived = execFileSync('tar', ['-tzf', `${seen.runFolder}.tar.gz`], { encoding: 'utf8' }).split('\n')
   for (const name of names) {
     for (const file of ['SKILL.md', 'inbox/instructions.md', 'outbox/summary.md', 'status.json']) {
       expect(
@@ -228,7 +234,7 @@ it('completes the run that the public skill expects, with Codex, Claude Code and
       ).toBe(true)
     }
   }
-  const consolidated = readFileSync(`${seen.place}.report.md`, 'utf8')
+  const consolidated = readFileSync(`${seen.runFolder}.report.md`, 'utf8')
   for (const name of names) expect(consolidated).toContain(name)
 })
 

@@ -21,7 +21,7 @@ agents:
 `)
     puppets.of('Writer').become('idle')
     await team.until(async () => puppets.of('Writer').turns.length > 0)
-    expect(puppets.of('Writer').turns[0]!.text).toContain(team.place(id, 'text'))
+    expect(puppets.of('Writer').turns[0]!.text).toContain(team.pathIn(id, 'text'))
     return { puppets, id }
   }
 
@@ -37,7 +37,7 @@ agents:
 
   it('may use only files; then its task ends with them', async () => {
     const { id } = await openWithMember()
-    const workspace = team.place(id, 'text')
+    const workspace = team.pathIn(id, 'text')
     writeFileSync(join(workspace, 'outbox', 'summary.md'), 'A poem.')
     writeFileSync(join(workspace, 'outbox', 'poem.md'), 'Violets are blue.')
     writeFileSync(join(workspace, 'status.json'), '{"state": "completed"}')
@@ -50,7 +50,7 @@ agents:
     const { id } = await openWithMember()
     await team.until(async () => (await team.node(id, 'text')).started)
     const error = { type: 'idea', message: 'No idea comes', recoverable: false }
-    writeFileSync(join(team.place(id, 'text'), 'status.json'), JSON.stringify({ state: 'failed', error }))
+    writeFileSync(join(team.pathIn(id, 'text'), 'status.json'), JSON.stringify({ state: 'failed', error }))
     const seen = await team.ended(id)
     expect(statesOf(seen)).toEqual({ text: 'failed', after: 'failed' })
     expect(seen.run.nodes.get('text')!.reason).toContain('No idea comes')
@@ -68,7 +68,7 @@ agents: { guest: { program: any, with: { command: "true" }, instructions: Do it.
   await team.until(async () => puppets.started(name) === 1)
   puppets.of(name).become('idle')
   await team.until(async () => puppets.of(name).turns.length > 0)
-  expect(puppets.of(name).start.cwd).toBe(team.place(id, 'guest'))
+  expect(puppets.of(name).start.cwd).toBe(team.pathIn(id, 'guest'))
   await team.say(name, 'report', { status: 'completed', result: 'Done as asked.' })
   const seen = await team.ended(id)
   expect(seen.run.head.outcome).toBe('completed')
@@ -88,7 +88,7 @@ describe('a program that', () => {
     const told = () => team.entries.filter(({ type }) => type === 'human.asked')
     await team.until(async () => told().length > 0, 5000)
     expect(told()[0]!.text).toMatch(/guest does not start.*orc attach run_1-guest/)
-    expect(team.runs.heldUp(await team.see(id), 'guest')).toContain('to start (orc attach run_1-guest)')
+    expect(team.runs.blockedBy(await team.see(id), 'guest')).toContain('to start (orc attach run_1-guest)')
     expect(puppets.of(`${id}-guest`).turns).toEqual([])
     puppets.of(`${id}-guest`).become('idle')
     await team.until(async () => puppets.of(`${id}-guest`).turns.length > 0)
@@ -256,7 +256,7 @@ it('works with somebody outside who only uses the files', async () => {
   team = await openRunTeam()
   const id = await team.start('agents: { outside: { instructions: Someone does it., judge: off } }')
   await team.becomes(id, 'outside', 'running')
-  const workspace = team.place(id, 'outside')
+  const workspace = team.pathIn(id, 'outside')
   expect(readFileSync(join(workspace, 'inbox', 'instructions.md'), 'utf8')).toContain('Someone does it.')
   await team.until(async () => existsSync(join(workspace, 'status.json')))
   writeFileSync(join(workspace, 'outbox', 'summary.md'), 'It is done.')
@@ -311,7 +311,7 @@ agents:
   const notes = team.entries.filter(({ type }) => type === 'run.noted').map(({ text }) => text)
   expect(notes).toEqual([expect.stringMatching(/astray: .* 1 commits on a detached HEAD: \w{12} loose$/)])
   expect(seen.run.nodes.get('link')!.reason).toContain('worktree is a symbolic link')
-  expect(existsSync(team.place(id, 'link', 'outbox', 'git'))).toBe(false)
+  expect(existsSync(team.pathIn(id, 'link', 'outbox', 'git'))).toBe(false)
   expect(seen.run.nodes.get('gone')!.reason).toContain('worktree is gone: the agent deleted or moved it')
 })
 
@@ -348,7 +348,7 @@ agents:
     for (const [index, result] of verdicts.entries()) {
       await team.until(async () => puppets.of('Critic').turns.length > index, 100)
       expect(puppets.of('Critic').turns[index]!.text).toContain('It rhymes.')
-      expect(puppets.of('Critic').turns[index]!.text).toContain(team.place(id, 'poet'))
+      expect(puppets.of('Critic').turns[index]!.text).toContain(team.pathIn(id, 'poet'))
       puppets.of('Critic').become('busy')
       await team.say('Critic', 'report', { status: 'completed', result })
       puppets.of('Critic').become('idle')

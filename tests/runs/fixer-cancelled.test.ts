@@ -17,10 +17,10 @@ it('does not start a fixer that was cancelled while its inbox was filled', async
 agents: { a: { command: "exit 1", retries: 0, on_error: fix, fixer: mender, inputs: [in] } }
 fixers: { mender: { command: "touch ../../../../began; exec sleep 300" } }
 `)
-  await team.until(async () => existsSync(team.place(id, '_fixes', 'a.1')))
+  await team.until(async () => existsSync(team.pathIn(id, '_fixes', 'a.1')))
   await team.runs.cancel(id, 'operator', 'enough')
   expect(statesOf(await team.ended(id))).toEqual({ a: 'cancelled' })
-  await team.until(async () => existsSync(team.place(id, '_fixes', 'a.1', 'inbox', 'instructions.md')))
+  await team.until(async () => existsSync(team.pathIn(id, '_fixes', 'a.1', 'inbox', 'instructions.md')))
   await pause(LONG_ENOUGH_TO_BEGIN)
   expect(existsSync(join(team.plans, 'began'))).toBe(false)
 })

@@ -53,10 +53,10 @@ const told = () =>
 describe('while the disk is full', () => {
   it('_outputs holds only complete folders, and the run ends once all are there', async () => {
     const id = await startFull(IN_OUTPUTS)
-    expect(readdirSync(team.place(id, '_outputs'))).toEqual([])
+    expect(readdirSync(team.pathIn(id, '_outputs'))).toEqual([])
     await team.clock.advance(5000)
-    expect((await team.see(id)).run.head).toMatchObject({ outcome: 'completed', reportOwed: true })
-    expect(existsSync(team.place(id, 'report.md'))).toBe(false)
+    expect((await team.see(id)).run.head).toMatchObject({ outcome: 'completed', reportPending: true })
+    expect(existsSync(team.pathIn(id, 'report.md'))).toBe(false)
     expect(await team.runs.list('open', 10)).toMatchObject([{ id, trouble: FULL }])
     disk.refuses = undefined
     const seen = await team.ended(id, 1000)
@@ -72,7 +72,7 @@ describe('while the disk is full', () => {
     const id = await startFull(/\/\.report\.md\./)
     await team.clock.advance(3000)
     expect(told()).toEqual([])
-    expect(readdirSync(team.place(id)).sort()).toEqual(['_logs', '_outputs', 'a'])
+    expect(readdirSync(team.pathIn(id)).sort()).toEqual(['_logs', '_outputs', 'a'])
     disk.refuses = undefined
     await team.ended(id, 1000)
     expect(team.file(id, 'report.md')).toContain('**completed**')
@@ -100,12 +100,12 @@ describe('while the disk is full', () => {
   it('the next service writes the report', async () => {
     const id = await startFull(IN_OUTPUTS)
     // As one that was killed in the middle of it leaves it.
-    mkdirSync(team.place(id, '_outputs', '.a.of-a-killed-one'))
+    mkdirSync(team.pathIn(id, '_outputs', '.a.of-a-killed-one'))
     team = await team.reopened()
     disk.refuses = undefined
     await team.ended(id, 1000)
     expect(team.file(id, '_outputs', 'a', 'x')).toBe('whole\n')
-    expect(readdirSync(team.place(id, '_outputs'))).toEqual(['a'])
+    expect(readdirSync(team.pathIn(id, '_outputs'))).toEqual(['a'])
   })
 })
 
@@ -117,10 +117,10 @@ describe('a permanent error', () => {
     const why = 'its outputs are not in _outputs: a cannot be accessed (EIO)'
     const seen = await team.ended(id)
     expect(seen.run.head).toMatchObject({ outcome: 'completed', unconsolidated: { a: why } })
-    expect(existsSync(team.place(id, '_outputs', 'a'))).toBe(false)
+    expect(existsSync(team.pathIn(id, '_outputs', 'a'))).toBe(false)
     expect(told()).toEqual([`${id} a: ${why}`, `${id}: the report of round 1 is written`])
     for (const form of ['md', 'html']) {
-      expect(readFileSync(team.place(id, `report.${form}`), 'utf8').replaceAll('\\', '')).toContain(
+      expect(readFileSync(team.pathIn(id, `report.${form}`), 'utf8').replaceAll('\\', '')).toContain(
         'ts outputs are not in _outputs: a cannot be accessed (EIO)',
       )
     }
@@ -143,7 +143,7 @@ describe('a permanent error', () => {
 async function fullBeforeStart(id: string) {
   const { write } = team.store
   team.store.write = (work, place) =>
-    existsSync(team.place(id, 'b', 'inbox', 'a', 'x'))
+    existsSync(team.pathIn(id, 'b', 'inbox', 'a', 'x'))
       ? Promise.reject(new AppError('STORE_FULL', 'No space left'))
       : write(work, place)
   team.write('enough', '')
@@ -239,7 +239,7 @@ agents:
     expect(readdirSync(join(team.plans, 'runs'))).toEqual([])
     team.store.write = write
     const id = await team.start(PLAN)
-    expect((await team.ended(id)).place).toBe(team.place(id))
+    expect((await team.ended(id)).runFolder).toBe(team.pathIn(id))
     expect(readdirSync(join(team.plans, 'runs'))).toEqual([id])
   })
 

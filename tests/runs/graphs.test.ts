@@ -78,8 +78,8 @@ async function carryOut(team: RunTeam, { text }: Graph): Promise<{ seen: SeenRun
     // Pauses pass quickly; what really runs takes its real time.
     await team.clock.advance(250)
     const seen = await team.see(id)
-    const { outcome, reportOwed } = seen.run.head
-    if (outcome !== null && !reportOwed)
+    const { outcome, reportPending } = seen.run.head
+    if (outcome !== null && !reportPending)
       return { seen, log: readFileSync(logFile, 'utf8').split('\n').slice(0, -1) }
     await new Promise((resolve) => setTimeout(resolve, 10))
   }

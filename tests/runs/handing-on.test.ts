@@ -28,13 +28,13 @@ it('hands files on with their modes, and read-only', async () => {
   team.write('open', '')
   const { run } = await team.ended(id)
   expect(run.nodes.get('last')).toMatchObject({ state: 'completed' })
-  for (const place of [team.place(id, 'last', 'inbox', 'maker'), team.place(id, '_outputs', 'maker')]) {
+  for (const place of [team.pathIn(id, 'last', 'inbox', 'maker'), team.pathIn(id, '_outputs', 'maker')]) {
     expect(readFileSync(`${place}/out.txt`, 'utf8')).toBe('1\n')
     expect(statSync(`${place}/bin/tool`).mode & 0o111).not.toBe(0)
     expect(statSync(`${place}/out.txt`).mode & 0o111).toBe(0)
   }
-  expect(statSync(team.place(id, 'last', 'inbox', 'maker', 'out.txt')).mode & 0o222).toBe(0)
-  expect(statSync(team.place(id, '_outputs', 'maker', 'bin', 'tool')).mode & 0o777).toBe(0o744)
+  expect(statSync(team.pathIn(id, 'last', 'inbox', 'maker', 'out.txt')).mode & 0o222).toBe(0)
+  expect(statSync(team.pathIn(id, '_outputs', 'maker', 'bin', 'tool')).mode & 0o777).toBe(0o744)
 })
 
 it.each([
@@ -42,7 +42,7 @@ it.each([
   ['added', 'more.txt', 'maker/outbox/more.txt was added after maker was validated'],
 ])('refuses an output that was %s after the validation', async (_, file, expected) => {
   const id = await runTo('true')
-  writeFileSync(team.place(id, 'maker', 'outbox', file), 'other\n')
+  writeFileSync(team.pathIn(id, 'maker', 'outbox', file), 'other\n')
   team.write('open', '')
   const { run } = await team.ended(id)
   const { state, reason } = run.nodes.get('last')!
@@ -52,7 +52,7 @@ it.each([
 it('refuses an output that was changed while the service was down', async () => {
   const id = await runTo('true')
   team = await team.reopened()
-  writeFileSync(team.place(id, 'maker', 'outbox', 'out.txt'), 'changed\n')
+  writeFileSync(team.pathIn(id, 'maker', 'outbox', 'out.txt'), 'changed\n')
   team.write('open', '')
   const { run } = await team.ended(id)
   expect(run.nodes.get('last')!.reason).toContain('was changed after it was validated')

@@ -69,8 +69,8 @@ function withRuns(engine: Awaited<ReturnType<typeof openTestEngine>>) {
     async ended(id: string, ms = 50): Promise<SeenRun> {
       return await until(async () => {
         const seen = await see(id)
-        const { outcome, reportOwed } = seen.run.head
-        return outcome !== null && !reportOwed ? seen : undefined
+        const { outcome, reportPending } = seen.run.head
+        return outcome !== null && !reportPending ? seen : undefined
       }, ms)
     },
     async node(id: string, name: string): Promise<RunNode> {
@@ -86,7 +86,7 @@ function withRuns(engine: Awaited<ReturnType<typeof openTestEngine>>) {
       }, ms)
     },
     file: (id: string, ...path: string[]) => readFileSync(join(folder, 'runs', id, ...path), 'utf8'),
-    place: (id: string, ...path: string[]) => join(folder, 'runs', id, ...path),
+    pathIn: (id: string, ...path: string[]) => join(folder, 'runs', id, ...path),
     async reopened() {
       return withRuns(await engine.reopen())
     },

@@ -56,7 +56,7 @@ describe('an outbox', () => {
     ])
     const notes = team.entries.filter(({ type }) => type === 'run.noted').map(({ text }) => text)
     expect(notes.some((text) => text.includes('link.txt'))).toBe(true)
-    expect(existsSync(team.place(id, '_outputs', 'maker', 'hard.txt'))).toBe(false)
+    expect(existsSync(team.pathIn(id, '_outputs', 'maker', 'hard.txt'))).toBe(false)
   })
 
   it('with too many files is an error with their number, and is not truncated', async () => {
@@ -96,13 +96,13 @@ describe('an outbox', () => {
     const { references } = JSON.parse(team.file(id, 'next', 'inbox', 'references.json'))
     expect(references).toMatchObject([
       {
-        path: team.place(id, 'maker', 'outbox', 'big.bin'),
+        path: team.pathIn(id, 'maker', 'outbox', 'big.bin'),
         size: 2 ** 28,
         instead_of: 'inbox/maker/big.bin',
       },
     ])
-    expect(existsSync(team.place(id, 'next', 'inbox', 'maker', 'big.bin'))).toBe(false)
-    expect(existsSync(team.place(id, '_outputs', 'maker', 'big.bin'))).toBe(false)
+    expect(existsSync(team.pathIn(id, 'next', 'inbox', 'maker', 'big.bin'))).toBe(false)
+    expect(existsSync(team.pathIn(id, '_outputs', 'maker', 'big.bin'))).toBe(false)
     const kept = JSON.parse(team.file(id, '_outputs', 'references.json'))
     expect(kept.references).toMatchObject([
       { size: 2 ** 28, instead_of: 'maker/big.bin', sha256: references[0].sha256 },
@@ -211,7 +211,7 @@ describe('beside the workspaces, an agent', () => {
     )
     expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
     expect(readFileSync(victim, 'utf8')).toBe('the victim')
-    expect(lstatSync(team.place(id, 'report.md')).isFile()).toBe(true)
+    expect(lstatSync(team.pathIn(id, 'report.md')).isFile()).toBe(true)
     expect(team.file(id, 'report.md')).toContain('**completed**')
   })
 
@@ -233,9 +233,9 @@ agents:
     expect((await team.ended(id)).run.head.outcome).toBe('completed')
     expect(readdirSync(join(team.plans, 'victim'))).toEqual(['kept.txt'])
     expect(readFileSync(victim, 'utf8')).toBe('the victim')
-    expect(readdirSync(team.place(id, '_outputs', 'two')).sort()).toEqual(['summary.md', 'x'])
-    expect(readdirSync(team.place(id, '_outputs', 'last')).sort()).toEqual(['summary.md', 'x'])
-    expect(lstatSync(team.place(id, '_outputs', 'references.json')).isFile()).toBe(true)
+    expect(readdirSync(team.pathIn(id, '_outputs', 'two')).sort()).toEqual(['summary.md', 'x'])
+    expect(readdirSync(team.pathIn(id, '_outputs', 'last')).sort()).toEqual(['summary.md', 'x'])
+    expect(lstatSync(team.pathIn(id, '_outputs', 'references.json')).isFile()).toBe(true)
   })
 
   it.each([
@@ -252,7 +252,7 @@ agents:
       team.write('victim/f', 'the victim')
       const { id, seen } = await run(`mkdir -p ../_fixed; ${plant}; ${SUMMARY}; echo x > outbox/x`)
       expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
-      expect(existsSync(team.place(id, 'next', 'inbox', 'f'))).toBe(false)
+      expect(existsSync(team.pathIn(id, 'next', 'inbox', 'f'))).toBe(false)
     },
   )
 })
@@ -282,11 +282,11 @@ describe('a correction by a person in _fixed', () => {
     team = await openRunTeam()
     const id = await team.start(PLAN)
     await team.becomes(id, 'b', 'asking')
-    mkdirSync(team.place(id, '_fixed', 'b'), { recursive: true })
-    writeFileSync(team.place(id, '_fixed', 'b', 'f'), 'good')
+    mkdirSync(team.pathIn(id, '_fixed', 'b'), { recursive: true })
+    writeFileSync(team.pathIn(id, '_fixed', 'b', 'f'), 'good')
     await answer(id, 1, 'retry')
     await team.until(async () => (await team.node(id, 'b')).asks === 2)
-    expect(existsSync(team.place(id, 'b', 'inbox', 'f'))).toBe(false)
+    expect(existsSync(team.pathIn(id, 'b', 'inbox', 'f'))).toBe(false)
     await answer(id, 2, 'fixed')
     await team.until(async () => (await team.node(id, 'b')).asks === 3)
     expect(team.file(id, 'b', 'inbox', 'f')).toBe('good')
@@ -305,12 +305,12 @@ describe('a correction by a person in _fixed', () => {
     team.write('enough', '')
     const id = await team.start(PLAN)
     await team.becomes(id, 'b', 'asking')
-    mkdirSync(team.place(id, '_fixed'))
-    symlinkSync(join(team.plans, 'elsewhere'), team.place(id, '_fixed', 'b'))
+    mkdirSync(team.pathIn(id, '_fixed'))
+    symlinkSync(join(team.plans, 'elsewhere'), team.pathIn(id, '_fixed', 'b'))
     await answer(id, 1, 'fixed')
     await team.until(async () => (await team.node(id, 'b')).asks === 2)
     expect((await team.node(id, 'b')).reason).toContain('_fixed/b is a symbolic link')
-    expect(existsSync(team.place(id, 'b', 'inbox', 'f'))).toBe(false)
+    expect(existsSync(team.pathIn(id, 'b', 'inbox', 'f'))).toBe(false)
   })
 
   it('combines the results of successive fixers, without planted files', async () => {
@@ -329,7 +329,7 @@ fixers:
 `)
     expect(statesOf(await team.ended(id))).toEqual({ b: 'completed' })
     expect(team.file(id, 'b', 'outbox', 'seen')).toBe('instructions.md\none\ntwo\n')
-    expect(readdirSync(team.place(id, '_fixed'))).toEqual(['b'])
+    expect(readdirSync(team.pathIn(id, '_fixed'))).toEqual(['b'])
     expect(readdirSync(join(team.plans, 'victim'))).toEqual(['f'])
   })
 })
@@ -341,9 +341,9 @@ it('does not use a folder of the same name that another service has left', async
   writeFileSync(join(left, 'status.json'), '{"state": "completed"}')
   writeFileSync(join(left, 'outbox', 'summary.md'), 'An old summary.')
   const { seen } = await run(`${SUMMARY}; echo new > outbox/new.txt`)
-  expect(seen.place).toBe(join(team.plans, 'runs', 'run_1.2'))
+  expect(seen.runFolder).toBe(join(team.plans, 'runs', 'run_1.2'))
   expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
-  expect(readFileSync(join(seen.place, 'maker', 'outbox', 'new.txt'), 'utf8')).toBe('new\n')
+  expect(readFileSync(join(seen.runFolder, 'maker', 'outbox', 'new.txt'), 'utf8')).toBe('new\n')
   expect(readFileSync(join(left, 'outbox', 'summary.md'), 'utf8')).toBe('An old summary.')
-  expect(statSync(join(seen.place, 'report.md')).size).toBeGreaterThan(0)
+  expect(statSync(join(seen.runFolder, 'report.md')).size).toBeGreaterThan(0)
 })

@@ -31,7 +31,7 @@ agents:
 }
 
 const given = (id: string) =>
-  readdirSync(team.place(id, 'a', 'inbox', 'all'), { recursive: true })
+  readdirSync(team.pathIn(id, 'a', 'inbox', 'all'), { recursive: true })
     .map(String)
     .sort()
 const notes = () => team.entries.filter(({ type }) => type === 'run.noted').map(({ text }) => text)
@@ -111,9 +111,9 @@ fixers: { mender: { command: "mkdir outbox/inputs; find inbox > outbox/inputs/fo
     const start = async (input: string) => {
       const fields = { plan: plan(input), folder }
       const { run_id } = await send<{ run_id: string }>(team, OPERATOR, 'start_run', fields)
-      const { place, run } = await team.ended(run_id)
+      const { runFolder, run } = await team.ended(run_id)
       const { state, reason } = run.nodes.get('a')!
-      const all = join(place, 'a/inbox/all')
+      const all = join(runFolder, 'a/inbox/all')
       return { state, reason, names: state === 'completed' ? readdirSync(all).sort() : [] }
     }
     expect(await start('.')).toMatchObject({ state: 'completed', names: ['data.txt'] })

@@ -29,12 +29,12 @@ async function start(agents: Record<string, { ending: string; more: string }>, e
     ([name, { ending, more }]) => `  ${name}: { command: "${path} '${ending}'", ${more} }`,
   )
   const id = await team.start(`agents:\n${lines.join('\n')}\n`)
-  const isLeft = (name: string) => existsSync(team.place(id, name, 'workspace', 'left'))
+  const isLeft = (name: string) => existsSync(team.pathIn(id, name, 'workspace', 'left'))
   await team.until(async () => Object.keys(agents).every(isLeft))
   return id
 }
 
-const hasOverlapped = (id: string, name: string) => existsSync(team.place(id, name, 'outbox', 'overlap'))
+const hasOverlapped = (id: string, name: string) => existsSync(team.pathIn(id, name, 'outbox', 'overlap'))
 
 const isAlive = async (process: number) =>
   (await readProcesses()).some(({ pid, isZombie }) => pid === process && !isZombie)
@@ -93,6 +93,6 @@ agents:
     expect((await team.ended(id)).run.head.outcome).toBe('cancelled')
     await team.until(async () => !(await isAlive(left)))
     await new Promise((resolve) => setTimeout(resolve, 200))
-    expect(existsSync(team.place(id, '_logs', 'a.2.log'))).toBe(false)
+    expect(existsSync(team.pathIn(id, '_logs', 'a.2.log'))).toBe(false)
   })
 })

@@ -9,7 +9,7 @@ afterEach(() => team.close())
 
 /** As SKILL.md tells an agent to: under another name, then renamed. */
 function put(id: string, name: string, message: object) {
-  const folder = team.place(id, 'messages')
+  const folder = team.pathIn(id, 'messages')
   writeFileSync(
     join(folder, `.${name}.tmp`),
     JSON.stringify({ timestamp: '2024-01-15T10:30:00Z', ...message }),
@@ -58,7 +58,7 @@ it('explains messages/ to agents only if the plan has it (S4.16, S4.17)', async 
   await team.ended(loud)
   expect(team.file(loud, 'a', 'SKILL.md')).toContain('`../messages`: `a_to_{agent}_NNN.json`')
   expect(team.file(quiet, 'a', 'SKILL.md')).not.toContain('messages')
-  expect(existsSync(team.place(quiet, 'messages'))).toBe(false)
+  expect(existsSync(team.pathIn(quiet, 'messages'))).toBe(false)
 })
 
 it('delivers the message of an agent once, even after a restart (S4.16, C23, C25)', async () => {
@@ -100,8 +100,8 @@ it('writes the message of a person to a numbered file, and to the mailbox of the
   )
   await team.runs.send(id, { to: 'text', type: 'answer', content: 'Leave out the appendix.' }, 'operator')
   expect((await mail('Writer')).map(({ title }) => title)).toContain(`answer from operator in ${id}`)
-  expect(readdirSync(team.place(id, 'messages')).filter((name) => name.startsWith('.'))).toEqual([])
-  const read = JSON.parse(readFileSync(team.place(id, 'messages', 'operator_to_text_011.json'), 'utf8'))
+  expect(readdirSync(team.pathIn(id, 'messages')).filter((name) => name.startsWith('.'))).toEqual([])
+  const read = JSON.parse(readFileSync(team.pathIn(id, 'messages', 'operator_to_text_011.json'), 'utf8'))
   expect(read).toMatchObject({
     from: 'operator',
     to: 'text',
@@ -124,7 +124,7 @@ it('refuses and records invalid messages, unknown senders and forged names', asy
     type: 'update',
     content: 'I am the boss.',
   })
-  writeFileSync(team.place(id, 'messages', 'other_to_text_004.json'), '{"from":')
+  writeFileSync(team.pathIn(id, 'messages', 'other_to_text_004.json'), '{"from":')
   await team.until(async () => notes().some((text) => text.includes('004.json')))
   const all = notes().join('\n')
   expect(all).toContain('other_to_Helper_001.json is refused: Helper is not an agent of this run')
@@ -142,9 +142,9 @@ it('has numbers left after a forged high number, and uses none twice', async () 
   await team.until(async () => notes().some((text) => text.endsWith('the last')))
   for (const file of ['operator_to_text_001.json', 'operator_to_text_002.json']) {
     expect(await send()).toBe(file)
-    rmSync(team.place(id, 'messages', file))
+    rmSync(team.pathIn(id, 'messages', file))
   }
-  rmSync(team.place(id, 'messages', last))
+  rmSync(team.pathIn(id, 'messages', last))
   expect(await send()).toBe('operator_to_text_003.json')
 })
 
@@ -152,7 +152,7 @@ it('reuses no number, and delivers another message under an old name, even after
   const { id } = await openWithMember()
   const send = async () =>
     (await team.runs.send(id, { to: 'text', type: 'update', content: 'x' }, 'operator')).file
-  const remove = (name: string) => rmSync(team.place(id, 'messages', name))
+  const remove = (name: string) => rmSync(team.pathIn(id, 'messages', name))
   const say = (content: string) =>
     put(id, 'other_to_text_009.json', { from: 'other', to: 'text', type: 'update', content })
   const told = () => notes().filter((text) => text.includes('other: says to text'))
@@ -169,7 +169,7 @@ it('reuses no number, and delivers another message under an old name, even after
     await team.until(async () => told().length > before)
   }
   team = await team.reopened()
-  for (const name of readdirSync(team.place(id, 'messages'))) if (!name.includes('009')) remove(name)
+  for (const name of readdirSync(team.pathIn(id, 'messages'))) if (!name.includes('009')) remove(name)
   put(id, 'other_to_text_008.json', { from: 'other', to: 'text', type: 'update', content: 'between' })
   await team.until(async () => told().some((text) => text.endsWith('between')))
   remove('other_to_text_009.json')

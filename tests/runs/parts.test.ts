@@ -23,7 +23,7 @@ const clock = {
 }
 
 /** A run of one agent, in its own folder. */
-function place(files: Record<string, string> = {}) {
+function stage(files: Record<string, string> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-run-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const [path, text] of Object.entries(files)) {
@@ -34,10 +34,10 @@ function place(files: Record<string, string> = {}) {
   const driver = (run: object) =>
     ({
       id: 'run_1',
-      place: folder,
+      runFolder: folder,
       record: () => ({}),
       note: (_: unknown, text: string) => notes.push(text),
-      hold() {},
+      setWaitingForDisk() {},
       run,
     }) as unknown as Driver
   return { folder, notes, driver }
@@ -45,7 +45,7 @@ function place(files: Record<string, string> = {}) {
 
 /** Starts an attempt that an earlier service started and never stored. Returns what its worker finds. */
 async function beginAnew(meanwhile: (nodes: Map<string, object>) => void = () => {}) {
-  const { folder, driver } = place({
+  const { folder, driver } = stage({
     'one/outbox/half.txt': 'half',
     'one/status.json': '{"state":"running"}',
   })
@@ -86,7 +86,7 @@ it('does not start an attempt that was cancelled while it was prepared', async (
 })
 
 it('notes gathered outputs that differ from the validated ones', async () => {
-  const { folder, notes, driver } = place({
+  const { folder, notes, driver } = stage({
     'one/outbox/same.txt': 'same',
     'one/outbox/changed.txt': 'after',
     'one/outbox/new.txt': 'new',
@@ -110,7 +110,7 @@ it('notes gathered outputs that differ from the validated ones', async () => {
 })
 
 it('retries the message of an agent while the store fails', async () => {
-  const { folder, driver } = place()
+  const { folder, driver } = stage()
   let tries = 0
   const store = {
     async write() {

@@ -15,7 +15,7 @@ it('asks a question of a run once, however often its commit is retried', async (
   }
   const ask = (number: number) =>
     team.store.write((tx) =>
-      requests.ask(tx, { id: 'run-1', place: '/runs/run-1' }, { ...effect, ask: number }),
+      requests.ask(tx, { id: 'run-1', runFolder: '/runs/run-1' }, { ...effect, ask: number }),
     )
   await ask(1)
   await ask(1)

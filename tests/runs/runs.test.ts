@@ -134,7 +134,7 @@ agents:
     const [one, two] = await Promise.all([team.start(plan), team.start(plan)])
     await Promise.all([team.ended(one!), team.ended(two!)])
     const places = [one!, two!].map((id) => team.file(id, 'who', 'outbox', 'where.txt').trim())
-    expect(places).toEqual([team.place(one!, 'who'), team.place(two!, 'who')])
+    expect(places).toEqual([team.pathIn(one!, 'who'), team.pathIn(two!, 'who')])
   })
 
   it('runs no more agents in parallel than the plan allows', async () => {
@@ -203,7 +203,7 @@ agents:
     const node = seen.run.nodes.get('weak')!
     expect(node).toMatchObject({ state: 'failed', attempt: 4 })
     expect(node.reason).toContain('it exited with 3: out of luck; 4 attempts failed')
-    expect(readdirSync(team.place(id, 'weak', 'attempts'))).toEqual(['1', '2', '3'])
+    expect(readdirSync(team.pathIn(id, 'weak', 'attempts'))).toEqual(['1', '2', '3'])
     expect(team.file(id, 'weak', 'attempts', '2', 'outbox', 'partial', 'x')).toBe('half\n')
     await team.until(async () => team.types().includes('human.asked'))
     const pauses = node.attempts
@@ -448,7 +448,7 @@ agents:
     team.write('r.txt', 'r\n')
     const id = await team.start(PLAN)
     await team.ended(id)
-    writeFileSync(team.place(id, 'left', 'outbox', 'l.txt'), 'other\n')
+    writeFileSync(team.pathIn(id, 'left', 'outbox', 'l.txt'), 'other\n')
     await team.resume(id)
     await team.ended(id)
     expect([times('left'), times('right'), times('both')]).toEqual([2, 1, 1])
@@ -568,6 +568,6 @@ it('makes the inbox of a workspace read-only (S4.6)', async () => {
   team.write('in.txt', 'x')
   const id = await team.start(`agents: { one: { inputs: [in.txt], command: "${MADE} x > outbox/x" } }`)
   await team.ended(id)
-  expect(() => chmodSync(team.place(id, 'one', 'inbox'), 0o755)).not.toThrow()
+  expect(() => chmodSync(team.pathIn(id, 'one', 'inbox'), 0o755)).not.toThrow()
   expect(team.file(id, 'one', 'SKILL.md')).toContain('## Communication Protocol')
 })

@@ -6,10 +6,10 @@ import type {
   PersonDecision,
   Progress,
   Run,
+  RunCost,
   RunEvidence,
   RunNode,
   RunOutcome,
-  Spent,
 } from '../run.ts'
 
 interface OfNode {
@@ -52,7 +52,7 @@ export type RunEvent =
     } & OfAttempt)
   /** A sign of life other than a status: a hook, output, a commit. */
   | ({ type: 'active' } & OfAttempt)
-  | ({ type: 'metered'; spent: Spent } & OfAttempt)
+  | ({ type: 'metered'; spent: RunCost } & OfAttempt)
   /**
    * The last event of every attempt, even if it was stopped or could not start. The last status comes before it.
    * `lost`: it ended with the machine or the service.
@@ -118,7 +118,7 @@ interface OutputSource extends Pick<Dependency, 'agent' | 'outputs' | 'copyTo'> 
 export type OutsideEffect =
   /**
    * Copy inputs and outputs of dependencies into the inbox, and hash them. `missing`: dependencies without outputs.
-   * `checkKept`: hash the outbox of an earlier result. Events: inputs_copied, copy_failed.
+   * `hasPreviousResult`: hash the outbox of an earlier result. Events: inputs_copied, copy_failed.
    */
   | {
       type: 'prepare'
@@ -126,7 +126,7 @@ export type OutsideEffect =
       preparation: number
       sources: readonly OutputSource[]
       missing: readonly string[]
-      checkKept: boolean
+      hasPreviousResult: boolean
     }
   /** Move the results of the previous attempt aside (error_report.md, partial/), and start. Events: started, exited. */
   | { type: 'start_attempt'; node: string; attempt: number; before: PreviousAttempt | null }
@@ -156,14 +156,14 @@ type ReadNode = (name: string) => RunNode
 export function pendingEffects(run: Run): Keyed<OutsideEffect>[] {
   const read: ReadNode = (name) => run.nodes.get(name)!
   const ofNodes = [...run.nodes.values()].flatMap((node) => pendingOf(run, node, read))
-  if (!run.head.reportOwed) return ofNodes
+  if (!run.head.reportPending) return ofNodes
   const { id, round } = run.head
   return [...ofNodes, { type: 'write_report', key: `${id}/report/${round}`, round }]
 }
 
 /** True while the run waits for the effect. */
-export function isOwed(run: Run, effect: Keyed<OutsideEffect>): boolean {
-  if (effect.type === 'write_report') return run.head.reportOwed
+export function isPending(run: Run, effect: Keyed<OutsideEffect>): boolean {
+  if (effect.type === 'write_report') return run.head.reportPending
   const pending = pendingOf(run, run.nodes.get(effect.node)!, (name) => run.nodes.get(name)!)
   return pending.some(({ key }) => key === effect.key)
 }
@@ -218,7 +218,7 @@ function preparation(run: Run, node: RunNode, read: ReadNode): Extract<OutsideEf
     preparation: node.preparations,
     sources,
     missing: [...missing],
-    checkKept: node.kept !== null,
+    hasPreviousResult: node.previousResult !== null,
   }
 }
 
@@ -268,7 +268,7 @@ export function createRunTimers() {
       }
     },
     /** Returns the events of all due timers. Called after the row was deleted. */
-    ring(now: number): RunEvent[] {
+    takeDue(now: number): RunEvent[] {
       armed = undefined
       return [...due.values()].filter(({ at }) => at <= now).map(({ tell }) => tell)
     },

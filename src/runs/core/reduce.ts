@@ -65,8 +65,8 @@ function cancel(transition: Transition, by: string, reason: string, timedOut: bo
   }
 }
 
-function isOwed({ head }: Transition, round: number): boolean {
-  return head.reportOwed && head.round === round
+function isReportPending({ head }: Transition, round: number): boolean {
+  return head.reportPending && head.round === round
 }
 
 /** Lost attempts that do not count as failures. After that, the agent itself may bring the machine down. */
@@ -95,7 +95,7 @@ function start(transition: Transition, node: RunNode, inputsHash: string): void 
     state: 'running',
     inputsHash,
     // The next attempt moves its outbox aside.
-    kept: null,
+    previousResult: null,
     attempt: attempt.number,
     tries: node.tries + 1,
     alive: true,
@@ -191,14 +191,17 @@ const HANDLERS: RunHandlers = {
   },
 
   report_written(transition, { round, unconsolidated }) {
-    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is pending')
-    transition.writeHead({ reportOwed: false, ...(unconsolidated === undefined ? {} : { unconsolidated }) })
+    if (!isReportPending(transition, round)) return refuse('STALE', 'No such report is pending')
+    transition.writeHead({
+      reportPending: false,
+      ...(unconsolidated === undefined ? {} : { unconsolidated }),
+    })
     return undefined
   },
 
   report_failed(transition, { round, why }) {
-    if (!isOwed(transition, round)) return refuse('STALE', 'No such report is pending')
-    transition.writeHead({ reportOwed: false, reportFault: why })
+    if (!isReportPending(transition, round)) return refuse('STALE', 'No such report is pending')
+    transition.writeHead({ reportPending: false, reportFault: why })
     return undefined
   },
 
@@ -209,9 +212,9 @@ const HANDLERS: RunHandlers = {
     if (node.state !== 'preparing' || node.preparations !== preparation) {
       return stale(name, `preparation ${preparation}`)
     }
-    const { kept } = node
-    if (kept !== null && kept.inputsHash === inputsHash && kept.outputsHash === outputsHash) {
-      const done: RunNode = { ...node, inputsHash, result: kept, cached: true }
+    const { previousResult } = node
+    if (previousResult?.inputsHash === inputsHash && previousResult.outputsHash === outputsHash) {
+      const done: RunNode = { ...node, inputsHash, result: previousResult, cached: true }
       transition.settle(done, { state: 'completed', reason: 'its inputs have not changed' })
     } else start(transition, node, inputsHash)
     return undefined
@@ -369,5 +372,13 @@ export function resumeRun(
 /** Keeps the counters, so that keys of effects stay unique. */
 function carried(before: RunNode): Partial<RunNode> {
   const { preparations, attempt, fixes, asks, corrected, attempts } = before
-  return { preparations, attempt, fixes, asks, corrected, attempts, kept: before.result ?? before.kept }
+  return {
+    preparations,
+    attempt,
+    fixes,
+    asks,
+    corrected,
+    attempts,
+    previousResult: before.result ?? before.previousResult,
+  }
 }

@@ -3,7 +3,6 @@ import type { Reduced } from '../../base/result.ts'
 import type { PlanAgent } from '../plan.ts'
 import {
   holdsSlot,
-  isOpen,
   isSettled,
   NODE_TIMERS,
   outcomeOf,
@@ -64,7 +63,7 @@ export function beginTransition(run: Run, now: number): Transition {
     head = {
       ...head,
       settled,
-      open: head.open + Number(isOpen(node)) - Number(isOpen(before)),
+      open: head.open + Number(isSettled(before.state)) - Number(isSettled(node.state)),
       slots: head.slots + Number(holdsSlot(node)) - Number(holdsSlot(before)),
       alive: head.alive + lives(node) - lives(before),
     }
@@ -121,7 +120,7 @@ export function beginTransition(run: Run, now: number): Transition {
   /** Prepares queued nodes up to the concurrency of the plan, first come first served. */
   function fill(): void {
     const { concurrency } = run.graph.plan
-    for (const names of [run.line.keys(), fresh]) {
+    for (const names of [run.readyQueue.keys(), fresh]) {
       for (const name of names) {
         if (head.slots >= concurrency) return
         const node = read(name)
@@ -134,7 +133,7 @@ export function beginTransition(run: Run, now: number): Transition {
   function end(): void {
     if (head.begunAt === null || head.outcome !== null || head.open > 0 || head.alive > 0) return
     const outcome = outcomeOf(head)
-    head = { ...head, outcome, endedAt: now, deadlineAt: null, reportOwed: true }
+    head = { ...head, outcome, endedAt: now, deadlineAt: null, reportPending: true }
     effects.push({ type: 'run_ended', outcome })
   }
 
@@ -188,7 +187,7 @@ export function beginTransition(run: Run, now: number): Transition {
   }
 
   function report(): Keyed<OutsideEffect>[] {
-    if (!head.reportOwed || run.head.reportOwed) return []
+    if (!head.reportPending || run.head.reportPending) return []
     return [{ type: 'write_report', key: `${head.id}/report/${head.round}`, round: head.round }]
   }
 
@@ -264,10 +263,10 @@ export function commit(run: Run, { head, nodes }: RunChange): void {
   run.head = head
   for (const node of nodes) {
     run.nodes.set(node.name, node)
-    if (node.queued === null) run.line.delete(node.name)
+    if (node.queued === null) run.readyQueue.delete(node.name)
   }
-  const queued = nodes.filter((node) => node.queued !== null && !run.line.has(node.name))
-  for (const node of queued.sort((a, b) => a.queued! - b.queued!)) run.line.set(node.name, node.queued!)
+  const queued = nodes.filter((node) => node.queued !== null && !run.readyQueue.has(node.name))
+  for (const node of queued.sort((a, b) => a.queued! - b.queued!)) run.readyQueue.set(node.name, node.queued!)
 }
 
 /** Applies an event to the transition, or refuses it. */

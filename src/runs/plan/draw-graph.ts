@@ -85,14 +85,14 @@ interface Forest {
 
 function forest(graph: Graph): Forest {
   const order = topologicalOrder(graph)
-  const place = new Map(order.map((name, index) => [name, index]))
+  const position = new Map(order.map((name, index) => [name, index]))
   const main = new Map<string, string>()
   const size = new Map(order.map((name) => [name, 1]))
   const followers = new Map<string, string[]>(order.map((name) => [name, []]))
   for (const name of order) {
     let last: string | undefined
     for (const { from } of graph.needs.get(name)!) {
-      if (last === undefined || place.get(from)! > place.get(last)!) last = from
+      if (last === undefined || position.get(from)! > position.get(last)!) last = from
     }
     if (last === undefined) continue
     main.set(name, last)
@@ -127,10 +127,10 @@ export function drawSteps(graph: Graph, { width = 100 }: Pick<DrawingOptions, 'w
 function wrapped(names: readonly string[], width: number): string[] {
   const lines = ['']
   for (const [index, name] of names.entries()) {
-    const word = index < names.length - 1 ? `${name},` : name
+    const item = index < names.length - 1 ? `${name},` : name
     const line = lines.at(-1)!
-    if (line !== '' && line.length + 1 + word.length > width) lines.push(word)
-    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
+    if (line !== '' && line.length + 1 + item.length > width) lines.push(item)
+    else lines[lines.length - 1] = line === '' ? item : `${line} ${item}`
   }
   return lines
 }

@@ -183,19 +183,23 @@ function inputsOf(written: NonNullable<PlanAgentInput['inputs']>, path: Path, re
   return written.map((entry, index) => {
     const input = typeof entry === 'string' ? { path: entry } : entry
     const own = input.path.replace(/\/+$/, '').split('/').at(-1)!
-    const place = parseInboxPath(input.to ?? `inbox/${own}`)
+    const target = parseInboxPath(input.to ?? `inbox/${own}`)
     const at = typeof entry === 'string' || input.to === undefined ? [...path, index] : [...path, index, 'to']
-    if (!place.ok) {
-      const hint = input.to === undefined ? 'Name its target with "to: inbox/NAME".' : place.error.hint
-      report(at, `${input.to ?? `inbox/${own}`} ${place.error.why}`, hint)
+    if (!target.ok) {
+      const hint = input.to === undefined ? 'Name its target with "to: inbox/NAME".' : target.error.hint
+      report(at, `${input.to ?? `inbox/${own}`} ${target.error.why}`, hint)
       return { path: input.path, to: 'inbox', description: input.description ?? '' }
     }
-    const first = taken.get(place.value)
+    const first = taken.get(target.value)
     if (first !== undefined) {
-      report(at, `entry ${first + 1} already uses ${place.value}`, 'Give one of them another name with "to".')
+      report(
+        at,
+        `entry ${first + 1} already uses ${target.value}`,
+        'Give one of them another name with "to".',
+      )
     }
-    taken.set(place.value, index)
-    return { path: input.path, to: place.value, description: input.description ?? '' }
+    taken.set(target.value, index)
+    return { path: input.path, to: target.value, description: input.description ?? '' }
   })
 }
 
@@ -212,12 +216,12 @@ type DependencyInput = NonNullable<PlanAgentInput['depends_on']>[number]
 
 function dependencyOf(written: DependencyInput, path: Path, report: Report): Dependency {
   const entry = typeof written === 'string' ? { agent: written } : written
-  const place = parseInboxPath(entry.copy_to ?? `inbox/${entry.agent}`)
-  if (!place.ok) report([...path, 'copy_to'], `${entry.copy_to} ${place.error.why}`, place.error.hint)
+  const target = parseInboxPath(entry.copy_to ?? `inbox/${entry.agent}`)
+  if (!target.ok) report([...path, 'copy_to'], `${entry.copy_to} ${target.error.why}`, target.error.hint)
   return {
     agent: entry.agent,
     outputs: entry.outputs ? outputsOf(entry.outputs, [...path, 'outputs'], report) : [ALL_OUTPUTS],
-    copyTo: place.ok ? place.value : 'inbox',
+    copyTo: target.ok ? target.value : 'inbox',
     onFailure: entry.on_failure ?? 'fail',
   }
 }

@@ -308,7 +308,7 @@ function checkDependencies({ agents }: Plan, report: Report): void {
   const names = new Set(agents.map(({ name }) => name))
   let suggestions = SUGGESTIONS
   for (const { name, dependsOn } of agents) {
-    const places = new Set<string>()
+    const targets = new Set<string>()
     for (const [index, { agent, copyTo }] of dependsOn.entries()) {
       const path = ['agents', name, 'depends_on', index]
       if (agent === name) {
@@ -321,15 +321,15 @@ function checkDependencies({ agents }: Plan, report: Report): void {
           suggestions-- > 0 ? didYouMean(agent, names, hint) : hint,
         )
       }
-      const place = `${agent} ${copyTo}`
-      if (places.has(place)) {
+      const target = `${agent} ${copyTo}`
+      if (targets.has(target)) {
         report(
           path,
           `${agent} is listed twice`,
           'Put all its outputs into one entry, or copy them to two folders.',
         )
       }
-      places.add(place)
+      targets.add(target)
     }
   }
 }
@@ -396,11 +396,11 @@ function checkOutputs({ agents }: Plan, report: Report): void {
     for (const [index, { agent, outputs }] of dependsOn.entries()) {
       const producer = producers.get(agent)
       if (producer === undefined || producer.outputs.length === 0) continue
-      for (const [place, output] of outputs.entries()) {
+      for (const [at, output] of outputs.entries()) {
         if (mayMake(producer, output, globs)) continue
         const message = `${agent} does not make ${output}`
         const hint = `It declares ${producer.outputs.slice(0, 10).join(', ')}.`
-        report(['agents', name, 'depends_on', index, 'outputs', place], message, hint)
+        report(['agents', name, 'depends_on', index, 'outputs', at], message, hint)
       }
     }
     checkCollisions(name, dependsOn, globs, report)
@@ -434,14 +434,14 @@ function checkCollisions(
       // Every outbox has a summary.md (S4.7).
       const file = output === ALL_OUTPUTS ? 'outbox/summary.md' : output
       if (!globs(file).isLiteral) continue
-      const place = `${copyTo}/${file.slice('outbox/'.length)}`
-      const other = taken.get(place)
+      const target = `${copyTo}/${file.slice('outbox/'.length)}`
+      const other = taken.get(target)
       if (other !== undefined && other !== agent) {
-        const message = `${place} already comes from ${other}`
+        const message = `${target} already comes from ${other}`
         report(['agents', name, 'depends_on', index], message, 'Give one of them another "copy_to".')
         break
       }
-      taken.set(place, agent)
+      taken.set(target, agent)
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Runner } from '../plan.ts'
-import type { Spent } from '../run.ts'
+import type { RunCost } from '../run.ts'
 
 /** Order for one attempt of an agent, or for one fix. */
 export interface WorkOrder {
@@ -32,7 +32,7 @@ export interface WorkPort {
   started(): void
   /** A sign of life. */
   active(): void
-  metered(spent: Spent): void
+  metered(spent: RunCost): void
   /** The program was started but does not become ready: a person may have to look at it. */
   slow(agent: string, screen: string): void
   /** The agent reported by a command instead of status.json. */

@@ -124,7 +124,7 @@ describe('ten times the agents take ten times the steps', () => {
   })
 })
 
-/** Runs all of it, each agent well; counts what is read and written of nodes, edges and the line. */
+/** Runs all of it, each agent well; counts what is read and written of nodes, edges and the queue. */
 function stepsOfRun(plan: Plan): number {
   let steps = 0
   class Counted<V> extends Map<string, V> {
@@ -146,7 +146,12 @@ function stepsOfRun(plan: Plan): number {
   const created = createRun({ id: 'run_1', plan, now: 0 })
   const counted = counting(created.graph)
   const nodes: Map<string, RunNode> = new Counted(created.nodes)
-  const run: Run = { head: created.head, graph: counted.graph, nodes, line: new Counted(created.line) }
+  const run: Run = {
+    head: created.head,
+    graph: counted.graph,
+    nodes,
+    readyQueue: new Counted(created.readyQueue),
+  }
   steps = 0
   const todo: Parameters<typeof reduce>[1][] = [{ type: 'begun' }]
   for (const event of todo) {

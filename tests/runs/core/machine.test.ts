@@ -57,7 +57,7 @@ describe('a run', () => {
     bench.exit('a', 0)
     expect(bench.node('a').state).toBe('validating')
     bench.validate('a')
-    expect(bench.run.head).toMatchObject({ outcome: 'completed', reportOwed: true })
+    expect(bench.run.head).toMatchObject({ outcome: 'completed', reportPending: true })
   })
 
   it('fails an agent that exits while its status.json says running', () => {
@@ -88,7 +88,7 @@ describe('a run', () => {
     expect(bench.run.head.outcome).toBe('completed')
     expect(bench.taken('write_report')).toMatchObject([{ key: 'run_1/report/1' }])
     bench.tell({ type: 'report_written', round: 1 })
-    expect(bench.run.head.reportOwed).toBe(false)
+    expect(bench.run.head.reportPending).toBe(false)
   })
 
   it('keeps its concurrency, first come, first served, and counts live processes', () => {

@@ -7,15 +7,14 @@ import {
   timersOf,
 } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
-import { createRun, loadRun, storedRun } from '../../../src/runs/run.ts'
+import { createRun, loadRun } from '../../../src/runs/run.ts'
 import { definePlan } from '../define-plan.ts'
 import { openBench } from './bench.ts'
 import { randomOf } from './random.ts'
 import { randomPlan, randomScript } from './script.ts'
-import { openWorld } from './world.ts'
+import { openWorld, storedText } from './world.ts'
 
-const reloaded = (bench: ReturnType<typeof openBench>) =>
-  loadRun(JSON.parse(JSON.stringify(storedRun(bench.run))))
+const reloaded = (bench: ReturnType<typeof openBench>) => loadRun(JSON.parse(storedText(bench.run)))
 const owed = (bench: ReturnType<typeof openBench>) => pendingEffects(reloaded(bench)).map(({ key }) => key)
 
 describe('a crash between the commit and its effects', () => {
@@ -72,16 +71,16 @@ describe('a crash between the commit and its effects', () => {
 
   it('undoes the event: reduce alone changes nothing', () => {
     const bench = openBench({ a: {}, b: { depends_on: ['a'] } })
-    const before = JSON.stringify(storedRun(bench.run))
-    const line = [...bench.run.line]
+    const before = storedText(bench.run)
+    const line = [...bench.run.readyQueue]
     reduce(bench.run, { type: 'cancelled', by: 'ada', reason: 'x' }, 2000)
     reduce(
       bench.run,
       { type: 'inputs_copied', node: 'a', preparation: 1, inputsHash: 'h', outputsHash: null },
       2000,
     )
-    expect(JSON.stringify(storedRun(bench.run))).toBe(before)
-    expect([...bench.run.line]).toEqual(line)
+    expect(storedText(bench.run)).toBe(before)
+    expect([...bench.run.readyQueue]).toEqual(line)
   })
 })
 

@@ -25,7 +25,7 @@ describe('resuming', () => {
     bench.run = resumed(bench.run)
     bench.take()
     bench.tell({ type: 'begun' })
-    expect(bench.taken('prepare')).toMatchObject([{ node: 'a', preparation: 2, checkKept: true }])
+    expect(bench.taken('prepare')).toMatchObject([{ node: 'a', preparation: 2, hasPreviousResult: true }])
     bench.copied('a', 'in a', 'out a')
     expect(bench.node('a')).toMatchObject({ state: 'completed', cached: true, attempt: 1 })
     bench.finish('b')
@@ -43,7 +43,12 @@ describe('resuming', () => {
     bench.run = resumed(bench.run)
     bench.tell({ type: 'begun' })
     bench.copied('a', inputs, outputs)
-    expect(bench.node('a')).toMatchObject({ state: 'running', attempt: 2, kept: null, cached: false })
+    expect(bench.node('a')).toMatchObject({
+      state: 'running',
+      attempt: 2,
+      previousResult: null,
+      cached: false,
+    })
   })
 
   it('is refused while the run continues', () => {

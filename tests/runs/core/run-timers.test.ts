@@ -15,5 +15,5 @@ it('keeps a timer that is set while the row of another is being stored', () => {
   clock.claim()
   clock.arm(30)
   expect(clock.wanted()).toBeUndefined()
-  expect(clock.ring(30)).toEqual([{ type: 'stalled', node: 'quick' }])
+  expect(clock.takeDue(30)).toEqual([{ type: 'stalled', node: 'quick' }])
 })

@@ -16,10 +16,14 @@ import {
   type PersonDecision,
   type Run,
   type RunNode,
-  storedRun,
 } from '../../../src/runs/run.ts'
 import type { Random } from './random.ts'
 import type { Scripts } from './script.ts'
+
+/** The stored parts of a run as JSON. */
+export function storedText({ graph, head, nodes }: Run): string {
+  return JSON.stringify({ plan: graph.plan, head, nodes: [...nodes.values()] })
+}
 
 type OfType<T extends Effect['type']> = Extract<Effect, { type: T }>
 
@@ -137,7 +141,7 @@ export function openWorld(
           if (!isSettled(run.nodes.get(name)!.state))
             throw new Error(`${node} is prepared before ${name} ended`)
         }
-        if (turnOf(node) === 'no_inputs' && !effect.checkKept) {
+        if (turnOf(node) === 'no_inputs' && !effect.hasPreviousResult) {
           answers.push({ type: 'copy_failed', node, preparation, why: 'no disk', recoverable: true })
         } else {
           const inputs = hashOf(effect)
@@ -263,7 +267,7 @@ export function openWorld(
 
   /** Invariants after every event. */
   function check({ state: { nodes } }: Accepted, before: ReadonlyMap<string, RunNode>): void {
-    const { head, graph, line } = run
+    const { head, graph, readyQueue } = run
     for (const node of nodes) {
       const was = before.get(node.name)!
       if (isSettled(was.state) && node.state !== was.state) throw new Error(`${node.name} left ${was.state}`)
@@ -279,8 +283,8 @@ export function openWorld(
           throw new Error(`${node.name} completed unvalidated`)
       }
     }
-    if (head.slots < graph.plan.concurrency && line.size > 0 && head.outcome === null) {
-      throw new Error(`${[...line.keys()]} could run`)
+    if (head.slots < graph.plan.concurrency && readyQueue.size > 0 && head.outcome === null) {
+      throw new Error(`${[...readyQueue.keys()]} could run`)
     }
   }
 
@@ -299,8 +303,8 @@ export function openWorld(
       throw new Error(`The head says ${JSON.stringify(said)}, the nodes ${JSON.stringify(counted)}`)
     }
     if (head.slots > run.graph.plan.concurrency) throw new Error(`${head.slots} slots are held`)
-    const loaded = loadRun(JSON.parse(JSON.stringify(storedRun(run))))
-    if (JSON.stringify([...loaded.line]) !== JSON.stringify([...run.line]))
+    const loaded = loadRun(JSON.parse(storedText(run)))
+    if (JSON.stringify([...loaded.readyQueue]) !== JSON.stringify([...run.readyQueue]))
       throw new Error('The line is lost')
   }
 
@@ -357,7 +361,7 @@ export function openWorld(
 
   /** kill -9 of the service, or the power fails: what is not stored is gone. */
   function crash(withMachine: boolean): void {
-    run = loadRun(JSON.parse(JSON.stringify(storedRun(run))))
+    run = loadRun(JSON.parse(storedText(run)))
     answers = []
     if (withMachine) {
       for (const process of processes.values()) {
@@ -413,7 +417,7 @@ export function openWorld(
     pass: (ms: number) => {
       now += ms
     },
-    isOver: () => run.head.outcome !== null && !run.head.reportOwed,
+    isOver: () => run.head.outcome !== null && !run.head.reportPending,
   }
 }
 

@@ -129,7 +129,7 @@ export function recordCases(here: Here) {
     const id = await first.write(async (tx) => {
       const key = await tx.nextKey('run')
       const run = createRun({ id: `run_${key}`, plan, now: START })
-      const facts = { id: run.head.id, folder: '/f', place: '/f/runs/x', by: 'ada' }
+      const facts = { id: run.head.id, folder: '/f', runFolder: '/f/runs/x', by: 'ada' }
       await insertRun(tx, 'main', { ...facts, plan, head: run.head }, run.nodes.values())
       await updateRecord(tx, key, 'a', { inbox: '{"hash":"h"}', task: 'task_3' })
       tx.audit({
@@ -143,8 +143,8 @@ export function recordCases(here: Here) {
     })
     await first.close()
     const store = await here().open()
-    const { head, ...kept } = (await findRun(store, id))!
-    expect(kept).toEqual({ id, folder: '/f', place: '/f/runs/x', by: 'ada', plan })
+    const { head, ...stored } = (await findRun(store, id))!
+    expect(stored).toEqual({ id, folder: '/f', runFolder: '/f/runs/x', by: 'ada', plan })
     expect(await openRunIds(store, 'main')).toEqual([id])
     expect(await openRunIds(store, 'another')).toEqual([])
     const nodes = await readNodes(store, id)
@@ -154,6 +154,17 @@ export function recordCases(here: Here) {
     expect((await readRunEntries(store, 1, { after: 0, limit: 10 })).map(({ type }) => type)).toEqual([
       'run.begun',
     ])
+    // Earlier versions used other names in the documents.
+    const { reportPending, ...others } = head
+    const earlierHead = JSON.stringify({ ...others, reportOwed: true })
+    const earlierNode = JSON.stringify({ name: 'b', state: 'waiting', waitingFor: 1, kept: { attempt: 1 } })
+    await store.write(async (tx) => {
+      await tx.run('UPDATE runs SET head = ?', [earlierHead])
+      await tx.run("UPDATE run_agents SET document = ? WHERE name = 'b'", [earlierNode])
+    })
+    expect(reportPending).toBe(false)
+    expect(await readRunHead(store, id)).toEqual({ ...others, reportPending: true })
+    expect((await readNodes(store, id))[1]!.node).toMatchObject({ previousResult: { attempt: 1 } })
     const ended = { ...head, outcome: 'completed' as const }
     const [a] = nodes.map(({ node }) => node)
     await store.write((tx) => replaceRun(tx, { id, folder: '/g', plan, head: ended }, new Map([['a', a!]])))
