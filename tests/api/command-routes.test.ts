@@ -46,14 +46,18 @@ describe('POST /api/v1/commands with one command', () => {
   it('names the valid agents when the recipient is unknown (S0.15, S0.18)', async () => {
     const { status, json } = await service.command(service.tokens.master, message({ to: 'Nobody' }))
     expect(status).toBe(404)
-    expect(json).toMatchObject({ status: 'error', code: 'UNKNOWN_RECIPIENT' })
+    expect(json).toMatchObject({ code: 'UNKNOWN_RECIPIENT', message: 'Unknown recipient: Nobody' })
     expect(json.hint).toContain('Master, Worker, Other')
   })
 
-  it('tells a blocked sender why, with 403 (S1.12)', async () => {
+  it('answers 403 with the reason to a blocked sender (S1.12)', async () => {
     const { status, json } = await service.command(service.tokens.worker, message({ to: 'Other' }))
     expect([status, json.status]).toEqual([403, 'blocked'])
     expect(json.reason).toContain('Worker answers to Master')
+    expect(service.entries.at(-1)).toMatchObject({
+      type: 'command.blocked',
+      data: { rule: 'rules.forbid[0]' },
+    })
   })
 
   it('answers 202 when a person must be asked first', async () => {
@@ -77,7 +81,7 @@ describe('POST /api/v1/commands with one command', () => {
     expect(json.hint).toContain('idle, working, blocked, or completed')
   })
 
-  it('names the parameters it had no use for (C5)', async () => {
+  it('names unused parameters (C5)', async () => {
     const { json } = await service.command(service.tokens.master, message({ agent_name: 'Worker' }))
     expect(json).toMatchObject({ status: 'delivered', ignored: ['agent_name'] })
   })
@@ -136,7 +140,7 @@ describe('a forged sender (C3, S0.19)', () => {
         ),
     ],
   ]
-  it.each(forgeries)('in %s does nothing, is told so, and is written down', async (_, forge) => {
+  it.each(forgeries)('in %s is refused and recorded, and has no effect', async (_, forge) => {
     const mail = (await contentsOf('Other')).length
     const before = service.entries.length
     const { json } = await forge(service.tokens.worker)
@@ -147,12 +151,14 @@ describe('a forged sender (C3, S0.19)', () => {
     ])
   })
 
-  it('is no forgery when it only differs in case', async () => {
+  it('is accepted if only its case differs', async () => {
     const { json } = await service.command(service.tokens.worker, message({ from: 'WORKER', to: 'Master' }))
     expect(json.status).toBe('delivered')
+    const { messages } = (await service.get('/api/v1/mailbox?agent=Master&filter=all')).json
+    expect(messages.at(-1).from).toBe('Worker')
   })
 
-  it('is no forgery of the operator, who may speak for an agent under its rules', async () => {
+  it('is accepted from the operator, who may speak for an agent under its rules', async () => {
     const allowed = await service.command(service.tokens.operator, message({ from: 'Master' }))
     expect(allowed.json.status).toBe('delivered')
     const blocked = await service.command(service.tokens.operator, message({ from: 'Worker', to: 'Other' }))
@@ -172,7 +178,7 @@ describe('POST /api/v1/commands with an array', () => {
     expect(stored).toEqual(many.flatMap(({ to, content }) => (to === 'Worker' ? [content] : [])))
   })
 
-  it('answers what is no command in its place', async () => {
+  it('answers an invalid command in its place', async () => {
     const { json } = await service.command(service.tokens.master, [1, null, [], {}, { type: 7 }, message()])
     expect(json.map((receipt: { status: string }) => receipt.status)).toEqual([
       'error',
@@ -195,7 +201,7 @@ describe('POST /api/v1/commands with an array', () => {
 })
 
 describe('POST /api/v1/commands with text/plain', () => {
-  it('carries out what is in the text and says why the rest is not (S0.1, S0.23)', async () => {
+  it('runs the commands in the text and says why the others do not run (S0.1, S0.23)', async () => {
     const text = [
       'I will tell Worker.',
       '<orc-command name="send_message" to="Worker" title="Hi">from a text</orc-command>',
@@ -220,7 +226,7 @@ describe('POST /api/v1/commands with text/plain', () => {
     expect((await service.text(service.tokens.master, '')).json).toEqual([])
   })
 
-  it('refuses a text with more than a thousand commands, and carries out none', async () => {
+  it('refuses a text with more than a thousand commands, and runs none', async () => {
     const before = service.entries.length
     const { status } = await service.text(
       service.tokens.master,
@@ -301,14 +307,14 @@ describe('a malformed body', () => {
     ['nul', 'line 1, column 1'],
     ['{"type": "list_agents"} x', 'line 1, column 25'],
     ['{"a": 01}', 'line 1, column 8'],
-  ])('%j is refused with its place', async (body, place) => {
+  ])('%j is refused with its position', async (body, place) => {
     const reply = await service.command(service.tokens.master, body)
     expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_REQUEST'])
     expect(reply.json.message).toContain(place)
   })
 
   it.each([['"text"'], ['null'], ['7'], ['true'], ['{}'], ['{"type": null}'], ['{"type": {"a": 1}}']])(
-    '%s is no command',
+    '%s is not a command',
     async (body) => {
       const reply = await service.command(service.tokens.master, body)
       expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_COMMAND'])
@@ -332,7 +338,7 @@ describe('a malformed body', () => {
     expect(reply.status).toBe(200)
   })
 
-  it('is refused when it is no UTF-8, and taken with a byte order mark', async () => {
+  it('is refused when it is not UTF-8, and accepted with a byte order mark', async () => {
     const ask = async (body: Buffer) => {
       const head = `POST /api/v1/commands HTTP/1.1\r\nHost: ${service.host}\r\nAuthorization: Bearer ${service.tokens.master}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`
       return await service.raw(Buffer.concat([Buffer.from(head), body]))
@@ -350,7 +356,7 @@ describe('a malformed body', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   })
 
-  it('does no harm however deep it is', async () => {
+  it('may be nested deeply without harm', async () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
     const { status } = await service.command(
       service.tokens.master,

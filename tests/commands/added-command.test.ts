@@ -56,9 +56,12 @@ describe('a command that an application adds', () => {
   })
 
   it('works over HTTP at once', async () => {
-    expect(await post('application/json', '{"type": "raise_flag", "colour": "red", "height": 2}')).toEqual(
+    expect(await post('application/json', '{"type": "RAISE_FLAG", "Colour": "red", "height": 2}')).toEqual(
       done,
     )
+    expect(await post('application/json', '{"type": "raise_flag"}')).toMatchObject({
+      code: 'INVALID_COMMAND',
+    })
   })
 
   it('works in the shell at once', async () => {
@@ -69,8 +72,10 @@ describe('a command that an application adds', () => {
     expect(JSON.parse(stdout)).toEqual(done)
   })
 
-  it('is told of in the prompt and in the OpenAPI document', async () => {
-    expect(orchub.engine.prompt('Worker')).toContain('raise_flag: Raise a flag.')
+  it('is in the prompt and in the OpenAPI document', async () => {
+    expect(orchub.engine.prompt('Worker')).toContain(
+      'raise_flag: Raise a flag. Parameters: colour (the body)',
+    )
     const headers = { authorization: `Bearer ${token}` }
     const document = await (await fetch(`${orchub.url}/openapi.json`, { headers })).text()
     expect(document).toContain('raise_flag')
