@@ -3,7 +3,7 @@ import type { Principal } from '../../src/base/agent.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
 import type { Verdict } from '../../src/people/people.ts'
-import { agent, decide, OPERATOR, openTestEngine, type TestEngine } from '../harness/engine.ts'
+import { decide, OPERATOR, openTestEngine, type TestEngine } from '../harness/engine.ts'
 import { openTeam } from '../tasks/harness.ts'
 
 const person = (name: string): Principal => ({ kind: 'person', person: name })
@@ -45,28 +45,6 @@ const arrived = async () => (await engine.mailOf('Master')).map(({ content }) =>
 const told = async () => (await engine.mailOf('Worker')).at(-1)
 
 describe('a quorum (C9)', () => {
-  it('runs the command with the last approval, not before', async () => {
-    await open()
-    expect(await send()).toMatchObject({ status: 'held' })
-    const first = await approve('ada', { comment: 'fine by me' })
-    expect(first).toEqual({
-      request: expect.objectContaining({
-        state: 'open',
-        quorum: 2,
-        approvers: ['ada', 'ben', 'cleo'],
-        approvals: [{ by: 'ada', at: '2030-01-01T00:00:00.000Z', comment: 'fine by me' }],
-      }),
-    })
-    expect(await arrived()).toEqual([])
-    const second = await approve('ben')
-    expect(second).toMatchObject({
-      request: { state: 'approved', decided_by: 'ben', approvals: [{ by: 'ada' }, { by: 'ben' }] },
-      receipt: { status: 'delivered' },
-    })
-    expect(await arrived()).toEqual(['please'])
-    expect(await told()).toMatchObject({ title: 'req_1 approved: send_message' })
-  })
-
   it('counts each person once, also across a restart', async () => {
     await open()
     await send()
@@ -345,7 +323,7 @@ describe('a changed action', () => {
     const { request } = await decideAs('ben', { decision: 'modify', fields: { content: 'two' } })
     expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
     expect(await arrived()).toEqual([])
-    // Nobody approves by accident what was changed after they looked.
+    // An approval must name the version that its person has seen.
     await expect(approve('cleo')).rejects.toMatchObject({ code: 'CONFLICT', message: /ben changed it/ })
     await expect(approve('ben', { hash: request.action!.hash })).rejects.toMatchObject({ code: 'CONFLICT' })
     const last = await approve('ada', { hash: request.action!.hash.slice(0, 12) })
@@ -380,7 +358,7 @@ describe('a changed action', () => {
 })
 
 describe('a dialog of an agent program', () => {
-  /** What the dialog will get, once there is a request for it. */
+  /** The verdict that the dialog gets, once its request exists. */
   async function ask() {
     await open()
     const question = { key: 'k', tool: 'Bash', input: { command: 'rm -r build' } }
@@ -407,42 +385,12 @@ describe('a dialog of an agent program', () => {
 })
 
 describe('roles', () => {
-  it('do not let viewers and moderators decide on approvals (C9)', async () => {
-    await open({ ...TEAM, rules: { ask: [{ from: 'Worker', to: 'Master' }] } })
-    await send()
-    for (const name of ['vera', 'mo']) {
-      for (const decision of ['approve', 'reject', 'modify'] as const) {
-        await expect(decideAs(name, { decision, fields: { content: 'x' } })).rejects.toMatchObject({
-          code: 'FORBIDDEN',
-          hint: expect.stringContaining(`The role of ${name} in orc.yaml is`),
-        })
-      }
-    }
-    expect(await arrived()).toEqual([])
-  })
-
   it('let a moderator decide on moderation requests', async () => {
     await open({ ...TEAM, rules: { ask: [{ from: 'Worker', to: 'Master' }] } })
     await send()
     await engine.store.write((tx) => tx.run(`UPDATE human_requests SET kind = 'moderation'`))
     await expect(approve('vera')).rejects.toMatchObject({ code: 'FORBIDDEN' })
     expect(await approve('mo')).toMatchObject({ request: { state: 'approved', decided_by: 'mo' } })
-  })
-
-  it('let a viewer run read-only commands only', async () => {
-    await open()
-    const say = (type: string, fields = {}) => engine.handle(person('vera'), { type, fields })
-    expect(await say('list_agents')).toMatchObject({ status: 'ok' })
-    expect(await say('query_mailbox', { agent: 'Master' })).toMatchObject({ status: 'ok' })
-    for (const [type, fields] of [
-      ['send_message', { to: 'Master', content: 'x' }],
-      ['mailbox_check', { agent: 'Master' }],
-      ['request_action', { action: 'pause_session', target: 'Master' }],
-      ['user_response', { in_response_to: 'req_1', answer: 'x' }],
-    ] as const) {
-      expect(await say(type, fields)).toMatchObject({ status: 'error', code: 'FORBIDDEN' })
-    }
-    expect(await arrived()).toEqual([])
   })
 
   it('record the person behind every command, and refuse claims of another name (C3)', async () => {
@@ -465,14 +413,6 @@ describe('roles', () => {
     expect(await engine.handle(person('zoe'), { type: 'list_agents', fields: {} })).toMatchObject({
       code: 'FORBIDDEN',
       message: 'zoe is no longer one of the people of this team',
-    })
-  })
-
-  it('never let an agent decide', async () => {
-    await open()
-    await send()
-    await expect(decide(engine, agent('Worker'), 'req_1', { decision: 'approve' })).rejects.toMatchObject({
-      code: 'FORBIDDEN',
     })
   })
 })

@@ -88,7 +88,12 @@ describe('requests to people over HTTP (C9)', () => {
   })
 
   it('run the command when approved, and notify the asker', async () => {
-    await ask('please')
+    expect((await ask('please')).json).toMatchObject({
+      status: 'held',
+      request_id: 'req_1',
+      reason: expect.stringContaining('Other is expensive'),
+    })
+    expect(await service.mailOf('Other')).toEqual([])
     const { status, json } = await decide('req_1', { decision: 'approve', comment: 'go on' })
     expect(status).toBe(200)
     expect(json).toMatchObject({
@@ -96,16 +101,24 @@ describe('requests to people over HTTP (C9)', () => {
       receipt: { status: 'delivered', to: 'Other' },
     })
     expect((await service.mailOf('Other')).map((mail) => mail.content)).toEqual(['please'])
-    expect((await service.mailOf('Worker'))[0]!.title).toContain('approved')
+    expect((await service.mailOf('Worker'))[0]).toMatchObject({
+      from: 'orchestrator',
+      title: 'req_1 approved: send_message',
+      content: expect.stringMatching(/go on[\s\S]*Status: delivered/),
+    })
     expect(await list(service.tokens.operator)).toEqual([])
     expect(await list(service.tokens.operator, '?state=all')).toHaveLength(1)
   })
 
   it('run nothing when rejected', async () => {
     await ask('please')
-    const { json } = await decide('req_1', { decision: 'reject' })
-    expect(json).toMatchObject({ request: { state: 'rejected' }, receipt: { status: 'blocked' } })
+    const { json } = await decide('req_1', { decision: 'reject', comment: 'not now' })
+    expect(json).toMatchObject({
+      request: { state: 'rejected' },
+      receipt: { status: 'blocked', reason: 'a person rejected it: not now' },
+    })
     expect(await service.mailOf('Other')).toEqual([])
+    expect((await service.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 rejected: send_message' })
   })
 
   it('accept one verdict, of the right kind, from the operator', async () => {
