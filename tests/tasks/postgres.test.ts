@@ -100,14 +100,6 @@ describe('delegation on PostgreSQL', () => {
     expect(await verifyStoredAudit(engine.store)).toMatchObject({ ok: true })
   })
 
-  it('validates, rejects and retries (S2.17)', async () => {
-    await say('Top', 'delegate', { to: 'Middle', task: 'Make it pass', checks: ['tests'] })
-    await becomes('task_1', 'executing')
-    await say('Middle', 'report', { status: 'completed', result: 'It passes' })
-    await hears('Middle', 'exit code 1')
-    expect(await taskOf('task_1')).toMatchObject({ state: 'executing', rejections: 1 })
-  })
-
   it('serializes concurrent events: none is lost or doubled (C25)', async () => {
     await say('Top', 'delegate', { to: 'Middle', task: 'Plan' })
     await becomes('task_1', 'executing')
@@ -129,14 +121,6 @@ describe('delegation on PostgreSQL', () => {
         (await engine.mailOf('Middle')).filter(({ title }) => title.includes('have ended')),
       ).toHaveLength(1),
     )
-  })
-
-  it('cancels a whole tree', async () => {
-    await say('Top', 'delegate', { to: 'Middle', task: 'Plan' })
-    await say('Middle', 'delegate', { to: 'Bottom', task: 'Part' })
-    await say('Top', 'task_action', { task_id: 'task_1', action: 'cancel' })
-    await becomes('task_1', 'cancelled')
-    await becomes('task_2', 'cancelled')
   })
 
   it('continues after a restart, with its timers (C8)', async () => {

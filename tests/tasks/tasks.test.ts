@@ -58,24 +58,6 @@ describe('delegation', () => {
     )
   })
 
-  it('is accepted in free text as JSON (S2.2, S0.16)', async () => {
-    await openPair()
-    const said = {
-      type: 'DELEGATE',
-      from: 'Master',
-      to: 'Worker',
-      task: 'Add',
-      context: { a: 1 },
-      message_id: 'x',
-      requires_response: true,
-    }
-    await team.puppets
-      .of('Master')
-      .port.onText({ text: `Now:\n${JSON.stringify({ orc_command: said })}\n`, channel: 'api', key: '1' })
-    await team.settle()
-    expect(await team.task('task_1')).toMatchObject({ state: 'executing', text: 'Add', context: { a: 1 } })
-  })
-
   it('goes only from parent to child, unless a rule allows the pair; a person may delegate to all (S2.2)', async () => {
     team = await openTeam(
       { Master: {}, Worker: { parent: 'Master' }, Friend: {} },
@@ -130,43 +112,6 @@ describe('delegation', () => {
       status: 'ok',
     })
     expect(team.turn('Middle')).toContain('Half way')
-  })
-
-  it('accepts one of two answers to one question', async () => {
-    await openPair()
-    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
-    const asked = await team.says('Worker', 'query', { question: 'How?' })
-    const question = questionOf(asked)
-    expect(await team.says('Master', 'answer', { in_response_to: question, answer: 'So.' })).toMatchObject({
-      status: 'ok',
-    })
-    expect(await team.says('Master', 'answer', { in_response_to: question, answer: 'Or so.' })).toMatchObject(
-      {
-        status: 'error',
-        code: 'CONFLICT',
-      },
-    )
-    expect(await team.says('Master', 'answer', { in_response_to: question, answer: ' ' })).toMatchObject({
-      status: 'error',
-    })
-    await team.ends('Worker')
-    expect((await team.mailOf('Worker')).filter(({ content }) => content.includes('so.'))).toEqual([])
-  })
-
-  it('refuses a report of another agent’s task, and an answer to another’s question (C3)', async () => {
-    team = await openTeam({ Master: {}, Worker: { parent: 'Master' }, Other: { parent: 'Master' } })
-    await team.rest('Master', 'Worker', 'Other')
-    await team.says('Master', 'delegate', { to: 'Worker', task: 'Mine' })
-    await team.says('Master', 'delegate', { to: 'Other', task: 'Theirs' })
-    expect(
-      await team.says('Other', 'report', { in_response_to: 'task_1', status: 'completed', result: 'Ha' }),
-    ).toMatchObject({ status: 'error', code: 'FORBIDDEN' })
-    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
-    const asked = await team.says('Worker', 'query', { question: 'How?' })
-    const question = questionOf(asked)
-    expect(await team.says('Other', 'answer', { in_response_to: question, answer: 'Badly' })).toMatchObject({
-      code: 'FORBIDDEN',
-    })
   })
 
   it('is distinguished from another task with the same sender-chosen id (C10)', async () => {
@@ -568,64 +513,6 @@ describe('the timers of a task', () => {
 })
 
 describe('the end of a task', () => {
-  it('by cancellation reaches every descendant, and withdraws undelivered messages', async () => {
-    team = await openTeam(CHAIN)
-    await team.rest('Top', 'Middle')
-    await team.orders('delegate', { to: 'Top', task: 'One' })
-    await team.says('Top', 'delegate', { to: 'Middle', task: 'Two' })
-    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Three' })
-    await team.orders('task_action', { task_id: 'task_1', action: 'cancel', text: 'changed our minds' })
-    for (const id of ['task_1', 'task_2', 'task_3']) {
-      expect(await team.task(id)).toMatchObject({
-        state: 'cancelled',
-        reason: expect.stringContaining('changed our minds'),
-      })
-    }
-    expect(await team.mailOf('Bottom')).toMatchObject([{ delivery: 'failed', content: 'Three' }])
-    await team.rest('Bottom')
-    expect(team.turns('Bottom')).toBe(0)
-    expect(
-      await team.says('Middle', 'report', { in_response_to: 'task_2', status: 'completed', result: 'Late' }),
-    ).toMatchObject({
-      code: 'CONFLICT',
-    })
-  })
-
-  it('does not come when a parent exits while it waits: it is started when its children are done', async () => {
-    team = await openTeam(CHAIN)
-    await team.rest('Top', 'Middle', 'Bottom')
-    await team.orders('delegate', { to: 'Middle', task: 'One' })
-    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
-    await team.ends('Middle')
-    team.puppets.of('Middle').become('exited', 'it crashed')
-    await team.settle()
-    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_child', attempt: 1 })
-    await team.says('Bottom', 'report', { status: 'completed', result: 'Done' })
-    expect(team.puppets.started('Middle')).toBe(2)
-    await team.rest('Middle')
-    expect(team.turn('Middle')).toContain('Task: task_1 (children_ended)')
-  })
-
-  it('comes to a parent that died while it waited and cannot be restarted, with a notice to a person (C7)', async () => {
-    team = await openTeam(CHAIN)
-    await team.rest('Top', 'Middle', 'Bottom')
-    await team.orders('delegate', { to: 'Middle', task: 'One' })
-    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
-    await team.ends('Middle')
-    team.puppets.of('Middle').become('exited', 'it crashed')
-    team.puppets.start = async () => {
-      throw new Error('its program is gone')
-    }
-    await team.says('Bottom', 'report', { status: 'completed', result: 'Done' })
-    await team.clock.advance(10 * 60_000)
-    expect(await team.task('task_1')).toMatchObject({
-      state: 'failed',
-      reason: expect.stringContaining('its program is gone'),
-    })
-    expect(await team.task('task_2')).toMatchObject({ state: 'completed' })
-    expect(team.types().filter((type) => type === 'human.asked')).toHaveLength(1)
-  })
-
   it('does not come when a worker exits at work: a new attempt starts (C7)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
