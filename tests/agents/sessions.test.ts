@@ -208,18 +208,6 @@ describe('priorities (C2)', () => {
   const deliveries = async () =>
     (await engine.mailOf('Worker')).map((mail) => `${mail.title} ${mail.delivery}`)
 
-  it('let a normal message wait until the agent is idle', async () => {
-    engine = await openTestEngine(team([busy]))
-    await engine.clock.advance(10)
-    await send('Long', 'normal')
-    await engine.clock.advance(10)
-    await send('Later', 'normal')
-    await engine.clock.advance(30_000)
-    expect(await deliveries()).toEqual(['Long read', 'Later queued'])
-    await engine.clock.advance(31_000)
-    expect(await deliveries()).toEqual(['Long read', 'Later read'])
-  })
-
   it('announce a high message at once, at most every two seconds, and let it wait its turn', async () => {
     const noticing = {
       on: { notice: 'from Master' },
@@ -237,17 +225,6 @@ describe('priorities (C2)', () => {
     await send('D', 'high')
     await engine.clock.advance(10)
     expect(engine.types().filter((type) => type === 'agent.status')).toHaveLength(2)
-  })
-
-  it('let an urgent message interrupt the turn and go first', async () => {
-    engine = await openTestEngine(team([busy]))
-    await engine.clock.advance(10)
-    await send('Long', 'normal')
-    await engine.clock.advance(10)
-    await send('Stop', 'urgent')
-    await engine.clock.advance(10)
-    expect(await deliveries()).toEqual(['Long read', 'Stop read'])
-    expect(engine.entries.some((entry) => entry.text.includes('was interrupted'))).toBe(true)
   })
 })
 

@@ -37,18 +37,6 @@ describe('a message to an agent in a terminal', () => {
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_2']])
   })
 
-  it('goes back to the queue when it certainly did not arrive, and is retried', async () => {
-    await open()
-    worker().arrival = { state: 'queued', evidence: 'a draft of a person is in the input box' }
-    worker().become('idle')
-    await send('One')
-    await settle()
-    expect(await deliveries()).toEqual(['queued'])
-    worker().arrival = { state: 'submitted', evidence: 'seen' }
-    await stage.engine.clock.advance(6000)
-    expect(await deliveries()).toEqual(['submitted'])
-  })
-
   it('is handed out in the transaction that stores it if the agent is ready', async () => {
     await open()
     worker().become('idle')
@@ -91,18 +79,6 @@ describe('a message to an agent in a terminal', () => {
     expect(worker().interrupts).toBe(1)
     expect(stage.engine.types()).toContain('session.interrupted')
     expect(worker().turns[0]?.ids).toEqual(['msg_2', 'msg_1'])
-  })
-
-  it('is held while the agent is paused, without an interrupt (S1.24)', async () => {
-    await open()
-    await stage.engine.order('request_action', { action: 'pause_session', target: 'Worker' })
-    worker().become('idle')
-    await send('One')
-    await settle()
-    expect(worker().turns).toEqual([])
-    await stage.engine.order('request_action', { action: 'resume_session', target: 'Worker' })
-    await settle()
-    expect(worker().turns.length).toBe(1)
   })
 
   it('goes back to the queue when the agent is paused while it is handed out (S1.24)', async () => {
