@@ -18,18 +18,6 @@ function finish(world: World, id: string) {
 }
 
 describe('a parent', () => {
-  it('waits for its children and is woken once, when the last has ended (S2.9, ask 5)', () => {
-    const world = begin({}, {})
-    expect(world.task('task_1').state).toBe('waiting_child')
-    finish(world, 'task_2')
-    expect(world.effectsOf('wake_parent')).toHaveLength(0)
-    finish(world, 'task_3')
-    expect(world.effectsOf('wake_parent')).toMatchObject([
-      { to: 'lead', task: 'task_1', children: ['task_2', 'task_3'] },
-    ])
-    expect(world.task('task_1').state).toBe('executing')
-  })
-
   it('is woken however its children end', () => {
     const world = begin({ maxAttempts: 1 }, {}, {})
     world.say('task_3', { type: 'cancelled', by: 'operator', reason: 'no' })
@@ -45,15 +33,6 @@ describe('a parent', () => {
     world.delegate({ agent: 'w9', under: 'task_1' })
     finish(world, 'task_3')
     expect(world.effectsOf('wake_parent').map(({ children }) => children)).toEqual([['task_2'], ['task_3']])
-  })
-
-  it('is restarted if it exited while waiting (S2.1)', () => {
-    const world = begin({})
-    world.say('task_1', { type: 'worker_exited', by: 'lead', why: 'signal 9' })
-    world.takeOutside()
-    finish(world, 'task_2')
-    expect(world.effectsOf('wake_parent')).toHaveLength(1)
-    expect(world.takeOutside()).toMatchObject([{ type: 'start_agent', agent: 'lead' }])
   })
 
   it('is not reminded in the turn in which it is woken', () => {
