@@ -4,7 +4,7 @@ import { Sequencer } from './tests/schedule.ts'
 /** The suites with the real agent programs, which are installed first. Three at a time: they mostly wait. */
 export default defineConfig({
   test: {
-    // Two cores with much to do: nothing here measures time.
+    // Generous, because two cores are busy and nothing here measures time.
     expect: { poll: { timeout: 60_000 } },
     include: ['tests/real-agents/**/*.test.ts'],
     globalSetup: ['tests/real-agents/harness/install.ts', 'tests/fakes/program.ts'],

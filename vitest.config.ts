@@ -13,9 +13,9 @@ const { alone, shared } = splitByProcess(files)
 export default defineConfig({
   test: {
     globalSetup: ['tests/fakes/program.ts'],
-    // Two cores with much to do: nothing here measures time.
+    // Generous, because two cores are busy and nothing here measures time.
     expect: { poll: { timeout: 10_000 } },
-    // All cores: most tests wait, for disks, terminals and other processes.
+    // Most tests wait for disks, terminals and other processes.
     maxWorkers: Math.max(2, availableParallelism()),
     testTimeout: 30_000,
     hookTimeout: 60_000,

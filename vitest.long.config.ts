@@ -14,7 +14,7 @@ const { alone, shared } = splitByProcess(slow)
 export default defineConfig({
   test: {
     globalSetup: ['tests/fakes/program.ts'],
-    // Two cores with much to do: nothing here measures time.
+    // Generous, because two cores are busy and nothing here measures time.
     expect: { poll: { timeout: 10_000 } },
     maxWorkers: 2,
     sequence: { sequencer: Sequencer },

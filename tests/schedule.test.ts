@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { needsOwnProcess } from './schedule.ts'
 
-// In parts, for this file is looked at too.
+// Split, so that the patterns don't match this file itself.
 const vi = 'vi'
 const spyOn = 'spyOn'
 const env = 'env'

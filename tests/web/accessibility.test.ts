@@ -1,20 +1,19 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, createClient } from '../../src/client/client.ts'
-import { canBrowse, openBrowser, openWindow } from './browser.ts'
-import { enter, until, violations, visit } from './page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import type { Client } from '../../src/client/client.ts'
+import { canBrowse } from './browser.ts'
+import { useControlRoom } from './control-room.ts'
+import { until, violations, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
 describe.skipIf(!canBrowse)(
   'the control room without a mouse, or with a screen reader',
   { timeout: 90_000 },
   () => {
-    let browser: Browser
     let team: TestTeam
     let worker: Client
 
-    beforeAll(async () => {
-      browser = await openBrowser()
+    const { open } = useControlRoom(async () => {
       team = await startTeam(
         {},
         {
@@ -22,16 +21,13 @@ describe.skipIf(!canBrowse)(
           limits: { rate: 'off' },
         },
       )
-      worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
+      worker = await team.clientOf('Worker')
       await team.client.command({ type: 'send_message', to: 'Worker', title: 'Hello', content: 'A word' })
       await worker.command({
         ...{ type: 'request_action', action: 'terminate_agent', target: 'Master', reason: 'It is done' },
       })
       await until(async () => (await team.client.humanRequests()).requests.length === 1)
-    }, 60_000)
-    afterAll(async () => {
-      await browser?.close()
-      await team?.close()
+      return team
     })
 
     const focused = (page: Page) =>
@@ -49,8 +45,7 @@ describe.skipIf(!canBrowse)(
     }
 
     it('returns the focus when a dialog closes', async () => {
-      const window = await openWindow(browser)
-      const page = await enter(window, await team.link())
+      const { page } = await open()
       for (const [opener, title] of [
         ['Stop all', 'Stop everything?'],
         ['Message', 'Write a message'],
@@ -68,22 +63,18 @@ describe.skipIf(!canBrowse)(
         await dialog.waitFor({ state: 'detached' })
         await until(() => button.evaluate((it) => it === document.activeElement))
       }
-      await window.context.close()
     })
 
     it('focuses the recipient of a new message first', async () => {
-      const window = await openWindow(browser)
-      const page = await enter(window, await team.link())
+      const { page } = await open()
       await page.keyboard.press('c')
       await page.getByRole('dialog').waitFor()
       await page.keyboard.type('Worker')
       expect(await page.getByLabel('To', { exact: true }).inputValue()).toBe('Worker')
-      await window.context.close()
     })
 
     it('skips the navigation with the first Tab, and closes a side panel with Escape', async () => {
-      const window = await openWindow(browser)
-      const page = await enter(window, await team.link())
+      const { page } = await open()
       await visit(page, 'conversations/msg_1')
       const aside = page.getByRole('complementary', { name: 'msg_1' })
       await aside.waitFor()
@@ -96,12 +87,10 @@ describe.skipIf(!canBrowse)(
       await page.keyboard.press('Escape')
       await aside.waitFor({ state: 'detached' })
       await page.getByRole('heading', { name: 'Conversations' }).waitFor()
-      await window.context.close()
     })
 
     it('shows the focus at every step through every view', async () => {
-      const window = await openWindow(browser)
-      const page = await enter(window, await team.link())
+      const { page } = await open()
       const seen = new Set<string>()
       for (const place of [
         ...['team?as=graph', 'team?as=list', 'inbox', 'agents/Worker?tab=mail', 'conversations/msg_1'],
@@ -132,12 +121,10 @@ describe.skipIf(!canBrowse)(
         }
       }
       expect(seen.size).toBeGreaterThan(10)
-      await window.context.close()
     })
 
     it('announces a question that arrives while others are open, and reads it when it appears', async () => {
-      const window = await openWindow(browser)
-      const page = await enter(window, await team.link())
+      const { page } = await open()
       await visit(page, 'inbox')
       await page.getByRole('article').first().waitFor()
       await ask('Are you there?')
@@ -156,15 +143,13 @@ describe.skipIf(!canBrowse)(
       expect(read).toBe('And now?')
       await page.keyboard.press('Escape')
       await answerAll()
-      await window.context.close()
     })
 
     it.each([
       ['dark', 1280],
       ['light', 360],
     ] as const)('gives axe nothing to say against its dialogs, in %s at %i px', async (theme, width) => {
-      const window = await openWindow(browser, { theme, width, height: 760 })
-      const page = await enter(window, await team.link())
+      const { page } = await open({ theme, width, height: 760 })
       const dialog = page.getByRole('dialog')
       const check = async (name: string) => {
         await dialog.waitFor()
@@ -183,13 +168,10 @@ describe.skipIf(!canBrowse)(
       await page.keyboard.press('m')
       await dialog.getByRole('button', { name: 'Approve with edits' }).waitFor()
       await check('a change')
-      await window.context.close()
     })
 
     it('does not animate if the system asks for reduced motion', async () => {
-      const window = await openWindow(browser)
-      await window.page.emulateMedia({ reducedMotion: 'reduce' })
-      const page = await enter(window, await team.link())
+      const { page } = await open({ prepare: (it) => it.emulateMedia({ reducedMotion: 'reduce' }) })
       await visit(page, 'team?as=graph')
       await page
         .getByRole('link', { name: /Worker/ })
@@ -198,13 +180,11 @@ describe.skipIf(!canBrowse)(
       await team.client.command({ type: 'send_message', to: 'Worker', title: 'Walk', content: 'Slowly' })
       await page.getByText('Walk').first().waitFor()
       expect(await page.evaluate(() => document.getAnimations().map((one) => one.playState))).toEqual([])
-      await window.context.close()
     })
 
     it('has field borders with a contrast of at least 3 to 1', async () => {
       for (const theme of ['dark', 'light'] as const) {
-        const window = await openWindow(browser, { theme })
-        const page = await enter(window, await team.link())
+        const { page } = await open({ theme })
         await visit(page, 'inbox')
         await page.locator('textarea').first().waitFor()
         const ratio = await page.evaluate(() => {
@@ -221,13 +201,11 @@ describe.skipIf(!canBrowse)(
           return (both[0]! + 0.05) / (both[1]! + 0.05)
         })
         expect(ratio, theme).toBeGreaterThanOrEqual(3)
-        await window.context.close()
       }
     })
 
     it('shows the number of questions in its title and icon', async () => {
-      const window = await openWindow(browser)
-      const page = await enter(window, await team.link())
+      const { page, complaints } = await open()
       const icon = () => page.locator('link[rel=icon]').getAttribute('href')
       await until(async () => /^\(1\)/.test(await page.title()))
       const one = await icon()
@@ -241,13 +219,11 @@ describe.skipIf(!canBrowse)(
       await until(async () => (await icon()) === one)
       await page.getByRole('button', { name: 'Sign out' }).click()
       await until(async () => (await icon()) === '/favicon.svg')
-      expect(window.complaints).toEqual([])
-      await window.context.close()
+      expect(complaints).toEqual([])
     })
 
     it('labels the steps of a plot, also after the data changes', async () => {
-      const window = await openWindow(browser)
-      await window.page.addInitScript(() => {
+      const record = () => {
         const kept = globalThis as unknown as { written: string[] }
         kept.written = []
         const write = CanvasRenderingContext2D.prototype.fillText
@@ -255,8 +231,8 @@ describe.skipIf(!canBrowse)(
           kept.written.push(text)
           write.call(this, text, ...rest)
         }
-      })
-      const page = await enter(window, await team.link())
+      }
+      const { page } = await open({ prepare: (it) => it.addInitScript(record) })
       await visit(page, 'metrics?span=15m')
       const show = async (span: string, label: RegExp) => {
         await page.evaluate(() => {
@@ -274,7 +250,6 @@ describe.skipIf(!canBrowse)(
       // Both spans are cached by now, so the plots stay and only their data changes.
       await show('7d', day)
       await show('15m', time)
-      await window.context.close()
     })
   },
 )

@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { AppError } from '../../src/base/errors.ts'
-import { canBrowse, openBrowser, openWindow } from './browser.ts'
+import { canBrowse } from './browser.ts'
+import { enter, useControlRoom } from './control-room.ts'
 import { writeGithubFixture } from './github-fixture.ts'
-import { enter, tooWide, until, violations, visit } from './page.ts'
+import { tooWide, until, violations, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
 const PLAN = `agents:
@@ -15,15 +15,13 @@ const PLAN = `agents:
 `
 
 describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 }, () => {
-  let browser: Browser
   let team: TestTeam
   let folder: string
   let run: string
 
-  beforeAll(async () => {
+  const { open, openWindow } = useControlRoom(async () => {
     folder = mkdtempSync(join(tmpdir(), 'orchub-views-'))
     mkdirSync(join(folder, 'plan'))
-    browser = await openBrowser()
     team = await startTeam(
       {
         Master: { more: { role: 'plans' }, script: [] },
@@ -33,13 +31,11 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     )
     run = (await team.client.startRun({ plan: PLAN, folder: join(folder, 'plan') })).run_id
     await writeGithubFixture(team.orchub.engine.store)
-    await until(async () => (await team.stateOf('Worker')) === 'idle')
     await team.client.command({ type: 'send_message', to: 'Worker', title: 'Hello', content: 'A word' })
     await until(async () => (await team.client.run(run)).state !== 'running')
-  }, 60_000)
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
+    return team
+  })
+  afterAll(() => {
     rmSync(folder, { recursive: true, force: true })
   })
 
@@ -74,8 +70,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
   ] as const)(
     'show every address in %s at %i px, without errors of axe or the CSP, and no wider than the window (S2.16, S1.14)',
     async (theme, width) => {
-      const window = await openWindow(browser, { theme, width, height: 760 })
-      const page = await enter(window, await team.link())
+      const { page, complaints } = await open({ theme, width, height: 760 })
       for (const [place, words] of places()) {
         await visit(page, place)
         await page.getByText(words).first().waitFor({ state: 'attached' })
@@ -83,33 +78,28 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
         expect(await tooWide(page), `${place} is wider than the window`).toEqual([])
         expect(await violations(page), place).toEqual([])
       }
-      expect(window.complaints).toEqual([])
-      await window.context.close()
+      expect(complaints).toEqual([])
     },
   )
 
   it('open an address in a new window that is signed in', async () => {
-    const window = await openWindow(browser)
-    await enter(window, await team.link())
-    const other = await window.context.newPage()
+    const { context } = await open()
+    const other = await context.newPage()
     await other.goto(`${team.url}/#/runs/${run}?node=second`)
     await other
       .getByText(/exit.* 3\b/)
       .first()
       .waitFor()
-    await window.context.close()
   })
 
   it('resume a run that has ended, without running completed agents again', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page } = await open()
     await visit(page, `runs/${run}`)
     await page.getByRole('button', { name: 'Resume run' }).click()
     await page.getByText('round 2').first().waitFor()
     await until(async () => (await team.client.run(run)).state !== 'running')
     const first = (await team.client.run(run)).nodes.find(({ name }) => name === 'first')
     expect(first?.cached).toBe(true)
-    await window.context.close()
   })
 
   it('show what blocks a run, although no event reports it', async () => {
@@ -119,8 +109,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
       'agents: { a: { command: "until test -e ../../../enough; do sleep 0.05; done; exit 3", retries: 0 } }'
     const { run_id } = await team.client.startRun({ plan, folder: plans })
     await until(async () => (await team.client.run(run_id)).nodes[0]?.state === 'running')
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page } = await open()
     await visit(page, `runs/${run_id}`)
     await page.getByText('0 of 1').first().waitFor()
     const { store } = team.orchub.engine
@@ -138,14 +127,13 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     }
     await trouble.waitFor({ state: 'detached' })
     await until(async () => (await team.client.run(run_id)).state !== 'running')
-    await window.context.close()
   })
 
   it('explain in two lines how to fill an empty view', async () => {
     const bare = await startTeam({ Alone: { script: [] } })
     try {
-      const window = await openWindow(browser)
-      const page = await enter(window, await bare.link())
+      const { page } = await openWindow()
+      await enter(page, await bare.link())
       for (const [place, words] of [
         ['github', /Add github: with your repositories to orc\.yaml/],
         ['runs', /orc run plan\.yaml/],
@@ -156,15 +144,13 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
         await lines.filter({ hasText: words }).waitFor()
         expect(await lines.count()).toBeLessThanOrEqual(2)
       }
-      await window.context.close()
     } finally {
       await bare.close()
     }
   })
 
   it('work with the keyboard alone: views, tabs, a message, and back', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page } = await open()
     await page.keyboard.press('g')
     await page.keyboard.press('u')
     await page.getByRole('heading', { name: 'Rules' }).waitFor()
@@ -187,19 +173,16 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await until(async () =>
       (await team.client.messages({ agent: 'Master' })).messages.some(({ content }) => content === 'By hand'),
     )
-    await window.context.close()
   })
 
   it('show conduct flags, and even their number, to moderators only (S3.15)', async () => {
-    const moderators = await openWindow(browser)
-    const hers = await enter(moderators, await team.link('mo'))
+    const { page: hers } = await open({ person: 'mo' })
     await hers.getByRole('link', { name: 'Moderation' }).click()
     await hers.getByText('a rude word').waitFor()
     await hers.getByRole('button', { name: 'Dismiss' }).click()
     await hers.getByText('No flags').waitFor()
 
-    const operators = await openWindow(browser)
-    const page = await enter(operators, await team.link())
+    const { page } = await open()
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
     await visit(page, 'moderation')
@@ -216,6 +199,5 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
       return (await fetch('/api/v1/moderation', { headers })).status
     })
     expect(status).toBe(404)
-    await Promise.all([moderators.context.close(), operators.context.close()])
   })
 })

@@ -44,9 +44,15 @@ export interface Window {
   complaints: string[]
 }
 
+export interface WindowOptions {
+  width?: number
+  height?: number
+  theme?: 'dark' | 'light'
+}
+
 export async function openWindow(
   browser: Browser,
-  { width = 1280, height = 800, theme = 'dark' as 'dark' | 'light' } = {},
+  { width = 1280, height = 800, theme = 'dark' }: WindowOptions = {},
 ): Promise<Window> {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme })
   const page = await context.newPage()

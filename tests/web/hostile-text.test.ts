@@ -1,21 +1,19 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createClient } from '../../src/client/client.ts'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { insertAction, insertWork, keepDelivery } from '../../src/github/store.ts'
 import { showInvisible } from '../../web/src/components/exact-text.ts'
-import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
-import { enter, until, visit } from './page.ts'
+import { canBrowse, type Window } from './browser.ts'
+import { useControlRoom } from './control-room.ts'
+import { until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 import { CORPUS, harmIn, recordReports } from './xss-corpus.ts'
 
 describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
   let window: Window
   let page: Page
 
-  beforeAll(async () => {
-    browser = await openBrowser()
+  const { open } = useControlRoom(async () => {
     team = await startTeam(
       {
         Master: { script: [] },
@@ -23,20 +21,17 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
       },
       { limits: { rate: 'off', hops: 'off', ping_pong: 'off', pair_rate: 'off' } },
     )
-    for (const name of ['Master', 'Worker']) await until(async () => (await team.stateOf(name)) === 'idle')
-    window = await openWindow(browser)
-    await recordReports(window.page)
-    page = await enter(window, await team.link())
-  }, 60_000)
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
+    return team
+  })
+  beforeAll(async () => {
+    window = await open({ prepare: recordReports })
+    page = window.page
   })
 
   /** Every text an agent can set: status, messages, questions, actions, tasks, reports, proposals for GitHub. */
   async function sayEverywhere(hostile: string, number: number) {
-    const worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
-    const master = createClient({ url: team.url, token: (await team.client.mintToken('Master')).token })
+    const worker = await team.clientOf('Worker')
+    const master = await team.clientOf('Master')
     await worker.command({ type: 'update_status', status: 'working', current_task: hostile })
     await worker.command({ type: 'send_message', to: 'Master', title: hostile, content: hostile })
     const asked = await worker.command({

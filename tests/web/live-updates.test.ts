@@ -1,12 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, createClient } from '../../src/client/client.ts'
+import type { Client } from '../../src/client/client.ts'
 import { closeConduct, endDelivery, insertConduct, keepDelivery } from '../../src/github/store.ts'
-import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
-import { enter, until, visit } from './page.ts'
+import { canBrowse, type Window } from './browser.ts'
+import { useControlRoom } from './control-room.ts'
+import { until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
 /** Prints a line, and continues once a file appears. */
@@ -15,17 +16,15 @@ const PLAN = `agents:
 `
 
 describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
   let worker: Client
   let folder: string
   let window: Window
   let page: Page
 
-  beforeAll(async () => {
+  const { open } = useControlRoom(async () => {
     folder = mkdtempSync(join(tmpdir(), 'orchub-live-'))
     mkdirSync(join(folder, 'plan'))
-    browser = await openBrowser()
     team = await startTeam(
       {
         Master: { script: [] },
@@ -39,18 +38,16 @@ describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 
       },
       { people: { mo: { role: 'moderator' } }, limits: { rate: 'off', hops: 'off', ping_pong: 'off' } },
     )
-    worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
-    for (const name of ['Master', 'Worker']) await until(async () => (await team.stateOf(name)) === 'idle')
-    window = await openWindow(browser)
-    page = await enter(window, await team.link())
-    await page.getByText('live', { exact: true }).waitFor()
-  }, 60_000)
-  afterEach(() => expect(window.complaints).toEqual([]))
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
-    rmSync(folder, { recursive: true, force: true })
+    worker = await team.clientOf('Worker')
+    return team
   })
+  beforeAll(async () => {
+    window = await open()
+    page = window.page
+    await page.getByText('live', { exact: true }).waitFor()
+  })
+  afterEach(() => expect(window.complaints).toEqual([]))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   const act = (action: string, target: string) =>
     team.client.command({ type: 'request_action', action, target })
@@ -73,7 +70,7 @@ describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 
   })
 
   it('show a new delegated task and its result in every list of tasks', async () => {
-    const master = createClient({ url: team.url, token: (await team.client.mintToken('Master')).token })
+    const master = await team.clientOf('Master')
     // Both lists share a query; the one opened first must not decide which events refresh it.
     for (const first of ['agents/Worker?tab=tasks', 'tasks?show=all']) {
       await show(first, first.startsWith('tasks') ? 'Tasks' : 'Worker')
@@ -188,8 +185,7 @@ describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 
           flag: JSON.stringify({ evidence: `seen in ${id}` }),
         }),
       )
-    const hers = await openWindow(browser)
-    const seen = await enter(hers, await team.link('mo'))
+    const { page: seen } = await open({ person: 'mo' })
     await visit(seen, 'moderation')
     await seen.getByText('No flags').waitFor()
     const requested: string[] = []
@@ -206,14 +202,11 @@ describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 
     expect(refused).toBe(404)
     // The browser logs the 404.
     window.complaints.length = 0
-    await hers.context.close()
   })
 
   it('drop audit entries that leave the last ten minutes', async () => {
     const old = new Date(Date.now() - 10 * 60_000 + 8000).toISOString()
-    const aged = await openWindow(browser)
-    await aged.page.clock.install()
-    const seen = await enter(aged, await team.link())
+    const { page: seen } = await open({ prepare: (it) => it.clock.install() })
     await seen.route('**/api/v1/audit?*since=10m*', async (route) => {
       const lines = (await (await route.fetch()).text())
         .trimEnd()
@@ -232,6 +225,5 @@ describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 
     await seen.clock.fastForward(21_000)
     await line.waitFor({ state: 'detached' })
     expect(await seen.locator('.line').count()).toBeGreaterThan(0)
-    await aged.context.close()
   })
 })

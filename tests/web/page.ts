@@ -1,13 +1,5 @@
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
-import type { Window } from './browser.ts'
-
-/** Signs in by a link that works once. */
-export async function enter({ page }: Window, link: string): Promise<Page> {
-  await page.goto(link)
-  await page.getByRole('navigation', { name: 'Views' }).waitFor()
-  return page
-}
 
 export const visit = (page: Page, place: string) =>
   page.evaluate((hash) => {

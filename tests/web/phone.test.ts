@@ -1,8 +1,9 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, createClient } from '../../src/client/client.ts'
-import { canBrowse, openBrowser, openWindow } from './browser.ts'
-import { enter, tooWide, until, visit } from './page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import type { Client } from '../../src/client/client.ts'
+import { canBrowse } from './browser.ts'
+import { useControlRoom } from './control-room.ts'
+import { tooWide, until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
 /** A long text without a place to break it. */
@@ -75,12 +76,10 @@ const CONTENTS: Record<string, Prepare> = {
 }
 
 describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
   let worker: Client
 
-  beforeAll(async () => {
-    browser = await openBrowser()
+  const { open } = useControlRoom(async () => {
     team = await startTeam(
       {},
       {
@@ -88,7 +87,7 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
         limits: { rate: 'off' },
       },
     )
-    worker = createClient({ url: team.url, token: (await team.client.mintToken(NAME)).token })
+    worker = await team.clientOf(NAME)
     await team.client.command({ type: 'send_message', to: NAME, title: WORD, content: WORD })
     await worker.command({ type: 'send_message', to: 'Master', title: WORD, content: WORD })
     await worker.command({ type: 'request_user_input', question: WORD, choices: [WORD, 'no'] })
@@ -97,10 +96,7 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
       ...{ type: 'request_action', action: 'terminate_agent', target: 'Master', reason: WORD },
     })
     await until(async () => (await team.client.humanRequests()).requests.length === 2)
-  }, 60_000)
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
+    return team
   })
 
   const PLACES = [
@@ -112,9 +108,7 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
   it.each(Object.entries(CONTENTS))(
     'is never wider than the window with %s (S2.16)',
     async (what, prepare) => {
-      const window = await openWindow(browser, { theme: 'light', width: 360, height: 740 })
-      await prepare(window.page)
-      const page = await enter(window, await team.link())
+      const { page } = await open({ theme: 'light', width: 360, height: 740, prepare })
       if (what.includes('lost')) await page.getByText('connection lost').waitFor()
       if (what.includes('not open')) await page.getByText('connecting').waitFor()
       for (const place of PLACES) {
@@ -124,13 +118,11 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
         await page.locator('main .loading').waitFor({ state: 'detached' })
         expect(await tooWide(page), `${place} when loaded`).toEqual([])
       }
-      await window.context.close()
     },
   )
 
   it('has dialogs that fit, with nothing cut off', async () => {
-    const window = await openWindow(browser, { width: 360, height: 740 })
-    const page = await enter(window, await team.link())
+    const { page } = await open({ width: 360, height: 740 })
     const dialog = page.getByRole('dialog')
     const fits = async (name: string) => {
       await dialog.waitFor()
@@ -154,6 +146,5 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
     await page.locator('body').click({ position: { x: 5, y: 400 } })
     await worker.command({ type: 'request_user_input', question: `${WORD} once more`, choices: [WORD] })
     await fits('a question that arrives')
-    await window.context.close()
   })
 })

@@ -1,11 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createClient } from '../../src/client/client.ts'
-import { canBrowse, openBrowser, openWindow } from './browser.ts'
-import { enter, until, visit } from './page.ts'
+import type { Page } from 'playwright-core'
+import { afterAll, describe, expect, it } from 'vitest'
+import { canBrowse } from './browser.ts'
+import { useControlRoom } from './control-room.ts'
+import { until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
 const REFUSED =
@@ -13,7 +13,6 @@ const REFUSED =
 const PLAN = `agents: { first: { command: "echo it > outbox/x.txt; echo Done. > outbox/summary.md" } }`
 
 describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
   let folder: string
   let run: string
@@ -22,10 +21,9 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
   let question: string
   let action: string
 
-  beforeAll(async () => {
+  const { open } = useControlRoom(async () => {
     folder = mkdtempSync(join(tmpdir(), 'orchub-roles-'))
     mkdirSync(join(folder, 'plan'))
-    browser = await openBrowser()
     team = await startTeam(
       {
         Master: { script: [] },
@@ -36,9 +34,7 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
         people: { vera: { role: 'viewer' }, mo: { role: 'moderator' } },
       },
     )
-    for (const name of ['Master', 'Worker']) await until(async () => (await team.stateOf(name)) === 'idle')
-    const clientOf = async (name: string) =>
-      createClient({ url: team.url, token: (await team.client.mintToken(name)).token })
+    const clientOf = async (name: string) => await team.clientOf(name)
     const worker = await clientOf('Worker')
     const delegated = await (await clientOf('Master')).command({
       type: 'delegate',
@@ -53,10 +49,9 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
     const { requests } = await team.client.humanRequests()
     question = requests.find(({ kind }) => kind === 'input')!.id
     action = requests.find(({ action: proposed }) => proposed !== undefined)!.id
-  }, 60_000)
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
+    return team
+  })
+  afterAll(() => {
     rmSync(folder, { recursive: true, force: true })
   })
 
@@ -77,8 +72,7 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
   it.each(['vera', 'mo'])(
     'cannot change anything, because the service refuses every action: %s (S2.16)',
     async (person) => {
-      const window = await openWindow(browser)
-      const page = await enter(window, await team.link(person))
+      const { page } = await open({ person })
       const command = (body: object) => ['POST', '/api/v1/commands', body] as const
       const tries: (readonly [method: string, path: string, body?: object])[] = [
         ['POST', `/api/v1/human-requests/${question}/verdict`, { decision: 'answer', comment: 'left' }],
@@ -120,13 +114,11 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
       for (const [index, { status, body }] of answers.entries())
         expect([status, body], tries[index]!.join(' ')).toEqual([403, expect.stringMatching(/FORBIDDEN/)])
       await nothingChanged()
-      await window.context.close()
     },
   )
 
   it('sees a read-only page without actions or keys', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link('vera'))
+    const { page } = await open({ person: 'vera' })
     await page.getByText('read only').waitFor()
     const changing: string[] = []
     page.on('request', (request) => {
@@ -153,24 +145,24 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
     }
     expect(changing).toEqual([])
     await nothingChanged()
-    await window.context.close()
   })
 
   /** Opens a page that believes it belongs to an operator: the role changed meanwhile, or somebody tampered with it. */
   async function openOperatorPage(): Promise<Page> {
-    const window = await openWindow(browser)
-    await window.page.route('**/api/v1/me', async (route) => {
-      const answer = await route.fetch()
-      await route.fulfill({ json: { ...(await answer.json()), role: 'operator' } })
-    })
-    await window.page.route('**/api/v1/human-requests?*', async (route) => {
-      const { requests } = (await (await route.fetch()).json()) as { requests: { kind: string }[] }
-      const decisions = (kind: string) => (kind === 'input' ? ['answer'] : ['approve', 'reject'])
-      await route.fulfill({
-        json: { requests: requests.map((one) => ({ ...one, decisions: decisions(one.kind) })) },
+    const deceive = async (it: Page) => {
+      await it.route('**/api/v1/me', async (route) => {
+        const answer = await route.fetch()
+        await route.fulfill({ json: { ...(await answer.json()), role: 'operator' } })
       })
-    })
-    return await enter(window, await team.link('vera'))
+      await it.route('**/api/v1/human-requests?*', async (route) => {
+        const { requests } = (await (await route.fetch()).json()) as { requests: { kind: string }[] }
+        const decisions = (kind: string) => (kind === 'input' ? ['answer'] : ['approve', 'reject'])
+        await route.fulfill({
+          json: { requests: requests.map((one) => ({ ...one, decisions: decisions(one.kind) })) },
+        })
+      })
+    }
+    return (await open({ person: 'vera', prepare: deceive })).page
   }
 
   it('sees why an action was refused if the page still offers it', async () => {
@@ -205,7 +197,6 @@ describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {
     await page.keyboard.press('Enter')
     await refused()
     await nothingChanged()
-    await page.context().close()
   })
 })
 

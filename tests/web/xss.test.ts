@@ -1,13 +1,14 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, createClient } from '../../src/client/client.ts'
+import type { Client } from '../../src/client/client.ts'
 import { insertConduct } from '../../src/github/store.ts'
 import { showInvisible } from '../../web/src/components/exact-text.ts'
-import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
-import { enter, until, visit } from './page.ts'
+import { canBrowse, type Window } from './browser.ts'
+import { useControlRoom } from './control-room.ts'
+import { until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 import { CORPUS, harmIn, recordReports } from './xss-corpus.ts'
 
@@ -26,7 +27,6 @@ const asName = (text: string) => text.replace(/[/\u202a-\u202e\u2066-\u2069]/g, 
 const bare = (text: string) => text.replace(/[\s\p{Cf}]/gu, '')
 
 describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
   let folder: string
   let run: string
@@ -35,14 +35,13 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
   let worker: Client
   let master: Client
 
-  beforeAll(async () => {
+  const { open, openWindow } = useControlRoom(async () => {
     folder = mkdtempSync(join(tmpdir(), 'orchub-xss-'))
     mkdirSync(join(folder, 'plan'))
     CORPUS.forEach((text, index) => {
       writeFileSync(join(folder, `text-${index}`), `${text}\n`)
       writeFileSync(join(folder, `name-${index}`), asName(text))
     })
-    browser = await openBrowser()
     team = await startTeam(
       {
         Master: { script: [] },
@@ -62,23 +61,17 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
         },
       },
     )
-    const clientOf = async (name: string) =>
-      createClient({ url: team.url, token: (await team.client.mintToken(name)).token })
-    worker = await clientOf('Worker')
-    master = await clientOf('Master')
-    for (const name of ['Master', 'Worker', 'Talker'])
-      await until(async () => (await team.stateOf(name)) === 'idle')
+    worker = await team.clientOf('Worker')
+    master = await team.clientOf('Master')
     run = (await team.client.startRun({ plan: plan(), folder: join(folder, 'plan') })).run_id
-    window = await openWindow(browser)
-    await recordReports(window.page)
-    page = await enter(window, await team.link())
     await until(async () => (await team.client.run(run)).state !== 'running', 40_000)
-  }, 90_000)
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
-    rmSync(folder, { recursive: true, force: true })
+    return team
   })
+  beforeAll(async () => {
+    window = await open({ prepare: recordReports })
+    page = window.page
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   /** For each text one agent that prints it, and uses it as an output name and summary, and one that fails with it. */
   function plan(): string {
@@ -235,6 +228,19 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
     expect(window.complaints).toEqual([])
   })
 
+  it('would be found if it were rendered as HTML', async () => {
+    for (const hostile of CORPUS.filter((text) => text.includes('<'))) {
+      const { page: blank } = await openWindow()
+      await recordReports(blank)
+      await blank.goto('data:text/html,<main></main>')
+      expect(await harmIn(blank)).toEqual([])
+      await blank.evaluate((html) => {
+        document.body.innerHTML = `<main><p>${html}</p></main>`
+      }, hostile)
+      expect(await harmIn(blank), hostile).not.toEqual([])
+    }
+  })
+
   it('is shown as text in a conduct flag (S3.15)', async () => {
     await team.orchub.engine.store.write(async (tx) => {
       for (const [index, hostile] of CORPUS.entries())
@@ -243,9 +249,7 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
           flag: JSON.stringify({ evidence: hostile, [hostile]: { in: [hostile] } }),
         })
     })
-    const hers = await openWindow(browser)
-    await recordReports(hers.page)
-    const seen = await enter(hers, await team.link('mo'))
+    const { page: seen, complaints } = await open({ person: 'mo', prepare: recordReports })
     const look = async (place: string) => {
       await visit(seen, place)
       for (const [index, hostile] of CORPUS.entries()) {
@@ -259,29 +263,7 @@ describe.skipIf(!canBrowse)('hostile output of an agent', { timeout: 90_000 }, (
     await seen.getByRole('button', { name: 'Uphold' }).first().click()
     await seen.getByText('Flag upheld.').waitFor()
     await look('moderation?show=all')
-    expect(hers.complaints).toEqual([])
-    await hers.context.close()
-  })
-})
-
-describe.skipIf(!canBrowse)('the check for injected markup', { timeout: 60_000 }, () => {
-  it('finds each text of the corpus if it is rendered as HTML', async () => {
-    const browser = await openBrowser()
-    try {
-      for (const hostile of CORPUS.filter((text) => text.includes('<'))) {
-        const { page, context } = await openWindow(browser)
-        await recordReports(page)
-        await page.goto('data:text/html,<main></main>')
-        expect(await harmIn(page)).toEqual([])
-        await page.evaluate((html) => {
-          document.body.innerHTML = `<main><p>${html}</p></main>`
-        }, hostile)
-        expect(await harmIn(page), hostile).not.toEqual([])
-        await context.close()
-      }
-    } finally {
-      await browser.close()
-    }
+    expect(complaints).toEqual([])
   })
 })
 

@@ -1,40 +1,27 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createClient } from '../../../src/client/client.ts'
-import { createDaemon, type Daemon } from '../../fakes/daemon.ts'
-import { canBrowse, openBrowser, openWindow } from '../browser.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { canBrowse } from '../browser.ts'
+import { useControlRoom } from '../control-room.ts'
 import { until, visit } from '../page.ts'
+import { startDaemon, type TestDaemon } from '../team.ts'
 
 const CONFIG = `agents: { Master: {}, Worker: { parent: Master } }
 limits: { rate: off }
 `
 
+/** More than the connections that a browser opens to one service. */
+const MANY = 8
+
 describe.skipIf(!canBrowse)('the event stream of a browser', { timeout: 90_000 }, () => {
-  let browser: Browser
-  let service: Daemon
-  const contexts: BrowserContext[] = []
+  let service: TestDaemon
+  const { openWindow } = useControlRoom(async () => (service = await startDaemon(CONFIG)))
 
-  beforeAll(async () => {
-    browser = await openBrowser()
-    service = await createDaemon(CONFIG)
-    await service.start()
-  }, 60_000)
-  afterEach(async () => {
-    for (const context of contexts.splice(0)) await context.close()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-  })
-
-  const client = () => createClient({ url: service.url, token: service.operatorToken() })
   const send = (title: string) =>
-    client().command({ type: 'send_message', to: 'Worker', title, content: 'One' })
+    service.client().command({ type: 'send_message', to: 'Worker', title, content: 'One' })
 
   /** Opens windows of one browser, each with the list of conversations. `streams` counts their open event streams. */
   async function openWindows(count: number, prepare = async (_: Page) => {}) {
-    const { context, page: first } = await openWindow(browser)
-    contexts.push(context)
+    const { context, page: first } = await openWindow()
     const open = new Map<Page, number>()
     const streams = () => [...open.values()].reduce((sum, one) => sum + one, 0)
     const watch = (page: Page) => {
@@ -48,7 +35,7 @@ describe.skipIf(!canBrowse)('the event stream of a browser', { timeout: 90_000 }
       page.on('close', () => open.delete(page))
     }
     watch(first)
-    await first.goto(`${service.url}${(await client().mintLogin()).path}`)
+    await first.goto(await service.link())
     await first.getByText('live', { exact: true }).waitFor()
     await visit(first, 'conversations?as=thread')
     const pages = [first]
@@ -69,10 +56,10 @@ describe.skipIf(!canBrowse)('the event stream of a browser', { timeout: 90_000 }
     Promise.all(pages.map((page) => page.getByText(title, { exact: false }).first().waitFor()))
 
   it('is shared by all windows, however many there are (S2.16)', async () => {
-    const { pages, streams } = await openWindows(4)
+    const { pages, streams } = await openWindows(MANY)
     expect(streams()).toBe(1)
-    await send('To four windows')
-    await seen(pages, 'To four windows')
+    await send('To all windows')
+    await seen(pages, 'To all windows')
     expect(streams()).toBe(1)
   })
 
@@ -113,14 +100,13 @@ describe.skipIf(!canBrowse)('the event stream of a browser', { timeout: 90_000 }
   })
 
   it('is separate for each window without locks, over plain HTTP from another machine', async () => {
-    const { context, page } = await openWindow(browser)
-    contexts.push(context)
+    const { context, page } = await openWindow()
     await context.addInitScript(() => Object.defineProperty(navigator, 'locks', { value: undefined }))
     let streams = 0
     context.on('request', (request) => {
       if (new URL(request.url()).pathname === '/api/v1/events') streams += 1
     })
-    await page.goto(`${service.url}${(await client().mintLogin()).path}`)
+    await page.goto(await service.link())
     await page.getByText('live', { exact: true }).waitFor()
     const second = await context.newPage()
     await second.goto(`${service.url}/#/conversations?as=thread`)

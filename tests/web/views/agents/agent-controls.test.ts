@@ -1,34 +1,31 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { canBrowse, openBrowser, openWindow, type Window } from '../../browser.ts'
-import { enter, until, visit } from '../../page.ts'
+import { canBrowse, type Window } from '../../browser.ts'
+import { useControlRoom } from '../../control-room.ts'
+import { until, visit } from '../../page.ts'
 import { startTeam, type TestTeam } from '../../team.ts'
 
 describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
   let window: Window
   let page: Page
 
-  beforeAll(async () => {
-    browser = await openBrowser()
+  const { open } = useControlRoom(async () => {
     team = await startTeam(
       { Worker: { script: [{ on: { text: 'Title: Think' }, after_ms: 60_000, say: 'Too late.' }] } },
       { agents: { Outside: {} }, limits: { rate: 'off' } },
     )
-    await until(async () => (await team.stateOf('Worker')) === 'idle')
-    window = await openWindow(browser)
-    page = await enter(window, await team.link())
-  }, 60_000)
+    return team
+  })
+  beforeAll(async () => {
+    window = await open()
+    page = window.page
+  })
   beforeEach(async () => {
     await visit(page, 'agents/Worker')
     await page.getByRole('heading', { level: 1, name: 'Worker' }).waitFor()
   })
-  afterAll(async () => {
-    expect(window?.complaints).toEqual([])
-    await browser?.close()
-    await team?.close()
-  })
+  afterAll(() => expect(window.complaints).toEqual([]))
 
   const button = (name: string, disabled = false) =>
     page.getByRole('main').getByRole('button', { name, exact: true, disabled })

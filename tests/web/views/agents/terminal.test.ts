@@ -1,15 +1,13 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
-import { enter, until, violations, visit } from '../../page.ts'
+import { describe, expect, it } from 'vitest'
+import { canBrowse } from '../../browser.ts'
+import { useControlRoom } from '../../control-room.ts'
+import { until, violations, visit } from '../../page.ts'
 import { startTeam, type TestTeam } from '../../team.ts'
 
 describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
 
-  beforeAll(async () => {
-    browser = await openBrowser()
+  const { open } = useControlRoom(async () => {
     team = await startTeam(
       {
         Master: { script: [{ on: { text: 'Title: Think' }, after_ms: 30_000, say: 'Too late.' }] },
@@ -19,19 +17,14 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
       },
       { limits: { rate: 'off' } },
     )
-    for (const name of ['Master', 'Talker']) await until(async () => (await team.stateOf(name)) === 'idle')
-  }, 60_000)
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
+    return team
   })
 
   const send = (to: string, title: string, content: string) =>
     team.client.command({ type: 'send_message', to, title, content })
 
   it('accepts typing only after take-over, and deliveries wait until release (C2, C27)', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page, complaints } = await open()
     await visit(page, 'agents/Talker')
     await page.getByRole('button', { name: 'Take over' }).waitFor()
     await page.getByRole('region', { name: 'Terminal of Talker' }).click()
@@ -49,13 +42,11 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     for (let key = 0; key < 'a draft of mine'.length; key++) await page.keyboard.press('Backspace')
     await page.getByRole('button', { name: 'Release' }).click()
     await until(async () => (await team.client.message(id)).delivery === 'read')
-    expect(window.complaints).toEqual([])
-    await window.context.close()
+    expect(complaints).toEqual([])
   })
 
   it('does not trap the keyboard: Tab passes its terminal, and F6 leaves one that was taken over', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page } = await open()
     await visit(page, 'agents/Talker')
     const take = page.getByRole('button', { name: 'Take over' })
     await take.focus()
@@ -77,12 +68,10 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     expect(await release.evaluate((it) => it === document.activeElement)).toBe(true)
     await page.keyboard.press('Enter')
     await take.waitFor()
-    await window.context.close()
   })
 
   it('stays with the browser that took it over, not with every session of that person', async () => {
-    const [here, there] = [await openWindow(browser), await openWindow(browser)]
-    const [mine, other] = [await enter(here, await team.link()), await enter(there, await team.link())]
+    const [{ page: mine }, { page: other }] = [await open(), await open()]
     for (const page of [mine, other]) await visit(page, 'agents/Talker')
     await mine.getByRole('button', { name: 'Take over' }).click()
     await mine.getByText('You have taken over').waitFor()
@@ -95,12 +84,10 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     expect((await team.client.terminal('Talker')).screen).not.toContain('from elsewhere')
     await other.getByRole('button', { name: 'Release' }).click()
     await mine.getByRole('button', { name: 'Take over' }).waitFor()
-    await Promise.all([here.context.close(), there.context.close()])
   })
 
   it('shows what it said and received, and the scrollback of its terminal', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page } = await open()
     await send('Talker', 'Talk', 'Say something.')
     // This window shows no terminal, so it keeps no take-over alive.
     const listening = page.waitForRequest((request) => /\/terminal\/events\?for=notice$/.test(request.url()))
@@ -117,26 +104,10 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await page.locator('.xterm-accessibility').waitFor({ state: 'attached' })
     await page.reload()
     await page.locator('.xterm-accessibility').waitFor({ state: 'attached' })
-    await window.context.close()
-  })
-
-  it('is interrupted by a person, whom the audit names', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
-    await visit(page, 'agents/Master')
-    await send('Master', 'Think', 'Take your time.')
-    await page.getByRole('button', { name: 'Interrupt' }).click()
-    await until(async () => {
-      for await (const { type, actor } of team.client.audit({ agent: 'Master', type: 'session' }))
-        if (/interrupted$/.test(type) && actor === 'operator') return true
-      return false
-    })
-    await window.context.close()
   })
 
   it('is halted and resumed with everything else, from any view', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page } = await open()
     await page.getByRole('button', { name: 'Stop all' }).click()
     await page.keyboard.type('too many at once')
     await page.keyboard.press('Enter')
@@ -145,6 +116,6 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await page.getByRole('button', { name: 'Resume all' }).click()
     await page.getByText('Everything is halted', { exact: true }).waitFor({ state: 'detached' })
     expect((await team.client.state()).halt).toBeUndefined()
-    await window.context.close()
+    expect(await page.getByRole('dialog').count()).toBe(0)
   })
 })

@@ -1,41 +1,28 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createClient } from '../../../../src/client/client.ts'
-import { createDaemon, type Daemon } from '../../../fakes/daemon.ts'
-import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
-import { enter, until, visit } from '../../page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { canBrowse } from '../../browser.ts'
+import { useControlRoom } from '../../control-room.ts'
+import { until, visit } from '../../page.ts'
+import { startDaemon, type TestDaemon } from '../../team.ts'
 
 const CONFIG = `agents: { Master: {}, Worker: { parent: Master, permissions: { pause_session: ask } }, Other: {} }
 limits: { rate: off }
 `
 
 describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => {
-  let browser: Browser
-  let service: Daemon
+  let service: TestDaemon
+  const { open } = useControlRoom(async () => (service = await startDaemon(CONFIG)))
 
-  beforeAll(async () => {
-    browser = await openBrowser()
-    service = await createDaemon(CONFIG)
-    await service.start()
-  }, 60_000)
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-  })
-
-  const client = (token = service.operatorToken()) => createClient({ url: service.url, token })
-  const open = async () =>
-    enter(await openWindow(browser), `${service.url}${(await client().mintLogin()).path}`)
   /** Creates an action that waits for approval, and returns its request. */
   async function propose(reason: string): Promise<string> {
-    const worker = client((await client().mintToken('Worker')).token)
+    const worker = service.client((await service.client().mintToken('Worker')).token)
     const held = await worker.command({
       ...{ type: 'request_action', action: 'pause_session', target: 'Other', reason },
     })
     expect(held.status, JSON.stringify(held)).toBe('held')
     return held.status === 'held' ? held.request_id : ''
   }
-  const stateOf = async (id: string) => (await client().humanRequest(id)).state
+  const stateOf = async (id: string) => (await service.client().humanRequest(id)).state
   const approvable = (page: Page, id: string) =>
     page
       .getByRole('article', { name: new RegExp(`^${id},`) })
@@ -43,7 +30,7 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
 
   it('approves the selected request that was seen, not the next one that replaces it (S2.16)', async () => {
     const [first, second] = [await propose('the first'), await propose('the second')]
-    const page = await open()
+    const { page } = await open()
     await visit(page, 'inbox')
     await approvable(page, first).waitFor()
     // Twice: the second press comes just as another request takes its place.
@@ -64,11 +51,10 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     expect([await stateOf(first), await stateOf(second)]).toEqual(['approved', 'open'])
     await page.keyboard.press('x')
     await until(async () => (await stateOf(second)) === 'rejected')
-    await page.context().close()
   })
 
   it('does nothing right after a question appears, while held down, or below a dialog', async () => {
-    const page = await open()
+    const { page } = await open()
     await visit(page, 'audit')
     await page.getByRole('heading', { name: 'Audit' }).waitFor()
     await page.getByText('live', { exact: true }).waitFor()
@@ -98,12 +84,11 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     expect(await stateOf(id)).toBe('open')
     await page.keyboard.press('a')
     await until(async () => (await stateOf(id)) === 'approved')
-    await page.context().close()
   })
 
   it('does not approve an action that changed since it was shown', async () => {
     const id = await propose('as it was')
-    const page = await open()
+    const { page } = await open()
     await page.route('**/api/v1/human-requests?*', async (route) => {
       const answer = (await (await route.fetch()).json()) as { requests: { action?: { hash: string } }[] }
       for (const { action } of answer.requests) if (action !== undefined) action.hash = 'of another'
@@ -115,11 +100,10 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     await page.keyboard.press('a')
     await page.locator('.note[data-tone=bad]').waitFor()
     expect(await stateOf(id)).toBe('open')
-    await page.context().close()
   })
 
   it('keeps the input in a card opened by its address when the list loads it', async () => {
-    const page = await open()
+    const { page } = await open()
     await visit(page, 'inbox')
     await page.getByText('live', { exact: true }).waitFor()
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
@@ -139,6 +123,5 @@ describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => 
     await propose('another, which shows that the list is read')
     await page.getByText('another, which shows that the list is read').first().waitFor()
     expect(await field.inputValue()).toBe('"changed"')
-    await page.context().close()
   })
 })

@@ -1,8 +1,8 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createClient } from '../../../../src/client/client.ts'
-import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
-import { enter, until, violations, visit } from '../../page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { canBrowse } from '../../browser.ts'
+import { useControlRoom } from '../../control-room.ts'
+import { until, violations, visit } from '../../page.ts'
 import { say, startTeam, type TestTeam } from '../../team.ts'
 
 const ASK =
@@ -22,11 +22,9 @@ function pressAtOnce() {
 }
 
 describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }, () => {
-  let browser: Browser
   let team: TestTeam
 
-  beforeAll(async () => {
-    browser = await openBrowser()
+  const { open } = useControlRoom(async () => {
     team = await startTeam(
       {
         Master: {
@@ -50,20 +48,14 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
       },
       { limits: { rate: 'off', hops: 'off', ping_pong: 'off' } },
     )
-    for (const name of ['Master', 'Worker', 'Other'])
-      await until(async () => (await team.stateOf(name)) === 'idle')
-  }, 60_000)
-  afterAll(async () => {
-    await browser?.close()
-    await team?.close()
+    return team
   })
 
   const send = (to: string, title: string) =>
     team.client.command({ type: 'send_message', to, title, content: 'Please.' })
 
   it('open as a dialog; the answer reaches the waiting agent, which continues (S2.16)', async () => {
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page, complaints } = await open()
     await visit(page, 'audit')
     await page.getByRole('heading', { name: 'Audit' }).waitFor()
     const pressed = page.evaluate(pressAtOnce)
@@ -84,14 +76,11 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     const [request] = (await team.client.humanRequests({ state: 'all' })).requests
     await visit(page, `inbox/${request!.id}`)
     await page.getByText('by operator', { exact: false }).first().waitFor()
-    expect(window.complaints).toEqual([])
-    await window.context.close()
+    expect(complaints).toEqual([])
   })
 
   it('are approved on a phone-sized window, and another window shows it at once', async () => {
-    const phone = await openWindow(browser, { width: 360, height: 740 })
-    const service = await openWindow(browser)
-    const [small, large] = [await enter(phone, await team.link()), await enter(service, await team.link())]
+    const [{ page: small }, { page: large }] = [await open({ width: 360, height: 740 }), await open()]
     await visit(small, 'inbox')
     await visit(large, 'inbox')
     await send('Worker', 'End it')
@@ -103,11 +92,10 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await card.waitFor({ state: 'detached' })
     await large.getByRole('article', { name: /asked by Worker/ }).waitFor({ state: 'detached' })
     await until(async () => (await team.stateOf('Other')) === 'exited')
-    await Promise.all([phone.context.close(), service.context.close()])
   })
 
   it("show a proposal in full, and a person's change as a diff", async () => {
-    const worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
+    const worker = await team.clientOf('Worker')
     const lines = Array.from({ length: 60 }, (_, index) => `line ${index} of the reason`)
     await team.client.command({ type: 'request_action', action: 'spawn_agent', target: 'Other' })
     await until(async () => (await team.stateOf('Other')) === 'idle')
@@ -119,8 +107,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     })
     expect(receipt.status).toBe('held')
     await until(async () => (await team.client.humanRequests()).requests.length === 1)
-    const window = await openWindow(browser)
-    const page = await enter(window, await team.link())
+    const { page } = await open()
     await visit(page, 'inbox')
     const card = page.getByRole('article', { name: /asked by Worker/ })
     await card.getByText(lines.at(-1)!, { exact: false }).first().waitFor()
@@ -134,23 +121,23 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
       .fill('because I say so')
     await card.getByRole('button', { name: 'Approve with edits' }).click()
     await card.waitFor({ state: 'detached' })
-    await window.context.close()
   })
 
   it('trigger a browser notification while the page is hidden, which opens the inbox', async () => {
-    const window = await openWindow(browser)
-    await window.context.grantPermissions(['notifications'], { origin: team.url })
-    await window.page.addInitScript(() => {
-      const recorded = window as unknown as { notified: string[]; Notification: unknown }
-      recorded.notified = []
-      const Fake = function (this: object, title: string) {
-        recorded.notified.push(title)
-      } as unknown as { permission: string }
-      Fake.permission = 'granted'
-      recorded.Notification = Fake
-      Object.defineProperty(document, 'hidden', { get: () => true })
-    })
-    const page = await enter(window, await team.link())
+    const hide = async (it: Page) => {
+      await it.context().grantPermissions(['notifications'], { origin: team.url })
+      await it.addInitScript(() => {
+        const recorded = window as unknown as { notified: string[]; Notification: unknown }
+        recorded.notified = []
+        const Fake = function (this: object, title: string) {
+          recorded.notified.push(title)
+        } as unknown as { permission: string }
+        Fake.permission = 'granted'
+        recorded.Notification = Fake
+        Object.defineProperty(document, 'hidden', { get: () => true })
+      })
+    }
+    const { page } = await open({ prepare: hide })
     await page.getByText('live', { exact: true }).waitFor()
     await send('Master', 'Ask')
     await until(() =>
@@ -159,6 +146,5 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     expect(await page.title()).toMatch(/^\(1\)/)
     const [request] = (await team.client.humanRequests()).requests
     await team.client.decide(request!.id, { decision: 'answer', comment: 'Graz', insist: true })
-    await window.context.close()
   })
 })
