@@ -12,7 +12,7 @@ import {
 import { checkShape, describeBy } from '../yaml/shape.ts'
 import { MAX_BYTES, type ReadSource, readObject, readYaml, tooLarge, wholeFile } from '../yaml/yaml.ts'
 import { type Config, resolveConfig } from './resolve.ts'
-import { type ConfigInput, ConfigSchema, configJsonSchema, SMALLEST } from './schema.ts'
+import { type ConfigInput, ConfigSchema, configJsonSchema, MINIMAL_EXAMPLE } from './schema.ts'
 import type { Env } from './state-folder.ts'
 
 export type { ProgramName } from '../base/agent.ts'
@@ -45,7 +45,7 @@ export type LoadedConfig = Result<
 
 /** Reads orc.yaml from text or bytes. Never throws because of the content. */
 export function parseConfig(source: string | Uint8Array, options: ConfigOptions = {}): LoadedConfig {
-  return finish(readYaml(source, { smallest: SMALLEST }), options)
+  return finish(readYaml(source, { example: MINIMAL_EXAMPLE }), options)
 }
 
 /** Reads orc.yaml from disk. */
@@ -66,7 +66,7 @@ export function readConfig(file: string, env: Env = process.env): LoadedConfig {
 }
 
 const UNREADABLE: Record<string, [message: string, hint: string]> = {
-  ENOENT: ['The file does not exist', `Create it. A minimal example: ${SMALLEST}`],
+  ENOENT: ['The file does not exist', `Create it. A minimal example: ${MINIMAL_EXAMPLE}`],
   ENOTDIR: ['The file does not exist', 'A part of the path is not a folder.'],
   EISDIR: ['The path is a folder', 'Name the file inside it.'],
   EACCES: ['The file cannot be read: permission denied', 'Check its permissions and its owner.'],
@@ -89,7 +89,7 @@ function finish(read: ReadSource, { file, env = process.env }: ConfigOptions): L
   const problems: Problem[] = []
   const warnings: Problem[] = []
   const report = reportInto(problems, locate)
-  const input = checkShape(ConfigSchema, words, value, report)
+  const input = checkShape(ConfigSchema, hints, value, report)
   if (input === undefined) return { ok: false, error: sortProblems(problems) }
   const config = resolveConfig(input, { file, env, locate, report, warn: reportInto(warnings, locate) })
   if (problems.length > 0) return { ok: false, error: sortProblems(problems) }
@@ -103,20 +103,20 @@ function finish(read: ReadSource, { file, env = process.env }: ConfigOptions): L
   }
 }
 
-const NAMED: Record<string, string> = {
+const KINDS_OF_NAMES: Record<string, string> = {
   models: 'name for a model',
   people: 'name for a person',
   webhooks: 'name for a webhook',
 }
 
-const words = {
-  ...describeBy(configJsonSchema, SMALLEST),
-  wellMeant,
-  named: (path: Path) => NAMED[String(path[0])],
+const hints = {
+  ...describeBy(configJsonSchema, MINIMAL_EXAMPLE),
+  hintForKey,
+  kindOfName: (path: Path) => KINDS_OF_NAMES[String(path[0])],
 }
 
 /** Specific hints for unknown keys that people commonly try. */
-function wellMeant(key: string, parent: Path): string | undefined {
+function hintForKey(key: string, parent: Path): string | undefined {
   if (parent.length === 1 && parent[0] === 'permissions' && key === '*') {
     return 'Permissions here already apply to all agents; for one agent, use agents.NAME.permissions.'
   }

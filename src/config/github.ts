@@ -14,6 +14,7 @@ import {
   type Trigger,
 } from '../github/team-settings.ts'
 import type { Report } from '../yaml/problem.ts'
+import { findCycles } from './cycles.ts'
 import { leadsToLoopback } from './loopback.ts'
 
 /** The GitHub team. Secrets appear only as names of environment variables. */
@@ -258,7 +259,7 @@ export function resolveGithub(
     ...(approvers === undefined ? {} : { approvers }),
     maintainers: written.maintainers ?? [],
     ...(written.moderators_url_env === undefined ? {} : { moderatorsUrlEnv: written.moderators_url_env }),
-    requiresHitl: namedForPeople(
+    requiresHitl: checkedNames(
       written.requires_hitl ?? [],
       [
         ...[...TEAM_ROLES, ...Object.keys(written.team ?? {}), ...agents],
@@ -279,7 +280,7 @@ export function confidentialAgents(github: GithubConfig | undefined): readonly s
 type GithubSection = NonNullable<GithubInput>
 
 /** Reports unknown names: a typo must not let a proposal pass without its approval. */
-function namedForPeople(written: readonly string[], known: readonly string[], report: Report) {
+function checkedNames(written: readonly string[], known: readonly string[], report: Report) {
   const folded = new Set(known.map((name) => name.toLowerCase()))
   for (const [index, name] of written.entries()) {
     if (folded.has(name.toLowerCase())) continue
@@ -320,13 +321,10 @@ function routesOf(written: NonNullable<GithubSection['routes']>, report: Report)
   for (const [event, entry] of Object.entries(written)) {
     const steps = entry.map(stepOf)
     routes[event] = steps
-    const circle = findCircle(steps)
-    if (circle !== undefined) {
-      report(
-        ['github', 'routes', event],
-        `These steps wait for each other: ${circle.join(' → ')}`,
-        'Remove one "after".',
-      )
+    const [cycle] = findCycles(new Map(steps.map(({ to, after }) => [to, after])))
+    if (cycle !== undefined) {
+      const message = `These steps wait for each other: ${[...cycle, cycle[0]].join(' → ')}`
+      report(['github', 'routes', event], message, 'Remove one "after".')
     }
     for (const [index, { after }] of steps.entries()) {
       if (after !== undefined && !steps.some(({ to }) => to === after)) {
@@ -351,19 +349,6 @@ function stepOf(entry: z.input<typeof StepSchema>): RouteStep {
     ...(entry.after === undefined ? {} : { after: entry.after }),
     ...(entry.requires_hitl === undefined ? {} : { requiresHitl: entry.requires_hitl }),
   }
-}
-
-/** Finds steps that wait for each other and could never start. */
-function findCircle(steps: readonly RouteStep[]): string[] | undefined {
-  const afterOf = new Map(steps.map(({ to, after }) => [to, after]))
-  for (const { to } of steps) {
-    const path: string[] = [to]
-    for (let next = afterOf.get(to); next !== undefined; next = afterOf.get(next)) {
-      if (path.includes(next)) return [...path.slice(path.indexOf(next)), next]
-      path.push(next)
-    }
-  }
-  return undefined
 }
 
 function triggersOf(written: NonNullable<GithubSection['schedule']>, report: Report): Trigger[] {

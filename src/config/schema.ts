@@ -15,7 +15,7 @@ export type RuntimeName = (typeof RUNTIMES)[number]
 const DELIVER = ['together', 'single'] as const
 
 /** A minimal orc.yaml, for hints. */
-export const SMALLEST = 'agents: { Master: {}, Worker: { parent: Master } }'
+export const MINIMAL_EXAMPLE = 'agents: { Master: {}, Worker: { parent: Master } }'
 
 /** C20: may be lowered, never raised. */
 export const MAX_MESSAGE_BYTES = 102_400

@@ -3,7 +3,8 @@ import type { Person } from '../base/person.ts'
 import { didYouMean } from '../base/suggestion.ts'
 import type { Approval } from '../rules/rule.ts'
 import type { Path, Report } from '../yaml/problem.ts'
-import { type ConfigInput, SMALLEST } from './schema.ts'
+import { findCycles } from './cycles.ts'
+import { type ConfigInput, MINIMAL_EXAMPLE } from './schema.ts'
 
 type Agents = ConfigInput['agents']
 
@@ -35,7 +36,7 @@ export function readRoster(agents: Agents, report: Report): Roster {
       report(['agents', name], message, 'Rename one of them.', 'key')
     } else byFold.set(name.toLowerCase(), name)
   }
-  if (names.length === 0) report(['agents'], 'There are no agents', `A minimal example: ${SMALLEST}`)
+  if (names.length === 0) report(['agents'], 'There are no agents', `A minimal example: ${MINIMAL_EXAMPLE}`)
 
   let suggestions = SUGGESTIONS
   function one(mention: string, path: Path): string | undefined {
@@ -66,29 +67,15 @@ function list(name: string | undefined): string[] {
 
 /** Parents must lead to a root. Reports each cycle once. */
 export function checkParents(parents: ReadonlyMap<string, string>, report: Report): void {
-  const settled = new Set<string>()
-  for (const first of parents.keys()) {
-    const trail: string[] = []
-    const seen = new Set<string>()
-    let name: string | undefined = first
-    while (name !== undefined && !settled.has(name) && !seen.has(name)) {
-      seen.add(name)
-      trail.push(name)
-      name = parents.get(name)
-    }
-    if (name !== undefined && seen.has(name)) reportCircle(trail.slice(trail.indexOf(name)), report)
-    for (const done of trail) settled.add(done)
+  for (const cycle of findCycles(parents)) {
+    const first = cycle[0]!
+    const shown = cycle.length > 8 ? [...cycle.slice(0, 8), '…'] : cycle
+    const message =
+      cycle.length === 1
+        ? `"${first}" is its own parent`
+        : `The parents form a cycle: ${[...shown, first].join(' → ')}`
+    report(['agents', first, 'parent'], message, 'Remove the parent of the agent at the top.')
   }
-}
-
-function reportCircle(circle: readonly string[], report: Report): void {
-  const first = circle[0]!
-  const shown = circle.length > 8 ? [...circle.slice(0, 8), '…'] : circle
-  const message =
-    circle.length === 1
-      ? `"${first}" is its own parent`
-      : `The parents form a cycle: ${[...shown, first].join(' → ')}`
-  report(['agents', first, 'parent'], message, 'Remove the parent of the agent at the top.')
 }
 
 type PermissionsInput = ConfigInput['permissions']

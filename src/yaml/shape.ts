@@ -12,23 +12,23 @@ interface ShapeProblem {
 }
 
 /** Texts for hints about one kind of document. */
-interface Words extends Description {
+interface HintTexts extends Description {
   /** A specific hint for an unknown key that people commonly try. */
-  wellMeant?(key: string, parent: Path): string | undefined
+  hintForKey?(key: string, parent: Path): string | undefined
   /** The kind of name expected at the path; an agent name by default. */
-  named?(path: Path): string | undefined
+  kindOfName?(path: Path): string | undefined
 }
 
 /** Checks the data against the schema and reports problems in terms of the document. */
 export function checkShape<S extends z.ZodType>(
   schema: S,
-  words: Words,
+  hints: HintTexts,
   value: unknown,
   report: Report,
 ): z.output<S> | undefined {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  const checked = { words, root: value }
+  const checked = { hints, root: value }
   for (const issue of parsed.error.issues) {
     for (const found of findings(issue, issue.path as Path, checked)) {
       report(found.path, found.message, found.hint, found.what)
@@ -38,24 +38,24 @@ export function checkShape<S extends z.ZodType>(
 }
 
 interface Checked {
-  readonly words: Words
+  readonly hints: HintTexts
   readonly root: unknown
 }
 
 function findings(issue: Issue, path: Path, checked: Checked): ShapeProblem[] {
-  const { words, root } = checked
+  const { hints, root } = checked
   const key = path.at(-1)
   const subject = key === undefined ? 'The file' : typeof key === 'number' ? 'The entry' : `"${key}"`
   const value = valueAt(root, path)
-  const hint = words.describe(path)
+  const hint = hints.describe(path)
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((unknown) => unknownKey(unknown, path, words))
+      return issue.keys.map((unknown) => unknownKey(unknown, path, hints))
     case 'invalid_key':
       return [
         {
           path,
-          message: `${subject} is not a valid ${words.named?.(path) ?? 'agent name'}`,
+          message: `${subject} is not a valid ${hints.kindOfName?.(path) ?? 'agent name'}`,
           hint: NAME_HINT,
           what: 'key',
         },
@@ -92,17 +92,17 @@ function findings(issue: Issue, path: Path, checked: Checked): ShapeProblem[] {
 
 const NAME_HINT = 'A name starts with a letter, then letters, digits, _ and -, at most 64.'
 
-function unknownKey(key: string, parent: Path, words: Words): ShapeProblem {
-  const known = words.knownKeys(parent)
+function unknownKey(key: string, parent: Path, hints: HintTexts): ShapeProblem {
+  const known = hints.knownKeys(parent)
   const otherwise = known.length > 0 ? `Known keys: ${known.join(', ')}.` : 'Remove it.'
-  const hint = wellMeant(key, parent, words) ?? didYouMean(key, known, otherwise)
+  const hint = hintForKey(key, parent, hints) ?? didYouMean(key, known, otherwise)
   const shown = key.length > 64 ? `${key.slice(0, 64)}…` : key
   return { path: [...parent, key], message: `Unknown key "${shown}"`, hint, what: 'key' }
 }
 
-function wellMeant(key: string, parent: Path, words: Words): string | undefined {
+function hintForKey(key: string, parent: Path, hints: HintTexts): string | undefined {
   if (key === '<<') return 'Merge keys are not part of YAML 1.2; use an alias for the whole value.'
-  return words.wellMeant?.(key, parent)
+  return hints.hintForKey?.(key, parent)
 }
 
 /** Reports the union member whose outer type fits the value; undefined when no member's does. */
@@ -111,21 +111,23 @@ function union(
   path: Path,
   checked: Checked,
 ): ShapeProblem[] | undefined {
-  const meant = issue.errors.find((branch) =>
+  const member = issue.errors.find((branch) =>
     branch.every(
       (inner) =>
-        inner.path.length > 0 || KIND_FITS.has(inner.code) || isWord(inner, valueAt(checked.root, path)),
+        inner.path.length > 0 ||
+        FITTING_ISSUES.has(inner.code) ||
+        isChoice(inner, valueAt(checked.root, path)),
     ),
   )
-  return meant?.flatMap((inner) => findings(inner, [...path, ...(inner.path as Path)], checked))
+  return member?.flatMap((inner) => findings(inner, [...path, ...(inner.path as Path)], checked))
 }
 
 /** Whether the value is text and the member expects one of several words. */
-function isWord(inner: Issue, value: unknown): boolean {
+function isChoice(inner: Issue, value: unknown): boolean {
   return inner.code === 'invalid_value' && inner.values.length > 1 && typeof value === 'string'
 }
 
-const KIND_FITS: ReadonlySet<Issue['code']> = new Set(['too_small', 'too_big', 'unrecognized_keys'])
+const FITTING_ISSUES: ReadonlySet<Issue['code']> = new Set(['too_small', 'too_big', 'unrecognized_keys'])
 
 function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, part) => {
@@ -179,8 +181,8 @@ export interface Description {
   knownKeys(path: Path): string[]
 }
 
-/** @param smallest the minimal working document, shown when a hint concerns the whole document */
-export function describeBy(schema: () => Record<string, unknown>, smallest: string): Description {
+/** @param example the minimal working document, shown when a hint concerns the whole document */
+export function describeBy(schema: () => Record<string, unknown>, example: string): Description {
   let published: SchemaNode | undefined
 
   /** All alternatives that the schema allows at a path. */
@@ -198,7 +200,7 @@ export function describeBy(schema: () => Record<string, unknown>, smallest: stri
         const text = schemasAt(path.slice(0, depth)).find((form) => form.description)?.description
         if (text !== undefined) return text
       }
-      return `A minimal example: ${smallest}`
+      return `A minimal example: ${example}`
     },
     knownKeys: (path) => schemasAt(path).flatMap((form) => Object.keys(form.properties ?? {})),
   }

@@ -43,7 +43,7 @@ interface YamlOptions {
   readonly maxBytes?: number
   readonly maxNodes?: number
   /** A minimal working document, for the hint about an empty file. */
-  readonly smallest: string
+  readonly example: string
 }
 
 /** Source offsets of a node and of its children. */
@@ -56,7 +56,7 @@ interface NodeOffsets {
 /** Reads a file that a person wrote. Never throws because of the content. */
 export function readYaml(
   source: string | Uint8Array,
-  { maxBytes = MAX_BYTES, maxNodes = MAX_NODES, smallest }: YamlOptions,
+  { maxBytes = MAX_BYTES, maxNodes = MAX_NODES, example }: YamlOptions,
 ): ReadSource {
   if (source.length > maxBytes) return { ok: false, error: [tooLarge(maxBytes)] }
   const decoded = decodeUtf8(source)
@@ -79,7 +79,7 @@ export function readYaml(
   const value = walk(document.contents, root, lines, reportInto(problems, locate), maxNodes)
   if (problems.length > 0) return { ok: false, error: sortProblems(problems) }
   if (value === null) {
-    return { ok: false, error: [wholeFile('The file is empty', `A minimal example: ${smallest}`)] }
+    return { ok: false, error: [wholeFile('The file is empty', `A minimal example: ${example}`)] }
   }
   return { ok: true, value: { value, locate } }
 }
@@ -102,15 +102,15 @@ export function wholeFile(message: string, hint: string): Problem {
 }
 
 /** orc.yaml needs six levels, and `with` may need a few more. The limit also stops circular references. */
-const DEEPEST = 32
+const MAX_DEPTH = 32
 
 /** Deep-copies plain data, so that the caller's later changes have no effect, and reports anything YAML could not hold. */
 function copyPlain(value: unknown, report: Report, path: Path = []): unknown {
-  if (path.length > DEEPEST) {
+  if (path.length > MAX_DEPTH) {
     report(
       path.slice(0, 6),
       'is nested too deeply',
-      `At most ${DEEPEST} levels. Check that the object does not contain itself.`,
+      `At most ${MAX_DEPTH} levels. Check that the object does not contain itself.`,
     )
     return null
   }
@@ -141,47 +141,16 @@ function copyScalar(value: unknown, report: Report, path: Path): unknown {
 /** Refuses text that is not UTF-8: guessing another encoding could put wrong names into rules. */
 function decodeUtf8(source: string | Uint8Array): Result<string, Problem> {
   if (typeof source === 'string') return { ok: true, value: source.replace(/^\uFEFF/, '') }
-  if (isUtf8(source)) return { ok: true, value: new TextDecoder().decode(source) }
-  const [line, column] = firstBadByte(source)
+  const text = new TextDecoder().decode(source)
+  if (isUtf8(source)) return { ok: true, value: text }
+  // The decoder puts U+FFFD in place of invalid bytes.
+  const before = text.slice(0, text.indexOf('\uFFFD')).split('\n')
   const utf16 = (source[0] === 0xff && source[1] === 0xfe) || (source[0] === 0xfe && source[1] === 0xff)
   const hint = utf16
     ? 'The file looks like UTF-16; save it as UTF-8.'
     : 'Save the file as UTF-8 and check the characters at this position.'
-  return { ok: false, error: { line, column, path: '', message: 'The file is not UTF-8', hint } }
-}
-
-/** In UTF-8, a line feed is never part of another character, so each line can be checked on its own. */
-function firstBadByte(bytes: Uint8Array): [line: number, column: number] {
-  let start = 0
-  for (let line = 1; ; line++) {
-    const feed = bytes.indexOf(0x0a, start)
-    const end = feed === -1 ? bytes.length : feed
-    const piece = bytes.subarray(start, end)
-    if (!isUtf8(piece)) return [line, validPrefix(piece) + 1]
-    if (feed === -1) return [line, 1]
-    start = end + 1
-  }
-}
-
-/** Counts the characters before the first invalid byte. */
-function validPrefix(piece: Uint8Array): number {
-  let [low, high] = [0, piece.length]
-  while (low < high) {
-    const middle = (low + high + 1) >> 1
-    if (completeCharacters(piece.subarray(0, middle))) low = middle
-    else high = middle - 1
-  }
-  return new TextDecoder().decode(piece.subarray(0, low), { stream: true }).length
-}
-
-function completeCharacters(prefix: Uint8Array): boolean {
-  try {
-    // Streaming accepts a character that the end of the prefix cuts off.
-    new TextDecoder('utf-8', { fatal: true }).decode(prefix, { stream: true })
-    return true
-  } catch {
-    return false
-  }
+  const position = { line: before.length, column: before.at(-1)!.length + 1 }
+  return { ok: false, error: { ...position, path: '', message: 'The file is not UTF-8', hint } }
 }
 
 function walk(
@@ -209,8 +178,8 @@ function walk(
         'The file holds too many values',
         `At most ${maxNodes} values, counting everything that aliases expand to.`,
       )
-    if (path.length > DEEPEST)
-      return giveUp(path.slice(0, 4), 'is nested too deeply', `At most ${DEEPEST} levels.`)
+    if (path.length > MAX_DEPTH)
+      return giveUp(path.slice(0, 4), 'is nested too deeply', `At most ${MAX_DEPTH} levels.`)
     if (isAlias(node)) return visitAlias(node.source, offsets, path)
     if (isScalar(node) || isMap(node) || isSeq(node)) {
       if (node.anchor !== undefined) anchors.set(node.anchor, node)

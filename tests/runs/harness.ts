@@ -5,7 +5,7 @@ import type { Models } from '../../src/llm/llm.ts'
 import { isSettled, type NodeState, type RunNode } from '../../src/runs/run.ts'
 import type { SeenRun } from '../../src/runs/runs.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
-import type { StoreOptions } from '../../src/store/assemble.ts'
+import type { StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { OPERATOR, openTestEngine, send } from '../harness/engine.ts'
 

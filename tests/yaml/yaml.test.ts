@@ -42,7 +42,7 @@ const text = fc
   .map(([lines, end, last]) => lines.join(end) + last)
 
 function messages(source: string, maxNodes?: number): string[] {
-  const read = readYaml(source, { smallest: 'a: 1', ...(maxNodes === undefined ? {} : { maxNodes }) })
+  const read = readYaml(source, { example: 'a: 1', ...(maxNodes === undefined ? {} : { maxNodes }) })
   return read.ok ? [] : read.error.map(({ message }) => message)
 }
 
@@ -50,7 +50,7 @@ describe('reading YAML', () => {
   it('accepts any text or refuses it with a position and a hint', () => {
     fc.assert(
       fc.property(text, (source) => {
-        const read = readYaml(source, { smallest: 'a: 1' })
+        const read = readYaml(source, { example: 'a: 1' })
         const positions = read.ok
           ? [{ ...read.value.locate([], 'value'), message: '-', hint: '-' }]
           : read.error
@@ -97,7 +97,7 @@ describe('reading YAML', () => {
     fc.assert(
       fc.property(tree, style, (value, options) => {
         const text = stringify(value, { ...options, aliasDuplicateObjects: false })
-        expect(readYaml(text, { smallest: 'a: 1' })).toMatchObject({ ok: true, value: { value } })
+        expect(readYaml(text, { example: 'a: 1' })).toMatchObject({ ok: true, value: { value } })
       }),
       { numRuns: 1_000 },
     )
@@ -126,7 +126,7 @@ describe('reading YAML', () => {
 
   it('locates keys and values', () => {
     const source = 'agents:\n  a: { command: "true" }\n  b:\n    - 1\n'
-    const read = readYaml(source, { smallest: 'a: 1' })
+    const read = readYaml(source, { example: 'a: 1' })
     if (!read.ok) throw new Error(JSON.stringify(read.error))
     const { locate, value } = read.value
     expect(value).toEqual({ agents: { a: { command: 'true' }, b: [1] } })

@@ -23,12 +23,12 @@ import {
 } from '../plan.ts'
 import {
   DEFAULTS,
+  MINIMAL_EXAMPLE,
   type PlanAgentInput,
   type PlanInput,
   PlanSchema,
   planJsonSchema,
   type RunnerInput,
-  SMALLEST,
   validatePlan,
 } from './validate.ts'
 
@@ -43,19 +43,19 @@ interface PlanOptions {
   readonly team?: PlanTeam
 }
 
-const words = { ...describeBy(planJsonSchema, SMALLEST), wellMeant }
+const hints = { ...describeBy(planJsonSchema, MINIMAL_EXAMPLE), hintForKey }
 
 /** Reads plan.yaml from text or bytes. Returns all its mistakes as values, in the order of the file. */
 export function readPlan(
   source: string | Uint8Array,
   { name = 'plan', team = {} }: PlanOptions = {},
 ): Result<Plan, readonly Problem[]> {
-  const read = readYaml(source, { maxBytes: MAX_BYTES, maxNodes: MAX_VALUES, smallest: SMALLEST })
+  const read = readYaml(source, { maxBytes: MAX_BYTES, maxNodes: MAX_VALUES, example: MINIMAL_EXAMPLE })
   if (!read.ok) return read
   const { value, locate } = read.value
   const problems: Problem[] = []
   const report = reportInto(problems, locate)
-  const input = checkShape(PlanSchema, words, value, report)
+  const input = checkShape(PlanSchema, hints, value, report)
   if (input === undefined) return { ok: false, error: sortProblems(problems) }
   const plan = resolvePlan(input, name, report)
   validatePlan(plan, team, report)
@@ -88,9 +88,9 @@ const ELSEWHERE: Record<string, string> = {
   max_parallel: 'concurrency',
 }
 
-function wellMeant(key: string, parent: readonly (string | number)[]): string | undefined {
+function hintForKey(key: string, parent: readonly (string | number)[]): string | undefined {
   const here = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : undefined
-  return here !== undefined && words.knownKeys(parent).includes(here)
+  return here !== undefined && hints.knownKeys(parent).includes(here)
     ? `Here it is called "${here}".`
     : undefined
 }

@@ -21,7 +21,7 @@ import {
 } from '../plan.ts'
 
 /** A minimal plan, for hints. */
-export const SMALLEST =
+export const MINIMAL_EXAMPLE =
   'agents: { hello: { command: "echo hello > outbox/hello.txt; echo done > outbox/summary.md" } }'
 
 export const DEFAULTS = {

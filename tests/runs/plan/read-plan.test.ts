@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
-import { planJsonSchema, SMALLEST } from '../../../src/runs/plan/validate.ts'
+import { MINIMAL_EXAMPLE, planJsonSchema } from '../../../src/runs/plan/validate.ts'
 import { describes, keysOf, type Node } from '../../config/schema-keys.ts'
 import { definePlan } from '../define-plan.ts'
 
@@ -44,7 +44,7 @@ describe('plan.yaml', () => {
   })
 
   it('has a minimal form, which hints show', () => {
-    expect(readPlan(SMALLEST).ok).toBe(true)
+    expect(readPlan(MINIMAL_EXAMPLE).ok).toBe(true)
   })
 
   it('accepts all sections of instructions.md (S4.5)', () => {
