@@ -1,4 +1,4 @@
-import { formatLine } from '../audit/line.ts'
+import { formatLine } from '../audit/readable-line.ts'
 import type { ReadEntry } from '../audit/store.ts'
 import type { Principal } from '../base/agent.ts'
 import type { Log } from '../base/log.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
-import type { AuditVerdict } from '../audit/verify-store.ts'
+import type { AuditVerification } from '../audit/verify-store.ts'
 import { type Principal, RESERVED_NAMES } from '../base/agent.ts'
 import { AppError, asAppError } from '../base/errors.ts'
 import { principalName } from '../commands/handle.ts'
@@ -37,7 +37,7 @@ export interface ServiceInfo {
   startedAt: number
   storePlace: string
   configStatus: () => { file?: string; loadedAt: number; problem?: string }
-  verifyAudit: () => Promise<AuditVerdict>
+  verifyAudit: () => Promise<AuditVerification>
   /** Called when a caller asks the service to stop. */
   onStop?: (agents: 'end' | 'leave') => void
 }

@@ -33,14 +33,14 @@ export function genesisHash(chain: string): string {
  * because parsing and serialising may not reproduce the same bytes.
  */
 export function hashEntry(entry: HashedFields, dataJson: string, prev: string): string {
-  const { chain, seq, at, type, class: kept, actor, subject, text, confidence } = entry
+  const { chain, seq, at, type, class: visibility, actor, subject, text, confidence } = entry
   const fields = [
     FORMAT,
     chain,
     seq,
     at,
     type,
-    kept,
+    visibility,
     actor,
     subject ?? null,
     text,
@@ -54,24 +54,24 @@ export function hashEntry(entry: HashedFields, dataJson: string, prev: string): 
 /** Redact the draft first: a sealed entry can't be changed. */
 export function sealEntry(
   draft: AuditDraft,
-  place: ChainPosition,
+  position: ChainPosition,
   dataJson: string = serializeData(draft.data),
 ): SealedEntry {
   const entry: AuditEntry = {
-    chain: place.chain,
-    seq: place.seq,
-    at: place.at,
+    chain: position.chain,
+    seq: position.seq,
+    at: position.at,
     type: draft.type,
     class: draft.class,
     actor: storable(draft.actor),
     text: storable(draft.text),
-    prev: place.prev,
+    prev: position.prev,
     hash: '',
   }
   if (draft.subject !== undefined) entry.subject = storable(draft.subject)
   if (draft.confidence !== undefined) entry.confidence = draft.confidence
   if (draft.data !== undefined) entry.data = draft.data
-  entry.hash = hashEntry(entry, dataJson, place.prev)
+  entry.hash = hashEntry(entry, dataJson, position.prev)
   return { entry, dataJson }
 }
 

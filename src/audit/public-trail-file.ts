@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type AuditLine, parseLine } from './line.ts'
 import { openPublicChain, PUBLIC_FORMAT, type PublicHead, type PublicLine } from './public-trail.ts'
+import { type AuditLine, parseLine } from './readable-line.ts'
 
 /** A line of a file, as far as it can be read; a tampered line may come without its number and hash. */
 type ReadLine =

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { AuditEntry } from './entry.ts'
-import { type AuditLine, formatLine } from './line.ts'
+import { type AuditLine, formatLine } from './readable-line.ts'
 
 /**
  * The public trail (S3.22, S3.23): the lines that anyone may read, in their own chain. Its numbering has no gaps that would
@@ -45,8 +45,8 @@ type TrailEntry = Omit<AuditLine, 'subject' | 'confidence'> & {
 }
 type ClassifiedEntry = Pick<AuditEntry, 'type' | 'class' | 'data'>
 
-export function isPublic({ type, class: kept, data }: ClassifiedEntry, repository?: string): boolean {
-  if (kept !== 'public' || !PUBLISHED.test(type)) return false
+export function isPublic({ type, class: visibility, data }: ClassifiedEntry, repository?: string): boolean {
+  if (visibility !== 'public' || !PUBLISHED.test(type)) return false
   if (repository === undefined || type.startsWith('team.')) return true
   return typeof data?.repository === 'string' && data.repository.toLowerCase() === repository.toLowerCase()
 }

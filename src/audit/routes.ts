@@ -23,17 +23,18 @@ function toAuditQuery({ engine }: ApiContext, call: ApiCall<'audit'>): AuditQuer
   const now = engine.clock.now()
   const name = (given: string) => engine.team().resolve(given) ?? given
   return {
-    ...(since === undefined ? {} : { since: parseTime(since, now) }),
-    ...(until === undefined ? {} : { until: parseTime(until, now) }),
-    ...(agent === undefined ? {} : { agent: name(agent) }),
-    ...(other === undefined ? {} : { with: name(other) }),
-    ...(type === undefined ? {} : { type }),
-    ...(visibility === undefined ? {} : { class: visibility }),
-    ...(text === undefined ? {} : { text }),
-    ...(after === undefined ? {} : { after }),
+    since: since === undefined ? undefined : parseTime(since, now),
+    until: until === undefined ? undefined : parseTime(until, now),
+    agent: agent === undefined ? undefined : name(agent),
+    with: other === undefined ? undefined : name(other),
+    type,
+    class: visibility,
+    text,
+    after,
+    limit,
     // With `after`, the limit applies to the next entries, otherwise to the newest.
-    ...(limit === undefined ? {} : { limit, newest: after === undefined }),
-    ...(call.isPerson ? {} : { visibleTo: call.callerName }),
+    newest: after === undefined,
+    visibleTo: call.isPerson ? undefined : call.callerName,
   }
 }
 

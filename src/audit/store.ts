@@ -17,21 +17,21 @@ export interface AuditRow {
 
 export interface AuditQuery {
   /** Only entries after this sequence number. */
-  after?: number
-  since?: number
-  until?: number
+  after?: number | undefined
+  since?: number | undefined
+  until?: number | undefined
   /** Entries with this agent as actor or subject. */
-  agent?: string
+  agent?: string | undefined
   /** Together with `agent`: entries between the two. */
-  with?: string
-  type?: string
-  class?: AuditClass
-  text?: string
+  with?: string | undefined
+  type?: string | undefined
+  class?: AuditClass | undefined
+  text?: string | undefined
   /** Restricts to what this reader may see: public entries and those it is a party to. */
-  visibleTo?: string
-  limit?: number
+  visibleTo?: string | undefined
+  limit?: number | undefined
   /** Select the newest `limit` entries instead of the oldest. They are still returned oldest first. */
-  newest?: boolean
+  newest?: boolean | undefined
 }
 
 function conditions(chain: string, query: AuditQuery): { where: string; params: (string | number)[] } {

@@ -6,7 +6,7 @@ import type { AuditEntry } from './entry.ts'
 import { type AuditRow, streamAudit } from './store.ts'
 import { type ChainMark, type StoredEntry, verifyChain } from './verify.ts'
 
-export interface AuditVerdict {
+export interface AuditVerification {
   ok: boolean
   /** Number of entries checked. */
   count: number
@@ -42,12 +42,12 @@ export async function verifyAudit(
   store: Store,
   rows: AuditedRows,
   witness?: ChainMark,
-): Promise<AuditVerdict> {
+): Promise<AuditVerification> {
   const chain = store.daemon
   const head: ChainMark = (await readHead(store, chain)) ?? { seq: 0, hash: genesisHash(chain) }
   // Opened after the head was read and before the entries are: every message then has its entry.
   const messages = await rows.openMessages(store)
-  const pass = { fault: undefined as AuditVerdict | undefined, last: 0 }
+  const pass = { fault: undefined as AuditVerification | undefined, last: 0 }
   try {
     const verdict = await verifyChain(entriesUpTo(store, head.seq, messages, pass), {
       chain,
@@ -79,7 +79,7 @@ async function* entriesUpTo(
   store: Store,
   headSeq: number,
   messages: MessageCursor,
-  pass: { fault: AuditVerdict | undefined; last: number },
+  pass: { fault: AuditVerification | undefined; last: number },
 ): AsyncGenerator<StoredEntry> {
   for await (const row of streamAudit(store, {})) {
     pass.last = row.seq
@@ -92,7 +92,7 @@ async function* entriesUpTo(
   }
 }
 
-function fault(count: number, message: string, problem: string, seq?: number): AuditVerdict {
+function fault(count: number, message: string, problem: string, seq?: number): AuditVerification {
   return { ok: false, count, ...(seq === undefined ? {} : { seq }), problem, message }
 }
 

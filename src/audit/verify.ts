@@ -34,11 +34,11 @@ type ChainProblem =
   | 'rewritten' // the entry matches its hash, but isn't the original
   | 'unrecorded' // the entry lies after the recorded head
 
-export type ChainVerdict =
+export type ChainVerification =
   | { ok: true; count: number; head: ChainMark }
   | { ok: false; seq: number; problem: ChainProblem; message: string }
 
-type ChainFailure = ChainVerdict & { ok: false }
+type ChainFailure = ChainVerification & { ok: false }
 
 /** Entries between two pauses, which let other work run during a long verification. */
 const PAUSE_EVERY = 1000
@@ -51,7 +51,7 @@ const PAUSE_EVERY = 1000
 export async function verifyChain(
   entries: Iterable<StoredEntry> | AsyncIterable<StoredEntry>,
   options: VerifyOptions,
-): Promise<ChainVerdict> {
+): Promise<ChainVerification> {
   let last: ChainMark = { seq: 0, hash: genesisHash(options.chain) }
   let gap: { before: number } | undefined
   let sincePause = 0

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type AuditLine, formatLine, parseLine } from '../../src/audit/line.ts'
+import { type AuditLine, formatLine, parseLine } from '../../src/audit/readable-line.ts'
 
 const base: AuditLine = {
   at: '2025-10-20T14:30:15.000Z',

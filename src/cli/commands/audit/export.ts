@@ -1,6 +1,5 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { AuditEntryAnswer } from '../../../api/contract.ts'
-import { formatLine } from '../../../audit/line.ts'
 import {
   isPublic,
   openPublicChain,
@@ -9,6 +8,7 @@ import {
   publicTitle,
 } from '../../../audit/public-trail.ts'
 import { PUBLIC_FORMATS } from '../../../audit/public-trail-file.ts'
+import { formatLine } from '../../../audit/readable-line.ts'
 import { streamAudit, toEntry } from '../../../audit/store.ts'
 import type { ChainMark } from '../../../audit/verify.ts'
 import { AppError } from '../../../base/errors.ts'
