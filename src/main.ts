@@ -8,7 +8,7 @@ import { announceService, lastPort, rememberPort } from './api/service-file.ts'
 import { genesisHash, sealWith } from './audit/chain.ts'
 import { openRedactor, type Redactor } from './audit/redact.ts'
 import type { ChainMark } from './audit/verify.ts'
-import { type AuditVerdict, openWitness, readWitness, verifyAudit } from './audit/verify-store.ts'
+import { type AuditVerification, openWitness, readWitness, verifyAudit } from './audit/verify-store.ts'
 import type { Clock } from './base/clock.ts'
 import { AppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
@@ -42,7 +42,7 @@ import { createLlmRuntime, type LlmOptions } from './runtimes/llm/runtime.ts'
 import type { AgentSettings, Runtime } from './runtimes/runtime.ts'
 import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
 import { createTmuxRuntime } from './runtimes/tmux/runtime.ts'
-import type { StoreOptions } from './store/assemble.ts'
+import type { StoreOptions } from './store/open-store.ts'
 import { openSqliteStore, readSqliteStore, type Snapshot } from './store/sqlite/open.ts'
 import type { Store } from './store/store.ts'
 
@@ -288,7 +288,7 @@ function toolsOf({ registry }: Engine): ToolDefinition[] {
 export interface OfflineStore {
   store: Store
   tokens: Tokens
-  verifyAudit(): Promise<AuditVerdict>
+  verifyAudit(): Promise<AuditVerification>
   close(): Promise<void>
 }
 
@@ -307,7 +307,7 @@ export async function openOffline(config: Config): Promise<OfflineStore> {
 const witnessFile = ({ stateFolder }: Config) => join(stateFolder, 'audit.witness')
 
 /** The chain, and the messages and requests that it vouches for. */
-export function verifyStoredAudit(store: Store, witness?: ChainMark): Promise<AuditVerdict> {
+export function verifyStoredAudit(store: Store, witness?: ChainMark): Promise<AuditVerification> {
   return verifyAudit(store, { openMessages: openMessageCursor, findChangedRequest }, witness)
 }
 

@@ -20,7 +20,7 @@ import { FEED_PAGE, resumePoint, streamFeed } from './stream-feed.ts'
 
 export const showHealth: RouteHandler<'health'> = ({ engine }) => {
   try {
-    engine.store.demand()
+    engine.store.throwIfFailed()
   } catch {
     // This route needs no token, so it must not reveal where the store is.
     throw new AppError('STORE_UNAVAILABLE', 'The disk of the store failed', {

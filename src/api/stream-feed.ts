@@ -149,7 +149,7 @@ export async function streamChanges(
     isDue = true
     wake()
   }
-  const stops = [store.onWrite(due), store.onOthers(due)]
+  const stops = [store.onWrite(due), store.onOtherDaemons(due)]
   stream.signal.addEventListener('abort', due, { once: true })
   let count = 0
   let last: string | undefined

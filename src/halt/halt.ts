@@ -272,7 +272,7 @@ export function createHalt(options: HaltOptions): Halt {
     go,
     disturbed: disturb,
     async open() {
-      store.onOthers(() => void lookAround())
+      store.onOtherDaemons(() => void lookAround())
       const row = await readHalt(store)
       if (row === undefined) return
       haltState.begin(haltedIn(row))

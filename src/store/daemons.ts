@@ -51,13 +51,8 @@ export async function takeLease(tx: Tx, identity: DaemonIdentity, exclusive: boo
     ],
   )
   if (taken !== undefined) return { daemon: identity.daemon, epoch: taken.epoch }
-  throw nameTaken(identity, (await leaseHolder(tx, identity.daemon, tx.now)) ?? 'it has just started')
-}
-
-/** Describes the daemon that holds a name, for the error of a second one. */
-export async function leaseHolder(reader: Reader, daemon: string, now: number): Promise<string | undefined> {
-  const row = await findDaemon(reader, daemon)
-  return row !== undefined && holds(row, now) ? describe(row) : undefined
+  const holder = await findDaemon(tx, identity.daemon)
+  throw nameTaken(identity, holder === undefined ? 'it has just started' : describe(holder))
 }
 
 /** @param epoch also require that the daemon hasn't restarted since */

@@ -40,18 +40,18 @@ interface GroupCommitOptions {
  * only after that sync. If a unit throws, the batch is rolled back and its units run one by one, so only the culprit
  * fails; the common case then needs no savepoints.
  *
- * States, by `running`, `closed` and `doubt`:
+ * States, by `running`, `closed` and `unconfirmed`:
  * - idle: the queue is empty. `write` queues a unit and leads to running.
  * - running: `pump` commits up to MAX_BATCH units at a time until the queue is empty, then back to idle.
  * - closed: entered by `drain`; new units are refused, queued ones still commit.
- * - doubt: the connection was lost during a commit. The next transaction reads the head of the chain: if it moved, the
+ * - unconfirmed: the connection was lost during a commit. The next transaction reads the head of the chain: if it moved, the
  *   lost commit is on disk and its effects run then.
  */
 export function startGroupCommit(options: GroupCommitOptions) {
   const { connection, lease, seal } = options
   let head = options.head
   /** A commit without a response, until the next transaction finds out whether it is on disk. */
-  let doubt: CommitEffects | undefined
+  let unconfirmed: CommitEffects | undefined
   let lastNow = options.lastNow
   let queue: Waiting[] = []
   let running = false
@@ -113,14 +113,14 @@ export function startGroupCommit(options: GroupCommitOptions) {
     try {
       await connection.begin()
       await checkFence(tx, lease)
-      if (doubt !== undefined) await settle(tx, doubt)
+      if (unconfirmed !== undefined) await settle(tx, unconfirmed)
       for (const waiting of batch) results.push(await waiting.work(tx))
       const sealed = await seal(drafts, head, lastNow)
       await appendEntries(tx, sealed.entries, sealed.head)
       outcome = { ...sealed, effects }
       await connection.commit()
     } catch (error) {
-      doubt ??= outcome
+      unconfirmed ??= outcome
       await rollback(connection)
       return { error }
     }
@@ -132,10 +132,10 @@ export function startGroupCommit(options: GroupCommitOptions) {
   }
 
   /** If the chain contains the lost commit, it is on disk although its callers got an error. */
-  async function settle(tx: Tx, doubtful: CommitEffects) {
+  async function settle(tx: Tx, lost: CommitEffects) {
     const stored = await readHead(tx, head.chain)
-    doubt = undefined
-    if (doubtful.entries.length > 0 && stored?.hash === doubtful.head.hash) publish(doubtful)
+    unconfirmed = undefined
+    if (lost.entries.length > 0 && stored?.hash === lost.head.hash) publish(lost)
   }
 
   function publish(outcome: CommitEffects) {
@@ -148,11 +148,11 @@ export function startGroupCommit(options: GroupCommitOptions) {
   }
 
   return {
-    write<T>(work: Work<T>, place?: 'first'): Promise<T> {
+    write<T>(work: Work<T>, priority?: 'first'): Promise<T> {
       if (closed) return Promise.reject(new AppError('SERVICE_STOPPING', 'The store is closing'))
       return new Promise<T>((resolve, reject) => {
         const waiting: Waiting = { work, resolve: resolve as (value: unknown) => void, reject }
-        if (place === 'first') queue.unshift(waiting)
+        if (priority === 'first') queue.unshift(waiting)
         else queue.push(waiting)
         schedule()
       })

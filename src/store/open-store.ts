@@ -14,7 +14,7 @@ export interface StoreOptions {
   checkRows: (stream: Store['stream']) => Promise<string[]>
 }
 
-/** The parts that each engine implements. `assembleStore` adds the parts that all engines share. */
+/** The parts that each engine implements. `openStore` adds the parts that all engines share. */
 interface SqlEngine {
   connection: Connection
   reader: Reader
@@ -23,13 +23,13 @@ interface SqlEngine {
   exclusive: boolean
   check(): Promise<string[]>
   /** Throws after a permanent failure. */
-  demand?(): void
+  throwIfFailed?(): void
   /** For engines that let several daemons share the store. */
-  onOthers?(listener: () => void): () => void
+  onOtherDaemons?(listener: () => void): () => void
   close(): Promise<void>
 }
 
-export async function assembleStore(engine: SqlEngine, options: StoreOptions): Promise<Store> {
+export async function openStore(engine: SqlEngine, options: StoreOptions): Promise<Store> {
   const { connection, reader } = engine
   const { identity, now } = options
   const lease = await inTransaction(connection, now(), (tx) => takeLease(tx, identity, engine.exclusive))
@@ -77,7 +77,7 @@ export async function assembleStore(engine: SqlEngine, options: StoreOptions): P
     write: commits.write,
     stream: engine.stream,
     pending: commits.pending,
-    demand: () => engine.demand?.(),
+    throwIfFailed: () => engine.throwIfFailed?.(),
     check: async () => [...(await engine.check()), ...(await options.checkRows(engine.stream))],
     onCommit(listener) {
       listeners.add(listener)
@@ -87,7 +87,7 @@ export async function assembleStore(engine: SqlEngine, options: StoreOptions): P
       watchers.add(watcher)
       return () => void watchers.delete(watcher)
     },
-    onOthers: (listener) => engine.onOthers?.(listener) ?? (() => {}),
+    onOtherDaemons: (listener) => engine.onOtherDaemons?.(listener) ?? (() => {}),
     close() {
       closing ??= shutDown()
       return closing

@@ -46,7 +46,7 @@ export interface Store extends Reader {
    * Resolves when the work is on disk. Units commit in the order they arrive, many per sync. `first` goes ahead of all
    * queued units, for those that stop them.
    */
-  write<T>(work: Work<T>, place?: 'first'): Promise<T>
+  write<T>(work: Work<T>, priority?: 'first'): Promise<T>
   /** Yields rows one by one, without holding all of them in memory. */
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
   /** Called with the entries of each commit, in order. Returns the function that unsubscribes. */
@@ -54,11 +54,11 @@ export interface Store extends Reader {
   /** Called after each commit, including those without audit entries. Returns the function that unsubscribes. */
   onWrite(watcher: () => void): () => void
   /** Called soon after another daemon has written something. Returns the function that unsubscribes. */
-  onOthers(listener: () => void): () => void
+  onOtherDaemons(listener: () => void): () => void
   /** Number of queued units of work, for the metrics. */
   pending(): number
   /** Throws after a permanent failure: only a restart can tell what the store holds. */
-  demand(): void
+  throwIfFailed(): void
   /** Checks all stored bytes and returns the problems found. */
   check(): Promise<string[]>
   close(): Promise<void>

@@ -1,11 +1,11 @@
 import { genesisHash, sealEntry } from '../../src/audit/chain.ts'
 import type { AuditRow } from '../../src/audit/store.ts'
-import { type ChainVerdict, verifyChain } from '../../src/audit/verify.ts'
+import { type ChainVerification, verifyChain } from '../../src/audit/verify.ts'
 import { insertMessage, type NewMessage } from '../../src/messages/messages.ts'
 import { checkMessages } from '../../src/messages/store.ts'
-import type { StoreOptions } from '../../src/store/assemble.ts'
 import type { DaemonIdentity } from '../../src/store/daemons.ts'
 import { readHead } from '../../src/store/group-commit.ts'
+import type { StoreOptions } from '../../src/store/open-store.ts'
 import type { Seal, SealedEntry, Store } from '../../src/store/store.ts'
 
 export interface OpenOptions extends Partial<DaemonIdentity> {
@@ -72,7 +72,7 @@ const seal: Seal = (drafts, head, time) => {
   return { entries, head: { chain: head.chain, seq, hash } }
 }
 
-export async function verifyAudit(store: Store, chain = store.daemon): Promise<ChainVerdict> {
+export async function verifyAudit(store: Store, chain = store.daemon): Promise<ChainVerification> {
   const rows = await store.all<AuditRow>('SELECT * FROM audit WHERE chain = ? ORDER BY seq', [chain])
   const entries = rows.map((row) => ({ ...row, dataJson: row.data }))
   return await verifyChain(entries, { chain, expectedHead: await readHead(store, chain) })

@@ -1,6 +1,6 @@
 import type { ConfigInput } from '../../src/config/config.ts'
 import type { Models } from '../../src/llm/llm.ts'
-import type { StoreOptions } from '../../src/store/assemble.ts'
+import type { StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { findTask } from '../../src/tasks/store.ts'
 import type { Task } from '../../src/tasks/task.ts'

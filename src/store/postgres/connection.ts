@@ -2,7 +2,7 @@ import type { IdKind } from '../../base/ids.ts'
 import { LAST_KEY } from '../schema/migrations.ts'
 import type { Connection, SqlValue } from '../store.ts'
 import { isCollision, nameFault, unknownOutcome } from './fault.ts'
-import { CHANNEL } from './hints.ts'
+import { CHANNEL } from './notifications.ts'
 import type { PostgresSession } from './session.ts'
 
 /**
@@ -19,7 +19,12 @@ interface ConnectionOptions {
   connect(): Promise<PostgresSession>
 }
 
-/** The only connection that writes. A lost session is replaced at the next `begin`, never inside a transaction. */
+/**
+ * The only connection that writes. States:
+ * - idle: `begin` replaces a lost session, clears `fault`, `wrote` and `taken`, and leads to open.
+ * - open: statements are sent without waiting for their answers. `commit` or `rollback` leads to idle.
+ * - failed: a statement has set `fault`. The next read or the commit throws it; `rollback` leads to idle.
+ */
 export function postgresConnection(first: PostgresSession, options: ConnectionOptions): Connection {
   const { server } = options
   let session = first

@@ -1,28 +1,34 @@
+/**
+ * Learns that other daemons have written. States of the connection: unused until the first listener is added; then
+ * connecting, listening, or waiting TRY_AGAIN_MS to reconnect; closed. States of the notification: ready; paused for
+ * PAUSE_MS after each call of the listeners; paused with one pending, which calls them again when the pause ends.
+ */
 import type { PostgresSession } from './session.ts'
 
 /** The channel on which daemons announce writes. Notifications are hints only: a daemon that misses one still finds the rows. */
 export const CHANNEL = 'orchub'
 
-interface HintsOptions {
+interface NotificationOptions {
   /** This daemon, whose own notifications are ignored. */
   daemon: string
   connect(listening: { onNotify(payload: string): void; onLost(): void }): Promise<PostgresSession>
 }
 
-/** Minimum time between hints: a busy daemon notifies a thousand times a second. */
+/** Minimum time between two calls of the listeners: a busy daemon notifies a thousand times a second. */
 const PAUSE_MS = 50
+/** Long enough not to flood a server that is restarting. The rows are found without notifications, too. */
 const TRY_AGAIN_MS = 1000
-/** A connection that only listens would not notice a dead server. */
+/** Interval of test queries: a connection that only listens would not notice a dead server. */
 const PROBE_MS = 30_000
 
-/** Connects when the first listener is added. Each reconnection counts as a hint, because notifications may have been missed. */
-export function listenForHints({ daemon, connect }: HintsOptions) {
+/** Connects when the first listener is added. Notifies after each reconnection, because notifications may have been missed. */
+export function listenForNotifications({ daemon, connect }: NotificationOptions) {
   const listeners = new Set<() => void>()
   const timers = new Set<NodeJS.Timeout>()
   let isOpen = false
   let closed = false
-  let isResting = false
-  let isOwed = false
+  let isPaused = false
+  let isPending = false
 
   function later(ms: number, act: () => void) {
     const timer = setTimeout(() => {
@@ -33,14 +39,14 @@ export function listenForHints({ daemon, connect }: HintsOptions) {
   }
 
   /** Calls the listeners at once, then at most every PAUSE_MS. */
-  function hint() {
+  function notify() {
     if (closed) return
-    isOwed = isResting
-    if (isResting) return
-    isResting = true
+    isPending = isPaused
+    if (isPaused) return
+    isPaused = true
     later(PAUSE_MS, () => {
-      isResting = false
-      if (isOwed) hint()
+      isPaused = false
+      if (isPending) notify()
     })
     for (const listener of listeners) listener()
   }
@@ -49,11 +55,11 @@ export function listenForHints({ daemon, connect }: HintsOptions) {
     let session: PostgresSession | undefined
     try {
       session = await connect({
-        onNotify: (payload) => (payload === daemon ? undefined : hint()),
+        onNotify: (payload) => (payload === daemon ? undefined : notify()),
         onLost: () => (session === undefined ? undefined : openLater()),
       })
       await session.script(`LISTEN ${CHANNEL}`)
-      hint()
+      notify()
       probe(session)
     } catch {
       // The writer reports the fault; only reconnect here.

@@ -1,11 +1,11 @@
 import { AppError } from '../../base/errors.ts'
-import { assembleStore, type StoreOptions } from '../assemble.ts'
+import { openStore, type StoreOptions } from '../open-store.ts'
 import { type Dialect, migrate } from '../schema/migrate.ts'
 import { MIGRATIONS } from '../schema/migrations.ts'
 import type { Reader, Store } from '../store.ts'
 import { postgresConnection } from './connection.ts'
 import { nameFault } from './fault.ts'
-import { listenForHints } from './hints.ts'
+import { listenForNotifications } from './notifications.ts'
 import { postgresReaders } from './readers.ts'
 import { openSession, type PostgresSession, readAddress, type SessionSettings } from './session.ts'
 
@@ -61,11 +61,14 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
       parameters: { idle_in_transaction_session_timeout: String(leaseMs) },
     })
 
-  const hints = listenForHints({ daemon, connect: (listening) => connect(WRITE_SILENCE_MS, listening) })
+  const notifications = listenForNotifications({
+    daemon,
+    connect: (listening) => connect(WRITE_SILENCE_MS, listening),
+  })
 
   async function close() {
     closed = true
-    hints.close()
+    notifications.close()
     await Promise.all([...sessions].map((session) => session.end()))
   }
 
@@ -88,9 +91,9 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
     await writer.query(UNLOCK_SCHEMA)
     const { reader, stream } = postgresReaders(() => connect(), address.server)
     const check = () => checkTables(reader)
-    const { on: onOthers } = hints
-    return await assembleStore(
-      { connection, reader, stream, exclusive: false, check, onOthers, close },
+    const { on: onOtherDaemons } = notifications
+    return await openStore(
+      { connection, reader, stream, exclusive: false, check, onOtherDaemons, close },
       options,
     )
   } catch (error) {

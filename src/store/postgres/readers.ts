@@ -5,8 +5,6 @@ import type { PostgresSession } from './session.ts'
 
 /** Short reads queue on one connection; more connections are opened while a read takes long. */
 const MAX_READERS = 4
-/** Idle connections kept for the next stream. */
-const IDLE_STREAMS = 2
 const ROWS_AT_ONCE = 200
 
 interface Slot {
@@ -17,7 +15,6 @@ interface Slot {
 /** Reads committed data on connections separate from the writer's. */
 export function postgresReaders(connect: () => Promise<PostgresSession>, server: string) {
   const slots: Slot[] = Array.from({ length: MAX_READERS }, () => ({ session: undefined, waiting: 0 }))
-  const idle: PostgresSession[] = []
 
   /** A free open slot, else a new one, else the one with the shortest queue. */
   function pick(): Slot {
@@ -60,9 +57,9 @@ export function postgresReaders(connect: () => Promise<PostgresSession>, server:
     }
   }
 
-  /** Uses a cursor, which holds one snapshot for its whole life. */
+  /** Uses a connection of its own, with a cursor that holds one snapshot for its whole life. */
   async function* stream<Row>(sql: string, params: readonly SqlValue[] = []): AsyncIterable<Row> {
-    const session = takeIdle() ?? (await connect())
+    const session = await connect()
     try {
       const opened = [
         session.query('BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY'),
@@ -78,24 +75,6 @@ export function postgresReaders(connect: () => Promise<PostgresSession>, server:
     } catch (error) {
       throw nameFault(server, error)
     } finally {
-      await giveBack(session)
-    }
-  }
-
-  function takeIdle(): PostgresSession | undefined {
-    for (let session = idle.pop(); session !== undefined; session = idle.pop()) {
-      if (!session.isLost()) return session
-    }
-    return undefined
-  }
-
-  async function giveBack(session: PostgresSession) {
-    if (session.isLost()) return
-    try {
-      await session.query('ROLLBACK')
-      if (idle.length < IDLE_STREAMS) idle.push(session)
-      else await session.end()
-    } catch {
       await session.end()
     }
   }

@@ -168,18 +168,18 @@ function oneSocket(endpoint: ServerEndpoint, timeoutMs: number): SocketSource {
   return {
     async next() {
       if (socket !== undefined) throw broken('CONNECTION_CLOSED', 'the server closed the connection')
-      const plugged = connect('path' in endpoint ? endpoint : { ...endpoint, noDelay: true })
-      socket = plugged
-      const late = () => plugged.destroy(broken('CONNECT_TIMEOUT', 'no answer in time'))
+      const connecting = connect('path' in endpoint ? endpoint : { ...endpoint, noDelay: true })
+      socket = connecting
+      const late = () => connecting.destroy(broken('CONNECT_TIMEOUT', 'no answer in time'))
       const deadline = setTimeout(late, timeoutMs)
       try {
-        await once(plugged, 'connect')
+        await once(connecting, 'connect')
       } finally {
         clearTimeout(deadline)
       }
       // For errors after the driver has removed its own listener.
-      plugged.on('error', () => {})
-      return Object.assign(plugged, endpoint)
+      connecting.on('error', () => {})
+      return Object.assign(connecting, endpoint)
     },
     destroy() {
       socket?.destroy()

@@ -40,7 +40,7 @@ export function afterSync(reader: Reader, wal: WalSync): Reader {
 export function sqliteConnection(
   database: DatabaseSync,
   file: string,
-  wal: Pick<WalSync, 'sync' | 'demand'>,
+  wal: Pick<WalSync, 'sync' | 'throwIfFailed'>,
 ): Connection {
   const { prepare, all, get } = sqliteReader(database, file)
   /** The last key of each kind, read from the tables once. */
@@ -57,7 +57,7 @@ export function sqliteConnection(
     all,
     get,
     begin() {
-      wal.demand()
+      wal.throwIfFailed()
       named(file, () => void prepare('BEGIN IMMEDIATE').run())
     },
     run: (sql, params = NO_PARAMS) => named(file, () => void prepare(sql).run(...params)),
@@ -86,7 +86,7 @@ export interface WalSync {
   /** Reads after pending syncs: no reader sees a commit that a power cut could still undo. */
   after<T>(read: () => MaybePromise<T>): MaybePromise<T>
   /** Throws once the disk has failed: no further reads or writes. */
-  demand(): void
+  throwIfFailed(): void
   close(): void
 }
 
@@ -97,12 +97,12 @@ export function createWalSync(file: string): WalSync {
   /** Linux reports lost pages only once: a later sync would succeed although earlier data is missing. */
   let failure: AppError | undefined
 
-  function demand() {
+  function throwIfFailed() {
     if (failure !== undefined) throw failure
   }
 
   async function sync(): Promise<void> {
-    demand()
+    throwIfFailed()
     const done = new Promise<void>((resolve, reject) => {
       log ??= openSync(`${file}-wal`, 'r+')
       fdatasync(log, (error) => {
@@ -127,14 +127,14 @@ export function createWalSync(file: string): WalSync {
   return {
     sync,
     after(read) {
-      demand()
+      throwIfFailed()
       if (underWay === undefined) return read()
       return underWay.then(() => {
-        demand()
+        throwIfFailed()
         return read()
       })
     },
-    demand,
+    throwIfFailed,
     close() {
       if (log !== undefined) close(log, () => {})
       log = undefined

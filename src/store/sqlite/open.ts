@@ -2,8 +2,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../base/errors.ts'
-import { assembleStore, type StoreOptions } from '../assemble.ts'
 import type { DaemonIdentity } from '../daemons.ts'
+import { openStore, type StoreOptions } from '../open-store.ts'
 import { type Dialect, migrate } from '../schema/migrate.ts'
 import { MIGRATIONS } from '../schema/migrations.ts'
 import type { Reader, SqlValue, Store } from '../store.ts'
@@ -94,11 +94,11 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
       stream: <Row>(sql: string, params?: readonly SqlValue[]) =>
         streamRows<Row>(file, wal, sql, params ?? []),
       exclusive: true,
-      demand: wal.demand,
+      throwIfFailed: wal.throwIfFailed,
       check: async () => checkFile(reading, file),
       close,
     }
-    return await assembleStore(engine, options)
+    return await openStore(engine, options)
   } catch (error) {
     await close()
     throw error

@@ -6,7 +6,7 @@ import { AppError } from '../../base/errors.ts'
 import { attempt, errnoOf, ProblemError, refuse, type WorkspaceResult } from '../problem.ts'
 import { openPart } from '../safe-fs/directory.ts'
 
-export interface GitPlace {
+export interface GitLocation {
   /** The repository's own folder, or that of a worktree inside it. Undefined: git searches for it from the work tree upwards. */
   readonly gitDir?: string
   /** Git starts in it, so it may be the path of an open folder. */
@@ -42,12 +42,12 @@ export const IGNORE_DIRTY = '--ignore-submodules=dirty'
 
 /** Runs git with a limit on its output. A failure of git, or to start it, is a value. */
 export function runGit(
-  place: GitPlace,
+  location: GitLocation,
   args: readonly string[],
   maxBytes: number,
   input = '',
 ): Promise<GitRun> {
-  const { gitDir, workTree, variables } = place
+  const { gitDir, workTree, variables } = location
   const where = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, ...(workTree ? ['--work-tree=.'] : [])]
   const cwd = workTree ?? gitDir
   return new Promise((resolve, reject) => {
@@ -126,7 +126,7 @@ export interface FoundWorktree extends Pick<Worktree, 'gitDir' | 'ownDir' | 'pat
 }
 
 /** For queries about its HEAD. Git gets the repository's path, because an agent could have changed the pointer to it. */
-export function ownPlace({ gitDir, ownDir }: Pick<Worktree, 'gitDir' | 'ownDir'>): GitPlace {
+export function gitLocationOf({ gitDir, ownDir }: Pick<Worktree, 'gitDir' | 'ownDir'>): GitLocation {
   return { gitDir: ownDir, variables: { GIT_COMMON_DIR: gitDir } }
 }
 
@@ -136,13 +136,13 @@ export function ownPlace({ gitDir, ownDir }: Pick<Worktree, 'gitDir' | 'ownDir'>
  */
 export function inWorktree<T>(
   worktree: Pick<Worktree, 'gitDir' | 'ownDir' | 'path'>,
-  work: (place: GitPlace) => Promise<T>,
+  work: (location: GitLocation) => Promise<T>,
 ): Promise<WorkspaceResult<T>> {
   const { path } = worktree
   return attempt(WORKTREE, async () => {
     const folder = openWorktree(path)
     try {
-      const done = await work({ ...ownPlace(worktree), workTree: folder.self.toString() })
+      const done = await work({ ...gitLocationOf(worktree), workTree: folder.self.toString() })
       // Git resolves the path of its folder and opens it once more.
       const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       if (now?.dev !== folder.dev || now.ino !== folder.ino) {

@@ -4,10 +4,10 @@ import { failed, problem, refuse, type WorkspaceProblem, type WorkspaceResult } 
 import { listNames, openDirectory, openFolders, showName } from '../safe-fs/directory.ts'
 import {
   type FoundWorktree,
-  type GitPlace,
+  type GitLocation,
+  gitLocationOf,
   IGNORE_DIRTY,
   inWorktree,
-  ownPlace,
   runGit,
   WORKTREE,
 } from './git.ts'
@@ -45,10 +45,10 @@ const EVERYWHERE = ['--branches', '--tags', '--remotes']
 
 export async function findUnmerged(worktree: FoundWorktree): Promise<WorkspaceResult<UnmergedWork>> {
   const { branch, gitDir } = worktree
-  const place = ownPlace(worktree)
+  const location = gitLocationOf(worktree)
   const commits = branch === undefined ? 0 : await countUnmerged({ gitDir, branch })
-  const hasHead = await exists(place, 'HEAD')
-  const loose = hasHead === true ? await listCommits(place, ['HEAD'], ['--not', ...EVERYWHERE]) : []
+  const hasHead = await exists(location, 'HEAD')
+  const loose = hasHead === true ? await listCommits(location, ['HEAD'], ['--not', ...EVERYWHERE]) : []
   if (commits === 'unreadable' || hasHead === 'unreadable' || loose === undefined) {
     const what = `is a worktree of which git cannot tell the commits that are only on ${branch ?? 'its HEAD'}`
     return failed(problem('unreadable', WORKTREE, what))
@@ -87,8 +87,8 @@ export async function countUnmerged({
   return (await exists({ gitDir }, tip)) === false ? undefined : 'unreadable'
 }
 
-async function exists(place: GitPlace, revision: string): Promise<boolean | 'unreadable'> {
-  const found = await runGit(place, ['rev-parse', '--verify', '--quiet', revision], LISTS)
+async function exists(location: GitLocation, revision: string): Promise<boolean | 'unreadable'> {
+  const found = await runGit(location, ['rev-parse', '--verify', '--quiet', revision], LISTS)
   if (found.ok) return true
   // Git exits with 1 and prints nothing if it is not there, and prints why if it cannot read it.
   return found.code === 1 && found.err === '' ? false : 'unreadable'
@@ -96,12 +96,12 @@ async function exists(place: GitPlace, revision: string): Promise<boolean | 'unr
 
 /** The commits that the revisions lead to. Revisions that do not exist are ignored. Undefined: git cannot tell. */
 export async function listCommits(
-  place: GitPlace,
+  location: GitLocation,
   revisions: readonly string[],
   options: readonly string[] = [],
 ): Promise<CommitName[] | undefined> {
   const args = ['log', '--ignore-missing', '-z', '--format=%H%x1f%s', ...revisions, ...options, '--']
-  const ran = await runGit(place, args, LISTS)
+  const ran = await runGit(location, args, LISTS)
   if (!ran.ok) return undefined
   const records = ran.out.split('\0').filter((record) => record !== '')
   return records.map((record) => {
@@ -111,7 +111,7 @@ export async function listCommits(
 }
 
 /** Files that are in no commit; of those that git ignores, only what the options ask for. */
-export async function listFiles(own: GitPlace, options: readonly string[] = []) {
+export async function listFiles(own: GitLocation, options: readonly string[] = []) {
   const plain = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames', IGNORE_DIRTY]
   const lines = await ask(own, [...plain, ...options], LISTS)
   const isIgnored = (line: string) => line.startsWith('!!')
@@ -122,7 +122,7 @@ export async function listFiles(own: GitPlace, options: readonly string[] = []) 
 }
 
 /** Entries whose changes `git status` does not show: submodules that hold files, and files with a flag that hides changes. */
-async function listOpaque(own: GitPlace): Promise<string[]> {
+async function listOpaque(own: GitLocation): Promise<string[]> {
   const found: string[] = []
   for (const line of await ask(own, ['ls-files', '-v', '--stage', '-z'], INDEX)) {
     const path = line.slice(line.indexOf('\t') + 1)
@@ -134,8 +134,8 @@ async function listOpaque(own: GitPlace): Promise<string[]> {
   return found
 }
 
-async function ask(place: GitPlace, args: readonly string[], maxBytes: number): Promise<string[]> {
-  const ran = await runGit(place, args, maxBytes)
+async function ask(location: GitLocation, args: readonly string[], maxBytes: number): Promise<string[]> {
+  const ran = await runGit(location, args, maxBytes)
   if (!ran.ok) return refuse('unreadable', WORKTREE, `is a worktree that git cannot list: ${ran.err}`)
   return ran.out.split('\0').filter((line) => line !== '')
 }

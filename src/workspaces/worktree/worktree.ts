@@ -14,10 +14,10 @@ import { makeFolder, readSmall, replaceFile } from '../safe-fs/files.ts'
 import { removeFolder, removeTree } from '../safe-fs/remove-tree.ts'
 import {
   type FoundWorktree,
-  type GitPlace,
+  type GitLocation,
+  gitLocationOf,
   IGNORE_DIRTY,
   inWorktree,
-  ownPlace,
   runGit,
   WORKTREE,
   type Worktree,
@@ -52,10 +52,10 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   if (!found.ok) return found
   const gitDir = found.value
   if (gitDir === undefined) return refuse('is not in a git repository')
-  const place = { gitDir }
-  const named = await runGit(place, ['check-ref-format', '--branch', branch], SMALL)
+  const location = { gitDir }
+  const named = await runGit(location, ['check-ref-format', '--branch', branch], SMALL)
   if (!named.ok || branch.startsWith('-')) return refuse(`cannot have a branch called ${branch}`)
-  const base = await commitAt(place, from)
+  const base = await commitAt(location, from)
   if (base === undefined) return refuse(`has no commit ${from}`)
   const path = join(realpathSync(wanted.workspace), WORKTREE)
   const made = recordOf(gitDir, path)
@@ -64,7 +64,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
     if (!head.ok || head.out.trim() !== `refs/heads/${branch}`) {
       return refuse(`already has a worktree at ${path}, which is not on ${branch}`)
     }
-    const begun = await beginningOf(place, branch, base)
+    const begun = await beginningOf(location, branch, base)
     return { ok: true, value: { gitDir, ownDir: made, path, branch, base: begun } }
   }
   if (made !== undefined || isHollow(path)) await removeFolder(path)
@@ -73,7 +73,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   const isLeft = (await countUnmerged({ gitDir, branch })) === 0
   const what = isLeft ? [path, branch] : ['-b', branch, path, base]
   const { variables = {} } = wanted
-  const added = await runGit({ ...place, variables }, ['worktree', 'add', '--quiet', ...what], SMALL)
+  const added = await runGit({ ...location, variables }, ['worktree', 'add', '--quiet', ...what], SMALL)
   if (!added.ok) return refuse(`could not create a worktree: ${added.err}`)
   const own = await runGit(
     { gitDir: join(path, '.git'), workTree: path },
@@ -81,7 +81,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
     SMALL,
   )
   if (!own.ok) return refuse(`could not create a worktree: ${own.err}`)
-  const begun = isLeft ? await beginningOf(place, branch, base) : base
+  const begun = isLeft ? await beginningOf(location, branch, base) : base
   return { ok: true, value: { gitDir, ownDir: own.out.trim(), path, branch, base: begun } }
 }
 
@@ -90,8 +90,8 @@ function isHollow(path: string): boolean {
   return existsSync(path) && readdirSync(path).every((name) => name === '.git')
 }
 
-async function beginningOf(place: GitPlace, branch: string, from: string): Promise<string> {
-  const found = await runGit(place, ['merge-base', `refs/heads/${branch}`, from], SMALL)
+async function beginningOf(location: GitLocation, branch: string, from: string): Promise<string> {
+  const found = await runGit(location, ['merge-base', `refs/heads/${branch}`, from], SMALL)
   return found.ok ? found.out.trim() : from
 }
 
@@ -104,9 +104,9 @@ async function findGitDir(folder: string): Promise<WorkspaceResult<string | unde
   return failed(problem('invalid', folder, `is in a repository that git cannot use: ${found.err}`))
 }
 
-async function commitAt(place: GitPlace, revision: string): Promise<string | undefined> {
+async function commitAt(location: GitLocation, revision: string): Promise<string | undefined> {
   const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`]
-  const found = await runGit(place, args, SMALL)
+  const found = await runGit(location, args, SMALL)
   return found.ok ? found.out.trim() : undefined
 }
 
@@ -160,10 +160,10 @@ export async function findWorktree(workspace: string): Promise<WorktreeLookup> {
         : unseen,
     }
   }
-  const place = { gitDir: gitDir!, ...own }
-  const head = await runGit(ownPlace(place), ['symbolic-ref', '--quiet', 'HEAD'], SMALL)
+  const location = { gitDir: gitDir!, ...own }
+  const head = await runGit(gitLocationOf(location), ['symbolic-ref', '--quiet', 'HEAD'], SMALL)
   const branch = head.ok ? head.out.trim().replace(/^refs\/heads\//, '') : undefined
-  return { worktree: { ...place, branch }, unseen }
+  return { worktree: { ...location, branch }, unseen }
 }
 
 const MAX_BYTES = 64 * 1024
@@ -335,19 +335,19 @@ const NOTHING: OnBranch = { commits: [], files: [], changes: undefined }
 
 /** Fails if git cannot list the commits: that does not mean that there are none. */
 async function readBranch({ gitDir, base, branch }: Worktree, notes: string[]): Promise<OnBranch> {
-  const place = { gitDir }
+  const location = { gitDir }
   const range = `${base}..refs/heads/${branch}`
   const format = '--format=%H%x1f%an%x1f%aI%x1f%s'
-  const log = await runGit(place, ['log', `--max-count=${MAX_COMMITS}`, '-z', format, range], LISTS)
+  const log = await runGit(location, ['log', `--max-count=${MAX_COMMITS}`, '-z', format, range], LISTS)
   if (!log.ok) {
     return refuse('unreadable', branch, `is a branch whose commits git cannot tell: ${log.err || log.code}`)
   }
-  const numbers = await runGit(place, ['diff', '--numstat', '-z', ...PLAIN_DIFF, range], LISTS)
+  const numbers = await runGit(location, ['diff', '--numstat', '-z', ...PLAIN_DIFF, range], LISTS)
   if (!numbers.ok) notes.push(`The list of changed files is left out: ${numbers.err || 'git refused'}`)
   return {
     commits: parseCommits(log.out),
     files: numbers.ok ? parseNumbers(numbers.out) : [],
-    changes: await diff(place, [range], 'changes.diff', notes),
+    changes: await diff(location, [range], 'changes.diff', notes),
   }
 }
 
@@ -358,12 +358,12 @@ function elsewhereNote({ branch: own }: Worktree, { branch, commits }: CommitsEl
 
 /** Undefined: git cannot tell. */
 async function findElsewhere(worktree: Worktree): Promise<CommitsElsewhere[] | undefined> {
-  const place = ownPlace(worktree)
+  const location = gitLocationOf(worktree)
   const own = `refs/heads/${worktree.branch}`
-  const head = await runGit(place, ['symbolic-ref', '--quiet', 'HEAD'], LISTS)
+  const head = await runGit(location, ['symbolic-ref', '--quiet', 'HEAD'], LISTS)
   const at = head.ok ? head.out.trim() : null
   if (at === own) return []
-  const commits = await listCommits(place, ['HEAD', `^${worktree.base}`, `^${own}`])
+  const commits = await listCommits(location, ['HEAD', `^${worktree.base}`, `^${own}`])
   if (commits === undefined || commits.length === 0) return commits && []
   return [{ branch: at === null ? null : at.replace(/^refs\/heads\//, ''), commits }]
 }
@@ -390,12 +390,12 @@ async function lookInside(worktree: Worktree, hasCommits: boolean, notes: string
 const path = ({ path: worktree }: Worktree) => worktree.slice(0, worktree.lastIndexOf('/'))
 
 async function diff(
-  place: GitPlace,
+  location: GitLocation,
   args: readonly string[],
   name: string,
   notes: string[],
 ): Promise<string | undefined> {
-  const ran = await runGit(place, ['diff', '--binary', ...PLAIN_DIFF, ...args], DIFF)
+  const ran = await runGit(location, ['diff', '--binary', ...PLAIN_DIFF, ...args], DIFF)
   if (ran.ok) return ran.out
   notes.push(`${name} is left out: ${ran.err || 'git refused'}`)
   return undefined

@@ -74,7 +74,7 @@ it('reports a disk that refuses the sync', async () => {
 
 it('confirms nothing after the disk failed once, because a later sync would hide the loss (C12)', async () => {
   const store = await openStore()
-  store.demand()
+  store.throwIfFailed()
   disk.isHeld = true
   const told: unknown[] = []
   store.onCommit((entries) => told.push(...entries))
@@ -90,6 +90,6 @@ it('confirms nothing after the disk failed once, because a later sync would hide
   // The disk would take this one without a word.
   await expect(store.write((tx) => tx.audit(entry))).rejects.toMatchObject(failure)
   await expect((async () => await store.all(timers))()).rejects.toMatchObject(failure)
-  expect(() => store.demand()).toThrow('could not be synced to disk')
+  expect(() => store.throwIfFailed()).toThrow('could not be synced to disk')
   expect(told).toEqual([])
 })
