@@ -10,7 +10,7 @@ import { wasGivenElse } from '../messages/delivery-states.ts'
 import type { Store } from '../store/store.ts'
 import type { TaskEvent, TaskOutsideEffect, WithKey } from './core/events-and-effects.ts'
 import { findTask } from './store.ts'
-import type { TellTask } from './task-change.ts'
+import type { TellTask } from './tell-task.ts'
 import type { CheckRunner } from './validation/checks.ts'
 import type { JudgeRunner } from './validation/judge.ts'
 

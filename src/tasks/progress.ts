@@ -23,9 +23,9 @@ import type { TaskSettings, TaskSnapshot } from './core/snapshot.ts'
 import { type AskedQuestion, askPerson, withdrawRequest } from './questions.ts'
 import { childrenOf, findTask, insertTask, lockTask, updateTask } from './store.ts'
 import { isEnd, reviewerOf, type Task } from './task.ts'
-import type { TaskChange, TellTask } from './task-change.ts'
 import type { TaskMessages } from './task-messages.ts'
 import type { TaskTimers } from './task-timers.ts'
+import type { TaskChange, TellTask } from './tell-task.ts'
 import type { ClaimOwners } from './validation/claim-owners.ts'
 
 interface ProgressOptions {

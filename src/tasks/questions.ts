@@ -20,7 +20,7 @@ import { refusalError } from './core/refusal.ts'
 import { aboutTask, taskAsking } from './references.ts'
 import { findTask } from './store.ts'
 import type { QuestionKind, Task } from './task.ts'
-import type { TellTask } from './task-change.ts'
+import type { TellTask } from './tell-task.ts'
 
 type AskPerson = Extract<TaskStoreEffect, { type: 'ask_person' }>
 

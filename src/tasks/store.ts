@@ -1,7 +1,7 @@
 import { formatId, parseId } from '../base/ids.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import { nextTimerOf } from './core/events-and-effects.ts'
-import { reviewerOf, type Task, type TaskState } from './task.ts'
+import { INITIAL_FIELDS, reviewerOf, type Task, type TaskState } from './task.ts'
 
 interface TaskRow {
   document: string
@@ -69,7 +69,7 @@ export async function findTask(reader: Reader, id: string): Promise<Task | undef
   return row === undefined ? undefined : read(row)
 }
 
-/** Locks the row, so no other daemon changes the task meanwhile. */
+/** Locks the row, so no other daemon changes the task until the transaction ends. */
 export async function lockTask(tx: Tx, id: string): Promise<Task | undefined> {
   const key = parseId('task', id)
   if (key === undefined) return undefined
@@ -118,11 +118,6 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
 }
 
 const PAGE = 50
-/** A statement for each number of excluded states, so statements stay cached. */
-const openPage = (excluded: number) => `SELECT id, document FROM tasks
-  WHERE agent = ? AND ended_at IS NULL ${excluded === 0 ? '' : `AND state NOT IN (${Array(excluded).fill('?').join(', ')})`} AND id > ?
-  ORDER BY id LIMIT ${PAGE}`
-const OPEN_PAGE = openPage(0)
 
 /**
  * The oldest `most` open tasks of an agent that fit, without those in excluded states. Reads page by page, because an
@@ -136,7 +131,9 @@ export async function firstOpen(
   excluded: readonly TaskState[] = [],
 ): Promise<Task[]> {
   const found: Task[] = []
-  const page = excluded.length === 0 ? OPEN_PAGE : openPage(excluded.length)
+  const among = excluded.length === 0 ? '' : `AND state NOT IN (${excluded.map(() => '?').join(', ')})`
+  const page = `SELECT id, document FROM tasks WHERE agent = ? AND ended_at IS NULL ${among} AND id > ?
+    ORDER BY id LIMIT ${PAGE}`
   for (let after = 0; ; ) {
     const rows = await reader.all<TaskRow & { id: number }>(page, [agent, ...excluded, after])
     for (const row of rows) {
@@ -254,126 +251,25 @@ function inOrder(rows: { id: number }[]): string[] {
   return rows.map(({ id }) => formatId('task', id))
 }
 
-/** Fields that every document has. */
-type RequiredFields = Pick<
-  Task,
-  | 'id'
-  | 'delegator'
-  | 'agent'
-  | 'text'
-  | 'timeoutMs'
-  | 'maxAttempts'
-  | 'createdAt'
-  | 'state'
-  | 'attempt'
-  | 'version'
->
-/** Other fields are omitted if they have their usual value. */
-type TaskDocument = RequiredFields & Partial<Task>
-
-const NONE = Object.freeze([])
-const NO_CONTEXT = Object.freeze({})
-
-/**
- * A task as its row stores it. Omitting empty fields halves the size, and gives fields of newer versions their empty
- * value in older documents. Every field is written out, because this runs for every event of a task and objects with
- * one fixed order of fields are several times faster.
- */
+/** Omits fields with their usual value, which halves the size. */
 export function writeTask(task: Task): string {
-  return JSON.stringify({
-    id: task.id,
-    parent: task.parent ?? undefined,
-    root: task.root === task.id ? undefined : task.root,
-    delegator: task.delegator,
-    agent: task.agent,
-    text: task.text,
-    context: Object.keys(task.context).length === 0 ? undefined : task.context,
-    requiresResponse: task.requiresResponse || undefined,
-    depth: task.depth === 1 ? undefined : task.depth,
-    hop: task.hop || undefined,
-    checks: some(task.checks),
-    judge: task.judge ?? undefined,
-    resultSchema: task.resultSchema ?? undefined,
-    timeoutMs: task.timeoutMs,
-    maxAttempts: task.maxAttempts,
-    createdAt: task.createdAt,
-    state: task.state,
-    attempt: task.attempt,
-    failures: some(task.failures),
-    version: task.version,
-    acknowledgedAt: task.acknowledgedAt ?? undefined,
-    endedAt: task.endedAt ?? undefined,
-    result: task.result ?? undefined,
-    reason: task.reason ?? undefined,
-    due: task.due ?? undefined,
-    remainingMs: task.remainingMs === task.timeoutMs ? undefined : task.remainingMs,
-    questions: some(task.questions),
-    seen: some(task.seen),
-    claim: task.claim ?? undefined,
-    claims: task.claims || undefined,
-    evidence: some(task.evidence),
-    rejections: task.rejections || undefined,
-    reminders: task.reminders || undefined,
-    followUps: task.followUps || undefined,
-    delegations: task.delegations || undefined,
-    awaiting: some(task.awaiting),
-    sent: task.sent || undefined,
-    unread: task.unread || undefined,
-    interrupts: task.interrupts || undefined,
-    interrupting: task.interrupting || undefined,
-    takenOver: task.takenOver || undefined,
-    held: task.held ?? undefined,
-  } satisfies { [Field in keyof Task]: TaskDocument[Field] | undefined })
+  const document: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(task)) if (!isUsual(name, value, task)) document[name] = value
+  return JSON.stringify(document)
+}
+
+const USUAL: Readonly<Record<string, unknown>> = INITIAL_FIELDS
+
+function isUsual(name: string, value: unknown, { id, timeoutMs }: Task): boolean {
+  if (name === 'root') return value === id
+  if (name === 'remainingMs') return value === timeoutMs
+  const usual = USUAL[name]
+  if (typeof usual !== 'object' || usual === null) return value === usual
+  return Object.keys(value as object).length === 0
 }
 
 export function readTask(document: string): Task {
-  const read = JSON.parse(document) as TaskDocument
-  return {
-    id: read.id,
-    parent: read.parent ?? null,
-    root: read.root ?? read.id,
-    delegator: read.delegator,
-    agent: read.agent,
-    text: read.text,
-    context: read.context ?? NO_CONTEXT,
-    requiresResponse: read.requiresResponse ?? false,
-    depth: read.depth ?? 1,
-    hop: read.hop ?? 0,
-    checks: read.checks ?? NONE,
-    judge: read.judge ?? null,
-    resultSchema: read.resultSchema ?? null,
-    timeoutMs: read.timeoutMs,
-    maxAttempts: read.maxAttempts,
-    createdAt: read.createdAt,
-    state: read.state,
-    attempt: read.attempt,
-    failures: read.failures ?? NONE,
-    version: read.version,
-    acknowledgedAt: read.acknowledgedAt ?? null,
-    endedAt: read.endedAt ?? null,
-    result: read.result ?? null,
-    reason: read.reason ?? null,
-    due: read.due ?? null,
-    remainingMs: read.remainingMs ?? read.timeoutMs,
-    questions: read.questions ?? NONE,
-    seen: read.seen ?? NONE,
-    claim: read.claim ?? null,
-    claims: read.claims ?? 0,
-    evidence: read.evidence ?? NONE,
-    rejections: read.rejections ?? 0,
-    reminders: read.reminders ?? 0,
-    followUps: read.followUps ?? 0,
-    delegations: read.delegations ?? 0,
-    awaiting: read.awaiting ?? NONE,
-    sent: read.sent ?? 0,
-    unread: read.unread ?? false,
-    interrupts: read.interrupts ?? 0,
-    interrupting: read.interrupting ?? false,
-    takenOver: read.takenOver ?? false,
-    held: read.held ?? null,
-  }
-}
-
-function some<T>(list: readonly T[]): readonly T[] | undefined {
-  return list.length === 0 ? undefined : list
+  const read = JSON.parse(document) as Task
+  const usual = { ...INITIAL_FIELDS, root: read.id, remainingMs: read.timeoutMs }
+  return { ...usual, ...read }
 }

@@ -8,7 +8,7 @@ import { ON_DUE, timerOf } from './core/events-and-effects.ts'
 import type { TaskSettings } from './core/snapshot.ts'
 import { lockTask, setTaskDue } from './store.ts'
 import { TASK_TIMERS, type Task, type TaskTimer } from './task.ts'
-import type { TellTask } from './task-change.ts'
+import type { TellTask } from './tell-task.ts'
 import { type ClaimOwners, needsValidation } from './validation/claim-owners.ts'
 
 interface TaskTimersOptions {

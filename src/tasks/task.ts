@@ -19,23 +19,6 @@ export const END_STATES = ['completed', 'failed', 'cancelled', 'skipped'] as con
 export type EndState = (typeof END_STATES)[number]
 export type LiveState = Exclude<TaskState, EndState>
 
-/** Transitions of the state machine. */
-export const TASK_TRANSITIONS = [
-  'queue',
-  'start',
-  'execute',
-  'await_child',
-  'await_parent',
-  'await_user',
-  'await_approval',
-  'block',
-  'complete',
-  'fail',
-  'cancel',
-  'skip',
-] as const
-export type TaskTransition = (typeof TASK_TRANSITIONS)[number]
-
 export const DEFAULT_TASK_TIMEOUT_MS = 300_000
 
 export const TASK_TIMERS = ['ack', 'retry', 'deadline', 'validation', 'wait'] as const
@@ -209,6 +192,40 @@ export interface Task {
   /** Set while the task is held, with the state that it returns to. */
   held: { by: string; reason: string; at: number; state: LiveState } | null
 }
+
+/** Initial values. A stored task omits the fields that still have them, so documents of older versions lack newer fields. */
+export const INITIAL_FIELDS = {
+  parent: null,
+  context: {},
+  requiresResponse: false,
+  depth: 1,
+  hop: 0,
+  checks: [],
+  judge: null,
+  resultSchema: null,
+  failures: [],
+  acknowledgedAt: null,
+  endedAt: null,
+  result: null,
+  reason: null,
+  due: null,
+  questions: [],
+  seen: [],
+  claim: null,
+  claims: 0,
+  evidence: [],
+  rejections: 0,
+  reminders: 0,
+  followUps: 0,
+  delegations: 0,
+  awaiting: [],
+  sent: 0,
+  unread: false,
+  interrupts: 0,
+  interrupting: false,
+  takenOver: false,
+  held: null,
+} as const satisfies Partial<Task>
 
 const ENDS: ReadonlySet<TaskState> = new Set(END_STATES)
 

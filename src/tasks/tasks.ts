@@ -39,9 +39,9 @@ import {
   updateTask,
 } from './store.ts'
 import type { Task } from './task.ts'
-import type { TaskChange, TellTask } from './task-change.ts'
 import { createTaskMessages } from './task-messages.ts'
 import { createTaskTimers } from './task-timers.ts'
+import type { TaskChange, TellTask } from './tell-task.ts'
 import { createCheckRunner, longestRun } from './validation/checks.ts'
 import { createClaimOwners, needsValidation } from './validation/claim-owners.ts'
 import { createJudgeRunner } from './validation/judge.ts'
@@ -49,7 +49,7 @@ import { type AgentTurn, createIdleStop, watchAgents } from './watch-agents.ts'
 
 export type { TaskEvent } from './core/events-and-effects.ts'
 export { findTask } from './store.ts'
-export type { TaskChange } from './task-change.ts'
+export type { TaskChange } from './tell-task.ts'
 
 /**
  * Delegated work. The pure core decides (`core/reduce.ts`), `progress.ts` stores what it decides, `watch-agents.ts` reports
@@ -165,7 +165,7 @@ export function createTasks(options: TasksOptions): Tasks {
   }
   /** Replaced at each halt: effects that began before it are aborted, and begin again after it. */
   let effects = createTaskEffects(effectsOptions)
-  const settings = createSettings(team)
+  const settings = (task: Task) => settingsOf(team().config, task)
   const claimOwners = createClaimOwners(store)
   const taskTimers = createTaskTimers({
     timers,
@@ -198,12 +198,14 @@ export function createTasks(options: TasksOptions): Tasks {
   })
   const reportFilters: ReportFilter[] = []
   const endListeners: ((task: Task) => void)[] = []
-  let begun = false
+  /** Agents can be started. */
+  let mayPerform = false
+  /** The effects that an earlier service left are under way. */
   let isUp = false
 
   function perform(effect: WithKey<TaskOutsideEffect>) {
     // Before `begin` and during a halt, `performAll` will find the effect.
-    if (begun && !isHalted()) effects.perform(effect)
+    if (mayPerform && !isHalted()) effects.perform(effect)
   }
 
   async function performAll() {
@@ -267,7 +269,7 @@ export function createTasks(options: TasksOptions): Tasks {
     },
     onEnded: (listener) => void endListeners.push(listener),
     async begin() {
-      begun = true
+      mayPerform = true
       checks.begin()
       await performAll()
       isUp = true
@@ -306,22 +308,12 @@ function isValidation({ type }: TaskOutsideEffect): boolean {
   return type === 'run_checks' || type === 'run_judge'
 }
 
-/** Caches the settings of orc.yaml. The timeouts of a task's checks come on top. */
-function createSettings(team: () => Team): (task: Task) => TaskSettings {
-  let known: { config: Config; settings: TaskSettings } | undefined
-  return ({ checks }) => {
-    const { config } = team()
-    if (known?.config !== config) known = { config, settings: settingsOf(config) }
-    const { settings } = known
-    if (checks.length === 0) return settings
-    return { ...settings, checksMs: settings.checksMs + longestRun(config, checks) }
-  }
-}
-
-function settingsOf(config: Config): TaskSettings {
+/** The settings of orc.yaml. The timeouts of a task's checks come on top. */
+function settingsOf(config: Config, { checks }: Task): TaskSettings {
   const { depth, reminders, judgeMs, userInputMs } = config.tasks
   return {
     ...DEFAULT_TASK_SETTINGS,
+    checksMs: DEFAULT_TASK_SETTINGS.checksMs + longestRun(config, checks),
     ...(judgeMs === undefined ? {} : { judgeMs: { model: judgeMs, agent: judgeMs } }),
     ...(depth === undefined ? {} : { maxDepth: depth }),
     ...(reminders === undefined ? {} : { maxReminders: reminders }),

@@ -23,7 +23,7 @@ import { clearTimer, setTimer, type Timers } from '../store/timers.ts'
 import type { TaskEvent } from './core/events-and-effects.ts'
 import { findTask, hasOpenTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven } from './store.ts'
 import type { Task, TaskState } from './task.ts'
-import type { TellTask } from './task-change.ts'
+import type { TellTask } from './tell-task.ts'
 
 interface WatchAgentsOptions {
   store: Store

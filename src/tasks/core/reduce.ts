@@ -1,6 +1,13 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Reduced } from '../../base/result.ts'
-import { DEFAULT_TASK_TIMEOUT_MS, isEnd, type LiveState, TASK_TIMERS, type Task } from '../task.ts'
+import {
+  DEFAULT_TASK_TIMEOUT_MS,
+  INITIAL_FIELDS,
+  isEnd,
+  type LiveState,
+  TASK_TIMERS,
+  type Task,
+} from '../task.ts'
 import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './attempts.ts'
 import { decisionHandlers, notifyChildren, notifyRelatives, relativeHandlers } from './decisions.ts'
 import {
@@ -18,7 +25,8 @@ import { answerHandlers, questionHandlers } from './questions.ts'
 import { type RefusedEvent, refuse, type TaskRefusal } from './refusal.ts'
 import { reportHandlers, validationHandlers } from './reports.ts'
 import type { TaskSnapshot } from './snapshot.ts'
-import { accept, type HandlerResult, isLegal, type TaskEventHandlers, workerOf } from './task-changes.ts'
+import { accept, type HandlerResult, type TaskEventHandlers, workerOf } from './task-changes.ts'
+import { isLegal } from './transitions.ts'
 
 export type ReducedTask = Reduced<Task, TaskEffect, TaskRefusal>
 
@@ -192,6 +200,7 @@ export type TaskDraft = RequiredInDraft & {
 export function newTask(draft: TaskDraft): Task {
   const { parent, timeoutMs = DEFAULT_TASK_TIMEOUT_MS } = draft
   return {
+    ...INITIAL_FIELDS,
     id: draft.id,
     parent: parent?.id ?? null,
     root: parent?.root ?? draft.id,
@@ -210,29 +219,7 @@ export function newTask(draft: TaskDraft): Task {
     createdAt: draft.createdAt,
     state: 'pending',
     attempt: 1,
-    failures: [],
     version: 0,
-    acknowledgedAt: null,
-    endedAt: null,
-    result: null,
-    reason: null,
-    due: null,
     remainingMs: timeoutMs,
-    questions: [],
-    seen: [],
-    claim: null,
-    claims: 0,
-    evidence: [],
-    rejections: 0,
-    reminders: 0,
-    followUps: 0,
-    delegations: 0,
-    awaiting: [],
-    sent: 0,
-    unread: false,
-    interrupts: 0,
-    interrupting: false,
-    takenOver: false,
-    held: null,
   }
 }

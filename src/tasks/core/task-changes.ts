@@ -1,4 +1,4 @@
-/** Building blocks of the handlers: legal transitions, changed tasks with their effects, and ends. */
+/** Building blocks of the handlers: changed tasks with their effects, and ends. */
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Reduced } from '../../base/result.ts'
 import {
@@ -8,12 +8,12 @@ import {
   type Task,
   type TaskQuestion,
   type TaskState,
-  type TaskTransition,
 } from '../task.ts'
 import type { SendKind, TaskEventOf, TaskEventType, TaskStoreEffect } from './events-and-effects.ts'
 import { outcomeText } from './message-texts.ts'
 import type { TaskRefusal } from './refusal.ts'
 import { type Child, isAwaited, type TaskSnapshot } from './snapshot.ts'
+import { canMove } from './transitions.ts'
 
 /** A handler returns store effects only. `reduce` derives timers and outside effects from the new task. */
 export type HandlerResult = Reduced<Task, TaskStoreEffect, TaskRefusal>
@@ -34,9 +34,8 @@ export function prepend(result: Accepted, ...effects: TaskStoreEffect[]): Accept
 /** Throws for a transition that isn't in the table: that is a bug, not a mistake of the sender. */
 export function moveTo(task: Task, state: TaskState): Task {
   if (task.state === state) return task
-  const reached = next(task.state, TRANSITION_TO[state])
-  if (reached === undefined) throw new Error(`${task.id} cannot go from ${task.state} to ${state}`)
-  return { ...task, state: reached }
+  if (!canMove(task.state, state)) throw new Error(`${task.id} cannot go from ${task.state} to ${state}`)
+  return { ...task, state }
 }
 
 /** The operator, once a person took the task over. */
@@ -209,109 +208,4 @@ function escalation(task: Task): TaskStoreEffect {
     awaits: false,
     expiresAt: null,
   }
-}
-
-/** Every open state can end in every way, because a person or a timer may end a task at any time. */
-const ENDINGS = { complete: 'completed', fail: 'failed', cancel: 'cancelled', skip: 'skipped' } as const
-
-/**
- * The state machine of C6. End states have no transitions. A retry isn't one either: a new attempt starts at `pending`
- * with a higher attempt number (`isLegal`).
- */
-export const TRANSITIONS: Record<TaskState, Partial<Record<TaskTransition, TaskState>>> = {
-  // `execute`: a command of the worker may overtake the runtime's receipt.
-  pending: { start: 'analyzing', execute: 'executing', block: 'blocked', ...ENDINGS },
-  analyzing: { execute: 'executing', block: 'blocked', ...ENDINGS },
-  executing: {
-    await_child: 'waiting_child',
-    await_parent: 'waiting_parent',
-    await_user: 'waiting_user',
-    await_approval: 'waiting_approval',
-    block: 'blocked',
-    ...ENDINGS,
-  },
-  waiting_child: {
-    execute: 'executing',
-    await_parent: 'waiting_parent',
-    await_user: 'waiting_user',
-    await_approval: 'waiting_approval',
-    block: 'blocked',
-    ...ENDINGS,
-  },
-  waiting_parent: {
-    execute: 'executing',
-    await_child: 'waiting_child',
-    await_user: 'waiting_user',
-    await_approval: 'waiting_approval',
-    block: 'blocked',
-    ...ENDINGS,
-  },
-  waiting_user: {
-    execute: 'executing',
-    await_child: 'waiting_child',
-    await_parent: 'waiting_parent',
-    await_approval: 'waiting_approval',
-    block: 'blocked',
-    ...ENDINGS,
-  },
-  waiting_approval: {
-    execute: 'executing',
-    await_child: 'waiting_child',
-    await_parent: 'waiting_parent',
-    await_user: 'waiting_user',
-    block: 'blocked',
-    ...ENDINGS,
-  },
-  // A release restores the state that the task would have without the hold.
-  blocked: {
-    queue: 'pending',
-    start: 'analyzing',
-    execute: 'executing',
-    await_child: 'waiting_child',
-    await_parent: 'waiting_parent',
-    await_user: 'waiting_user',
-    await_approval: 'waiting_approval',
-    ...ENDINGS,
-  },
-  completed: {},
-  failed: {},
-  cancelled: {},
-  skipped: {},
-}
-
-export function next(state: TaskState, transition: TaskTransition): TaskState | undefined {
-  return TRANSITIONS[state][transition]
-}
-
-/** Each state is reached by one transition. */
-export const TRANSITION_TO: Record<TaskState, TaskTransition> = {
-  pending: 'queue',
-  analyzing: 'start',
-  executing: 'execute',
-  waiting_child: 'await_child',
-  waiting_parent: 'await_parent',
-  waiting_user: 'await_user',
-  waiting_approval: 'await_approval',
-  blocked: 'block',
-  completed: 'complete',
-  failed: 'fail',
-  cancelled: 'cancel',
-  skipped: 'skip',
-}
-
-interface StateAndAttempt {
-  state: TaskState
-  attempt: number
-}
-
-/** An event may take two transitions (a report from `pending`): directly, or by way of `executing`. */
-export function isLegal(before: StateAndAttempt, after: StateAndAttempt): boolean {
-  if (before.state === after.state) return after.attempt >= before.attempt
-  if (after.attempt > before.attempt) {
-    return Object.keys(TRANSITIONS[before.state]).length > 0 && ['pending', 'blocked'].includes(after.state)
-  }
-  const transition = TRANSITION_TO[after.state]
-  const executing = next(before.state, 'execute')
-  const isTwoSteps = executing !== undefined && next(executing, transition) !== undefined
-  return isTwoSteps || next(before.state, transition) !== undefined
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { TaskEvent, TaskEventType } from '../../../src/tasks/core/events-and-effects.ts'
-import { isLegal } from '../../../src/tasks/core/task-changes.ts'
+import { isLegal } from '../../../src/tasks/core/transitions.ts'
 import { isEnd } from '../../../src/tasks/task.ts'
 import { createWorld, MODEL, REVIEWER } from './world.ts'
 
