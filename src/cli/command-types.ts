@@ -1,7 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import type { ShellShape } from '../protocol/registry.ts'
 import { exchange, openConnection, type TeamLocation } from './connection/connection.ts'
-import { dashed, type UnknownWord } from './errors.ts'
+import { dashed, usage } from './errors.ts'
 import { fitted } from './output/layout.ts'
 import { paint, plain, print, printJson } from './output/print.ts'
 import { COMMON_OPTIONS, type Option, optionsText } from './verb.ts'
@@ -45,14 +45,11 @@ export async function builtInShapes(): Promise<Record<string, ShellShape>> {
   return shellShapes(createRegistry().all())
 }
 
-/** The command types of the running service, including those an application adds. */
-async function askTypes(location: TeamLocation): Promise<CommandHelp[]> {
-  const answer = await exchange<{ commands?: CommandHelp[] }>(await openConnection(location), {
-    method: 'GET',
-    path: '/api/v1/commands',
-  })
-  if (answer.commands === undefined) throw asError(answer)
-  return answer.commands
+/** The command types of the running service, including those an application adds; undefined if it refuses to list them. */
+async function askTypes(location: TeamLocation): Promise<CommandHelp[] | undefined> {
+  const request = { method: 'GET', path: '/api/v1/commands' } as const
+  const { commands } = await exchange<{ commands?: CommandHelp[] }>(await openConnection(location), request)
+  return commands
 }
 
 /** Help and completion fall back to the built-in types rather than wait longer for the service. */
@@ -78,7 +75,7 @@ export function shapeOf({ schema, body }: CommandHelp): ShellShape {
 export async function askType(verb: string, type: string, location: TeamLocation): Promise<CommandHelp> {
   let known: CommandHelp[] = []
   try {
-    known = await askTypes(location)
+    known = (await askTypes(location)) ?? []
   } catch (error) {
     // A mistyped verb gets the same error whether or not the service runs.
     if (!(error instanceof AppError)) throw error
@@ -86,26 +83,15 @@ export async function askType(verb: string, type: string, location: TeamLocation
   const found = known.find((one) => one.type === type.toLowerCase())
   if (found !== undefined) return found
   const reached = known.length > 0
-  throw new AppError('USAGE', `There is no command "${verb}"`, {
-    hint: reached
-      ? 'orc help lists all commands.'
-      : 'orc help lists all commands. If an application adds this one, start its service; it did not respond.',
-    data: { unknown: { word: verb, among: known.map(verbOf), verbs: true } satisfies UnknownWord },
-  })
+  const hint = reached
+    ? 'orc help lists all commands.'
+    : 'orc help lists all commands. If an application adds this one, start its service; it did not respond.'
+  throw usage(`There is no command "${verb}"`, hint, { word: verb, among: known.map(verbOf), verbs: true })
 }
 
 /** `send_message` as people type it: `send-message`. */
 export function verbOf({ type }: { type: string }): string {
   return type.replaceAll('_', '-')
-}
-
-function asError(answer: unknown): AppError {
-  const { code, message, hint } = answer as { code: AppError['code']; message: string; hint?: string }
-  return new AppError(
-    code ?? 'INTERNAL',
-    message ?? 'The service returned no list of commands',
-    hint === undefined ? {} : { hint },
-  )
 }
 
 /** Prints the help of a command type, derived from its schema. */

@@ -4,13 +4,14 @@ import { AppError, type ErrorCode } from '../base/errors.ts'
 import type { ErrorReceipt, Receipt } from '../protocol/receipt.ts'
 import { complain, OutputClosed, paint, plain, printJson } from './output/print.ts'
 
-/** Errors that occur before a command reaches the service, each with a hint on what to do. */
+/** An error before the command reaches the service, with a hint on what to do. */
 function fault(code: ErrorCode, message: string, hint: string, cause?: unknown): AppError {
   return new AppError(code, message, { hint, ...(cause === undefined ? {} : { cause }) })
 }
 
-export function usage(message: string, hint: string): AppError {
-  return fault('USAGE', message, hint)
+/** A mistake on the command line. For a misspelled word, the report suggests the nearest candidate. */
+export function usage(message: string, hint: string, unknown?: UnknownWord): AppError {
+  return new AppError('USAGE', message, { hint, ...(unknown === undefined ? {} : { data: { unknown } }) })
 }
 
 /** The error for every command that needs a team, whether it asks the service or reads the file. */
@@ -118,28 +119,17 @@ export function needsValue(name: string, value: string): AppError {
 /** An error rather than a warning: a typo must not send a command with a field missing. */
 export function noSuchOption(verb: string, typed: string, known: readonly string[]): AppError {
   const option = typed.replace(/=.*/s, '')
-  return new AppError('USAGE', `orc ${verb} has no option ${option}`, {
-    hint: seeHelp(verb),
-    data: {
-      unknown: { word: option.replace(/^-+/, ''), among: known, prefix: '--' } satisfies UnknownWord,
-    },
-  })
+  const word = option.replace(/^-+/, '')
+  return usage(`orc ${verb} has no option ${option}`, seeHelp(verb), { word, among: known, prefix: '--' })
 }
 
-export function missingField(verb: string, field: string): AppError {
-  return usage(`--${dashed(field)} is missing`, seeHelp(verb))
-}
-
-export function missingText(verb: string, body: string): AppError {
-  const name = body.toUpperCase()
-  return usage(
-    `${name} is missing`,
-    `Put ${name} after the options, or - to read it from standard input. ${seeHelp(verb)}`,
+export function checkIdempotencyKey(key: string): void {
+  // The key becomes an HTTP header, and a line end in it would start another header.
+  if (/^[!-~]{1,200}$/.test(key)) return
+  throw usage(
+    'The idempotency key is not valid',
+    'Use at most 200 printable ASCII characters without spaces.',
   )
-}
-
-export function textTwice(body: string): AppError {
-  return usage('The text is given twice', `Keep one of --${dashed(body)}, - and the words.`)
 }
 
 export function noJson(verb: string, instead: string): AppError {

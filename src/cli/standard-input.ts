@@ -35,10 +35,10 @@ export async function readInput(): Promise<string> {
   }
 }
 
-/** The words of an argument, or standard input for `-`. Without words, only a pipe or a redirected file is read. */
-export async function textOf(words: readonly string[], missing: () => AppError): Promise<string> {
+/** The words as one text, or standard input for `-` or, without words, from a pipe or a redirected file. */
+export async function readText(words: readonly string[], missing?: () => AppError): Promise<string> {
   if (words.length > 1 || (words.length === 1 && words[0] !== '-')) return words.join(' ')
-  if (words.length === 0 && !isInputGiven()) throw missing()
+  if (words.length === 0 && missing !== undefined && !isInputGiven()) throw missing()
   return await readInput()
 }
 

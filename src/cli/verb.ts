@@ -1,6 +1,5 @@
-import { AppError } from '../base/errors.ts'
 import { findTeamLocation, type TeamLocation } from './connection/connection.ts'
-import { needsValue, noSuchOption, seeHelp, tokenInArguments, type UnknownWord, usage } from './errors.ts'
+import { needsValue, noSuchOption, seeHelp, tokenInArguments, usage } from './errors.ts'
 import { fitted, table } from './output/layout.ts'
 import { paint, plainLine, print, printJson, remark } from './output/print.ts'
 
@@ -123,7 +122,7 @@ function readOption(
   if (value === undefined || (attached === undefined && value.startsWith('--'))) {
     throw needsValue(option.name, option.value)
   }
-  checkChoice(`--${option.name}`, option.choices, value)
+  checkChoice(verb, `--${option.name}`, option.choices, value)
   typed.options.set(option.name, value)
   return attached === undefined ? 1 : 0
 }
@@ -134,28 +133,19 @@ function checkWords(verb: Verb, words: readonly string[]): void {
   if (missing !== undefined) throw usage(`${missing.name} is missing`, `Usage: ${usageLine(verb)}`)
   for (const [index, { name, choices, unlisted }] of wanted.entries()) {
     const word = words[index]
-    if (word !== undefined && !unlisted?.includes(word)) checkChoice(name, choices, word)
+    if (word !== undefined && !unlisted?.includes(word)) checkChoice(verb, name, choices, word)
   }
   const extra = words[wanted.length]
   if (extra === undefined || wanted.at(-1)?.rest) return
   // The first word may be a mistyped verb of this noun: `orc audit verfy`, `orc run shwo run_1`.
-  throw new AppError('USAGE', `Unexpected argument "${extra}"`, {
-    hint: `Usage: ${usageLine(verb)}`,
-    data: {
-      unknown: {
-        word: `${verb.name.split(' ')[0]} ${words[0]}`,
-        among: [],
-        verbs: true,
-      } satisfies UnknownWord,
-    },
-  })
+  const word = `${verb.name.split(' ')[0]} ${words[0]}`
+  throw usage(`Unexpected argument "${extra}"`, `Usage: ${usageLine(verb)}`, { word, among: [], verbs: true })
 }
 
-function checkChoice(name: string, choices: readonly string[] | undefined, value: string): void {
+function checkChoice(verb: Verb, name: string, choices: readonly string[] | undefined, value: string): void {
   if (choices === undefined || choices.includes(value)) return
-  throw new AppError('USAGE', `${name} must be one of: ${choices.join(', ')} (got "${value}")`, {
-    data: { unknown: { word: value, among: choices } satisfies UnknownWord },
-  })
+  const message = `${name} must be one of: ${choices.join(', ')} (got "${value}")`
+  throw usage(message, seeHelp(verb.name), { word: value, among: choices })
 }
 
 export function usageLine(verb: Verb): string {

@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import type { AnswerOf } from '../../api/contract.ts'
+import { formatDuration } from '../../base/durations.ts'
 import { AppError } from '../../base/errors.ts'
 import type { AgentAction } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import { loadTeam, openClient, openClientIfRunning } from '../connection/client.ts'
 import type { TeamLocation } from '../connection/connection.ts'
-import { exitCode } from '../errors.ts'
+import { exitCode, usage } from '../errors.ts'
 import { paint, plain, plainLine, printJson } from '../output/print.ts'
 import { showAnyReceipt } from '../output/receipt-text.ts'
 import type { Invocation, Verb } from '../verb.ts'
@@ -85,16 +86,18 @@ export const halt: Verb = {
 
 async function stopSome(invocation: Invocation): Promise<number> {
   if (invocation.words.length > 0) return await stopOne.run(invocation)
-  throw new AppError('USAGE', 'AGENT is missing', {
-    hint: 'orc agent stop AGENT stops one agent; orc agent stop --all halts everything.',
-  })
+  throw usage(
+    'AGENT is missing',
+    'orc agent stop AGENT stops one agent; orc agent stop --all halts everything.',
+  )
 }
 
 async function stopAll({ location, words, given, show }: Invocation): Promise<number> {
   if (words.length > 0) {
-    throw new AppError('USAGE', '--all cannot be combined with agent names', {
-      hint: 'Drop --all or the names. A reason goes into --reason "…".',
-    })
+    throw usage(
+      "--all can't be combined with agent names",
+      'Drop --all or the names. A reason goes into --reason "…".',
+    )
   }
   const client = await openClient(location)
   const answer = await client.halt(given('reason'))
@@ -128,14 +131,9 @@ export const go: Verb = {
     return show(answer, () =>
       halt === undefined
         ? 'Orchub was not halted.'
-        : `Work resumes after ${shortDuration(lasted_seconds)}.${notified}`,
+        : `Work resumes after ${formatDuration(lasted_seconds * 1000)}.${notified}`,
     )
   },
-}
-
-function shortDuration(seconds: number): string {
-  if (seconds < 120) return `${seconds} s`
-  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
 export const attach: Verb = {
@@ -160,9 +158,8 @@ export const attach: Verb = {
       return 0
     }
     if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
-      throw new AppError('USAGE', 'orc attach needs a terminal', {
-        hint: `orc logs ${about.agent} prints its screen. In a terminal, run: ${argv.join(' ')}`,
-      })
+      const hint = `orc logs ${about.agent} prints its screen. In a terminal, run: ${argv.join(' ')}`
+      throw usage('orc attach needs a terminal', hint)
     }
     // tmux refuses to nest sessions while TMUX is set.
     const { TMUX: _, ...env } = process.env
@@ -181,9 +178,7 @@ export const logs: Verb = {
   async run({ location, words, option, show }) {
     const lines = Number(option('lines') ?? 200)
     if (!Number.isInteger(lines) || lines < 1 || lines > 10_000) {
-      throw new AppError('USAGE', `"${option('lines')}" is not a valid number of lines`, {
-        hint: 'Use a number from 1 to 10000.',
-      })
+      throw usage(`"${option('lines')}" is not a valid number of lines`, 'Use a number from 1 to 10000.')
     }
     const client = await openClient(location)
     const { view: _, ...about } = await client.terminal(words[0]!, { lines })

@@ -5,10 +5,10 @@ import { type CommandHelp, shapeOf, typesHere } from '../command-types.ts'
 import { openClient } from '../connection/client.ts'
 import { sendFields } from '../connection/send-command.ts'
 import { exitCode } from '../errors.ts'
-import { table } from '../output/layout.ts'
+import { counted, table } from '../output/layout.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../output/print.ts'
 import { indent, mailHead, mailText, shortTime } from '../output/receipt-text.ts'
-import { noteTypedInput, readInput } from '../standard-input.ts'
+import { noteTypedInput, readText } from '../standard-input.ts'
 import type { Verb } from '../verb.ts'
 
 export const list: Verb = {
@@ -20,14 +20,10 @@ export const list: Verb = {
     { name: 'limit', value: 'N', summary: 'only the newest N messages (default: 200)' },
   ],
   examples: ['orc message list --since 10m', 'orc message list --agent Worker --limit 20'],
-  async run({ location, given, json }) {
+  async run({ location, given, showAll }) {
     const client = await openClient(location)
     const { messages } = await client.messages(given('agent', 'since', 'limit'))
-    for (const message of messages) {
-      if (json) printJson(message)
-      else print(mailHead(message))
-    }
-    return 0
+    return showAll(messages, (all) => all.map(mailHead).join('\n'), 'There are no such messages.')
   },
 }
 
@@ -67,7 +63,7 @@ export const send: Verb = {
   ],
   async run(invocation) {
     const [to, ...text] = invocation.words
-    const content = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
+    const content = await readText(text)
     const fields = { to: to!, ...invocation.given('priority', 'title'), content }
     return await sendFields({ type: 'send_message', ...fields }, invocation)
   },
@@ -164,16 +160,8 @@ function fieldText(name: string, value: string): string {
   return value.includes('\n') ? `    ${name}:\n${indent(indent(value))}` : `    ${name}: ${value}`
 }
 
-function summary({
-  commands,
-  mistakes,
-  quoted,
-}: {
-  commands: number
-  mistakes: number
-  quoted: number
-}): string {
-  const parts = [`${commands} ${commands === 1 ? 'command' : 'commands'}`]
+function summary({ commands, mistakes, quoted }: Record<'commands' | 'mistakes' | 'quoted', number>): string {
+  const parts = [counted(commands, 'command')]
   if (mistakes > 0) parts.push(`${mistakes} with mistakes`)
   if (quoted > 0) parts.push(`${quoted} quoted and ignored`)
   return parts.join(', ')

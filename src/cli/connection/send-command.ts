@@ -88,13 +88,7 @@ async function readOption(parsed: ParsedCommand, word: string, next: string | un
   }
   if (name === 'config') parsed.config = value
   else if (name === 'idempotency-key') {
-    // The key becomes an HTTP header, and a line end in it would start another header.
-    if (!/^[\x21-\x7e]{1,200}$/.test(value)) {
-      throw (await errors()).usage(
-        'The idempotency key is not valid',
-        'Use at most 200 printable ASCII characters without spaces.',
-      )
-    }
+    ;(await errors()).checkIdempotencyKey(value)
     parsed.idempotencyKey = value
   } else {
     const field = fold(name)
@@ -131,7 +125,10 @@ async function named(parsed: ParsedCommand['fields'], verb: string, { fields, re
     given[field] = parsed[name]!
   }
   const missing = required.find((field) => field !== body && !Object.hasOwn(given, field))
-  if (missing !== undefined) throw (await errors()).missingField(verb, missing)
+  if (missing !== undefined) {
+    const { dashed, seeHelp, usage } = await errors()
+    throw usage(`--${dashed(missing)} is missing`, seeHelp(verb))
+  }
   return given
 }
 
@@ -143,20 +140,24 @@ async function withBody(
 ): Promise<Record<string, string>> {
   if (body === undefined) {
     if (words.length === 0) return fields
-    throw (await errors()).usage(
-      `${verb} takes no text: "${words.join(' ')}"`,
-      `orc ${verb} --help shows its options.`,
-    )
+    const { seeHelp, usage } = await errors()
+    throw usage(`${verb} takes no text: "${words.join(' ')}"`, seeHelp(verb))
   }
   const isNamed = Object.hasOwn(fields, body)
   if (words.length > 0 && (isNamed || (words.includes('-') && words.length > 1))) {
-    throw (await errors()).textTwice(body)
+    const { dashed, usage } = await errors()
+    throw usage('The text is given twice', `Keep one of --${dashed(body)}, - and the words.`)
   }
   if (words.length > 0 && words[0] !== '-') return { ...fields, [body]: words.join(' ') }
   const isNeeded = !isNamed && required.includes(body)
   if (words.length === 0 && !isNeeded) return fields
   const { isInputGiven, readInput } = await import('../standard-input.ts')
-  if (words.length === 0 && !isInputGiven()) throw (await errors()).missingText(verb, body)
+  if (words.length === 0 && !isInputGiven()) {
+    const { seeHelp, usage } = await errors()
+    const name = body.toUpperCase()
+    const hint = `Put ${name} after the options, or - to read it from standard input. ${seeHelp(verb)}`
+    throw usage(`${name} is missing`, hint)
+  }
   return { ...fields, [body]: await readInput() }
 }
 

@@ -134,7 +134,7 @@ export async function serviceForRun(
   invocation: Invocation,
   beforeStart = async () => {},
 ): Promise<ServiceForRun> {
-  const running = await openAnswering(invocation)
+  const running = await openAnswering(invocation.location)
   if (running !== undefined) return { client: running }
   await beforeStart()
   await makeTeamWithoutAgents(invocation.location)
@@ -144,7 +144,7 @@ export async function serviceForRun(
     return isOthers ? { client } : { client, ours: facts.pid }
   } catch (error) {
     // Another `orc run` may have started the service first.
-    const other = await openAnswering(invocation)
+    const other = await openAnswering(invocation.location)
     if (other === undefined) throw error
     return { client: other }
   } finally {
@@ -152,7 +152,8 @@ export async function serviceForRun(
   }
 }
 
-async function openAnswering({ location }: Invocation): Promise<Client | undefined> {
+/** Undefined if no service answers here, for example because it was killed and left its service.json. */
+export async function openAnswering(location: TeamLocation): Promise<Client | undefined> {
   if (isMadeForPlans(location) && !existsSync(location.configFile) && !process.env.ORC_URL) return undefined
   const client = await openClientIfRunning(location)
   try {

@@ -98,31 +98,7 @@ function places(text: string): number {
   return width(text.replace(/\x1b\[\d+m/g, ''))
 }
 
-interface ProgressLine {
-  update(count: number): void
-  end(): void
-}
-
-const EVERY_MS = 100
-
-/** A counter on one line for long work; silent unless standard error is a terminal. */
-export function showProgress(what: string): ProgressLine {
-  if (!isatty(2)) return { update() {}, end() {} }
-  let shownAt = 0
-  return {
-    update(count) {
-      const now = Date.now()
-      if (now - shownAt < EVERY_MS) return
-      shownAt = now
-      writeSync(2, `\r${count.toLocaleString('en')} ${what} …\x1b[K`)
-    },
-    end() {
-      if (shownAt > 0) writeSync(2, '\r\x1b[K')
-    },
-  }
-}
-
-/** For work whose steps can't be counted. */
+/** Shows on a terminal that the program is busy, until `end`. */
 export function showWorking(text: string): { end(): void } {
   if (!isatty(2)) return { end() {} }
   writeSync(2, `${text} …`)

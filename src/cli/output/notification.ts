@@ -1,10 +1,10 @@
 /** The escape sequence for desktop notifications; `bell` for terminals that have none or that we don't recognize. */
-export type Way = 'osc9' | 'osc99' | 'osc777' | 'bell'
+export type NotificationMethod = 'osc9' | 'osc99' | 'osc777' | 'bell'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Detects the terminal by its environment variables. Multiplexers pass on only the bell. */
-export function wayOf(env: Environment): Way {
+export function notificationMethod(env: Environment): NotificationMethod {
   const { TERM = '', TERM_PROGRAM = '' } = env
   if (env.TMUX !== undefined || env.STY !== undefined || /^(screen|tmux)/.test(TERM)) return 'bell'
   if (env.KITTY_WINDOW_ID !== undefined || TERM === 'xterm-kitty') return 'osc99'
@@ -20,9 +20,9 @@ const TITLE = 'Orchub'
 const LONGEST = 160
 
 /** The bell, plus a desktop notification with the text where the terminal can show one. */
-export function notification(way: Way, text: string): string {
+export function notification(method: NotificationMethod, text: string): string {
   const body = harmless(text)
-  switch (way) {
+  switch (method) {
     case 'osc9':
       return `\x1b]9;${TITLE}: ${body}${END}${BELL}`
     case 'osc99':
@@ -48,7 +48,7 @@ interface Notifier {
 
 interface NotifierOptions {
   write(text: string): void
-  way: Way
+  method: NotificationMethod
   /** Calls back after that long; the returned function cancels. */
   after(ms: number, callback: () => void): () => void
 }
@@ -57,7 +57,7 @@ interface NotifierOptions {
 const QUIET_MS = 10_000
 
 /** Announces the first request at once and those that follow soon after together. */
-export function createNotifier({ write, way, after }: NotifierOptions): Notifier {
+export function createNotifier({ write, method, after }: NotifierOptions): Notifier {
   let waiting: string[] = []
   let cancel: (() => void) | undefined
 
@@ -66,7 +66,7 @@ export function createNotifier({ write, way, after }: NotifierOptions): Notifier
     const [first] = waiting
     const text = waiting.length === 1 ? first! : `${waiting.length} requests need a person: orc inbox`
     waiting = []
-    write(notification(way, text))
+    write(notification(method, text))
     cancel = after(QUIET_MS, () => {
       cancel = undefined
       tell()

@@ -1,10 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createNotifier, notification, type Way, wayOf } from '../../../src/cli/output/notification.ts'
+import {
+  createNotifier,
+  type NotificationMethod,
+  notification,
+  notificationMethod,
+} from '../../../src/cli/output/notification.ts'
 import { createSimulatedClock } from '../../fakes/simulated-clock.ts'
 
 describe('the notification', () => {
-  it.each<[Record<string, string>, Way]>([
+  it.each<[Record<string, string>, NotificationMethod]>([
     [{ TERM_PROGRAM: 'iTerm.app', TERM: 'xterm-256color' }, 'osc9'],
     [{ LC_TERMINAL: 'iTerm2' }, 'osc9'],
     [{ KITTY_WINDOW_ID: '1', TERM: 'xterm-kitty' }, 'osc99'],
@@ -17,8 +22,8 @@ describe('the notification', () => {
     [{ TERM_PROGRAM: 'Apple_Terminal' }, 'bell'],
     [{ WT_SESSION: 'x', TERM: 'xterm-256color' }, 'bell'],
     [{}, 'bell'],
-  ])('of %j is %s', (env, way) => {
-    expect(wayOf(env)).toBe(way)
+  ])('of %j is %s', (env, method) => {
+    expect(notificationMethod(env)).toBe(method)
   })
 
   it('uses the escape sequence of each terminal', () => {
@@ -38,15 +43,19 @@ describe('the notification', () => {
       ),
     )
     fc.assert(
-      fc.property(nasty, fc.constantFrom<Way>('osc9', 'osc99', 'osc777', 'bell'), (parts, way) => {
-        const frame = notification(way, '')
-        const text = notification(way, parts.join(''))
-        const controls = (one: string) => one.replace(/[^\x00-\x1f\x7f-\x9f]/g, '')
-        expect(controls(text)).toBe(controls(frame))
-        expect(text.length).toBeLessThan(frame.length + 170)
-        expect(text).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/)
-        if (way === 'osc777') expect(text.split(';')).toHaveLength(4)
-      }),
+      fc.property(
+        nasty,
+        fc.constantFrom<NotificationMethod>('osc9', 'osc99', 'osc777', 'bell'),
+        (parts, method) => {
+          const frame = notification(method, '')
+          const text = notification(method, parts.join(''))
+          const controls = (one: string) => one.replace(/[^\x00-\x1f\x7f-\x9f]/g, '')
+          expect(controls(text)).toBe(controls(frame))
+          expect(text.length).toBeLessThan(frame.length + 170)
+          expect(text).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/)
+          if (method === 'osc777') expect(text.split(';')).toHaveLength(4)
+        },
+      ),
     )
   })
 })
@@ -55,7 +64,11 @@ describe('a burst of requests', () => {
   it('is one notification, and a second for all later requests', async () => {
     const clock = createSimulatedClock()
     const written: string[] = []
-    const notifier = createNotifier({ write: (text) => written.push(text), way: 'osc9', after: clock.after })
+    const notifier = createNotifier({
+      write: (text) => written.push(text),
+      method: 'osc9',
+      after: clock.after,
+    })
     notifier.asked('Ada: first')
     expect(written).toHaveLength(1)
     expect(written[0]).toContain('Ada: first')

@@ -11,11 +11,10 @@ import { PUBLIC_FORMATS } from '../../../audit/public-trail-file.ts'
 import { formatLine } from '../../../audit/readable-line.ts'
 import { streamAudit, toEntry } from '../../../audit/store.ts'
 import type { ChainMark } from '../../../audit/verify.ts'
-import { AppError } from '../../../base/errors.ts'
 import { onlineOrOffline } from '../../connection/client.ts'
 import type { TeamLocation } from '../../connection/connection.ts'
-import { noJson } from '../../errors.ts'
-import { counted, showProgress } from '../../output/layout.ts'
+import { noJson, usage } from '../../errors.ts'
+import { counted, showWorking } from '../../output/layout.ts'
 import { complain, printJson, printRaw } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
@@ -55,9 +54,8 @@ export const verb: Verb = {
     const file = option('output')
     const repository = option('repository')
     if (!flag('public') && (format === 'html' || repository !== undefined)) {
-      throw new AppError('USAGE', `${format === 'html' ? '--format html' : '--repository'} needs --public`, {
-        hint: `Add --public, or drop ${format === 'html' ? '--format html' : '--repository'}.`,
-      })
+      const option = format === 'html' ? '--format html' : '--repository'
+      throw usage(`${option} needs --public`, `Add --public, or drop ${option}.`)
     }
     if (json && file === undefined && format === 'text')
       throw noJson('audit export --format text', 'Drop one of --json and --format text, or add -o FILE.')
@@ -150,15 +148,10 @@ async function writeWhole(
   fill: (write: (text: string) => void) => Promise<ExportTotals>,
 ): Promise<ExportTotals> {
   const temporary = `${file}.${process.pid}.part`
-  const progress = showProgress('entries')
-  let count = 0
+  const working = showWorking('exporting')
   try {
     const descriptor = openSync(temporary, 'wx', 0o600)
-    const end = await fill((text) => {
-      writeFileSync(descriptor, text)
-      count += 1
-      progress.update(count)
-    })
+    const end = await fill((text) => writeFileSync(descriptor, text))
     fsyncSync(descriptor)
     closeSync(descriptor)
     renameSync(temporary, file)
@@ -172,6 +165,6 @@ async function writeWhole(
     }
     throw error
   } finally {
-    progress.end()
+    working.end()
   }
 }

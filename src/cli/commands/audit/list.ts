@@ -1,8 +1,8 @@
 import type { AuditEntryAnswer, QueryOf } from '../../../api/contract.ts'
 import { matchesQuery } from '../../../audit/matches-query.ts'
-import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
+import { usage } from '../../errors.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
@@ -52,7 +52,7 @@ export const verb: Verb = {
       return 0
     }
     if (query.until !== undefined) {
-      throw new AppError('USAGE', "--follow can't be combined with --until", { hint: 'Drop one of them.' })
+      throw usage("--follow can't be combined with --until", 'Drop one of them.')
     }
     return await untilInterrupted((signal) => follow(client, query, show, signal))
   },
@@ -63,9 +63,7 @@ type AuditQuery = QueryOf<'audit'>
 function queryOf({ given }: Invocation): AuditQuery {
   const query = given('since', 'until', 'agent', 'with', 'type', 'class', 'text', 'limit')
   if (query.with !== undefined && query.agent === undefined) {
-    throw new AppError('USAGE', '--with needs --agent', {
-      hint: 'Example: --agent Master --with Worker',
-    })
+    throw usage('--with needs --agent', 'Example: --agent Master --with Worker')
   }
   return query as AuditQuery
 }

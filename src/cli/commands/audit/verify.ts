@@ -10,7 +10,7 @@ import { type ChainMark, type StoredEntry, verifyChain } from '../../../audit/ve
 import { AppError } from '../../../base/errors.ts'
 import { readLines } from '../../../client/transport.ts'
 import { onlineOrOffline } from '../../connection/client.ts'
-import { exitCode } from '../../errors.ts'
+import { exitCode, usage } from '../../errors.ts'
 import { counted, showWorking } from '../../output/layout.ts'
 import { complain, paint, plain, print, printJson } from '../../output/print.ts'
 import type { Invocation, Verb } from '../../verb.ts'
@@ -59,9 +59,7 @@ async function verify({ words, location, option }: Invocation): Promise<ExportVe
   if (file !== undefined && isPublicTrail(await firstLine(file)))
     return await verifyPublicTrail(linesOf(file), older === undefined ? undefined : await headOf(older))
   if (older !== undefined) {
-    throw new AppError('USAGE', '--extends needs a public trail', {
-      hint: 'orc audit export --public writes one.',
-    })
+    throw usage('--extends needs a public trail', 'orc audit export --public writes one.')
   }
   if (file !== undefined) return await verifyExport(file)
   return await onlineOrOffline<ExportVerdict>(

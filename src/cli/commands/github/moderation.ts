@@ -1,7 +1,7 @@
 import type { AnswerOf } from '../../../api/contract.ts'
 import { wait } from '../../../client/backoff.ts'
 import { openClient } from '../../connection/client.ts'
-import { createNotifier, wayOf } from '../../output/notification.ts'
+import { createNotifier, notificationMethod } from '../../output/notification.ts'
 import { paint, plain, plainLine, print, printJson, remark } from '../../output/print.ts'
 import { shortTime } from '../../output/receipt-text.ts'
 import { untilInterrupted } from '../../signals.ts'
@@ -39,7 +39,7 @@ export const verb: Verb = {
     const known = new Set(flags.map(({ id }) => id))
     const notifier = createNotifier({
       write: (text) => process.stderr.write(text),
-      way: process.stderr.isTTY ? wayOf(process.env) : 'bell',
+      method: process.stderr.isTTY ? notificationMethod(process.env) : 'bell',
       after(ms, callback) {
         const timer = setTimeout(callback, ms)
         return () => clearTimeout(timer)

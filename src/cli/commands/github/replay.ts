@@ -13,7 +13,7 @@ import {
   previewReport,
 } from '../../../github/preview.ts'
 import { loadTeam, openClient } from '../../connection/client.ts'
-import { exitCode, type UnknownWord, usage } from '../../errors.ts'
+import { exitCode, usage } from '../../errors.ts'
 import { table } from '../../output/layout.ts'
 import { complain, paint, plainLine, print, printJson, remark } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
@@ -73,10 +73,8 @@ function checkEvent(name: string): void {
 
 /** Routes say `issues.opened`, but the header has only `issues`; the action is in the payload. */
 function noSuchEvent(name: string): AppError {
-  return new AppError('USAGE', `GitHub has no event "${name}"`, {
-    hint: 'Use the value of X-GitHub-Event, without the action: issues, issue_comment, pull_request …',
-    data: { unknown: { word: name.replace(/\..*/s, ''), among: EVENT_NAMES } satisfies UnknownWord },
-  })
+  const hint = 'Use the value of X-GitHub-Event, without the action: issues, issue_comment, pull_request …'
+  return usage(`GitHub has no event "${name}"`, hint, { word: name.replace(/\..*/s, ''), among: EVENT_NAMES })
 }
 
 async function rehearse(

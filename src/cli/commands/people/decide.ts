@@ -9,7 +9,7 @@ import { exitCode, reportError, usage } from '../../errors.ts'
 import { complain, paint, plain, print, printJson } from '../../output/print.ts'
 import { showAnyReceipt } from '../../output/receipt-text.ts'
 import { choiceLines, type HumanRequest, missingText } from '../../output/request-text.ts'
-import { readInput } from '../../standard-input.ts'
+import { readText } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 
 /** Sends a person's decision. The exit code says whether it was accepted, not how the held command ended. */
@@ -136,7 +136,7 @@ export const answer: Verb = {
       if (isRequest && isatty(0)) return await askAndAnswer(invocation, id!)
       throw usage('TEXT is missing', 'Usage: orc answer ID TEXT… [options]. - reads standard input.')
     }
-    const words = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
+    const words = await readText(text)
     if (isRequest) return await answerRequest(invocation, id!, words)
     const fields = { in_response_to: id!, ...invocation.given('from'), answer: words }
     return await sendFields({ type: 'answer', ...fields }, invocation)

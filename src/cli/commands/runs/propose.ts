@@ -14,7 +14,7 @@ import { openClient } from '../../connection/client.ts'
 import { exitCode, usage } from '../../errors.ts'
 import { showWorking } from '../../output/layout.ts'
 import { complain, plain, print, printJson, remark } from '../../output/print.ts'
-import { textOf } from '../../standard-input.ts'
+import { readText } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import { findWorkspaces, refused } from '../workspaces/find.ts'
 
@@ -63,7 +63,7 @@ export const verb: Verb = {
 }
 
 async function propose({ words, json, location, given }: Invocation) {
-  const goal = await textOf(words, () =>
+  const goal = await readText(words, () =>
     usage('GOAL is missing', 'Usage: orc run propose GOAL…, or orc run propose --from FOLDER'),
   )
   const working = json ? undefined : showWorking('Planning')

@@ -2,7 +2,7 @@ import { MESSAGE_TYPES } from '../../../runs/plan.ts'
 import { openClient, reachRuns } from '../../connection/client.ts'
 import { noJson } from '../../errors.ts'
 import { plain, print, printRaw } from '../../output/print.ts'
-import { readInput } from '../../standard-input.ts'
+import { readText } from '../../standard-input.ts'
 import type { Verb } from '../../verb.ts'
 import { runSummary, runsText } from './run-text.ts'
 
@@ -82,7 +82,7 @@ export const send: Verb = {
   ],
   async run({ location, words, option, show }) {
     const [id, to, ...text] = words
-    const content = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
+    const content = await readText(text)
     const type = (option('type') ?? 'update') as (typeof MESSAGE_TYPES)[number]
     const client = await openClient(location)
     const answer = await client.sendToRun(id!, { to: to!, type, content })

@@ -1,6 +1,5 @@
-import { AppError } from '../../../base/errors.ts'
 import { builtInTypes, type CommandHelp, showCommandHelp, typesHere, verbOf } from '../../command-types.ts'
-import { EXIT_CODES, type UnknownWord } from '../../errors.ts'
+import { EXIT_CODES, usage } from '../../errors.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
 import { type Program, showVerbHelp, usageLine, type Verb } from '../../verb.ts'
@@ -39,7 +38,11 @@ export const verb: Verb = {
     }
     const type = words.length === 2 ? await findCommandOfNoun(words[0]!, words[1]) : undefined
     if (words.length > 1 && type === undefined)
-      throw new AppError('USAGE', `There is no command "${name}"`, { hint: 'orc help lists all commands.' })
+      throw usage(`There is no command "${name}"`, 'orc help lists all commands.', {
+        word: name,
+        among: [],
+        verbs: true,
+      })
     return await showCommandHelp(type ?? name, (type ?? name).replaceAll('-', '_'), location, json)
   },
 }
@@ -83,14 +86,14 @@ export async function showNoun(noun: string, words: readonly string[], program: 
   const rows = await nounRows(noun, await program.verbs(), program)
   if (unknown !== undefined) {
     const isId = /^[a-z]+_\d+$/.test(unknown) && rows.some(({ name }) => name === `${noun} show`)
-    throw new AppError('USAGE', `There is no command "${noun} ${unknown}"`, {
-      hint: `${isId ? `Did you mean ${noun} show? ` : ''}orc ${noun} lists the verbs.`,
-      ...(isId
-        ? {}
-        : {
-            data: { unknown: { word: `${noun} ${unknown}`, among: [], verbs: true } satisfies UnknownWord },
-          }),
-    })
+    const name = `${noun} ${unknown}`
+    throw isId
+      ? usage(`There is no command "${name}"`, `Did you mean ${noun} show? orc ${noun} lists the verbs.`)
+      : usage(`There is no command "${name}"`, `orc ${noun} lists the verbs.`, {
+          word: name,
+          among: [],
+          verbs: true,
+        })
   }
   if (words.includes('--json')) {
     printJson({

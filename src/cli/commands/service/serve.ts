@@ -1,11 +1,11 @@
 import { isatty } from 'node:tty'
-import { AppError } from '../../../base/errors.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Halted } from '../../../commands/halt-state.ts'
 import type { Config } from '../../../config/config.ts'
 import type { Orchub } from '../../../main.ts'
 import { loadTeam } from '../../connection/client.ts'
-import { createNotifier, wayOf } from '../../output/notification.ts'
+import { usage } from '../../errors.ts'
+import { createNotifier, notificationMethod } from '../../output/notification.ts'
 import {
   complain,
   ifTaken,
@@ -155,7 +155,7 @@ const CALLS: ReadonlySet<string> = new Set(['human.asked'])
 function notifyOn({ engine }: Orchub, flag: Invocation['flag'], notify: Config['notify']) {
   if (notify === 'off' || flag('quiet') || !isatty(1)) return undefined
   const notifier = createNotifier({
-    way: notify === 'bell' ? 'bell' : wayOf(process.env),
+    method: notify === 'bell' ? 'bell' : notificationMethod(process.env),
     write: (text) => ifTaken(() => printRaw(text)),
     after: engine.clock.after,
   })
@@ -198,9 +198,7 @@ function onWarnings(text: string): void {
 function portOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
-  throw new AppError('USAGE', `"${text}" is not a valid port`, {
-    hint: 'Use a number from 0 to 65535; 0 picks a free one.',
-  })
+  throw usage(`"${text}" is not a valid port`, 'Use a number from 0 to 65535; 0 picks a free one.')
 }
 
 /** Log lines to buffer while the disk is full; further lines are dropped. */

@@ -3,7 +3,7 @@ import { AppError } from '../../../base/errors.ts'
 import { isRunning } from '../../../base/process.ts'
 import type { Client } from '../../../client/client.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
-import { startDetached } from '../../connection/start-service.ts'
+import { openAnswering, startDetached } from '../../connection/start-service.ts'
 import { showWorking } from '../../output/layout.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
@@ -21,8 +21,8 @@ export const verb: Verb = {
   examples: ['orc up', 'orc up --detach', 'orc up -d && orc attach Master'],
   async run(invocation) {
     const { location, flag, json } = invocation
-    const running = await openClientIfRunning(location)
-    if (running !== undefined && (await isAnswering(running))) {
+    const running = await openAnswering(location)
+    if (running !== undefined) {
       if (!json) print('The service is already running.')
       return await showStatus(running, location, json)
     }
@@ -57,16 +57,6 @@ async function untilReady(client: Client): Promise<void> {
     }
   } finally {
     working.end()
-  }
-}
-
-async function isAnswering(client: { health(): Promise<unknown> }): Promise<boolean> {
-  try {
-    await client.health()
-    return true
-  } catch {
-    // The service was killed and left its service.json.
-    return false
   }
 }
 

@@ -7,11 +7,11 @@ import type { Client } from '../../../client/client.ts'
 import { newIdempotencyKey } from '../../../client/transport.ts'
 import { isEnd } from '../../../tasks/task.ts'
 import { noteHalt, openClient, throughRestarts } from '../../connection/client.ts'
-import { exitCode, usage } from '../../errors.ts'
+import { checkIdempotencyKey, exitCode, usage } from '../../errors.ts'
 import { showWorking } from '../../output/layout.ts'
 import { complain, paint, plain, plainLine, print, printJson, remark } from '../../output/print.ts'
 import { type HumanRequest, missingText, requestText } from '../../output/request-text.ts'
-import { textOf } from '../../standard-input.ts'
+import { readText } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import { createEchoes, progressLine } from './task-event-text.ts'
 
@@ -31,7 +31,11 @@ export const verb: Verb = {
       summary: 'who answers (default: the only agent without a parent, or one that Orchub chooses)',
     },
     { name: 'resume', value: 'TASK', summary: 'watch a question that was asked before' },
-    { name: 'idempotency-key', value: 'KEY', summary: 'repeated with the same key, it asks once' },
+    {
+      name: 'idempotency-key',
+      value: 'KEY',
+      summary: 'ask only once, even if the command is repeated with this key',
+    },
   ],
   examples: [
     'orc ask "Which of our tests are slow, and why?"',
@@ -74,14 +78,9 @@ async function ask(
   { location, words, option, given, json }: Invocation,
   signal: AbortSignal,
 ): Promise<string> {
-  const question = await textOf(words, () => usage('QUESTION is missing', 'Usage: orc ask QUESTION…'))
+  const question = await readText(words, () => usage('QUESTION is missing', 'Usage: orc ask QUESTION…'))
   const idempotencyKey = option('idempotency-key') ?? newIdempotencyKey()
-  if (!/^[!-~]{1,200}$/.test(idempotencyKey)) {
-    throw usage(
-      'The idempotency key is not valid',
-      'Use at most 200 printable ASCII characters without spaces.',
-    )
-  }
+  checkIdempotencyKey(idempotencyKey)
   const body = { question, ...given('agent') }
   const working = json ? undefined : showWorking('Choosing agents')
   try {

@@ -1,7 +1,7 @@
 import type { AnswerOf, TaskStreamEvent } from '../../../api/contract.ts'
 import { OPERATOR } from '../../../base/agent.ts'
-import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
+import { usage } from '../../errors.ts'
 import { table } from '../../output/layout.ts'
 import { paint } from '../../output/print.ts'
 import { shortTime } from '../../output/receipt-text.ts'
@@ -24,7 +24,7 @@ export const verb: Verb = {
   ],
   async run({ location, words, flag, given, json, show }) {
     if (json && flag('mermaid')) {
-      throw new AppError('USAGE', "--json can't be combined with --mermaid", { hint: 'Drop one of them.' })
+      throw usage("--json can't be combined with --mermaid", 'Drop one of them.')
     }
     const client = await openClient(location)
     const trace = await client.trace(words[0]!, given('limit'))
