@@ -16,7 +16,7 @@ import type { Team } from '../commands/team.ts'
 import type { Prices } from '../config/config.ts'
 import type { Spending } from '../llm/llm.ts'
 import { type Mailboxes, post } from '../messages/mailboxes.ts'
-import { tellPeople } from '../people/people.ts'
+import { notifyPeople } from '../people/people.ts'
 import type { Usage } from '../runtimes/runtime.ts'
 import type { Store, Tx, Work } from '../store/store.ts'
 import {
@@ -127,7 +127,7 @@ export function createMeter({ store, mailboxes, log, team, taskOf, isPaused, pau
         priority: 'normal',
       })
     }
-    await tellPeople(tx, { agent, question: text, reason: advice })
+    await notifyPeople(tx, { agent, question: text, reason: advice })
   }
 
   return {
@@ -326,7 +326,7 @@ function createSpending({
   }
 
   async function notify(tx: Tx, agent: string, question: string, reason = RESUME_ADVICE) {
-    await tellPeople(tx, { agent, question, reason })
+    await notifyPeople(tx, { agent, question, reason })
   }
 
   return {

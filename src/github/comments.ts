@@ -1,7 +1,7 @@
 /** Comments of the service on GitHub: their texts, signatures and marks, and the escalation of failures. */
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
-import { type HumanRequestRow, tellPeople } from '../people/people.ts'
+import { type HumanRequestRow, notifyPeople } from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
 import { actionKey, describeAction, type RepositoryAction } from './core/action.ts'
 import type { TaskError } from './core/report.ts'
@@ -69,7 +69,7 @@ export async function escalateFailedWork(
 ): Promise<void> {
   const where = number === null ? repository : `${repository}#${number}`
   const tries = error.retry_count === 0 ? '' : ` after ${error.retry_count} retries`
-  await tellPeople(tx, {
+  await notifyPeople(tx, {
     agent,
     question: `${agent} failed at ${where}${tries}: ${error.error_type}`,
     reason: redact(`${error.error_message} ${error.suggested_action}`.slice(0, 2000)),

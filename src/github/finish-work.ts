@@ -2,7 +2,7 @@ import { setPaused } from '../agents/agents.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../base/backoff.ts'
 import { formatId } from '../base/ids.ts'
-import { tellPeople } from '../people/people.ts'
+import { notifyPeople } from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
 import { isEnd, type Task } from '../tasks/task.ts'
@@ -83,7 +83,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
       if (completion.requiresHumanReview && proposed === 0) {
         const why = completion.humanReviewReason ?? completion.rationale
         const question = `${work.agent} wants a person to look at ${work.repository}${work.number === null ? '' : `#${work.number}`}`
-        await tellPeople(tx, { agent: work.agent, question, reason: redact(why).slice(0, 2000) })
+        await notifyPeople(tx, { agent: work.agent, question, reason: redact(why).slice(0, 2000) })
       }
       for (const refused of report.refused) {
         tx.audit({
@@ -116,7 +116,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
     tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
     await setPaused(tx, agent, true)
     tx.afterCommit(() => sessions.setPaused(agent, true))
-    await tellPeople(tx, { agent, question: text, reason: `Resume it with: orc resume ${agent}` })
+    await notifyPeople(tx, { agent, question: text, reason: `Resume it with: orc resume ${agent}` })
   }
 
   /** Delegates the work again after 1, 2 and 4 s (S3.20, C7). Repeated proposals have the same key, so they count once. */

@@ -4,7 +4,7 @@ import { foldName, ORCHESTRATOR } from '../base/agent.ts'
 import { pauseAfter } from '../base/backoff.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import { tellPeople } from '../people/people.ts'
+import { notifyPeople } from '../people/people.ts'
 import type { Reader } from '../store/store.ts'
 import { findTask } from '../tasks/tasks.ts'
 import type { createAgentHealth } from './agent-health.ts'
@@ -284,7 +284,7 @@ function createViolationLog({ store, clock, redact, team }: GithubDependencies) 
       if (recent.length !== MAX_VIOLATIONS) return
       const question = `${agent} keeps violating the protocol of the GitHub team`
       const why = `${recent.length} invalid messages within an hour. The last: ${message}`
-      await tellPeople(tx, { agent, question, reason: redact(why.slice(0, 2000)) })
+      await notifyPeople(tx, { agent, question, reason: redact(why.slice(0, 2000)) })
     })
   }
 }

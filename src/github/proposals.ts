@@ -5,7 +5,7 @@ import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { CommandEntry, Handler } from '../commands/commands.ts'
 import type { HeldBy } from '../people/hold-command.ts'
-import { askPeople, findHumanRequest, type HumanRequestRow, tellPeople } from '../people/people.ts'
+import { askPeople, findHumanRequest, type HumanRequestRow, notifyPeople } from '../people/people.ts'
 import { defineCommand } from '../protocol/command.ts'
 import type { Tx } from '../store/store.ts'
 import { commentAsService, escalateExpiredRequest, questionText } from './comments.ts'
@@ -69,7 +69,7 @@ export function createProposals(deps: GithubDependencies) {
     else if (decision.verdict === 'refuse') log(tx, proposed, `Refused to ${what}: ${decision.reason}`)
     else if (decision.notice) {
       const question = `${work.agent} is going to ${what} in ${work.repository}`
-      await tellPeople(tx, { agent: work.agent, question, reason: 'the policy asks for a notice' })
+      await notifyPeople(tx, { agent: work.agent, question, reason: 'the policy asks for a notice' })
     }
   }
 

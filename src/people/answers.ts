@@ -5,7 +5,7 @@ import { excerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'
 import type { Team } from '../commands/team.ts'
 import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
-import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../llm/llm.ts'
+import type { ModelCallOptions, Models, ObjectCall } from '../llm/llm.ts'
 import type { Store } from '../store/store.ts'
 import type { AnswerForm } from './human-request.ts'
 import type { HumanRequestRow } from './people.ts'
@@ -38,24 +38,24 @@ function invalid(what: string, question: string, form: AnswerForm): AppError {
   return new AppError('INVALID_COMMAND', `${what}. The question: ${question}`, {
     hint:
       choices.length === 0
-        ? `Answer it in words: ${question}`
-        : `Answer with a number or the text of a choice${form.allowOther === true ? ', or in words of your own' : ''}: ${ways}`,
+        ? `Write an answer to: ${question}`
+        : `Answer with a number or the text of a choice${form.allowOther === true ? ', or in your own words' : ''}: ${ways}`,
   })
 }
 
 interface AnswerCheckOptions {
   models: Models | undefined
-  /** Charges a model call to the task; undefined: the cap on spending is reached. */
+  /** Books a model call on the task; returns undefined at the spending cap. */
   ownCall(purpose: 'answer-check', task: string | undefined): ModelCallOptions | undefined
   store: Store
   clock: Clock
   team(): Team
 }
 
-/** A person waits no longer than this for the check; then the answer stands. */
+/** After this time the answer counts unchecked, because a person is waiting. */
 const CHECK_MS = 15_000
 
-/** A model may check an answer in words (S2.12). If the model is unavailable, slow or unsure, the answer counts. */
+/** Lets a model check a free-text answer (S2.12). The answer counts if the model is unavailable or slow. */
 export function createAnswerCheck({ models, ownCall, store, clock, team }: AnswerCheckOptions) {
   return async (row: HumanRequestRow, written: string, person: string): Promise<AppError | undefined> => {
     const model = team().config.tasks.answerCheck
@@ -65,29 +65,35 @@ export function createAnswerCheck({ models, ownCall, store, clock, team }: Answe
       'answer-check',
       row.purpose === 'task' ? (JSON.parse(row.context) as { task: string }).task : undefined,
     )
-    // The cap on spending is reached: the answer stands unchecked.
+    // At the spending cap, the answer counts unchecked.
     if (call === undefined) return undefined
     const late = new AbortController()
     const cancel = clock.after(CHECK_MS, () => late.abort())
-    const { valid, reason, failure } = await checkAnswer(
-      models,
-      model,
-      { question: row.question, answer: answer.text },
-      { signal: late.signal, ...call },
-    ).finally(cancel)
-    const id = formatId('req', row.id)
-    if (failure !== undefined) {
+    const verdict = await models
+      .generateObject({
+        model,
+        schema: AnswerVerdict,
+        purpose: 'answer-check',
+        ...answerPrompt(row.question, answer.text),
+        signal: late.signal,
+        ...call,
+      })
+      .finally(cancel)
+    if (!verdict.ok) {
+      const id = formatId('req', row.id)
       await store.write((tx) =>
         tx.audit({
           type: 'human.answer_unchecked',
           class: 'internal',
           actor: person,
           subject: row.asker,
-          text: `${id}: the answer was not checked, and stands: ${failure.message}`,
-          data: { request_id: id, model, failure: failure.code },
+          text: `${id}: the answer could not be checked and counts: ${verdict.message}`,
+          data: { request_id: id, model, failure: verdict.code },
         }),
       )
+      return undefined
     }
+    const { valid, reason } = verdict.value
     if (valid) return undefined
     return new AppError('INVALID_COMMAND', `${reason} The question: ${row.question}`, {
       hint: 'Rephrase the answer, or accept it as it is with `orc answer --insist`.',
@@ -98,54 +104,27 @@ export function createAnswerCheck({ models, ownCall, store, clock, team }: Answe
 export type AnswerCheck = ReturnType<typeof createAnswerCheck>
 
 const AnswerVerdict = z.object({
-  valid: z.boolean().describe('Whether the answer answers the question, be it briefly or by declining.'),
+  valid: z.boolean().describe('Whether the text answers the question; a short answer or a refusal counts.'),
   reason: z.string().trim().min(1).max(1000).describe('Why, in one sentence, for the person who answered.'),
 })
 
-interface CheckedAnswer {
-  readonly valid: boolean
-  readonly reason: string
-  /** Why the model couldn't check the answer, which then counts. */
-  readonly failure?: ModelFailure
-}
-
-const MOST = 20_000
+const MAX_LENGTH = 20_000
 
 const SYSTEM = [
-  'You decide whether what a person wrote answers the question they were asked. Be lenient: a short answer, a choice,',
-  '"I do not know" and a refusal are answers. Invalid is only what has nothing to do with the question.',
+  "You decide whether a person's text answers the question they were asked. Be lenient: a short answer, a choice,",
+  '"I do not know" and a refusal are answers. Only a text that has nothing to do with the question is invalid.',
   FENCE_RULE,
 ].join('\n')
 
 function answerPrompt(question: string, answer: string): Pick<ObjectCall, 'system' | 'prompt'> {
   const prompt = [
     'The question:',
-    fence('question', excerpt(question, MOST)),
+    fence('question', excerpt(question, MAX_LENGTH)),
     'The answer:',
-    fence('answer', excerpt(answer, MOST)),
+    fence('answer', excerpt(answer, MAX_LENGTH)),
     'Does it answer the question?',
   ].join('\n\n')
   return { system: SYSTEM, prompt }
-}
-
-/** Asks a model whether the answer fits the question (S2.12). */
-export async function checkAnswer(
-  models: Models,
-  model: string | undefined,
-  { question, answer }: { question: string; answer: string },
-  asking: ModelCallOptions = {},
-): Promise<CheckedAnswer> {
-  if (isBlank(answer)) return { valid: false, reason: 'The answer is blank.' }
-  if (model === undefined) return { valid: true, reason: 'The answer is not blank.' }
-  const verdict = await models.generateObject({
-    model,
-    schema: AnswerVerdict,
-    purpose: 'answer-check',
-    ...answerPrompt(question, answer),
-    ...asking,
-  })
-  if (verdict.ok) return verdict.value
-  return { valid: true, reason: `Not checked: ${verdict.message}`, failure: verdict }
 }
 
 /** Whether the text is only white space, control and invisible characters. */

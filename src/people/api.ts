@@ -8,9 +8,9 @@ export const HumanRequestSchema = z.object({
   id: z.string(),
   kind: z.enum(HUMAN_REQUEST_KINDS),
   state: z.enum(HUMAN_REQUEST_STATES),
-  asker: z.string(),
+  asker: z.string().describe('The agent that needs the verdict, or orchestrator'),
   question: z.string(),
-  reason: z.string(),
+  reason: z.string().describe('Why a person is asked'),
   task_id: z.string().optional().describe('The task that needs the decision'),
   choices: names.optional().describe('The possible answers; answer with a number (from 1) or the text'),
   default: z.string().optional().describe('The meaning of an empty answer; never applied automatically'),
@@ -41,6 +41,8 @@ export const HumanRequestSchema = z.object({
   decided_by: z.string().optional(),
   comment: z.string().optional(),
 })
+
+export type HumanRequest = z.output<typeof HumanRequestSchema>
 
 export const decideCommand = defineCommand({
   type: 'decide',

@@ -23,20 +23,20 @@ import {
 } from './people.ts'
 import { changesIn, intactAction } from './request-view.ts'
 
-/** The approvers of the held action, and how many must agree. */
+/** The approvers of the held action, and how many must approve. */
 export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {
   return { ...(approvers === null ? {} : { approvers: JSON.parse(approvers) as string[] }), quorum }
 }
 
-/** Approvers are known by their tokens, and listed as of the time of the request (C9). */
-export function mustBeApprover({ name }: Person, { approvers }: Approval, row: HumanRequestRow) {
+/** The list of approvers is fixed when the request is made (C9). */
+export function checkApprover({ name }: Person, { approvers }: Approval, row: HumanRequestRow) {
   if (approvers === undefined || approvers.includes(name)) return
   throw new AppError('FORBIDDEN', `${name} may not decide on ${formatId('req', row.id)}`, {
     hint: `Its approvers: ${approvers.join(', ')}.`,
   })
 }
 
-/** The hash binds a request to its action: people approve what they were shown. */
+/** Throws if the stored action no longer matches its hash: people approve exactly what they were shown. */
 export function heldCommand(row: HumanRequestRow): Command {
   const command = intactAction(row)
   if (command !== undefined) return command
@@ -44,13 +44,13 @@ export function heldCommand(row: HumanRequestRow): Command {
     'STORE_CORRUPT',
     `The action of ${formatId('req', row.id)} changed since it was requested`,
     {
-      hint: 'It changed on disk and will not be carried out. Reject it, and run `orc doctor`.',
+      hint: 'It was changed on disk and will not be executed. Reject it, and run `orc doctor`.',
     },
   )
 }
 
-/** Checks `hash`, or its first characters, against the action. Required once somebody has changed the action. */
-export function mustBeSeen(row: HumanRequestRow, decision: HumanDecision, hash: string | undefined) {
+/** Checks that the person saw the current action: by `hash` or its first characters, which a changed action requires. */
+export function checkReviewed(row: HumanRequestRow, decision: HumanDecision, hash: string | undefined) {
   if (row.action_hash === null) return
   const id = formatId('req', row.id)
   if (hash === undefined && row.modified_by === null) return
@@ -87,7 +87,7 @@ export async function giveApproval(
     ({ person: name, action_hash }) =>
       action_hash === row.action_hash &&
       (approvers === undefined || approvers.includes(name)) &&
-      // People who were removed from orc.yaml don't count.
+      // Approvals of people who were removed from orc.yaml don't count.
       (name === person.name || mayStillApprove(team, name)),
   )
   return counting.length
@@ -99,8 +99,8 @@ function mayStillApprove(team: Team, name: string): boolean {
 }
 
 /**
- * Replaces the held action by what a person made of it. It must fit the command's schema, and the rules decide again for
- * the same speaker. Earlier approvals no longer count. Returns the changed request.
+ * Changes fields of the held action. The result must fit the command's schema, and the rules decide again for the same
+ * speaker. Earlier approvals no longer count. Returns the changed request.
  */
 export async function changeAction(
   context: HandlerContext,
@@ -135,7 +135,7 @@ export async function changeAction(
     )
   }
   const asked = decision?.verdict === 'ask' ? (decision.approval ?? { quorum: 1 }) : undefined
-  if (asked !== undefined) mustBeApprover(person, asked, row)
+  if (asked !== undefined) checkApprover(person, asked, row)
   const approval = wantsMore(asked, approvalOf(row)) ? asked! : approvalOf(row)
   const changed = {
     action,
@@ -160,7 +160,7 @@ function checkNames(
   const claim = given.find((name) => name === speaker || CLAIMS.has(name))
   if (claim !== undefined) {
     throw new AppError('INVALID_COMMAND', `"${claim}" names the sender and cannot be changed`, {
-      hint: 'Reject it, and send it yourself.',
+      hint: 'Reject the request, and send the command yourself.',
     })
   }
   const unknown = given.find((name) => !known.includes(name))
@@ -176,7 +176,7 @@ function unknownType(type: string): AppError {
   return new AppError('UNKNOWN_COMMAND', `Unknown command type: ${type}`)
 }
 
-/** Describes for the asker and the audit what was changed. */
+/** Lists the changes, for the asker and the audit. */
 export function changesText(row: HumanRequestRow): string {
   const lines = Object.entries(changesIn(row)).map(
     ([field, { from, to }]) => `- ${field}: ${valueText(from)} → ${valueText(to)}`,
@@ -196,13 +196,13 @@ interface ReleaseOptions {
   handlers: Handlers
   timers: Pick<Timers, 'setFor'>
   team(): Team
-  /** A parked conversation continues: its counts begin at zero. */
+  /** A parked conversation continues, and its message counts start at zero. */
   onContinued(pair: string): void
 }
 
-/** Carries out held commands, and continues conversations that the loop breaker parked. */
+/** Executes held commands, and resumes conversations that the loop breaker parked. */
 export function createRelease({ registry, handlers, timers, team, onContinued }: ReleaseOptions) {
-  /** In the name of the speaker, not of the person who approved it. */
+  /** A held command runs in the name of its speaker, not of the person who approved it. */
   function contextOf(tx: Tx, row: HumanRequestRow, approved: boolean): HandlerContext {
     const { speaker, principal, person, onBehalf, saidIn } = heldBy(row)
     return {
@@ -227,7 +227,7 @@ export function createRelease({ registry, handlers, timers, team, onContinued }:
     continueConversation,
 
     async perform(tx: Tx, row: HumanRequestRow): Promise<Receipt> {
-      if (row.purpose === 'permission') return { status: 'ok', result: `${row.asker} may go on` }
+      if (row.purpose === 'permission') return { status: 'ok', result: `${row.asker} may continue` }
       const command = heldCommand(row)
       const { pair } = heldBy(row)
       if (pair !== undefined) await continueConversation(tx, pair)

@@ -1,4 +1,4 @@
-/** Expiry of requests that nobody decides in time. `APPROVAL_MS` in people.ts says how long they stay open. */
+/** Expiry of undecided requests. `APPROVAL_MS` in people.ts is the default lifetime of an approval. */
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
@@ -8,16 +8,16 @@ import type { createNotifyAsker, NotifyAskerOptions } from './notify-asker.ts'
 import { decideHumanRequest, findHumanRequest, type HumanRequestRow } from './people.ts'
 import type { PermissionDialogs } from './permission-dialogs.ts'
 
-/** Purposes whose expiry is enforced, even for a verdict that comes just before its timer fires. */
+/** Purposes with an expiry. It also applies to a verdict that arrives before the timer has fired. */
 const TIMED: ReadonlySet<string> = new Set(['command', 'go_on', 'permission', 'question'])
 
-export function mustBeOpen(row: HumanRequestRow, now: number) {
+export function checkNotExpired(row: HumanRequestRow, now: number) {
   if (!TIMED.has(row.purpose) || now < row.expires_at) return
   throw new AppError(
     'CONFLICT',
     `${formatId('req', row.id)} expired at ${new Date(row.expires_at).toISOString()}`,
     {
-      hint: 'It was not carried out. The asker was notified and may ask again.',
+      hint: 'Nothing was executed. The asker was notified and may ask again.',
     },
   )
 }
@@ -33,7 +33,7 @@ interface ExpiryOptions {
   notifyDecided(request: string): void
 }
 
-/** Closes each request when its time is up. It is never carried out then, also not after a crash; the asker is notified (C9). */
+/** Closes expired requests without executing them, also after a crash, and notifies their askers (C9). */
 export function expireRequests(options: ExpiryOptions): void {
   const { timers, owners, about, asker, permissions } = options
   timers.on('expire_request', async (tx, id) => {
@@ -47,7 +47,7 @@ export function expireRequests(options: ExpiryOptions): void {
       class: 'internal',
       actor: ORCHESTRATOR,
       subject: row.asker,
-      text: `${id} expired without a verdict and was not carried out: ${row.question}`,
+      text: `${id} expired without a verdict: ${row.question}`,
       data: { request_id: id, kind: row.kind, ...(await about(tx, row)) },
     })
     const owner = owners[row.purpose]

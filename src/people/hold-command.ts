@@ -11,27 +11,27 @@ import { APPROVAL_MS, askPeople, type HumanRequestRow, type PeopleRequest } from
 
 type HeldReceipt = Extract<Receipt, { status: 'held' }>
 
-/** The speaker of a held command: it is carried out later in that speaker's name. */
+/** The speaker of a held command, in whose name it is executed later. */
 export interface HeldBy {
   speaker: string
   principal: Principal
-  /** The person who spoke, for an agent or themselves. */
+  /** The person who sent the command, for an agent or for themselves. */
   person?: string
   onBehalf: boolean
   /** The parked conversation that an approval continues. */
   pair?: string
-  /** The speaker's task when it was sent, null for none: by the time of the verdict it may have others. */
+  /** The speaker's task at the time of the command, which may have changed by the time of the verdict; null: none. */
   saidIn?: string | null
 }
 
-/** Lets tasks take part when a command of their worker is held. */
+/** Callbacks into tasks, for commands that their agents send. */
 export interface HeldInTasks {
   /** The task that the speaker works on, or null. */
   taskOf(context: HandlerContext): Promise<string | null>
   /** The task waits for the verdict on the request. */
   onHeld(tx: Tx, task: string, held: { by: string; question: string; text: string }): Promise<void>
   /** The verdict for the task; false if no task waits for it. */
-  onDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean>
+  onDecided(tx: Tx, row: HumanRequestRow, state: string, text: string): Promise<boolean>
   /** Data that makes an audit entry show up with the task's tree. */
   about(
     tx: Tx,
@@ -47,19 +47,19 @@ interface HoldingOptions {
 
 /** Commands that wait for a person. */
 export interface Holding {
-  /** A rule says ask: the command waits, unchanged, for a person's verdict. */
+  /** Holds a command until a person decides on it, because a rule says so. */
   hold(
     context: HandlerContext,
     definition: CommandDefinition,
     command: Command,
     decision: Decision,
   ): Promise<HeldReceipt>
-  /** The loop breaker: parks the conversation, and holds the message or delegation that tripped it. */
+  /** Parks a conversation that the loop breaker stopped, and holds the message or delegation that triggered it. */
   askToContinue(context: HandlerContext, command: Command, to: string, reason: string): Promise<HeldReceipt>
 }
 
 type RequestToHold = Pick<PeopleRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
-  /** Describes the command in words: the asker's task waits for the verdict on it. */
+  /** The command as a phrase after "wants to". If set, the asker's task waits for the verdict. */
   wanted?: string
   approval?: Approval | undefined
 }
@@ -97,7 +97,7 @@ export function createHolding({ timers, tasks, redact }: HoldingOptions): Holdin
       {
         kind: 'escalation',
         purpose: 'go_on',
-        question: `${speaker.name} and ${to} may be going in circles. Let them go on?`,
+        question: `${speaker.name} and ${to} may be going in circles. Let them continue?`,
         reason,
       },
       pair,
@@ -167,7 +167,7 @@ const VERBS: Record<FieldsOf<'request_action'>['action'], string> = {
   resume_session: 'resume',
 }
 
-/** Describes what the command does, as it follows "wants to". */
+/** Describes the command as a phrase that follows "wants to". */
 export function describe(
   definition: CommandDefinition,
   command: Command,

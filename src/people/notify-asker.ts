@@ -24,43 +24,43 @@ export interface NotifyAskerOptions {
     message: { to: string; title: string; content: string; priority: 'normal' | 'high' },
   ): Promise<void>
   tasks: Pick<HeldInTasks, 'onDecided'>
-  /** Data that ties an audit entry to what the request is about. */
+  /** Data that makes an audit entry show up with its task or run. */
   about(tx: Tx, row: HumanRequestRow): Promise<Readonly<Record<string, unknown>>>
 }
 
-/** Every verdict wakes the asker, a rejection and an expiry too (C9). */
+/** Notifies and wakes the asker after every verdict, including a rejection or an expiry (C9). */
 export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptions) {
-  async function tell(tx: Tx, to: string, title: string, content: string, priority: 'normal' | 'high') {
+  async function send(tx: Tx, to: string, title: string, content: string, priority: 'normal' | 'high') {
     if (team().resolve(to) !== undefined) await post(tx, { to, title, content, priority })
   }
 
-  /** Tells the asker the result of the held command. */
+  /** Sends the asker the result of the held command. */
   async function decided(tx: Tx, row: HumanRequestRow, { state, receipt, comment, by }: VerdictOutcome) {
     if (row.purpose === 'notice' || team().resolve(row.asker) === undefined) return
-    // A rejection and an expiry need no intact action.
+    // A damaged action can still be rejected or expire.
     const type = intactAction(row)?.type ?? 'command'
     const changes = state === 'modified' ? `\n${changesText(row)}` : ''
     const remark = comment === null ? '' : `\n${nameOf(by)} remarks: ${comment}\n`
     const content = `${row.question}\nVerdict: ${state}.${changes}${remark}\n${renderResponse(type, receipt)}`
     if (await tasks.onDecided(tx, row, state, content)) return
-    await tell(tx, row.asker, `${formatId('req', row.id)} ${state}: ${type}`, content, 'high')
+    await send(tx, row.asker, `${formatId('req', row.id)} ${state}: ${type}`, content, 'high')
   }
 
   async function answered(tx: Tx, row: HumanRequestRow, answer: string) {
     const content = `You asked: ${row.question}\nA person answers: ${answer}`
-    await tell(tx, row.asker, `${formatId('req', row.id)} answered`, content, 'normal')
+    await send(tx, row.asker, `${formatId('req', row.id)} answered`, content, 'normal')
   }
 
   async function expired(tx: Tx, row: HumanRequestRow) {
     if (row.purpose === 'question') {
       const content = `You asked: ${row.question}\nNobody answered in time. Continue as well as you can without an answer.`
-      return await tell(tx, row.asker, `${formatId('req', row.id)} expired`, content, 'normal')
+      return await send(tx, row.asker, `${formatId('req', row.id)} expired`, content, 'normal')
     }
-    const receipt: Receipt = { status: 'blocked', reason: 'no person decided in time' }
+    const receipt: Receipt = { status: 'blocked', reason: 'nobody decided in time' }
     await decided(tx, row, { state: 'expired', receipt, comment: null, by: ORCHESTRATOR })
   }
 
-  /** Leaves a notice in the inbox that a request expired and was not carried out. */
+  /** Puts a notice about an expired request into the inbox. */
   async function escalate(tx: Tx, row: HumanRequestRow) {
     const expiredId = formatId('req', row.id)
     const what =
@@ -73,7 +73,7 @@ export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptio
       question: `${what}: ${row.question}`,
       reason: `${expiredId} expired`,
       context: row.context,
-      text: `${expiredId} expired and was not carried out`,
+      text: `${expiredId} expired without a verdict`,
       about: async () => ({ expired: expiredId, ...(await about(tx, row)) }),
     })
   }
@@ -81,7 +81,7 @@ export function createNotifyAsker({ team, post, tasks, about }: NotifyAskerOptio
   return { decided, answered, expired, escalate }
 }
 
-/** The operator has no name that agents know. */
+/** Agents don't know the operator's name. */
 function nameOf(person: string): string {
   return person === OPERATOR ? 'A person' : person
 }

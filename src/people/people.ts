@@ -6,21 +6,16 @@ import type { Approval } from '../rules/rule.ts'
 import type { MaybePromise, Reader, Store, Tx } from '../store/store.ts'
 import { clearTimer, setTimer, type Timers } from '../store/timers.ts'
 import type { QuestionKind } from '../tasks/task.ts'
-import type {
-  AnswerForm,
-  HumanDecision,
-  HumanRequest,
-  HumanRequestKind,
-  HumanRequestState,
-} from './human-request.ts'
+import type { HumanRequest } from './api.ts'
+import type { AnswerForm, HumanDecision, HumanRequestKind, HumanRequestState } from './human-request.ts'
 
 export interface HumanRequestRow {
   id: number
   kind: HumanRequestKind
   /**
-   * What a verdict does: `command` carries the held command out, `go_on` also continues a conversation, `permission`
-   * answers the dialog of an agent program, `task` continues a task, `run` an agent of a run, `question` tells the
-   * asker, `notice` does nothing.
+   * The effect of a verdict. `command`: executes the held command. `go_on`: also resumes a parked conversation.
+   * `permission`: answers the dialog of an agent program. `task`: continues a task. `run`: continues an agent of a run.
+   * `question`: sends the answer to the asker. `notice`: none.
    */
   purpose: string
   state: HumanRequestState
@@ -52,20 +47,19 @@ export interface HumanRequestRow {
 /** A question, an approval or a notice to people. */
 export interface PeopleRequest {
   kind: HumanRequestKind
-  /** Says who continues after the verdict; see `HumanRequestRow`. A `notice` needs no verdict. */
   purpose: 'command' | 'go_on' | 'permission' | 'task' | 'run' | 'question' | 'notice'
   asker: string
   question: string
   reason: string
-  /** The exact command that an approval carries out. */
+  /** The exact command that an approval executes. */
   action?: { type: string; fields: unknown }
   approval?: Approval | undefined
   form?: RequestForm
-  /** Data of the room that asks. It is part of what an approval is bound to. */
+  /** Data of the room that asks. An approval is bound to it. */
   context?: string
-  /** When the request expires; null: people may take as long as they like. Notices never expire. */
+  /** When the request expires; null: never. Notices never expire. */
   expiresAt?: number | null
-  /** Enforces the expiry; without it, the room that asks has a timer of its own. */
+  /** Enforces the expiry; omitted by rooms that have their own timer. */
   timers?: Pick<Timers, 'setFor'>
   /** While a notice is open, further events of the same topic are added to it. */
   topic?: string
@@ -79,12 +73,12 @@ export interface PeopleRequest {
   about?(id: string): MaybePromise<Readonly<Record<string, unknown>>>
 }
 
-/** An approval that nobody gives expires after this time and is not carried out (C8, C9). */
+/** An undecided approval expires after this time, and its command is not executed (C8, C9). */
 export const APPROVAL_MS = 72 * 3600_000
-/** A request without a clock shows people this date. */
+/** Shown as the expiry of a request that never expires. */
 const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
-/** Asks people, or tells them something: the only writer of requests. */
+/** Stores a request to people; every room uses this function. */
 export async function askPeople(tx: Tx, request: PeopleRequest): Promise<{ key: number; id: string }> {
   const { kind, purpose, asker, question, reason, approval, timers, actor = asker } = request
   const key = request.key ?? (await tx.nextKey('req'))
@@ -126,7 +120,7 @@ export async function askPeople(tx: Tx, request: PeopleRequest): Promise<{ key: 
   return { key, id }
 }
 
-/** Binds an approval to the exact action and to the speaker in whose name it is carried out. */
+/** Binds an approval to the exact action and to the speaker in whose name it is executed. */
 export function hashOf({
   asker,
   context,
@@ -191,14 +185,14 @@ export async function findOpenQuestion(
 }
 
 /** The request of a run with this context. */
-export async function findRequestOf(reader: Reader, context: string): Promise<HumanRequestRow | undefined> {
+export async function findRunRequest(reader: Reader, context: string): Promise<HumanRequestRow | undefined> {
   return await reader.get<HumanRequestRow>(
     `SELECT * FROM human_requests WHERE purpose = 'run' AND context = ? ORDER BY id DESC LIMIT 1`,
     [context],
   )
 }
 
-/** Locks the open notice on a topic: until the transaction ends, nobody else adds to it. */
+/** Locks the open notice on a topic, so that no other daemon adds to it during the transaction. */
 export async function lockTopic(tx: Tx, topic: string): Promise<HumanRequestRow | undefined> {
   return await tx.get<HumanRequestRow>(
     `SELECT * FROM human_requests WHERE state = 'open' AND topic = ? ORDER BY id LIMIT 1 ${tx.lockRow}`,
@@ -318,7 +312,7 @@ export async function forgetApprovals(tx: Tx, request: number): Promise<void> {
   await tx.run('DELETE FROM approvals WHERE request = ?', [request])
 }
 
-/** A verdict is bound to the hash of the action it was given for: names a request whose stored action differs from it. */
+/** Finds a request whose stored action no longer matches the hash that its verdict is bound to. */
 export async function findChangedRequest(store: Store): Promise<string | undefined> {
   const rows = store.stream<Pick<HumanRequestRow, 'id' | 'asker' | 'context' | 'action' | 'action_hash'>>(
     'SELECT id, asker, context, action, action_hash FROM human_requests WHERE action IS NOT NULL ORDER BY id',
@@ -339,13 +333,13 @@ interface Notice {
 }
 
 /** Puts a notice into the inbox. It needs no decision. */
-export async function tellPeople(tx: Tx, { agent, question, reason }: Notice): Promise<void> {
+export async function notifyPeople(tx: Tx, { agent, question, reason }: Notice): Promise<void> {
   const actor = ORCHESTRATOR
   await askPeople(tx, { kind: 'escalation', purpose: 'notice', asker: agent, question, reason, actor })
 }
 
-interface Unanswered {
-  /** The reason, for people. */
+interface Withdrawal {
+  /** Shown to people. */
   why: string
   /** Stored with the request. */
   comment?: string
@@ -353,11 +347,11 @@ interface Unanswered {
   data: Readonly<Record<string, unknown>>
 }
 
-/** Closes an open request that no longer needs an answer, and returns its id; undefined if it was closed already. */
-export async function closeUnanswered(
+/** Closes an open request that no longer needs an answer. Returns its id; undefined if it was already closed. */
+export async function withdrawHumanRequest(
   tx: Tx,
   { id: key }: Pick<HumanRequestRow, 'id'>,
-  { why, comment, subject, data }: Unanswered,
+  { why, comment, subject, data }: Withdrawal,
 ): Promise<string | undefined> {
   const decision = { state: 'withdrawn', by: ORCHESTRATOR, comment: comment ?? null } as const
   if (!(await decideHumanRequest(tx, key, decision))) return undefined
@@ -368,7 +362,7 @@ export async function closeUnanswered(
     class: 'internal',
     actor: ORCHESTRATOR,
     ...(subject === undefined ? {} : { subject }),
-    text: `${id} needs no answer any more: ${why}`,
+    text: `${id} was withdrawn: ${why}`,
     data: { request_id: id, ...data },
   })
   return id
@@ -380,7 +374,7 @@ export interface RequestForm extends AnswerForm {
 }
 
 /** A person's decision on a request. */
-export interface Verdict {
+export interface HumanVerdict {
   decision: HumanDecision
   /** The answer, or a comment. */
   comment?: string | undefined
@@ -388,12 +382,12 @@ export interface Verdict {
   fields?: Readonly<Record<string, unknown>> | undefined
   /** Hash of the action that the person saw, or its first characters: no other action is approved. */
   hash?: string | undefined
-  /** The answer counts even if a model objects. */
+  /** Accepts the answer even if a model objects. */
   insist?: boolean | undefined
 }
 
 export interface Decided {
   request: HumanRequest
-  /** The receipt of the held command, if it was carried out. */
+  /** The receipt of the held command, if it was executed. */
   receipt?: Receipt
 }

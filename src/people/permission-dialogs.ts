@@ -1,3 +1,17 @@
+/**
+ * Turns the permission dialogs of agent programs into requests that people can answer from anywhere (C9).
+ *
+ * States of a dialog that its program describes:
+ * - open: `ask` stored a request and waits for its verdict (`waiting`). Left when a person decides, when the request
+ *   expires, or when the dialog closes in the terminal, which withdraws the request.
+ * - orphaned: the service restarted, and the request is still open (`orphans`). Left when the same dialog asks again and
+ *   takes the request over, or after ASK_AGAIN_MS, which withdraws it.
+ *
+ * States of an agent that waits at a dialog which its program does not describe:
+ * - unexplained: for UNEXPLAINED_MS after `watch(agent, true)`, the time in which a program would describe its dialog.
+ * - announced: a notice in the inbox asks people to answer in the terminal (`notices`). `watch(agent, false)` and a
+ *   restart withdraw it.
+ */
 import { AppError } from '../base/errors.ts'
 import { formatId } from '../base/ids.ts'
 import type { PermissionQuestion, PermissionVerdict } from '../runtimes/runtime.ts'
@@ -7,41 +21,40 @@ import type { HeldInTasks } from './hold-command.ts'
 import {
   APPROVAL_MS,
   askPeople,
-  closeUnanswered,
   findHumanRequest,
   type HumanRequestRow,
   openNotices,
   openPermissions,
+  withdrawHumanRequest,
 } from './people.ts'
 
-/** Turns the permission dialogs of agent programs into requests that people can answer from anywhere (C9). */
 export interface PermissionDialogs {
-  /** Resolves with the verdict, or with undefined if the dialog closed or nobody decided in time. */
+  /** Resolves with the verdict; undefined if the dialog closed or the request expired. */
   ask(agent: string, question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
-  /** Throws if the dialog of a request can no longer be answered here. */
-  mustWait(row: HumanRequestRow): void
+  /** Throws if the dialog of the request is no longer open. */
+  checkOpen(row: HumanRequestRow): void
   decided(request: number, verdict: PermissionVerdict | undefined): void
-  /** The agent waits at its terminal, or no longer does, for an answer that its program doesn't describe. */
+  /** Reports whether the agent waits at a dialog in its terminal. */
   watch(agent: string, isWaiting: boolean): void
-  /** A session begins: its dialogs adopt the open requests of an earlier session; the others are withdrawn. */
+  /** Called when a session begins: its dialogs take over the open requests of the previous session. */
   begin(agent: string): Promise<void>
 }
 
 interface PermissionDialogsOptions {
   store: Store
   timers: Timers
-  /** People see the text, and the store keeps it. */
   redact(text: string): string
   after(ms: number, callback: () => void): () => void
   about: HeldInTasks['about']
 }
 
-/** After a restart, a dialog that is still open has this long to ask again. */
+/** After a restart, a dialog that is still open asks again within this time. */
 const ASK_AGAIN_MS = 15_000
-/** Programs that describe their dialogs do so at once; after this, the dialog must be answered in its terminal. */
+/** Programs that describe their dialogs do so at once. */
 const UNEXPLAINED_MS = 1500
-const SHOWN = 200
-/** Tells these notices from others. */
+/** Characters of a tool's input in the question. */
+const MAX_SHOWN = 200
+/** The context of notices about dialogs in a terminal. */
 const AT_TERMINAL = '{"terminal":true}'
 
 export function createPermissionDialogs({
@@ -57,7 +70,7 @@ export function createPermissionDialogs({
   const unexplained = new Map<string, () => void>()
   const notices = new Map<string, number>()
   const waitingAtTerminal = new Set<string>()
-  /** Open requests from before a restart: by agent, dialog key → request. */
+  /** Open requests from before a restart, by agent and key of the dialog. */
   const orphans = new Map<string, Map<string, number>>()
 
   async function open(agent: string, question: PermissionQuestion): Promise<number> {
@@ -67,7 +80,7 @@ export function createPermissionDialogs({
         purpose: 'permission',
         asker: agent,
         question: `${agent} wants to use ${question.tool}: ${shown(question.input, redact)}`,
-        reason: question.reason ?? `${agent}'s program asks before it does this`,
+        reason: question.reason ?? `the program of ${agent} asks for permission`,
         action: { type: question.tool, fields: question.input },
         context: JSON.stringify({ key: question.key }),
         expiresAt: tx.now + APPROVAL_MS,
@@ -83,7 +96,7 @@ export function createPermissionDialogs({
   }
 
   /** Returns the request that the same dialog made before a restart. */
-  function adopt(agent: string, dialog: string): number | undefined {
+  function takeOver(agent: string, dialog: string): number | undefined {
     const key = orphans.get(agent)?.get(dialog)
     orphans.get(agent)?.delete(dialog)
     return key
@@ -97,7 +110,7 @@ export function createPermissionDialogs({
     const row = await findHumanRequest(tx, key)
     if (row === undefined) return
     const data = await about(tx, { ...row, id: formatId('req', key) })
-    await closeUnanswered(tx, row, { why, comment: why, subject: row.asker, data: { ...data } })
+    await withdrawHumanRequest(tx, row, { why, comment: why, subject: row.asker, data: { ...data } })
   }
 
   async function notice(agent: string) {
@@ -106,8 +119,8 @@ export function createPermissionDialogs({
         kind: 'escalation',
         purpose: 'notice',
         asker: agent,
-        question: `${agent} waits for an answer in its terminal. Give it there: orc attach ${agent}`,
-        reason: 'its program shows a dialog and does not say what it asks',
+        question: `${agent} waits for an answer in its terminal: orc attach ${agent}`,
+        reason: 'its program shows a dialog without describing it',
         context: AT_TERMINAL,
         text: `${agent} waits for an answer in its terminal`,
         about: (id) => about(tx, { id, asker: agent, context: AT_TERMINAL }),
@@ -125,7 +138,7 @@ export function createPermissionDialogs({
       const { promise, resolve } = Promise.withResolvers<PermissionVerdict | undefined>()
       asking.set(agent, (asking.get(agent) ?? 0) + 1)
       try {
-        const key = adopt(agent, question.key) ?? (await open(agent, question))
+        const key = takeOver(agent, question.key) ?? (await open(agent, question))
         waiting.set(key, resolve)
         const leave = () => resolve(undefined)
         gone.addEventListener('abort', leave, { once: true })
@@ -140,7 +153,7 @@ export function createPermissionDialogs({
         asking.set(agent, asking.get(agent)! - 1)
       }
     },
-    mustWait(row) {
+    checkOpen(row) {
       if (waiting.has(row.id)) return
       throw new AppError('CONFLICT', `The dialog of ${formatId('req', row.id)} can't be answered from here`, {
         hint: `Answer it in its terminal: orc attach ${row.asker}`,
@@ -171,7 +184,7 @@ export function createPermissionDialogs({
     async begin(agent) {
       // The notice comes again if the agent still waits.
       for (const { id } of await openNotices(store, agent, AT_TERMINAL)) {
-        if (notices.get(agent) !== id) await withdraw(id, 'the service was restarted meanwhile')
+        if (notices.get(agent) !== id) await withdraw(id, 'the service was restarted')
       }
       const left = (await openPermissions(store, agent)).filter((row) => !waiting.has(row.id))
       if (left.length === 0) return
@@ -180,7 +193,7 @@ export function createPermissionDialogs({
         const gone = [...(orphans.get(agent)?.values() ?? [])]
         orphans.delete(agent)
         for (const key of gone) {
-          void withdraw(key, 'its dialog did not outlive a restart of the service').catch(() => {})
+          void withdraw(key, 'its dialog was gone after a restart of the service').catch(() => {})
         }
       })
     },
@@ -191,10 +204,10 @@ function dialogOf(row: HumanRequestRow): string {
   return (JSON.parse(row.context) as { key: string }).key
 }
 
-/** The part of a tool's input that a person decides by; the request's action has all of it. */
+/** The most informative part of a tool's input; the action of the request has all of it. */
 function shown(input: PermissionQuestion['input'], redact: (text: string) => string): string {
-  const telling = input.command ?? input.cmd ?? input.file_path ?? input.path ?? input.url
-  const text = typeof telling === 'string' ? telling : JSON.stringify(telling ?? input)
+  const part = input.command ?? input.cmd ?? input.file_path ?? input.path ?? input.url
+  const text = typeof part === 'string' ? part : JSON.stringify(part ?? input)
   const clean = redact(text.slice(0, 8192)).replace(/\s+/g, ' ')
-  return clean.length > SHOWN ? `${clean.slice(0, SHOWN)}…` : clean
+  return clean.length > MAX_SHOWN ? `${clean.slice(0, MAX_SHOWN)}…` : clean
 }

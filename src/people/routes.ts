@@ -3,7 +3,6 @@ import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
 import { personBehind } from '../commands/team.ts'
-import { wireRequest } from './commands.ts'
 import { findHumanRequest, readHumanRequests } from './people.ts'
 import { viewRequests } from './request-view.ts'
 
@@ -11,21 +10,20 @@ export const listHumanRequests: RouteHandler<'humanRequests'> = async (context, 
   const { state, limit } = call.query
   const { store } = context.engine
   const rows = await readHumanRequests(store, state, limit, call.isPerson ? undefined : call.callerName)
-  const requests = await viewRequests(store, rows)
-  return { requests: requests.map((request) => wireRequest(request, caller(context, call))) }
+  return { requests: await viewRequests(store, rows, caller(context, call)) }
 }
 
 export const showHumanRequest: RouteHandler<'humanRequest'> = async (context, call) => {
   const { store } = context.engine
   const row = await findHumanRequest(store, parseId('req', call.params.id!) ?? 0)
-  // Answer the same whether it does not exist or the caller may not see it.
+  // The same answer for a request that doesn't exist and one that the caller may not see.
   if (row === undefined || (!call.isPerson && row.asker !== call.callerName)) {
     throw new AppError('NOT_FOUND', `There is no request ${call.params.id!.slice(0, 100)} for you`, {
       hint: '`orc inbox --all` lists them.',
     })
   }
-  const [request] = await viewRequests(store, [row])
-  return wireRequest(request!, caller(context, call))
+  const [request] = await viewRequests(store, [row], caller(context, call))
+  return request!
 }
 
 function caller({ engine }: ApiContext, call: Pick<ApiCall, 'caller'>): Person | undefined {

@@ -13,7 +13,7 @@ import type { Reader, Store, Tx } from '../store/store.ts'
 import { clearTimer, type Timers } from '../store/timers.ts'
 import { type AnswerCheck, readAnswer } from './answers.ts'
 import { changeAction, changesText, createRelease, giveApproval, heldCommand } from './approvals.ts'
-import { expireRequests, mustBeOpen } from './expiry.ts'
+import { checkNotExpired, expireRequests } from './expiry.ts'
 import type { HeldInTasks } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
 import { createNotifyAsker, type NotifyAskerOptions } from './notify-asker.ts'
@@ -22,26 +22,26 @@ import {
   decideHumanRequest,
   findHumanRequest,
   type HumanRequestRow,
+  type HumanVerdict,
   lockHumanRequest,
-  type Verdict,
 } from './people.ts'
 import type { PermissionDialogs } from './permission-dialogs.ts'
 import { viewRequests } from './request-view.ts'
-import { checkFits, mustFit } from './verdict-rules.ts'
+import { checkLength, checkVerdict } from './verdict-rules.ts'
 
-type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
+type ClosingState = 'approved' | 'modified' | 'rejected' | 'answered'
 
-/** The room that asked: it continues with what people say. */
+/** The room that asked; it continues after the verdict. */
 export interface RequestOwner {
   /** Data that makes an audit entry show up with the task or run. */
   about(tx: Tx, row: HumanRequestRow): Promise<Readonly<Record<string, unknown>>>
-  /** Continues with the verdict, and says in words what happens next. */
+  /** Continues after the verdict, and returns a sentence about what happens next. */
   decided(
     tx: Tx,
     row: HumanRequestRow,
-    word: { decision: 'approve' | 'reject' | 'answer'; comment: string | null; by: string },
+    verdict: { decision: 'approve' | 'reject' | 'answer'; comment: string | null; by: string },
   ): Promise<string> | string
-  /** Called when nobody decided in time. Without it, the request has no clock. */
+  /** Called when the request expires. Without it, the request has no timer. */
   expired?(tx: Tx, row: HumanRequestRow): Promise<void>
 }
 
@@ -52,7 +52,7 @@ interface VerdictsOptions {
   registry: Registry
   handlers: Handlers
   haltState: Pick<HaltState, 'halted' | 'noApproval'>
-  permissions: Pick<PermissionDialogs, 'mustWait' | 'decided'>
+  permissions: Pick<PermissionDialogs, 'checkOpen' | 'decided'>
   tasks: HeldInTasks
   /** Owners of requests by their purpose: `task`, `run`. */
   owners: Readonly<Record<string, RequestOwner>>
@@ -63,9 +63,9 @@ interface VerdictsOptions {
   team(): Team
 }
 
-/** Carries a held command out or rejects it, once, and tells the asker either way (C9). */
+/** Executes or rejects a held command, once, and notifies the asker either way (C9). */
 export function createVerdicts(options: VerdictsOptions) {
-  const { store, clock, haltState, permissions, owners, checkAnswer, redact, team } = options
+  const { store, clock, haltState, permissions, owners, redact, team } = options
   const about: NotifyAskerOptions['about'] = (tx, row) =>
     owners[row.purpose]?.about(tx, row) ?? options.tasks.about(tx, { ...row, id: formatId('req', row.id) })
   const asker = createNotifyAsker({ team, post: options.post, tasks: options.tasks, about })
@@ -75,27 +75,33 @@ export function createVerdicts(options: VerdictsOptions) {
     for (const listener of decidedListeners) listener(request)
   }
 
-  /** A model's objection to an answer. Runs before the transaction, which must not wait for a model. */
-  async function whyNoAnswer(person: Person, id: string, verdict: Verdict): Promise<AppError | undefined> {
+  /** Returns a model's objection to an answer. Runs before the transaction, which must not wait for a model. */
+  async function checkAnswer(
+    person: Person,
+    id: string,
+    verdict: HumanVerdict,
+  ): Promise<AppError | undefined> {
     if (verdict.decision !== 'answer' || verdict.insist === true) return undefined
-    // If the verdict can't be taken anyway, the transaction says why.
-    if ((await whyNot(store, person, id, verdict)) !== undefined) return undefined
+    // If the verdict is invalid anyway, the transaction reports why.
+    if ((await problemWith(store, person, id, verdict)) !== undefined) return undefined
     const row = await findRow(store, id)
-    return row.kind === 'input' ? await checkAnswer(row, verdict.comment ?? '', person.name) : undefined
+    return row.kind === 'input'
+      ? await options.checkAnswer(row, verdict.comment ?? '', person.name)
+      : undefined
   }
 
-  /** Why the verdict can't be taken, for callers that must not throw after a write. */
-  async function whyNot(
+  /** Returns the problem with a verdict, for callers that must not throw after a write. */
+  async function problemWith(
     reader: Reader,
     person: Person,
     id: string,
-    verdict: Verdict,
+    verdict: HumanVerdict,
   ): Promise<AppError | undefined> {
     try {
       const row = await findRow(reader, id)
-      mustFit(team(), verdict)
-      checkFits(row, person, verdict)
-      if (haltState.halted() === undefined) mustBeOpen(row, clock.now())
+      checkLength(team(), verdict)
+      checkVerdict(row, person, verdict)
+      if (haltState.halted() === undefined) checkNotExpired(row, clock.now())
       return undefined
     } catch (error) {
       if (error instanceof AppError) return error
@@ -111,30 +117,30 @@ export function createVerdicts(options: VerdictsOptions) {
     })
   }
 
-  async function decideIn(unsigned: Tx, person: Person, id: string, verdict: Verdict): Promise<Decided> {
+  async function decideIn(unsigned: Tx, person: Person, id: string, verdict: HumanVerdict): Promise<Decided> {
     const row = (await lockHumanRequest(unsigned, parseId('req', id) ?? 0)) ?? (await findRow(unsigned, id))
-    mustFit(team(), verdict)
-    checkFits(row, person, verdict)
+    checkLength(team(), verdict)
+    checkVerdict(row, person, verdict)
     const { decision } = verdict
     const isApproval = decision === 'approve' || decision === 'modify'
     const halted = isApproval ? haltState.noApproval(unsigned) : undefined
     if (halted !== undefined) throw halted
-    if (haltState.halted() === undefined) mustBeOpen(row, unsigned.now)
-    if (row.purpose === 'permission') permissions.mustWait(row)
-    const work: Work = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
+    if (haltState.halted() === undefined) checkNotExpired(row, unsigned.now)
+    if (row.purpose === 'permission') permissions.checkOpen(row)
+    const work: VerdictContext = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
     const receipt = await DECIDE[decision](work)
-    const [request] = await viewRequests(unsigned, [(await findHumanRequest(unsigned, row.id))!])
+    const [request] = await viewRequests(unsigned, [(await findHumanRequest(unsigned, row.id))!], person)
     return { request: request!, ...(receipt === undefined ? {} : { receipt }) }
   }
 
-  const DECIDE: Record<HumanDecision, (work: Work) => Promise<Receipt | undefined>> = {
+  const DECIDE: Record<HumanDecision, (work: VerdictContext) => Promise<Receipt | undefined>> = {
     answer,
     reject,
     approve,
     modify,
   }
 
-  async function answer(work: Work): Promise<Receipt> {
+  async function answer(work: VerdictContext): Promise<Receipt> {
     const { tx, row, verdict } = work
     const read = readAnswer(row, verdict.comment ?? '')
     if (!read.ok) throw read.error
@@ -145,7 +151,7 @@ export function createVerdicts(options: VerdictsOptions) {
     return { status: 'ok', result: `${row.asker} gets the answer` }
   }
 
-  async function reject(work: Work): Promise<Receipt> {
+  async function reject(work: VerdictContext): Promise<Receipt> {
     const { tx, row } = work
     const comment = commentOf(work)
     await close(work, 'rejected', comment)
@@ -154,12 +160,12 @@ export function createVerdicts(options: VerdictsOptions) {
     await release.keepParked(tx, row)
     const reason = comment === null ? 'a person rejected it' : `a person rejected it: ${comment}`
     const receipt: Receipt = { status: 'blocked', reason }
-    await tell(work, receipt, 'rejected')
+    await notifyAsker(work, receipt, 'rejected')
     return receipt
   }
 
-  /** Counts one approval; the last one needed carries the action out. */
-  async function approve(work: Work): Promise<Receipt | undefined> {
+  /** Counts one approval; the last one needed executes the action. */
+  async function approve(work: VerdictContext): Promise<Receipt | undefined> {
     const { tx, row, person } = work
     const comment = commentOf(work)
     if (row.action === null) {
@@ -179,12 +185,12 @@ export function createVerdicts(options: VerdictsOptions) {
     const state = row.modified_by === null ? 'approved' : 'modified'
     await close(work, state, comment)
     const receipt = await release.perform(work.unsigned, row)
-    await tell(work, receipt, state)
+    await notifyAsker(work, receipt, state)
     return receipt
   }
 
-  /** Changes the action and counts as the first approval of the changed one. */
-  async function modify(work: Work): Promise<Receipt | undefined> {
+  /** Changes the action, and counts as the first approval of the changed action. */
+  async function modify(work: VerdictContext): Promise<Receipt | undefined> {
     const { tx, row, person, verdict } = work
     const context = release.contextOf(work.unsigned, row, false)
     const changed = await changeAction(context, options, row, person, verdict.fields ?? {})
@@ -195,7 +201,7 @@ export function createVerdicts(options: VerdictsOptions) {
     return await approve({ ...work, row: changed })
   }
 
-  async function close(work: Work, state: Closing, comment: string | null) {
+  async function close(work: VerdictContext, state: ClosingState, comment: string | null) {
     const { tx, row, person } = work
     await decideHumanRequest(tx, row.id, { state, by: person.name, comment })
     await clearTimer(tx, 'expire_request', formatId('req', row.id))
@@ -206,7 +212,7 @@ export function createVerdicts(options: VerdictsOptions) {
     })
   }
 
-  async function entry({ tx, row, person }: Work, what: string, comment: string | null) {
+  async function entry({ tx, row, person }: VerdictContext, what: string, comment: string | null) {
     return {
       type: `human.${what}`,
       class: 'internal' as const,
@@ -224,7 +230,7 @@ export function createVerdicts(options: VerdictsOptions) {
 
   /** Undefined if no room owns the request. */
   async function continueOwner(
-    { tx, row, verdict, person }: Work,
+    { tx, row, verdict, person }: VerdictContext,
     comment: string | null,
   ): Promise<Receipt | undefined> {
     const decision = verdict.decision as Exclude<HumanDecision, 'modify'>
@@ -233,7 +239,11 @@ export function createVerdicts(options: VerdictsOptions) {
     return { status: 'ok', result: await owner.decided(tx, row, { decision, comment, by: person.name }) }
   }
 
-  async function tell(work: Work, receipt: Receipt, state: 'approved' | 'modified' | 'rejected') {
+  async function notifyAsker(
+    work: VerdictContext,
+    receipt: Receipt,
+    state: 'approved' | 'modified' | 'rejected',
+  ) {
     const { tx, row, person } = work
     const comment = commentOf(work)
     if (row.purpose === 'permission') {
@@ -249,12 +259,12 @@ export function createVerdicts(options: VerdictsOptions) {
 
   options.timers.on('unpark', (tx, pair) => release.continueConversation(tx, pair))
 
-  const decideOrRefuse: DecideRequest = async (tx, person, id, verdict) =>
-    (await whyNot(tx, person, id, verdict)) ?? (await decideIn(tx, person, id, verdict))
+  const decide: DecideRequest = async (tx, person, id, verdict) =>
+    (await problemWith(tx, person, id, verdict)) ?? (await decideIn(tx, person, id, verdict))
 
   return {
-    decideOrRefuse,
-    whyNoAnswer,
+    decide,
+    checkAnswer,
     /** Calls the listener after the commit in which a request was decided or expired; `req_7`. */
     onDecided: (listener: (request: string) => void) => void decidedListeners.push(listener),
   }
@@ -262,24 +272,24 @@ export function createVerdicts(options: VerdictsOptions) {
 
 export type Verdicts = ReturnType<typeof createVerdicts>
 
-/** Decides on a request in the caller's transaction, which must not carry the person's name, or returns why the verdict can't be taken. */
+/** Decides in the caller's transaction, which must not carry the person's name. Returns an error for an invalid verdict. */
 export type DecideRequest = (
   tx: Tx,
   person: Person,
   request: string,
-  verdict: Verdict,
+  verdict: HumanVerdict,
 ) => Promise<Decided | AppError>
 
-interface Work {
-  /** Audit entries of the operator carry the person's name. */
+interface VerdictContext {
+  /** Records the person's name in audit entries of the operator. */
   tx: Tx
   unsigned: Tx
   row: HumanRequestRow
   person: Person
-  verdict: Verdict
+  verdict: HumanVerdict
 }
 
-function commentOf({ verdict }: Work): string | null {
+function commentOf({ verdict }: VerdictContext): string | null {
   return verdict.comment?.trim() || null
 }
 

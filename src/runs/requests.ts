@@ -3,10 +3,10 @@ import { AppError } from '../base/errors.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import {
   askPeople,
-  closeUnanswered,
-  findRequestOf,
+  findRunRequest,
   type HumanRequestRow,
   type RequestForm,
+  withdrawHumanRequest,
 } from '../people/people.ts'
 import type { RequestOwner } from '../people/verdicts.ts'
 import type { Reader, Tx } from '../store/store.ts'
@@ -47,7 +47,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
     ): Promise<void> {
       const { node, ask, text, awaits, expiresAt } = effect
       // The commit may be a retry of one that was stored although its response was lost.
-      if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
+      if (awaits && (await findRunRequest(tx, contextOf({ run, node, ask })))?.state === 'open') return
       if (!awaits && !isHeard(run)) return
       const form: RequestForm = awaits ? { choices: DECISIONS } : {}
       await askPeople(tx, {
@@ -65,10 +65,10 @@ export function createRunRequests(cut: RedactedExcerpt) {
     },
 
     async withdraw(tx: Tx, run: string, { node, ask }: WithdrawEffect): Promise<void> {
-      const row = await findRequestOf(tx, contextOf({ run, node, ask }))
+      const row = await findRunRequest(tx, contextOf({ run, node, ask }))
       if (row === undefined || row.state !== 'open') return
       const data = { kind: row.kind, run_id: run, node }
-      await closeUnanswered(tx, row, { why: cut(row.question, 1000), data })
+      await withdrawHumanRequest(tx, row, { why: cut(row.question, 1000), data })
     },
 
     /** Finds the request for a question. */
@@ -77,7 +77,7 @@ export function createRunRequests(cut: RedactedExcerpt) {
 }
 
 export function findAsked(reader: Reader, asked: AskedByRun): Promise<HumanRequestRow | undefined> {
-  return findRequestOf(reader, contextOf(asked))
+  return findRunRequest(reader, contextOf(asked))
 }
 
 export type RunRequests = ReturnType<typeof createRunRequests>

@@ -5,13 +5,13 @@ import { formatId, parseId } from '../base/ids.ts'
 import {
   addToNotice,
   askPeople,
-  closeUnanswered,
   findHumanRequest,
   findOpenQuestion,
   type HumanRequestRow,
   lockTopic,
   questionContext,
   type RequestForm,
+  withdrawHumanRequest,
 } from '../people/people.ts'
 import type { Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
@@ -126,7 +126,7 @@ export async function withdrawRequest(
   const row = held ?? (await findOpenQuestion(tx, asked.task, asked.question))
   if (row === undefined) return undefined
   const data = { kind: row.kind, ...aboutTask(await findTask(tx, asked.task)) }
-  const id = await closeUnanswered(tx, row, { why: row.question, subject: row.asker, data })
+  const id = await withdrawHumanRequest(tx, row, { why: row.question, subject: row.asker, data })
   return held === undefined || id === undefined ? undefined : { id, question: row.question }
 }
 

@@ -13,7 +13,7 @@ import { type Engine, openEngine } from '../../src/engine.ts'
 import type { Models } from '../../src/llm/llm.ts'
 import { checkMessages } from '../../src/messages/store.ts'
 import type { decideCommand } from '../../src/people/api.ts'
-import type { Verdict } from '../../src/people/people.ts'
+import type { HumanVerdict } from '../../src/people/people.ts'
 import type { Receipt } from '../../src/protocol/receipt.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
 import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
@@ -52,7 +52,7 @@ export const decide = (
   engine: Pick<Engine, 'handle'>,
   principal: Principal,
   id: string,
-  verdict: Verdict,
+  verdict: HumanVerdict,
 ): Promise<z.output<typeof decideCommand.details>> => send(engine, principal, 'decide', { id, ...verdict })
 
 export type TestEngine = Awaited<ReturnType<typeof openTestEngine>>

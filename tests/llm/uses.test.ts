@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Models } from '../../src/llm/llm.ts'
-import { checkAnswer } from '../../src/people/answers.ts'
 import { matchAgents, selectAgents } from '../../src/tasks/choose-agents.ts'
 import { judgeReport } from '../../src/tasks/validation/judge.ts'
 import { deadUrl, modelsAt, openServer } from './harness.ts'
@@ -118,32 +117,5 @@ describe('the selector (S2.14)', () => {
     const chosen = await selectAgents(models, 'fast', { task: 'Find flights', available: TEAM })
     expect(chosen).toMatchObject({ ids: ['travel'], by: 'keywords', failure: { code: 'unavailable' } })
     expect(chosen.why).toContain('could not choose')
-  })
-})
-
-describe('the check of an answer (S2.12)', () => {
-  it.each(['', '  \n\t', '\u200b\u200b', '\u3164', '\0'])(
-    'takes %j for no answer, without a model',
-    async (answer) => {
-      const checked = await checkAnswer(NOT_ASKED, 'fast', { question: 'Which city?', answer })
-      expect(checked).toEqual({ valid: false, reason: 'The answer is blank.' })
-    },
-  )
-
-  it('accepts anything else if no model is set', async () => {
-    const checked = await checkAnswer(NOT_ASKED, undefined, { question: 'Which city?', answer: '.' })
-    expect(checked.valid).toBe(true)
-  })
-
-  it('lets a model say whether it answers the question', async () => {
-    const { models } = await modelThatSays({ valid: false, reason: 'That is no city.' })
-    const checked = await checkAnswer(models, 'fast', { question: 'Which city?', answer: 'blue' })
-    expect(checked).toEqual({ valid: false, reason: 'That is no city.' })
-  })
-
-  it('never blocks a person because a model is unavailable', async () => {
-    const models = modelsAt(await deadUrl(), { retries: 0 })
-    const checked = await checkAnswer(models, 'fast', { question: 'Which city?', answer: 'LAX' })
-    expect(checked).toMatchObject({ valid: true, failure: { code: 'unavailable' } })
   })
 })

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Principal } from '../../src/base/agent.ts'
 import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { verifyStoredAudit } from '../../src/main.ts'
-import type { Verdict } from '../../src/people/people.ts'
+import type { HumanVerdict } from '../../src/people/people.ts'
 import { decide, OPERATOR, openTestEngine, type TestEngine } from '../harness/engine.ts'
 import { openTeam } from '../tasks/harness.ts'
 
@@ -37,9 +37,9 @@ const open = async (input: Omit<ConfigInput, 'store' | 'service'> = TEAM) => {
 }
 const send = (content = 'please', more = {}) =>
   engine.say('Worker', 'send_message', { to: 'Master', content, ...more })
-const decideAs = (name: string, verdict: Verdict, id = 'req_1') =>
+const decideAs = (name: string, verdict: HumanVerdict, id = 'req_1') =>
   decide(engine, name === 'operator' ? OPERATOR : person(name), id, verdict)
-const approve = (name: string, more: Partial<Verdict> = {}) =>
+const approve = (name: string, more: Partial<HumanVerdict> = {}) =>
   decideAs(name, { decision: 'approve', ...more })
 const arrived = async () => (await engine.mailOf('Master')).map(({ content }) => content)
 const told = async () => (await engine.mailOf('Worker')).at(-1)

@@ -190,7 +190,7 @@ describe('questions over HTTP', () => {
     await service.command(service.tokens.worker, { type: 'request_user_input', question: 'Where?' })
     expect(await decide('ada', { decision: 'answer', comment: ' ' }, 'req_2')).toMatchObject({
       status: 400,
-      json: { code: 'INVALID_COMMAND', hint: 'Answer it in words: Where?' },
+      json: { code: 'INVALID_COMMAND', hint: 'Write an answer to: Where?' },
     })
   })
 })

@@ -100,11 +100,11 @@ describe('a default', () => {
   it('that is missing makes a blank answer invalid, and the question is repeated (S2.12)', async () => {
     await open()
     await ask()
-    for (const blank of [undefined, '', ' \n', '\u200b']) {
+    for (const blank of [undefined, '', ' \n', '\u200b', '\u3164', '\0']) {
       await expect(answer(blank)).rejects.toMatchObject({
         code: 'INVALID_COMMAND',
         message: expect.stringContaining('Which one?'),
-        hint: 'Answer it in words: Which one?',
+        hint: 'Write an answer to: Which one?',
       })
     }
   })

@@ -8,8 +8,7 @@ import { useControlRoom } from './control-room.ts'
 import { until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
-const REFUSED =
-  /^vera (may read everything but change nothing|may see req_\d+ but not decide on it)\. The role of vera/
+const REFUSED = /^vera (may read everything but change nothing|may not decide on req_\d+)\. The role of vera/
 const PLAN = `agents: { first: { command: "echo it > outbox/x.txt; echo Done. > outbox/summary.md" } }`
 
 describe.skipIf(!canBrowse)('a viewer', { timeout: 90_000 }, () => {

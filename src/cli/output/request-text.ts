@@ -1,8 +1,8 @@
-import type { AnswerOf } from '../../api/contract.ts'
+import type { HumanRequest } from '../../people/api.ts'
 import { paint, plain, plainLine } from './print.ts'
 import { indent, shortTime } from './receipt-text.ts'
 
-export type HumanRequest = AnswerOf<'humanRequests'>['requests'][number]
+export type { HumanRequest }
 
 /** The question, the reason, the exact command that is held, who has approved it, and how to answer. */
 export function requestText(request: HumanRequest): string {

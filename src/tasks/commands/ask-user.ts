@@ -9,8 +9,8 @@ import {
   askPeople,
   findHumanRequest,
   type HumanRequestRow,
+  type HumanVerdict,
   openRequestsOf,
-  type Verdict,
 } from '../../people/people.ts'
 import type { DecideRequest } from '../../people/verdicts.ts'
 import type { FieldsOf } from '../../protocol/command.ts'
@@ -134,7 +134,7 @@ interface UserResponseOptions {
   team(): Team
   decide: DecideRequest
   /** A model's objection to a person's answer; must not run in a transaction. */
-  checkAnswer(person: Person, request: string, verdict: Verdict): Promise<AppError | undefined>
+  checkAnswer(person: Person, request: string, verdict: HumanVerdict): Promise<AppError | undefined>
 }
 
 /** The seed's way for a person to answer (S2.5); the same as `orc answer ID TEXT`. */

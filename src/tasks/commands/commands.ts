@@ -7,7 +7,7 @@ import type { Team } from '../../commands/team.ts'
 import type { Models } from '../../llm/llm.ts'
 import type { Conversations } from '../../messages/conversations.ts'
 import type { Holding } from '../../people/hold-command.ts'
-import type { Verdict } from '../../people/people.ts'
+import type { HumanVerdict } from '../../people/people.ts'
 import type { DecideRequest } from '../../people/verdicts.ts'
 import type { Store } from '../../store/store.ts'
 import type { Timers } from '../../store/timers.ts'
@@ -33,7 +33,7 @@ interface TaskCommandsOptions {
   team(): Team
   decide: DecideRequest
   /** A model's objection to a person's answer; must not run in a transaction. */
-  checkAnswer(person: Person, request: string, verdict: Verdict): Promise<AppError | undefined>
+  checkAnswer(person: Person, request: string, verdict: HumanVerdict): Promise<AppError | undefined>
   /** Aborted when the service stops. */
   closing: AbortSignal
 }

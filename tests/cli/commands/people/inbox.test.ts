@@ -128,7 +128,7 @@ describe('questions in the shell', () => {
     const id = await ask('Where to?')
     expect(await team.orc(['answer', id, ' '])).toMatchObject({
       code: 2,
-      err: expect.stringContaining('hint: Answer it in words: Where to?'),
+      err: expect.stringContaining('hint: Write an answer to: Where to?'),
     })
     expect((await team.orc(['answer', id])).err).toContain('TEXT is missing')
     await team.orc(['answer', id, '--insist', 'home'])
