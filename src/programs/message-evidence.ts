@@ -1,3 +1,4 @@
+import { reasonOf } from '../base/errors.ts'
 import type { DeliveryResult, MessageLocation, Turn } from '../runtimes/runtime.ts'
 import type { Pane, PasteOptions } from './program.ts'
 
@@ -101,22 +102,27 @@ export function createPromptAwaiter(): PromptAwaiter {
 }
 
 /**
- * Locates messages by id: in the record, then in the pane. A message that has left the pane by then is found
- * when the record is read again; a recorded message is not submitted again.
+ * Locates messages by id: in the program's record, then elsewhere, such as in its pane. Searches the record again after
+ * that, because a message may have reached it by then. A recorded message is not submitted again.
  */
 export async function locateIn(
   ids: readonly string[],
-  pane: Pick<Pane, 'markAccepted'>,
   search: (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   lookElsewhere: () => Promise<MessageLocation>,
+  pane?: Pick<Pane, 'markAccepted'>,
 ): Promise<MessageLocation[]> {
-  const found = new Map(await search(ids))
-  pane.markAccepted([...found.keys()])
-  const missing = ids.filter((id) => !found.has(id))
-  if (missing.length === 0 && ids.length > 0) return locationsOf(ids, found, NOWHERE)
-  const elsewhere = await lookElsewhere()
-  for (const [id, evidence] of await search(missing)) found.set(id, evidence)
-  return locationsOf(ids, found, elsewhere)
+  try {
+    const found = new Map(await search(ids))
+    pane?.markAccepted([...found.keys()])
+    const missing = ids.filter((id) => !found.has(id))
+    if (missing.length === 0 && ids.length > 0) return locationsOf(ids, found, NOWHERE)
+    const elsewhere = await lookElsewhere()
+    for (const [id, evidence] of await search(missing)) found.set(id, evidence)
+    return locationsOf(ids, found, elsewhere)
+  } catch (error) {
+    const evidence = `its record could not be searched: ${reasonOf(error)}`
+    return ids.map(() => ({ at: 'unknown', evidence }))
+  }
 }
 
 const NOWHERE: MessageLocation = { at: 'unknown', evidence: 'it was not searched for' }

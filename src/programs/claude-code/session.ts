@@ -256,7 +256,7 @@ export async function followSession(
 
   async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
     const withdrawn = withdrawals.ids
-    const locations = await locateIn(ids, pane, (some) => search(some, withdrawn), lookElsewhere)
+    const locations = await locateIn(ids, (some) => search(some, withdrawn), lookElsewhere, pane)
     return locations.map((location, index) => (withdrawn.has(ids[index]!) ? WITHDRAWN : location))
   }
 

@@ -10,7 +10,7 @@ import {
   type SessionPort,
 } from '../../runtimes/runtime.ts'
 import { createAgentOutput } from '../agent-output.ts'
-import { locationsOf } from '../message-evidence.ts'
+import { locateIn } from '../message-evidence.ts'
 import type { Pane, ProgramSession } from '../program.ts'
 import { type AppServer, AppServerRefused, openAppServer } from './app-server.ts'
 import { createApprovals } from './approvals.ts'
@@ -196,21 +196,20 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
     return { stopped: true, evidence: `turn ${turnId} ended as ${turn.status}${rest}` }
   }
 
-  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+  async function search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (server === undefined) throw new Error(`Codex is ${state}`)
     const found = new Map<string, string>()
-    return locationsOf(ids, found, await lookFor(ids, found))
+    for (const thread of saved.threads.toReversed()) {
+      const missing = new Set(ids.filter((id) => !found.has(id)))
+      if (missing.size === 0) break
+      for (const [id, item] of await findMessages(server, thread.id, missing))
+        found.set(id, `it is user message ${item} of thread ${thread.id}`)
+    }
+    return found
   }
 
-  /** Location of messages that were not found. */
-  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<MessageLocation> {
-    const on = server
-    if (on === undefined) return { at: 'unknown', evidence: `Codex is ${state}` }
-    try {
-      await find(on, ids, found)
-      if (found.size < ids.length) await settled.then(() => find(on, ids, found))
-    } catch (error) {
-      return { at: 'unknown', evidence: `Codex: ${(error as Error).message}` }
-    }
+  async function lookElsewhere(): Promise<MessageLocation> {
+    await settled
     // The running turn may be the message's own, which is not recorded yet.
     if (state !== 'idle')
       return { at: 'unknown', evidence: `there is no record of it, but Codex is ${state}` }
@@ -218,15 +217,6 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
     return {
       at: 'absent',
       evidence: count === 0 ? 'Codex had no turn yet' : `it is in none of the agent's ${count} threads`,
-    }
-  }
-
-  async function find(on: AppServer, ids: readonly string[], found: Map<string, string>): Promise<void> {
-    for (const thread of saved.threads.toReversed()) {
-      const missing = new Set(ids.filter((id) => !found.has(id)))
-      if (missing.size === 0) return
-      for (const [id, item] of await findMessages(on, thread.id, missing))
-        found.set(id, `it is user message ${item} of thread ${thread.id}`)
     }
   }
 
@@ -248,7 +238,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
         return state
       },
       deliver: ({ text }, signal) => deliver(text, signal),
-      locate,
+      locate: (ids) => locateIn(ids, search, lookElsewhere),
       notice,
       interrupt,
       onExit(evidence) {

@@ -167,7 +167,7 @@ export function openSession(
     }
   }
 
-  const locate = (ids: readonly string[]) => locateIn(ids, pane, search, lookElsewhere)
+  const locate = (ids: readonly string[]) => locateIn(ids, search, lookElsewhere, pane)
 
   async function search(ids: readonly string[]) {
     const records = await conversation.search(ids)

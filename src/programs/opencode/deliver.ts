@@ -7,7 +7,7 @@ import {
   type SessionPort,
   type Turn,
 } from '../../runtimes/runtime.ts'
-import { holdsTurn, locationsOf, messageIdsIn } from '../message-evidence.ts'
+import { holdsTurn, locateIn, messageIdsIn } from '../message-evidence.ts'
 import type { ProgramSession } from '../program.ts'
 import type { OpenCodeActivity } from './activity.ts'
 import type { OpenCodeConversations } from './conversations.ts'
@@ -29,7 +29,7 @@ interface OpenCodeDeliverOptions {
 }
 
 /** Delivers text to the agent without the pane's input box, so that a person's draft stays there. */
-export function createWayIn(
+export function createDelivery(
   options: OpenCodeDeliverOptions,
 ): Pick<ProgramSession, 'deliver' | 'locate' | 'notice' | 'interrupt'> {
   const { server, conversations, activity, prompts } = options
@@ -78,30 +78,21 @@ export function createWayIn(
     return undefined
   }
 
-  async function find(ids: readonly string[], found: Map<string, string>): Promise<void> {
-    const missing = new Set(ids.filter((id) => !found.has(id)))
-    if (missing.size === 0) return
+  async function search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const found = new Map<string, string>()
+    const missing = new Set(ids)
+    if (missing.size === 0) return found
     for await (const message of userMessages()) {
       for (const id of messageIdsIn(userText(message)).filter((id) => missing.delete(id)))
         found.set(id, evidenceOf(message.info.id))
-      if (missing.size === 0) return
+      if (missing.size === 0) break
     }
+    return found
   }
 
-  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
-    const found = new Map<string, string>()
-    return locationsOf(ids, found, await lookFor(ids, found))
-  }
-
-  /** Location of messages that were not found. */
-  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<MessageLocation> {
+  async function lookElsewhere(): Promise<MessageLocation> {
     const settled = options.settled()
-    try {
-      await find(ids, found)
-      if (found.size < ids.length) await settled.then(() => find(ids, found))
-    } catch (error) {
-      return { at: 'unknown', evidence: `opencode does not answer: ${(error as Error).message}` }
-    }
+    await settled
     if (options.settled() !== settled) return { at: 'unknown', evidence: 'lost the connection to opencode' }
     if (!CONNECTED.has(activity.state)) return { at: 'unknown', evidence: `opencode is ${activity.state}` }
     if (unanswered > 0)
@@ -111,7 +102,7 @@ export function createWayIn(
 
   return {
     deliver,
-    locate,
+    locate: (ids) => locateIn(ids, search, lookElsewhere),
     /**
      * A running turn includes it in its next step; otherwise it waits in the conversation for the next turn.
      */

@@ -5,7 +5,7 @@ import { createAgentOutput } from '../agent-output.ts'
 import type { ProgramSession } from '../program.ts'
 import { createActivity } from './activity.ts'
 import { createConversations, type OpenCodeSavedState } from './conversations.ts'
-import { createPrompts, createWayIn } from './deliver.ts'
+import { createDelivery, createPrompts } from './deliver.ts'
 import { createDialogs } from './dialogs.ts'
 import {
   type MessageInfo,
@@ -225,7 +225,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
     get state() {
       return activity.state
     },
-    ...createWayIn({ server, conversations, activity, prompts, settled: () => settled }),
+    ...createDelivery({ server, conversations, activity, prompts, settled: () => settled }),
     onExit(evidence) {
       activity.connection('ended', evidence)
       void close(evidence)
