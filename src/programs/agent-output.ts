@@ -2,14 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentText, SessionPort } from '../runtimes/runtime.ts'
 import type { FollowerLog } from './line-follower.ts'
 
-interface AgentOutput<Position> {
-  /** The same key is passed on once. */
-  say(agentText: AgentText & { readonly key: string }, position: Position): void
-  /** Position of the oldest text that is not processed yet; undefined if all is processed. */
-  readonly oldestOpen: Position | undefined
-  close(): void
-}
-
 interface AgentOutputOptions<Position> {
   readonly onText: SessionPort['onText']
   /** Everything up to this position was processed. */
@@ -26,11 +18,7 @@ const REMEMBERED_TEXTS = 1000
  * wait for the end of the turn, which is read from the same source, so the next text must not wait for it. But
  * the saved position must not pass it either, or a crash would lose it.
  */
-export function createAgentOutput<Position>({
-  onText,
-  onProcessed,
-  log,
-}: AgentOutputOptions<Position>): AgentOutput<Position> {
+export function createAgentOutput<Position>({ onText, onProcessed, log }: AgentOutputOptions<Position>) {
   const known = new Set<string>()
   const open: { readonly position: Position; isDone: boolean }[] = []
   const closing = new AbortController()
@@ -59,12 +47,14 @@ export function createAgentOutput<Position>({
   }
 
   return {
-    say(agentText, position) {
+    /** The same key is passed on once. */
+    say(agentText: AgentText & { readonly key: string }, position: Position) {
       if (known.has(agentText.key)) return
       known.add(agentText.key)
       if (known.size > REMEMBERED_TEXTS) known.delete(known.values().next().value!)
       void process(agentText, position)
     },
+    /** Position of the oldest text that is not processed yet; undefined if all is processed. */
     get oldestOpen() {
       return open[0]?.position
     },
@@ -72,21 +62,12 @@ export function createAgentOutput<Position>({
   }
 }
 
-interface StateSaver {
-  /** Saves soon, once for many changes; a line's position counts after the line was processed. */
-  soon(): void
-  /** Saves now; resolves with whether that succeeded. */
-  now(): Promise<boolean>
-  /** Saves now, for the last time. */
-  close(): Promise<void>
-}
-
 /** Saves the session's state for a restart, as it is at the time of writing. */
 export function createStateSaver(
   port: Pick<SessionPort, 'saveState'>,
   log: FollowerLog,
   current: () => unknown,
-): StateSaver {
+) {
   let isDue = false
   let closed = false
 
@@ -100,6 +81,7 @@ export function createStateSaver(
     )
 
   return {
+    /** Saves soon, once for many changes; a line's position counts after the line was processed. */
     soon() {
       if (isDue || closed) return
       isDue = true
@@ -108,8 +90,10 @@ export function createStateSaver(
         if (!closed) void keep()
       })
     },
+    /** Saves now; resolves with whether that succeeded. */
     now: keep,
-    async close() {
+    /** Saves now, for the last time. */
+    async close(): Promise<void> {
       if (closed) return
       await keep()
       closed = true

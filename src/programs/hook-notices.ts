@@ -1,21 +1,15 @@
-/** Notices for an agent, delivered with the next response to a hook of its program. */
-interface HookNotices {
-  add(text: string): void
-  /** The response to a hook that can carry notices; delivers them. */
-  answerTo(hookEventName: string): object
-  clear(): void
-}
-
 /** A turn may last for hours without a hook. */
 const MOST = 50
 
-export function createHookNotices(): HookNotices {
+/** Notices for an agent, delivered with the next response to a hook of its program. */
+export function createHookNotices() {
   let waiting: ReadonlySet<string> = new Set()
   return {
-    add(text) {
+    add(text: string) {
       waiting = new Set([...waiting, text].slice(-MOST))
     },
-    answerTo(hookEventName) {
+    /** The response to a hook that can carry notices; delivers them. */
+    answerTo(hookEventName: string): object {
       if (waiting.size === 0) return {}
       const additionalContext = [...waiting].join('\n')
       waiting = new Set()

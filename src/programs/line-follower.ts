@@ -38,18 +38,6 @@ export interface FollowerLog {
   warn(fields: Record<string, unknown>, text: string): void
 }
 
-interface LineFollower {
-  /** After the last line whose `onLine` has resolved; undefined while there is no file. */
-  position(): FilePosition | undefined
-  /**
-   * Resolves once everything written so far was passed on, unless `onLine` rejected. Never rejects. Must not
-   * be awaited within `onLine`.
-   */
-  settled(): Promise<void>
-  /** No line is passed on after it resolves. Must not be awaited within `onLine`. */
-  close(): Promise<void>
-}
-
 const CHUNK_BYTES = 64 * 1024
 const MAX_LINE_BYTES = 32 * 1024 * 1024
 const NO_MARK = ''
@@ -64,7 +52,7 @@ const LAST_RETRY_MS = 30_000
  * delay, doubling up to LAST_RETRY_MS so that a broken store is not flooded) and `closed` (final). A
  * truncated, rewritten or replaced file restarts at offset 0.
  */
-export function followLines(options: LineFollowerOptions): LineFollower {
+export function followLines(options: LineFollowerOptions) {
   const { file, onLine, onReset, log } = options
   const splitter = createLineSplitter(options.maxLineBytes ?? MAX_LINE_BYTES)
   let handle: FileHandle | undefined
@@ -178,9 +166,15 @@ export function followLines(options: LineFollowerOptions): LineFollower {
   }
 
   return {
+    /** After the last line whose `onLine` has resolved; undefined while there is no file. */
     position: () => (inode === '' ? resumeAt : { inode, offset, mark: mark() }),
+    /**
+     * Resolves once everything written so far was passed on, unless `onLine` rejected. Never rejects. Must not
+     * be awaited within `onLine`.
+     */
     settled: look,
-    async close() {
+    /** No line is passed on after it resolves. Must not be awaited within `onLine`. */
+    async close(): Promise<void> {
       closed = true
       clearTimeout(retry)
       events.close()
@@ -227,12 +221,6 @@ async function whenThere<T>(look: () => Promise<T>): Promise<T | undefined> {
 
 const UNWATCHED_LOOK_MS = 1000
 
-interface FileWatch {
-  /** Watches the file that is at the path now for writes, even if it is moved. */
-  attach(): void
-  close(): void
-}
-
 interface FileWatchOptions {
   readonly file: string
   /** The file was written or replaced. May be called without a change. */
@@ -244,7 +232,7 @@ interface FileWatchOptions {
  * File events for one path whose file and folders may not exist yet or may be replaced. Uses two watches: one
  * on the file reports writes, one on its folder (or the nearest existing one) reports replacements.
  */
-export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatch {
+export function watchFile({ file, changed, failed }: FileWatchOptions) {
   const folder = dirname(file)
   let folderWatch: { path: string; inode: bigint; watcher: FSWatcher } | undefined
   let fileWatch: FSWatcher | undefined
@@ -292,6 +280,7 @@ export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatc
 
   watchFolder()
   return {
+    /** Watches the file that is at the path now for writes, even if it is moved. */
     attach() {
       fileWatch?.close()
       fileWatch = closed ? undefined : open(file, changed)

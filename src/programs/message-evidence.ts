@@ -75,23 +75,20 @@ function plain(text: string): string {
     .trim()
 }
 
-export interface PromptAwaiter {
-  /** Resolves when the program shows the turn as a prompt. Never rejects. */
-  expect(turn: Turn): { readonly result: Promise<DeliveryResult>; cancel(): void }
-  /** The program shows a prompt. */
-  prompted(prompt: string, evidence: string): void
-}
+export type PromptAwaiter = ReturnType<typeof createPromptAwaiter>
 
 /** Turns given to a program, until it shows them. */
-export function createPromptAwaiter(): PromptAwaiter {
+export function createPromptAwaiter() {
   const waiting = new Map<Turn, (result: DeliveryResult) => void>()
   return {
-    expect(turn) {
+    /** Resolves when the program shows the turn as a prompt. Never rejects. */
+    expect(turn: Turn): { readonly result: Promise<DeliveryResult>; cancel(): void } {
       const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
       waiting.set(turn, resolve)
       return { result: promise, cancel: () => void waiting.delete(turn) }
     },
-    prompted(prompt, evidence) {
+    /** The program shows a prompt. */
+    prompted(prompt: string, evidence: string) {
       for (const [turn, resolve] of waiting) {
         if (!holdsTurn(prompt, turn)) continue
         waiting.delete(turn)

@@ -34,14 +34,10 @@ export interface ScriptLine {
   afterMs: number
 }
 
-/** The script's response to each event; undefined if no rule matches. */
-export interface Script {
-  atStart(): ScriptLine | undefined
-  toTurn(text: string): ScriptLine | undefined
-  toNotice(text: string): ScriptLine | undefined
-}
+export type Script = ReturnType<typeof openScript>
 
-export function openScript({ script }: ScriptSettings): Script {
+/** The script's response to each event; undefined if no rule matches. */
+export function openScript({ script }: ScriptSettings) {
   const left = new Map(script.map((rule) => [rule, rule.times ?? Number.POSITIVE_INFINITY]))
 
   function play(
@@ -56,8 +52,10 @@ export function openScript({ script }: ScriptSettings): Script {
 
   return {
     atStart: () => play((on) => on === 'start', hear('')),
-    toTurn: (text) => play((on) => on !== 'start' && 'text' in on && text.includes(on.text), hear(text)),
-    toNotice: (text) => play((on) => on !== 'start' && 'notice' in on && text.includes(on.notice), hear('')),
+    toTurn: (text: string) =>
+      play((on) => on !== 'start' && 'text' in on && text.includes(on.text), hear(text)),
+    toNotice: (text: string) =>
+      play((on) => on !== 'start' && 'notice' in on && text.includes(on.notice), hear('')),
   }
 }
 

@@ -42,8 +42,6 @@ const MAX_TEXT_LENGTH = 1 << 20
 /** Free the log on disk in steps of this size. */
 const RELEASE_EVERY = 32 << 20
 
-export type ScreenOutput = ReturnType<typeof createScreenOutput>
-
 export function createScreenOutput(options: ScreenOutputOptions) {
   const { folder, path, run, patterns, port } = options
   /** Offsets of the current text. */

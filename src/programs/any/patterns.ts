@@ -64,32 +64,9 @@ export function checkAny(settings: unknown): SettingsProblem[] {
   return problemsIn(parsed.error, 'Example: { command: [my-agent, --tui], patterns: { idle: "> $" } }')
 }
 
-export interface Patterns {
-  /** Looks at the last lines, including the cursor's. Undefined if nothing matches. */
-  state(lines: readonly string[]): Extract<SessionState, 'idle' | 'busy' | 'waiting_input'> | undefined
-  /** Whether the prompt is in this line, with or without text behind it. */
-  hasPrompt(line: string): boolean
-  /** Column at which the prompt begins in the cursor's line, if there is one. */
-  promptIn(line: string): number | undefined
-  inputBox(screen: PaneScreen): InputBox
-  readonly hasSubmitted: boolean
-  /** Pattern that shows that it accepted a message, if configured. */
-  submitted(id: string): RegExp | undefined
-}
+export type Patterns = ReturnType<typeof compilePatterns>
 
-/** Shared by agents of one program: the expressions take most of an idle agent's memory. */
-const compiled = new Map<string, Patterns>()
-const COMPILED = 100
-
-export function compilePatterns(patterns: AnySettings['patterns']): Patterns {
-  const key = JSON.stringify(patterns)
-  const known = compiled.get(key) ?? compile(patterns)
-  if (compiled.size >= COMPILED) compiled.clear()
-  compiled.set(key, known)
-  return known
-}
-
-function compile(patterns: AnySettings['patterns']): Patterns {
+export function compilePatterns(patterns: AnySettings['patterns']) {
   // The user may already have written the end of the line.
   const prompt = patterns.idle.replace(/(?<!\\)\$$/, '')
   const atEnd = new RegExp(`(?:${prompt})$`, 'u')
@@ -98,7 +75,8 @@ function compile(patterns: AnySettings['patterns']): Patterns {
   const dialog = patterns.dialog === undefined ? undefined : new RegExp(patterns.dialog, 'gmu')
 
   return {
-    state(lines) {
+    /** Looks at the last lines, including the cursor's. Undefined if nothing matches. */
+    state(lines: readonly string[]): Extract<SessionState, 'idle' | 'busy' | 'waiting_input'> | undefined {
       const text = lines.join('\n')
       const found = [
         // First, because text must not be typed into what looks like a dialog.
@@ -109,16 +87,19 @@ function compile(patterns: AnySettings['patterns']): Patterns {
       const furthest = found.reduce((best, one) => (one.end > best.end ? one : best))
       return furthest.end < 0 ? undefined : furthest.state
     },
-    hasPrompt: (line) => anywhere.test(line),
-    promptIn: (line) => atEnd.exec(line)?.index,
-    inputBox({ lines, cursor }) {
+    /** Whether the prompt is in this line, with or without text behind it. */
+    hasPrompt: (line: string) => anywhere.test(line),
+    /** Column at which the prompt begins in the cursor's line, if there is one. */
+    promptIn: (line: string) => atEnd.exec(line)?.index,
+    inputBox({ lines, cursor }: PaneScreen): InputBox {
       const line = lines[cursor.y] ?? ''
       const before = line.slice(0, cursor.x).padEnd(cursor.x)
       if (line.slice(cursor.x).trim() === '' && atEnd.test(before)) return 'empty'
       return anywhere.test(before) ? 'draft' : 'unknown'
     },
     hasSubmitted: patterns.submitted !== undefined,
-    submitted(id) {
+    /** Pattern that shows that it accepted a message, if configured. */
+    submitted(id: string): RegExp | undefined {
       if (patterns.submitted === undefined) return undefined
       return new RegExp(patterns.submitted.replaceAll('{id}', idPattern(id)), 'u')
     },
@@ -134,16 +115,6 @@ function lastEnd(pattern: RegExp | undefined, text: string): number {
 /** msg_1 is a prefix of msg_12. */
 function idPattern(id: string): string {
   return `${id.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![0-9])`
-}
-
-export interface EvidenceWatch {
-  readonly evidence: Promise<DeliveryResult>
-  readonly isGiven: boolean
-  line(text: string): void
-  /** The program shows that it works, or its prompt again. */
-  state(seen: 'busy' | 'idle'): void
-  /** Ends the watch, whatever comes later. */
-  give(result: DeliveryResult): void
 }
 
 const FRAME = /\[ORCHUB MESSAGE \S+\]/
@@ -162,13 +133,15 @@ export function createFrameFilter(): (line: string) => boolean {
   }
 }
 
+export type EvidenceWatch = ReturnType<typeof watchEvidence>
+
 /**
  * Uses the `submitted` pattern with each message's id. Without one, a program that showed the text and then
  * its busy pattern has accepted it: the echo proves that the text arrived, and leaving the prompt that Enter
  * did. Neither alone proves anything, so anything else stays uncertain. For a turn without ids, which is
  * never located later, the prompt below the echo suffices as well.
  */
-export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
+export function watchEvidence(turn: Turn, patterns: Patterns) {
   const { promise: evidence, resolve } = Promise.withResolvers<DeliveryResult>()
   /** Created with the first line: until then the turn is on its way and must not be delayed. */
   let awaited: Map<string, RegExp> | undefined
@@ -188,7 +161,7 @@ export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
     get isGiven() {
       return isGiven
     },
-    line(text) {
+    line(text: string) {
       if (lastLine !== '' && text.includes(lastLine)) isEchoed = true
       if (!isProgramsOwn(text) || !isByPattern) return
       awaited ??= new Map(turn.ids.map((id) => [id, patterns.submitted(id)!]))
@@ -196,11 +169,13 @@ export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
       if (awaited.size > 0) return
       give({ state: 'submitted', evidence: `the pane shows ${JSON.stringify(text.trim().slice(0, 200))}` })
     },
-    state(seen) {
+    /** The program shows that it works, or its prompt again. */
+    state(seen: 'busy' | 'idle') {
       if (isByPattern || !isEchoed || (seen === 'idle' && turn.ids.length > 0)) return
       const then = seen === 'busy' ? 'that the program is busy' : 'its prompt'
       give({ state: 'submitted', evidence: `the pane shows the text, and then ${then}` })
     },
+    /** Ends the watch, whatever comes later. */
     give,
   }
 }

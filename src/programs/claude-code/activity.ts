@@ -22,36 +22,6 @@ import { isRunning } from '../../base/process.ts'
 import { type FollowerLog, watchFile } from '../line-follower.ts'
 import type { Dialogs } from './hooks.ts'
 
-/** The program's activity, derived from its hooks and its status file. */
-export interface ClaudeActivity {
-  readonly state: SessionState
-  /** The program itself reports that it is at its prompt. Only then may text be pasted. */
-  readonly isAtPrompt: boolean
-  /** The program reports its prompt, and the end of its turn is still being determined. */
-  readonly isReturning: boolean
-  /** Reported by the program. */
-  readonly version: string
-  readonly hasStatus: boolean
-  onStatus(status: ClaudeStatus): Promise<void>
-  /** The SessionStart hook called. */
-  started(): void
-  /** The program connected to our MCP server; before that its model lacks our tools. */
-  toolsGiven(): void
-  turnBegan(evidence: string): void
-  /** The Stop hook called: the engine treats the agent as idle, though it is not at its prompt yet. */
-  turnEnded(evidence: string): void
-  /** The Stop hook got an empty response. */
-  turnLeft(): void
-  /** How the turn ended without a Stop hook. */
-  noteEnd(how: string): void
-  dialogOpened(evidence: string): void
-  dialogAnswered(evidence: string): void
-  /** Whether it returns to its prompt within that time. */
-  comesToPrompt(withinMs: number): Promise<boolean>
-  exited(): void
-  close(): void
-}
-
 interface ActivityOptions {
   /** Found running: it may be in any state except starting. */
   readonly found: boolean
@@ -73,7 +43,10 @@ const LONGEST_WARM_UP_MS = 4000
 const BACK_AT_PROMPT_MS = 3000
 const LOOK_EVERY_MS = 25
 
-export function followActivity(options: ActivityOptions): ClaudeActivity {
+export type ClaudeActivity = ReturnType<typeof followActivity>
+
+/** The program's activity, derived from its hooks and its status file. */
+export function followActivity(options: ActivityOptions) {
   const { dialogs } = options
   let state: SessionState = options.found ? 'unknown' : 'initializing'
   let isAtPrompt = false
@@ -166,12 +139,15 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
     get state() {
       return state
     },
+    /** The program itself reports that it is at its prompt. Only then may text be pasted. */
     get isAtPrompt() {
       return isAtPrompt
     },
+    /** The program reports its prompt, and the end of its turn is still being determined. */
     get isReturning() {
       return returning === news
     },
+    /** Reported by the program. */
     get version() {
       return version
     },
@@ -179,26 +155,30 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
       return hasStatus
     },
     onStatus,
+    /** The SessionStart hook called. */
     started() {
       hasStarted = true
       warmUpWithin(hasTools ? WARM_UP_MS : LONGEST_WARM_UP_MS)
     },
+    /** The program connected to our MCP server; before that its model lacks our tools. */
     toolsGiven() {
       hasTools = true
       if (hasStarted) warmUpWithin(WARM_UP_MS)
     },
-    turnBegan(evidence) {
+    turnBegan(evidence: string) {
       tell()
       isAtPrompt = false
       isWarm = true
       endedBy = undefined
       become('busy', evidence)
     },
-    turnEnded(evidence) {
+    /** The Stop hook called: the engine treats the agent as idle, though it is not at its prompt yet. */
+    turnEnded(evidence: string) {
       tell()
       endedBy = 'its turn ended'
       become('idle', evidence)
     },
+    /** The Stop hook got an empty response. */
     turnLeft() {
       if (!hasStatus) isAtPrompt = true
       const known = news
@@ -206,21 +186,23 @@ export function followActivity(options: ActivityOptions): ClaudeActivity {
         if (news === known && !isAtPrompt) become('busy', 'it continued after its turn had ended')
       }, BACK_AT_PROMPT_MS)
     },
-    noteEnd(how) {
+    /** How the turn ended without a Stop hook. */
+    noteEnd(how: string) {
       endedBy = how
       if (!hasStatus) void returnToPrompt()
     },
-    dialogOpened(evidence) {
+    dialogOpened(evidence: string) {
       tell()
       isAtPrompt = false
       become('waiting_input', evidence)
     },
-    dialogAnswered(evidence) {
+    dialogAnswered(evidence: string) {
       if (dialogs.isOpen || state !== 'waiting_input') return
       tell()
       become('busy', evidence)
     },
-    async comesToPrompt(withinMs) {
+    /** Whether it returns to its prompt within that time. */
+    async comesToPrompt(withinMs: number): Promise<boolean> {
       const deadline = performance.now() + withinMs
       while (state === 'idle' && !isAtPrompt && performance.now() < deadline) {
         await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
@@ -253,12 +235,6 @@ const ClaudeStatus = z.looseObject({
 })
 type ClaudeStatus = z.output<typeof ClaudeStatus>
 
-export interface StatusFile {
-  /** Reads it now. Undefined while there is none. */
-  read(): Promise<ClaudeStatus | undefined>
-  close(): void
-}
-
 interface StatusFileOptions {
   readonly file: string
   onStatus(status: ClaudeStatus): void
@@ -269,8 +245,10 @@ interface StatusFileOptions {
 const TORN_READ_MS = 20
 const TORN_READS = 10
 
+export type StatusFile = ReturnType<typeof followStatus>
+
 /** Reports the program's status whenever it changes, by file events. */
-export function followStatus({ file, onStatus, log }: StatusFileOptions): StatusFile {
+export function followStatus({ file, onStatus, log }: StatusFileOptions) {
   let closed = false
   let reads: Promise<unknown> = Promise.resolve()
   let wanted = false
@@ -297,6 +275,7 @@ export function followStatus({ file, onStatus, log }: StatusFileOptions): Status
   }
 
   return {
+    /** Reads it now. Undefined while there is none. */
     read: () => readStatus(file),
     close() {
       closed = true

@@ -54,18 +54,6 @@ export type ClaudeHookEventOf<T extends ClaudeHookEvent['hook_event_name']> = Ex
 
 type ClaudePermissionRequest = ClaudeHookEventOf<'PermissionRequest'>
 
-export interface Dialogs {
-  readonly isOpen: boolean
-  /** The hook's response: the person's verdict, or undefined if the dialog was answered in the pane. */
-  ask(request: ClaudePermissionRequest, signal: AbortSignal): Promise<object | undefined>
-  /** The tool ran or was denied, so its dialog is closed. */
-  settle(toolUseId: string): void
-  /** No dialog can be open any more. */
-  settleAll(): void
-  /** From the transcript: a dialog itself does not say which tool call it belongs to. */
-  noteToolUse(use: ClaudeToolUse): void
-}
-
 const REMEMBERED_USES = 200
 
 interface OpenDialog {
@@ -74,8 +62,10 @@ interface OpenDialog {
   toolUseId: string | undefined
 }
 
+export type Dialogs = ReturnType<typeof createDialogs>
+
 /** Permission dialogs. Each is a request to a person, which ends when it is answered anywhere. */
-export function createDialogs(port: SessionPort): Dialogs {
+export function createDialogs(port: SessionPort) {
   const open = new Set<OpenDialog>()
   /** Calls without a result yet. */
   const uses = new Map<string, ClaudeToolUse>()
@@ -93,7 +83,8 @@ export function createDialogs(port: SessionPort): Dialogs {
     get isOpen() {
       return open.size > 0
     },
-    async ask(request, caller) {
+    /** The hook's response: the person's verdict, or undefined if the dialog was answered in the pane. */
+    async ask(request: ClaudePermissionRequest, caller: AbortSignal): Promise<object | undefined> {
       const dialog: OpenDialog = { request, closing: new AbortController(), toolUseId: undefined }
       bind(dialog)
       open.add(dialog)
@@ -110,15 +101,18 @@ export function createDialogs(port: SessionPort): Dialogs {
         open.delete(dialog)
       }
     },
-    settle(toolUseId) {
+    /** The tool ran or was denied, so its dialog is closed. */
+    settle(toolUseId: string) {
       uses.delete(toolUseId)
       for (const dialog of open) if (dialog.toolUseId === toolUseId) dialog.closing.abort()
     },
+    /** No dialog can be open any more. */
     settleAll() {
       uses.clear()
       for (const { closing } of open) closing.abort()
     },
-    noteToolUse(use) {
+    /** From the transcript: a dialog itself does not say which tool call it belongs to. */
+    noteToolUse(use: ClaudeToolUse) {
       uses.set(use.id, use)
       if (uses.size > REMEMBERED_USES) uses.delete(uses.keys().next().value!)
       for (const dialog of open) bind(dialog)

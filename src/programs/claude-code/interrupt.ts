@@ -19,24 +19,14 @@ const STOPPED_WITHIN_MS = 2000
 const LOOK_EVERY_MS = 25
 const CLEAR_ROUNDS = 10
 
-interface TurnInterrupt {
-  /** Ends the turn with Escape, and reports that only with the program's evidence. */
-  end(): Promise<{ stopped: boolean; evidence: string }>
-  /**
-   * Clears the prompt that an interrupt put back into the input box, once it is saved: until then the box is
-   * the only copy.
-   */
-  emptyBox(): Promise<void>
-  close(): void
-}
-
-export function createInterrupt({ pane, activity, withdrawals, keep }: InterruptOptions): TurnInterrupt {
+export function createInterrupt({ pane, activity, withdrawals, keep }: InterruptOptions) {
   /** The box with our own text as the Escape left it. If it differs, a person has edited it. */
   let left: string | undefined
   let isClosed = false
 
   return {
-    async end() {
+    /** Ends the turn with Escape, and reports that only with the program's evidence. */
+    async end(): Promise<{ stopped: boolean; evidence: string }> {
       left = undefined
       while (activity.isReturning) await sleep(LOOK_EVERY_MS)
       if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
@@ -60,7 +50,11 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
     close() {
       isClosed = true
     },
-    async emptyBox() {
+    /**
+     * Clears the prompt that an interrupt put back into the input box, once it is saved: until then the box is
+     * the only copy.
+     */
+    async emptyBox(): Promise<void> {
       const ours = left
       if (ours === undefined || !(await keep())) return
       left = undefined
@@ -90,43 +84,6 @@ async function clearBox(pane: Pane, ours?: string) {
   }
 }
 
-/**
- * Escape before the model's first word withdraws a prompt: Claude Code puts it back into the input box and
- * treats it as never sent, though a hook and the transcript have shown it. It is delivered again, so that
- * nothing is lost.
- */
-export interface Withdrawals {
-  readonly turns: readonly Withdrawn[]
-  readonly ids: ReadonlySet<string>
-  /** Our prompt of this turn, until the transcript shows it. */
-  readonly unrecorded: string | undefined
-  /** A hook shows a prompt; the transcript follows later. */
-  submitted(prompt: string): void
-  /** The transcript shows a prompt. */
-  recorded(prompt: string): void
-  /** The end of the turn is known: its prompt was not withdrawn. */
-  turnEnded(): void
-  /**
-   * The turn ended, as far as known without an answer to its prompt: records it as withdrawn if it is in the
-   * input box again. Checks until that is certain, as long as `isStill` holds.
-   */
-  look(transcript: ClaudeTranscript, pane: Pane, isStill: () => boolean): Promise<void>
-  /** A prompt that is no longer part of the conversation. */
-  add(prompt: Submitted): void
-  /**
-   * Whether this record belongs to a withdrawn turn, and so not to the conversation: one read again after a
-   * restart of the service, or a late one, which then identifies it.
-   */
-  claims(prompt: Prompt): boolean
-  /** The program shows a prompt: a person may have sent the withdrawn one again. */
-  prompted(prompt: string): void
-  /** The text to deliver: the turn, followed by the withdrawn ones. */
-  joinedWith(turn: Turn | undefined): Turn | undefined
-  /** Delivers it again once nothing else was delivered for a while, and nothing forbids it. */
-  schedule(again: Again): void
-  close(): void
-}
-
 interface Withdrawn extends Turn {
   /** Id of the transcript record that showed it to the model. */
   readonly record?: string | undefined
@@ -150,11 +107,18 @@ const SAID_WITHIN_MS = 250
 const KNOWN_WITHIN_MS = 4000
 const CHECK_EVERY_MS = 50
 
+export type Withdrawals = ReturnType<typeof createWithdrawals>
+
+/**
+ * Escape before the model's first word withdraws a prompt: Claude Code puts it back into the input box and
+ * treats it as never sent, though a hook and the transcript have shown it. It is delivered again, so that
+ * nothing is lost.
+ */
 export function createWithdrawals(
   savedState: readonly Withdrawn[],
   changed: () => void,
   keptUnrecorded?: string,
-): Withdrawals {
+) {
   let turns: Withdrawn[] = [...savedState]
   let timer: NodeJS.Timeout | undefined
   let unrecorded = keptUnrecorded
@@ -186,16 +150,24 @@ export function createWithdrawals(
     get ids() {
       return new Set(turns.flatMap((turn) => turn.ids))
     },
+    /** Our prompt of this turn, until the transcript shows it. */
     get unrecorded() {
       return unrecorded
     },
-    submitted: (prompt) => expectRecordOf(OUR_TEXT.test(prompt) ? prompt : undefined),
-    recorded(prompt) {
+    /** A hook shows a prompt; the transcript follows later. */
+    submitted: (prompt: string) => expectRecordOf(OUR_TEXT.test(prompt) ? prompt : undefined),
+    /** The transcript shows a prompt. */
+    recorded(prompt: string) {
       if (unrecorded === undefined) return
       if (holdsTurn(prompt, { text: unrecorded, ids: messageIdsIn(unrecorded) })) expectRecordOf(undefined)
     },
+    /** The end of the turn is known: its prompt was not withdrawn. */
     turnEnded: () => expectRecordOf(undefined),
-    async look(transcript, pane, isStill) {
+    /**
+     * The turn ended, as far as known without an answer to its prompt: records it as withdrawn if it is in the
+     * input box again. Checks until that is certain, as long as `isStill` holds.
+     */
+    async look(transcript: ClaudeTranscript, pane: Pane, isStill: () => boolean): Promise<void> {
       const deadline = performance.now() + KNOWN_WITHIN_MS
       for (let isLate = false; !isLate; await sleep(CHECK_EVERY_MS)) {
         isLate = performance.now() >= deadline
@@ -217,8 +189,13 @@ export function createWithdrawals(
       }
       if (isStill()) expectRecordOf(undefined)
     },
+    /** A prompt that is no longer part of the conversation. */
     add,
-    claims({ uuid, text, canBeWithdrawn }) {
+    /**
+     * Whether this record belongs to a withdrawn turn, and so not to the conversation: one read again after a
+     * restart of the service, or a late one, which then identifies it.
+     */
+    claims({ uuid, text, canBeWithdrawn }: Prompt): boolean {
       if (turns.some(({ record }) => record === uuid)) return true
       // The record comes later than we waited; a prompt sent again is shown by the hook first.
       const late = turns.find((turn) => turn.record === undefined && holdsTurn(text, turn))
@@ -227,20 +204,23 @@ export function createWithdrawals(
       changed()
       return true
     },
-    prompted(prompt) {
+    /** The program shows a prompt: a person may have sent the withdrawn one again. */
+    prompted(prompt: string) {
       const left = turns.filter((turn) => !holdsTurn(prompt, turn))
       if (left.length === turns.length) return
       turns = left
       changed()
     },
-    joinedWith(turn) {
+    /** The text to deliver: the turn, followed by the withdrawn ones. */
+    joinedWith(turn: Turn | undefined): Turn | undefined {
       const delivered = new Set(turn?.ids)
       const others = turns.filter(({ ids }) => ids.length === 0 || !ids.every((id) => delivered.has(id)))
       const all = [...(turn === undefined ? [] : [turn]), ...others]
       if (all.length === 0) return undefined
       return { text: all.map(({ text }) => text).join('\n\n'), ids: all.flatMap(({ ids }) => ids) }
     },
-    schedule(again) {
+    /** Delivers it again once nothing else was delivered for a while, and nothing forbids it. */
+    schedule(again: Again) {
       clearTimeout(timer)
       if (turns.length === 0) return
       timer = setTimeout(() => {

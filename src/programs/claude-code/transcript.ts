@@ -12,25 +12,6 @@ import { linesOf } from '../line-splitter.ts'
 import { mayHoldMessages, messageIdsIn } from '../message-evidence.ts'
 import { type ClaudeRecord, readRecord } from './record.ts'
 
-export interface ClaudeTranscript {
-  readonly file: string
-  position(): FilePosition | undefined
-  /** Everything written so far was processed. */
-  settled(): Promise<void>
-  /**
-   * Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a
-   * hook.
-   */
-  reaches(lastAnswer: string | undefined, limitMs: number): Promise<void>
-  /** The turn has ended: releases what was held to restore the order. */
-  release(): void
-  /** The last prompt, while it has no answer. */
-  readonly openPrompt: Prompt | undefined
-  /** The prompt is no longer part of the conversation, so no answer belongs to it. */
-  withdraw(prompt: Pick<Prompt, 'text'>): void
-  close(): Promise<void>
-}
-
 export type Prompt = Extract<ClaudeRecord, { kind: 'prompt' }>
 type ClaudeAnswer = Extract<ClaudeRecord, { kind: 'answer' }>
 
@@ -52,8 +33,10 @@ interface ClaudeTranscriptOptions {
   onProgress(): void
 }
 
+export type ClaudeTranscript = ReturnType<typeof followTranscript>
+
 /** Reads the agent's transcript: its own text, which prompts it answered, its context size. */
-export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTranscript {
+export function followTranscript(options: ClaudeTranscriptOptions) {
   const { file, port } = options
   let openPrompt: Prompt | undefined
   let unread: string[] = []
@@ -166,9 +149,15 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
   return {
     file,
     position: () => (firstWords.isOpen ? undefined : (output.oldestOpen ?? heldPosition)) ?? positionNow(),
+    /** Everything written so far was processed. */
     settled: follower.settled,
+    /** The turn has ended: releases what was held to restore the order. */
     release: firstWords.release,
-    async reaches(wanted, limitMs) {
+    /**
+     * Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a
+     * hook.
+     */
+    async reaches(wanted: string | undefined, limitMs: number): Promise<void> {
       await follower.settled()
       if (wanted === undefined) return firstWords.release()
       if (isReached(wanted)) return
@@ -187,11 +176,13 @@ export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTransc
       firstWords.release()
       await follower.settled()
     },
+    /** The last prompt, while it has no answer. */
     get openPrompt() {
       return openPrompt
     },
+    /** The prompt is no longer part of the conversation, so no answer belongs to it. */
     withdraw,
-    close() {
+    close(): Promise<void> {
       output.close()
       return follower.close()
     },
@@ -225,21 +216,6 @@ function contextWindowOf(model: string, seen: number): number {
   return isLarge ? LARGE : USUAL
 }
 
-/**
- * When Claude Code first writes a transcript, the model's answer may precede its prompt (seen in 2.1.197),
- * because text that waited for the file is written after the text that created it. So an answer at the start
- * of a file is held until the record it follows has been read.
- */
-interface FirstAnswerOrder {
-  /** True until the conversation's first record is read, and while it is held. */
-  readonly isOpen: boolean
-  take(line: string): void
-  /** Releases the held answer although its prompt has not appeared. When it does, it is already answered. */
-  release(): void
-  /** The file is read from its start. */
-  restart(): void
-}
-
 const Link = z.looseObject({
   type: z.string(),
   uuid: z.string(),
@@ -254,11 +230,12 @@ interface FirstAnswerOrderOptions {
   onAnsweredBefore(): void
 }
 
-function orderFirstAnswer({
-  isAtBeginning,
-  hear,
-  onAnsweredBefore,
-}: FirstAnswerOrderOptions): FirstAnswerOrder {
+/**
+ * When Claude Code first writes a transcript, the model's answer may precede its prompt (seen in 2.1.197),
+ * because text that waited for the file is written after the text that created it. So an answer at the start
+ * of a file is held until the record it follows has been read.
+ */
+function orderFirstAnswer({ isAtBeginning, hear, onAnsweredBefore }: FirstAnswerOrderOptions) {
   let isBeginning = isAtBeginning
   let held: string[] = []
   const heldIds = new Set<string>()
@@ -296,10 +273,11 @@ function orderFirstAnswer({
   }
 
   return {
+    /** True until the conversation's first record is read, and while it is held. */
     get isOpen() {
       return isBeginning || held.length > 0
     },
-    take(line) {
+    take(line: string) {
       if (!isBeginning && held.length === 0) return isFollowedLate ? hearLate(line) : hear(line)
       const link = readLink(line)
       if (link === undefined) return hear(line)
@@ -310,10 +288,12 @@ function orderFirstAnswer({
       hear(line)
       if (link.uuid === follows) release()
     },
+    /** Releases the held answer although its prompt has not appeared. When it does, it is already answered. */
     release() {
       if (held.length > 0) isFollowedLate = true
       release()
     },
+    /** The file is read from its start. */
     restart() {
       isBeginning = true
       isFollowedLate = false

@@ -110,15 +110,6 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
   )
 }
 
-/** Dialogs that Codex shows in its pane and asks us about at the same time. The first answer counts. */
-interface Approvals {
-  asked(id: RequestId, method: string, params: unknown, item: Item | undefined): void
-  /** The request was answered: by us, by the person in the pane, or by the end of the turn. */
-  resolved(id: RequestId): void
-  /** The connection is lost: open requests cannot be answered through us any more. */
-  dropAll(): void
-}
-
 interface ApprovalsOptions {
   readonly ask: SessionPort['askPermission']
   reply(id: RequestId, result: object): void
@@ -127,7 +118,8 @@ interface ApprovalsOptions {
   warn(fields: Record<string, unknown>, text: string): void
 }
 
-export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions): Approvals {
+/** Dialogs that Codex shows in its pane and asks us about at the same time. The first answer counts. */
+export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions) {
   const open = new Map<RequestId, AbortController>()
 
   async function decide(id: RequestId, dialog: CodexDialog, controller: AbortController) {
@@ -144,7 +136,7 @@ export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions):
   }
 
   return {
-    asked(id, method, params, item) {
+    asked(id: RequestId, method: string, params: unknown, item: Item | undefined) {
       const dialog = DIALOGS[method]?.(params, item)
       // A new connection is told of open dialogs again.
       if (dialog === undefined || open.has(id)) return
@@ -158,7 +150,9 @@ export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions):
         )
       })
     },
+    /** The request was answered: by us, by the person in the pane, or by the end of the turn. */
     resolved: close,
+    /** The connection is lost: open requests cannot be answered through us any more. */
     dropAll() {
       for (const id of [...open.keys()]) close(id)
     },

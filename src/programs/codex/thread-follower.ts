@@ -48,15 +48,6 @@ const HANDLED = 2000
 /** That a turn failed and why are reported separately, in any order. */
 const REASON_MS = 500
 
-interface ThreadFollower {
-  /** The thread in the pane. */
-  readonly current: string | undefined
-  readonly found: Promise<void>
-  connected(server: AppServer): void
-  disconnected(): void
-  notified<M extends keyof CodexNotifications>(method: M, notice: CodexNotifications[M]): void
-}
-
 interface ThreadFollowerOptions {
   readonly savedState: CodexSavedState
   keep(savedState: CodexSavedState): Promise<void>
@@ -77,7 +68,7 @@ interface ThreadFollowerOptions {
  * it to `adopting`. The timeouts below cover gaps of the server: a thread is listed before it is ready, and
  * is on disk shortly after its first turn began.
  */
-export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
+export function followThreads(options: ThreadFollowerOptions) {
   const { turns, arrivals } = options
   const { promise: found, resolve: isFound } = Promise.withResolvers<void>()
   let server: AppServer | undefined
@@ -284,11 +275,12 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   }
 
   return {
+    /** The thread in the pane. */
     get current() {
       return current?.id
     },
     found,
-    connected(on) {
+    connected(on: AppServer) {
       server = on
       search(on).catch(failed("cannot search for Codex's thread"))
     },
@@ -298,7 +290,8 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
       isListening = false
       turns.forget()
     },
-    notified: (method, notice) => HANDLERS[method](notice),
+    notified: <M extends keyof CodexNotifications>(method: M, notice: CodexNotifications[M]) =>
+      HANDLERS[method](notice),
   }
 }
 

@@ -10,27 +10,10 @@ import {
   UserMessage,
 } from './records.ts'
 
-/** The running turn, its running commands, and how turns end. */
-export interface CodexTurns {
-  readonly active: string | undefined
-  began(turnId: string): void
-  ended(turn: TurnRecord): void
-  /** No notification for a while. */
-  forget(): void
-  /** How that turn ends; never resolves for a turn that is not running. */
-  untilEnded(turnId: string): Promise<TurnRecord>
-  itemBegan(turnId: string, item: Item): void
-  itemEnded(item: Item): void
-  /** An item that has started and not ended. */
-  item(id: string): Item | undefined
-  /**
-   * Terminals of this turn's running commands, and of those it starts from now on: a notification may be
-   * under way.
-   */
-  terminalsOf(turnId: string): ReadonlySet<string>
-}
+export type CodexTurns = ReturnType<typeof createTurns>
 
-export function createTurns(): CodexTurns {
+/** The running turn, its running commands, and how turns end. */
+export function createTurns() {
   let active: string | undefined
   let lastEnded: string | undefined
   const waiting = new Map<string, ((turn: TurnRecord) => void)[]>()
@@ -42,33 +25,40 @@ export function createTurns(): CodexTurns {
     get active() {
       return active
     },
-    began(turnId) {
+    began(turnId: string) {
       // A list of turns can be overtaken by the notification of a turn's end.
       if (turnId !== lastEnded) active = turnId
     },
+    /** No notification for a while. */
     forget() {
       active = undefined
       open.clear()
       terminals.clear()
     },
-    ended(turn) {
+    ended(turn: TurnRecord) {
       lastEnded = turn.id
       if (active === turn.id) active = undefined
       for (const resolve of waiting.get(turn.id) ?? []) resolve(turn)
       waiting.delete(turn.id)
       terminals.delete(turn.id)
     },
-    untilEnded(turnId) {
+    /** How that turn ends; never resolves for a turn that is not running. */
+    untilEnded(turnId: string): Promise<TurnRecord> {
       return new Promise((resolve) => waiting.set(turnId, [...(waiting.get(turnId) ?? []), resolve]))
     },
-    itemBegan(turnId, item) {
+    itemBegan(turnId: string, item: Item) {
       open.set(item.id, { turnId, item })
       const terminal = terminalOf(item)
       if (terminal !== undefined) terminals.get(turnId)?.add(terminal)
     },
-    itemEnded: (item) => void open.delete(item.id),
-    item: (id) => open.get(id)?.item,
-    terminalsOf(turnId) {
+    itemEnded: (item: Item) => void open.delete(item.id),
+    /** An item that has started and not ended. */
+    item: (id: string) => open.get(id)?.item,
+    /**
+     * Terminals of this turn's running commands, and of those it starts from now on: a notification may be
+     * under way.
+     */
+    terminalsOf(turnId: string): ReadonlySet<string> {
       const known = terminals.get(turnId) ?? new Set<string>()
       terminals.set(turnId, known)
       for (const { turnId: of, item } of open.values()) {
@@ -99,17 +89,10 @@ const OF_THE_MODEL = new Set([
   'imageView',
 ])
 
-/** Follows messages by id through a thread's records: accepted as user text, answered by the model. */
-export interface Arrivals {
-  /** Resolves when the message sent with that client id is in the thread. */
-  expect(clientId: string): { taken: Promise<DeliveryResult>; forget(): void }
-  /** An item started, or is in the thread's history. */
-  saw(turnId: string, item: Item): void
-  /** The turn has ended. */
-  ended(turn: TurnRecord): void
-}
+export type Arrivals = ReturnType<typeof createArrivals>
 
-export function createArrivals(arrived: SessionPort['onEvidence']): Arrivals {
+/** Follows messages by id through a thread's records: accepted as user text, answered by the model. */
+export function createArrivals(arrived: SessionPort['onEvidence']) {
   const expected = new Map<string, (result: DeliveryResult) => void>()
   /** Messages the model is working on, by turn. */
   const unanswered = new Map<string, string[]>()
@@ -133,16 +116,19 @@ export function createArrivals(arrived: SessionPort['onEvidence']): Arrivals {
   }
 
   return {
-    expect(clientId) {
+    /** Resolves when the message sent with that client id is in the thread. */
+    expect(clientId: string): { taken: Promise<DeliveryResult>; forget(): void } {
       const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
       expected.set(clientId, resolve)
       return { taken: promise, forget: () => expected.delete(clientId) }
     },
-    saw(turnId, item) {
+    /** An item started, or is in the thread's history. */
+    saw(turnId: string, item: Item) {
       if (item.type === 'userMessage') taken(turnId, item)
       else if (isOfTheModel(item)) read(turnId, `Codex answered it with ${item.type} ${item.id}`)
     },
-    ended({ id, status }) {
+    /** The turn has ended. */
+    ended({ id, status }: TurnRecord) {
       if (status === 'completed') read(id, `Codex completed turn ${id}`)
       // If a turn failed or was stopped before the model's first word, its messages stay unread.
       unanswered.delete(id)

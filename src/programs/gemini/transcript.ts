@@ -98,16 +98,6 @@ const CONTEXT_WINDOW = 1_048_576
 /** A record is written again after its tools have run. */
 const REMEMBERED = 500
 
-export interface GeminiTranscript {
-  readonly file: string
-  /** Messages in it without an answer yet. */
-  readonly unread: readonly string[]
-  position(): FilePosition | undefined
-  /** Everything written so far was processed. */
-  settled(): Promise<void>
-  close(): Promise<void>
-}
-
 interface GeminiTranscriptOptions {
   readonly file: string
   readonly from: FilePosition | undefined
@@ -124,8 +114,10 @@ interface GeminiTranscriptOptions {
   onProgress(): void
 }
 
+export type GeminiTranscript = ReturnType<typeof followTranscript>
+
 /** Reads the agent's transcript: its own text, which prompts it answered, its context size. */
-export function followTranscript(options: GeminiTranscriptOptions): GeminiTranscript {
+export function followTranscript(options: GeminiTranscriptOptions) {
   const { file, port, log } = options
   const heard = new Set<string>()
   let unread = [...options.unread]
@@ -205,12 +197,14 @@ export function followTranscript(options: GeminiTranscriptOptions): GeminiTransc
 
   return {
     file,
+    /** Messages in it without an answer yet. */
     get unread() {
       return unread
     },
     position: () => agentOutput.oldestOpen ?? follower.position(),
+    /** Everything written so far was processed. */
     settled: follower.settled,
-    close() {
+    close(): Promise<void> {
       isClosed = true
       agentOutput.close()
       return follower.close()

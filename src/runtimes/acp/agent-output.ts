@@ -6,23 +6,11 @@ const UNHEARD = 100
 const SLOW_MS = 50
 
 /** Passes the agent's text on, piece by piece. */
-interface AcpOutput {
-  /** `message`: the id of the agent's message, if it sends one. */
-  say(text: string, message: string | undefined): void
-  /** Later text belongs to another message, and must not run into this one. */
-  pause(): void
-  /**
-   * Pending while too much text is unprocessed, so that a flood waits in the agent's own pipe. Never for
-   * long: the response to a command may wait for the end of the turn, which arrives through the same pipe.
-   */
-  hold(): Promise<void> | undefined
-}
-
 export function createAcpOutput(
   onText: SessionPort['onText'],
   clock: Clock,
   onError: (error: unknown) => void,
-): AcpOutput {
+) {
   let unheard = 0
   let lastMessage: string | undefined
   let hasSpoken = false
@@ -30,7 +18,8 @@ export function createAcpOutput(
   let release = () => {}
 
   return {
-    say(text, message) {
+    /** `message`: the id of the agent's message, if it sends one. */
+    say(text: string, message: string | undefined) {
       if (text === '') return
       const isAnother = message !== undefined && lastMessage !== undefined && message !== lastMessage
       const gap = hasSpoken && (isPaused || isAnother) ? '\n\n' : ''
@@ -46,10 +35,15 @@ export function createAcpOutput(
           if (unheard < UNHEARD) release()
         })
     },
+    /** Later text belongs to another message, and must not run into this one. */
     pause() {
       isPaused = true
     },
-    hold() {
+    /**
+     * Pending while too much text is unprocessed, so that a flood waits in the agent's own pipe. Never for
+     * long: the response to a command may wait for the end of the turn, which arrives through the same pipe.
+     */
+    hold(): Promise<void> | undefined {
       if (unheard < UNHEARD) return undefined
       return new Promise((resolve) => {
         const cancel = clock.after(SLOW_MS, resolve)

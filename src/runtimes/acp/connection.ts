@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type ClientConnection,
@@ -12,6 +11,7 @@ import {
 } from '@agentclientprotocol/sdk'
 import { z } from 'zod'
 import { type Clock, sleep as clockSleep } from '../../base/clock.ts'
+import { createOutputTail } from '../output-tail.ts'
 import { endProcesses, type GroupLeader, processStartedAt } from '../processes.ts'
 import { openMessageStream } from './message-stream.ts'
 
@@ -144,20 +144,9 @@ interface AgentProcessOptions {
   readonly mark: string
 }
 
-export interface AgentProcess {
-  readonly stdin: Writable
-  readonly stdout: Readable
-  /** Resolves with how it ended, including its last error output. */
-  readonly ended: Promise<string>
-  /** The end of its standard error, for evidence: empty, or starting with a colon. */
-  complaint(): string
-  /** The last lines of its standard error. */
-  complaints(count: number): string[]
-  /** Ends it with everything it started. Rejects if a process stays. */
-  end(graceMs: number): Promise<void>
-}
+export type AgentProcess = ReturnType<typeof startProcess>
 
-export function startProcess(options: AgentProcessOptions): AgentProcess {
+export function startProcess(options: AgentProcessOptions) {
   const child = spawn(options.file, options.args, {
     cwd: options.cwd,
     env: { ...options.env },
@@ -187,10 +176,14 @@ export function startProcess(options: AgentProcessOptions): AgentProcess {
   return {
     stdin: child.stdin,
     stdout: child.stdout,
+    /** Resolves with how it ended, including its last error output. */
     ended,
+    /** The end of its standard error, for evidence: empty, or starting with a colon. */
     complaint,
-    complaints: (count) => stderr.lines(count),
-    async end(graceMs) {
+    /** The last lines of its standard error. */
+    complaints: (count: number) => stderr.lines(count),
+    /** Ends it with everything it started. Rejects if a process stays. */
+    async end(graceMs: number): Promise<void> {
       // Long after the exit, its pid may belong to another process.
       if (isCleared) return
       child.stdin.end()
@@ -209,32 +202,4 @@ async function leaderOf(child: ChildProcess): Promise<GroupLeader | undefined> {
   // Until the exit is reported, the pid is still its own.
   const startedAt = hasEnded(child) ? undefined : await processStartedAt(child.pid)
   return { pid: child.pid, startedAt: startedAt ?? 'gone', ownsGroupAfterExit: true }
-}
-
-/** The end of an unbounded text, without sequences that control a terminal. */
-interface OutputTail {
-  add(text: string): void
-  /** At most `count` lines. */
-  lines(count?: number): string[]
-}
-
-export function createOutputTail(limit: number): OutputTail {
-  let held = ''
-  return {
-    add(text) {
-      held = (held + printable(text.slice(-limit))).slice(-limit)
-    },
-    lines(count = Number.POSITIVE_INFINITY) {
-      const lines = held.split('\n')
-      if (lines.at(-1) === '') lines.pop()
-      return lines.slice(-count)
-    },
-  }
-}
-
-/** Escape sequences and control characters, except newlines and tabs. */
-const UNPRINTABLE = /\u001B(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001B]*(?:\u0007|\u001B\\)?|.)|[^\P{Cc}\n\t]/gu
-
-function printable(text: string): string {
-  return text.replace(/\r\n?/g, '\n').replace(UNPRINTABLE, '')
 }

@@ -119,21 +119,13 @@ const CARRIED = 64
 /** Older ids than this many count as unknown. */
 const REMEMBERED = 5000
 
-/** Messages the agent received, as far as this process or the agent's own replay shows (C25). */
-interface History {
-  /** A turn with these ids was written to the pipe. */
-  wrote(ids: readonly string[]): void
-  /** The turn was certainly accepted, or certainly not. */
-  settle(ids: readonly string[], isTaken: boolean): void
-  /** A chunk of the user text that the agent replays. */
-  replay(text: string): void
-  /** The replay has ended and covered the whole conversation. */
-  replayed(): void
-  locate(id: string): MessageLocation
-}
+type History = ReturnType<typeof createHistory>
 
-/** `before`: whether the agent may have received anything before this process. */
-export function createHistory(before: 'nothing' | 'something'): History {
+/**
+ * Messages the agent received, as far as this process or the agent's own replay shows (C25). `before`: whether the agent
+ * may have received anything before this process.
+ */
+export function createHistory(before: 'nothing' | 'something') {
   const accepted = new Map<string, string>()
   const doubtful = new Set<string>()
   let knowsAll = before === 'nothing'
@@ -148,25 +140,29 @@ export function createHistory(before: 'nothing' | 'something'): History {
   }
 
   return {
-    wrote(ids) {
+    /** A turn with these ids was written to the pipe. */
+    wrote(ids: readonly string[]) {
       for (const id of ids) doubtful.add(id)
     },
-    settle(ids, isTaken) {
+    /** The turn was certainly accepted, or certainly not. */
+    settle(ids: readonly string[], isTaken: boolean) {
       for (const id of ids) {
         doubtful.delete(id)
         if (isTaken) remember(id, 'the agent accepted it in this session')
       }
     },
-    replay(text) {
+    /** A chunk of the user text that the agent replays. */
+    replay(text: string) {
       const window = carried + text
       for (const [, id] of window.matchAll(MARKER)) remember(id!, 'it is in the history the agent replayed')
       carried = window.slice(-CARRIED)
     },
+    /** The replay has ended and covered the whole conversation. */
     replayed() {
       knowsAll = true
       source = 'it is not in the history the agent replayed, and'
     },
-    locate(id) {
+    locate(id: string): MessageLocation {
       const evidence = accepted.get(id)
       if (evidence !== undefined) return { at: 'submitted', evidence }
       if (doubtful.has(id))
@@ -181,24 +177,18 @@ export function createHistory(before: 'nothing' | 'something'): History {
  * The replay of a resumed conversation: evidence of what the agent received, but no new text of the agent
  * (C4).
  */
-interface Replay {
-  readonly isOn: boolean
-  take(update: AcpUpdate): void
-  /** Resolves after a quiet period: some agents answer session/load before the replay ends. */
-  over(isWhole: boolean): Promise<void>
-}
-
-export function createReplay(isOn: boolean, history: History, clock: Clock, quietMs: number): Replay {
+export function createReplay(isOn: boolean, history: History, clock: Clock, quietMs: number) {
   let count = 0
   return {
     get isOn() {
       return isOn
     },
-    take(update) {
+    take(update: AcpUpdate) {
       count += 1
       if (update.kind === 'heard') history.replay(update.text)
     },
-    async over(isWhole) {
+    /** Resolves after a quiet period: some agents answer session/load before the replay ends. */
+    async over(isWhole: boolean): Promise<void> {
       for (let before = -1; isWhole && before !== count; ) {
         before = count
         await new Promise<void>((resolve) => clock.after(quietMs, resolve))

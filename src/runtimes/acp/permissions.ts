@@ -1,15 +1,6 @@
 import type { RequestPermissionRequest, RequestPermissionResponse } from '@agentclientprotocol/sdk'
 import type { PermissionQuestion, PermissionVerdict, SessionPort } from '../runtime.ts'
 
-/** Permission requests of the agent that wait for a person. */
-interface Questions {
-  readonly isOpen: boolean
-  /** `signal`: the agent withdraws the request. */
-  ask(request: RequestPermissionRequest, key: string, signal: AbortSignal): Promise<RequestPermissionResponse>
-  /** The turn ended or is being cancelled: no verdict is needed any more. */
-  cancel(): void
-}
-
 interface QuestionEvents {
   asked: SessionPort['askPermission']
   opened(tool: string): void
@@ -17,13 +8,19 @@ interface QuestionEvents {
   closed(tool: string, verdict: PermissionVerdict | undefined): void
 }
 
-export function createQuestions(events: QuestionEvents): Questions {
+/** Permission requests of the agent that wait for a person. */
+export function createQuestions(events: QuestionEvents) {
   const open = new Set<AbortController>()
   return {
     get isOpen() {
       return open.size > 0
     },
-    async ask(request, key, signal) {
+    /** `signal`: the agent withdraws the request. */
+    async ask(
+      request: RequestPermissionRequest,
+      key: string,
+      signal: AbortSignal,
+    ): Promise<RequestPermissionResponse> {
       const question = questionOf(request, key)
       const own = new AbortController()
       open.add(own)
@@ -39,6 +36,7 @@ export function createQuestions(events: QuestionEvents): Questions {
       }
       return answerOf(request, verdict)
     },
+    /** The turn ended or is being cancelled: no verdict is needed any more. */
     cancel() {
       for (const question of open) question.abort()
     },

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { withoutMentions } from '../../protocol/mentions.ts'
 import { escapeMarkers } from '../../protocol/response.ts'
+import { createOutputTail } from '../output-tail.ts'
 import {
   type AgentCredentials,
   type AgentStart,
@@ -20,7 +21,6 @@ import {
   answered,
   brokenBy,
   connect,
-  createOutputTail,
   describeError,
   isRefusal,
   minuteIsOver,
@@ -32,7 +32,8 @@ import { openSession } from './open-session.ts'
 import { createQuestions } from './permissions.ts'
 import { type AcpLimits, type AcpSettings, type BuiltIn, FAILURE_MS_MAX } from './settings.ts'
 
-const SCREEN_KEPT = 16 * 1024
+/** Length of the output that is kept for `orc logs` and the control room. */
+const SCREEN_LENGTH = 16 * 1024
 
 interface AcpSessionOptions {
   readonly agent: AgentStart
@@ -71,7 +72,7 @@ interface AcpSavedConversation {
 export function startSession(options: AcpSessionOptions): Session {
   const { agent, port, process, clock, limits, log, settings, builtIn } = options
   const mentions = settings.mentions ?? builtIn?.mentions
-  const screen = createOutputTail(SCREEN_KEPT)
+  const screen = createOutputTail(SCREEN_LENGTH)
   const history = createHistory(options.savedState === undefined ? 'nothing' : 'something')
   const replay = createReplay(options.savedState !== undefined, history, clock, limits.quietMs)
   const prefix = createTurnPrefix(agent.prompt)
@@ -335,22 +336,12 @@ export function startSession(options: AcpSessionOptions): Session {
 
 const StopReason = z.object({ stopReason: z.string().max(64) })
 
-/** Progress of one turn. `deliver` returns once; later evidence goes to `onEvidence`. */
-interface OpenTurn {
-  readonly ids: readonly string[]
-  readonly result: Promise<DeliveryResult>
-  /** The pipe accepted all of it. */
-  isWritten: boolean
-  /** The agent gave a sign that it has the turn. */
-  readonly isTaken: boolean
-  reach(state: 'submitted' | 'read', evidence: string): void
-  /** No evidence of arrival. Ignored once `deliver` has returned. */
-  doubt(state: 'queued' | 'uncertain', evidence: string): void
-}
-
 const RUNGS = ['none', 'submitted', 'read'] as const
 
-function openTurn(turn: Turn, arrived: SessionPort['onEvidence']): OpenTurn {
+type OpenTurn = ReturnType<typeof openTurn>
+
+/** Progress of one turn. `deliver` returns once; later evidence goes to `onEvidence`. */
+function openTurn(turn: Turn, arrived: SessionPort['onEvidence']) {
   const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
   let rung: (typeof RUNGS)[number] = 'none'
   let isAnswered = false
@@ -363,17 +354,20 @@ function openTurn(turn: Turn, arrived: SessionPort['onEvidence']): OpenTurn {
   return {
     ids: turn.ids,
     result: promise,
+    /** The pipe accepted all of it. */
     isWritten: false,
+    /** The agent gave a sign that it has the turn. */
     get isTaken() {
       return rung !== 'none'
     },
-    reach(state, evidence) {
+    reach(state: 'submitted' | 'read', evidence: string) {
       if (RUNGS.indexOf(state) <= RUNGS.indexOf(rung)) return
       rung = state
       if (!isAnswered) answer({ state, evidence })
       else if (turn.ids.length > 0) arrived(turn.ids, state, evidence)
     },
-    doubt(state, evidence) {
+    /** No evidence of arrival. Ignored once `deliver` has returned. */
+    doubt(state: 'queued' | 'uncertain', evidence: string) {
       if (!isAnswered) answer({ state, evidence })
     },
   }
@@ -382,28 +376,22 @@ function openTurn(turn: Turn, arrived: SessionPort['onEvidence']): OpenTurn {
 const NOTICES_KEPT = 50
 
 /** Text put before the next turn, since ACP has no other channel for it: the role, and notices. */
-interface TurnPrefix {
-  /** Puts the role before the next turn. */
-  roleIsDue(occasion: Parameters<typeof frameRole>[1]): void
-  add(notice: string): void
-  /**
-   * Returns the turn with everything due before it; call `given` once the agent has it, otherwise it stays
-   * due.
-   */
-  before(turn: string): { text: string; markGiven(): void }
-}
-
-export function createTurnPrefix(prompt: string): TurnPrefix {
+export function createTurnPrefix(prompt: string) {
   let occasion: Parameters<typeof frameRole>[1] | undefined
   let notices: string[] = []
   return {
-    roleIsDue(why) {
+    /** Puts the role before the next turn. */
+    roleIsDue(why: Parameters<typeof frameRole>[1]) {
       occasion = why
     },
-    add(notice) {
+    add(notice: string) {
       notices = [...notices, notice].slice(-NOTICES_KEPT)
     },
-    before(turn) {
+    /**
+     * Returns the turn with everything due before it; call `given` once the agent has it, otherwise it stays
+     * due.
+     */
+    before(turn: string): { text: string; markGiven(): void } {
       const role = occasion
       const added = notices
       const text = [...(role === undefined ? [] : [frameRole(prompt, role)]), ...added, turn].join('\n\n')

@@ -25,21 +25,6 @@ export function nextStep({ events }: LlmTurn, maxSteps: number): TurnStep {
   return answers.length >= maxSteps ? { do: 'end', how: 'max_steps' } : { do: 'ask' }
 }
 
-/** The part of the conversation that is sent to the model. Omitted turns stay in the file. */
-export interface LlmConversation {
-  add(record: LogRecord): void
-  /** Number of the next record. */
-  readonly next: number
-  /** The turn that has not ended. */
-  readonly open: LlmTurn | undefined
-  /** Responses whose text may not have been processed. */
-  readonly unsaid: readonly RecordOf<'assistant'>[]
-  /** `model`: the model whose provider-specific parts may be sent. */
-  messages(model: string): ChatMessage[]
-  /** Omits the older half; false if only one turn is left. */
-  shorten(): boolean
-}
-
 interface HeldTurn extends LlmTurn {
   readonly events: (RecordOf<'notice'> | RecordOf<'assistant'> | RecordOf<'result'>)[]
   end: LlmTurnEnd | undefined
@@ -52,8 +37,13 @@ interface HeldTurn extends LlmTurn {
  */
 const KEPT_SHARE = 0.7
 
-/** Turns are appended, then omitted from the oldest on when `tokens` exceeds the budget; the last one always stays. */
-export function createConversation(budget: number): LlmConversation {
+export type LlmConversation = ReturnType<typeof createConversation>
+
+/**
+ * The part of the conversation that is sent to the model. Turns are appended, then omitted from the oldest on when
+ * `tokens` exceeds the budget; the last one always stays. Omitted turns stay in the file.
+ */
+export function createConversation(budget: number) {
   let turns: HeldTurn[] = []
   let leftOut = 0
   let tokens = 0
@@ -75,7 +65,7 @@ export function createConversation(budget: number): LlmConversation {
   }
 
   return {
-    add(record) {
+    add(record: LogRecord) {
       if (record.type === 'said') {
         unsaid.delete(record.of)
         return
@@ -100,18 +90,23 @@ export function createConversation(budget: number): LlmConversation {
       }
       if (tokens > budget) leaveOutOver(budget * KEPT_SHARE)
     },
+    /** Number of the next record. */
     get next() {
       return next
     },
+    /** The turn that has not ended. */
     get open() {
       const last = turns.at(-1)
       return last?.end === undefined ? last : undefined
     },
+    /** Responses whose text may not have been processed. */
     get unsaid() {
       return [...unsaid.values()]
     },
-    messages: (model) => toMessages(turns, leftOut, model),
-    shorten() {
+    /** `model`: the model whose provider-specific parts may be sent. */
+    messages: (model: string) => toMessages(turns, leftOut, model),
+    /** Omits the older half; false if only one turn is left. */
+    shorten(): boolean {
       if (turns.length <= 1) return false
       leaveOutOver(tokens / 2)
       return true

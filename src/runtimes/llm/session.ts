@@ -1,9 +1,13 @@
 import type { SessionState } from '../../base/agent.ts'
 import { within } from '../../base/clock.ts'
 import { reasonOf } from '../../base/errors.ts'
+import { createOutputTail } from '../output-tail.ts'
 import type { MessageLocation, Session } from '../runtime.ts'
 import { readRecords } from './journal.ts'
 import { createTurnLoop, type TurnLoopOrder, type TurnLoopResult } from './turn-loop.ts'
+
+/** Length of the output that is kept for `orc logs` and the control room. */
+const SCREEN_LENGTH = 16 * 1024
 
 interface LlmSessionOrder extends TurnLoopOrder {
   readonly file: string
@@ -18,13 +22,13 @@ interface LlmSessionOrder extends TurnLoopOrder {
  * An agent that consists of a model and its conversation.
  * States: `initializing` (until the caller has the session) → `idle` → `busy` (`running` works on the open
  * turn) → `idle`, or `error` (the model failed; `cancelRetry` holds the timer that continues the same turn,
- * with exponential backoff up to `failureMostMs` or the provider's retry-after). `beginning` is the write of
+ * with exponential backoff up to `maxFailureMs` or the provider's retry-after). `beginning` is the write of
  * a new turn; `isInterrupted` lasts until the turn has ended; `isLeft` is final. `interruptMs` covers a
  * command that is being executed, which cannot be aborted.
  */
 export function startSession(options: LlmSessionOrder): Session {
   const { port, conversation, journal, clock, limits } = options
-  const screen = createScreen()
+  const screen = createOutputTail(SCREEN_LENGTH)
   const work = createTurnLoop(options, screen.add)
   let state: SessionState = 'initializing'
   let beginning: Promise<void> | undefined
@@ -79,7 +83,7 @@ export function startSession(options: LlmSessionOrder): Session {
   }
 
   function tryLater(why: string, leastMs: number) {
-    const wait = Math.max(leastMs, Math.min(limits.failureMs * 2 ** failures, limits.failureMostMs))
+    const wait = Math.max(leastMs, Math.min(limits.failureMs * 2 ** failures, limits.maxFailureMs))
     failures += 1
     become('error', `${why} Retrying in ${Math.ceil(wait / 1000)} s.`)
     cancelRetry = clock.after(wait, () => run('retrying'))
@@ -160,28 +164,9 @@ export function startSession(options: LlmSessionOrder): Session {
 export interface LlmLimits {
   /** Pause after a failed call, doubled with each failure in a row. */
   readonly failureMs: number
-  readonly failureMostMs: number
+  readonly maxFailureMs: number
   /** Timeout for an interrupted turn to stop. */
   readonly interruptMs: number
 }
 
-export const LIMITS: LlmLimits = { failureMs: 5_000, failureMostMs: 300_000, interruptMs: 10_000 }
-
-/** The last output of the model, without sequences that control a terminal. */
-interface LlmScreen {
-  add(text: string): void
-  lines(count: number): string[]
-}
-
-const KEPT = 16 * 1024
-const UNPRINTABLE = /[^\P{Cc}\n\t]/gu
-
-function createScreen(): LlmScreen {
-  let held = ''
-  return {
-    add(text) {
-      held = (held + text.replace(UNPRINTABLE, '')).slice(-KEPT)
-    },
-    lines: (count) => held.trimEnd().split('\n').slice(-count),
-  }
-}
+export const LIMITS: LlmLimits = { failureMs: 5_000, maxFailureMs: 300_000, interruptMs: 10_000 }

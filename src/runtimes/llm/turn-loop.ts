@@ -76,17 +76,7 @@ interface StopFlags {
 }
 
 /** Works on one conversation. Every fact is in the file before it is acted upon. */
-interface TurnLoop {
-  /** Stores the input of a new turn. */
-  begin(turn: Turn): Promise<void>
-  /** Continues the open turn from its current step. */
-  resume(stops: StopFlags): Promise<TurnLoopResult>
-  /** Repeats text that may not have been processed. */
-  sayAgain(): void
-  notice(text: string): void
-}
-
-export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) => void): TurnLoop {
+export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) => void) {
   const { agent, port, settings, models, conversation, journal, clock, log } = options
   const notices: string[] = []
   /** Messages already reported as read. */
@@ -211,21 +201,24 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
   }
 
   return {
-    async begin({ text, ids }) {
+    /** Stores the input of a new turn. */
+    async begin({ text, ids }: Turn): Promise<void> {
       const input = [...notices, text].join('\n\n')
       await write({ type: 'user', n: conversation.next, at: clock.now(), text: input, ids: [...ids] })
       notices.length = 0
     },
-    async resume(stops) {
+    /** Continues the open turn from its current step. */
+    async resume(stops: StopFlags): Promise<TurnLoopResult> {
       for (;;) {
         const rest = await move(stops)
         if (rest !== undefined) return rest
       }
     },
+    /** Repeats text that may not have been processed. */
     sayAgain() {
       for (const record of conversation.unsaid) say(record)
     },
-    notice: (text) => void notices.push(text),
+    notice: (text: string) => void notices.push(text),
   }
 }
 

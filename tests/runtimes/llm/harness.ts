@@ -73,7 +73,7 @@ export async function openPlace(
   const settings = { m: modelAt(server.url, options.wire ?? 'openai-compatible', options.model) }
   const env = options.env ?? { MODEL_KEY: 'sk-fake-coder' }
   const models = createModels({ settings: () => settings, clock, log: QUIET_LOG, env })
-  const limits = { failureMs: 50, failureMostMs: 200, interruptMs: 5000, ...options.limits }
+  const limits = { failureMs: 50, maxFailureMs: 200, interruptMs: 5000, ...options.limits }
   const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET_LOG, limits })
   const agent = {
     name: 'coder',

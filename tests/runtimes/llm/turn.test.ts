@@ -283,7 +283,7 @@ describe('an interruption (C2)', () => {
       { when: /first/, times: 1, reply: { error: { status: 500 } } },
       { reply: { text: 'Yes?' } },
     ]
-    const { session, port } = await ready(play, { limits: { failureMs: 60_000, failureMostMs: 60_000 } })
+    const { session, port } = await ready(play, { limits: { failureMs: 60_000, maxFailureMs: 60_000 } })
     await session.deliver(turnOf('msg_7', 'The first.'))
     await port.untilState('error')
     expect(await session.interrupt()).toMatchObject({ stopped: true })
