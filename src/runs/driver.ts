@@ -96,7 +96,7 @@ interface Unstored {
   nodes: Set<string>
   records: Map<string, NodeRecord>
   entries: AuditDraft[]
-  effects: Keyed<StoreEffect>[]
+  effects: StoreEffect[]
   outside: Keyed<OutsideEffect>[]
 }
 
@@ -309,7 +309,7 @@ export function createDriver(
     return true
   }
 
-  async function carryOut(tx: Tx, effect: Keyed<StoreEffect>) {
+  async function carryOut(tx: Tx, effect: StoreEffect) {
     if (effect.type === 'ask_person') await requests.ask(tx, facts, effect)
     if (effect.type === 'withdraw') await requests.withdraw(tx, facts.id, effect)
   }

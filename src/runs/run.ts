@@ -135,9 +135,6 @@ export interface RunNode {
   readonly attempts: readonly NodeAttempt[]
   /** Explains the state to people. */
   readonly reason: string
-  /** The dependency that made it fail or be skipped. */
-  readonly because: string | null
-  readonly readyAt: number | null
   readonly settledAt: number | null
 }
 
@@ -145,10 +142,6 @@ export interface RunHead {
   readonly id: string
   /** Grows when a run is resumed. */
   readonly round: number
-  /** Grows with every accepted event; part of the keys of effects. */
-  readonly version: number
-  /** False: no person can be asked, so the agent fails instead of asking. */
-  readonly attended: boolean
   readonly createdAt: number
   /** In this round. */
   readonly begunAt: number | null
@@ -205,12 +198,10 @@ export interface RunOptions {
   readonly id: string
   readonly plan: Plan
   readonly now: number
-  /** True if a person can be asked. */
-  readonly attended?: boolean
 }
 
 /** Makes a new run; the `begun` event starts it. */
-export function createRun({ id, plan, now, attended = true }: RunOptions): Run {
+export function createRun({ id, plan, now }: RunOptions): Run {
   const graph = graphOf(plan)
   const nodes = plan.agents.map(({ name }): RunNode => {
     return { name, state: 'waiting', ...EMPTY_NODE, waitingFor: graph.needs.get(name)!.length }
@@ -218,8 +209,6 @@ export function createRun({ id, plan, now, attended = true }: RunOptions): Run {
   const head: RunHead = {
     id,
     round: 1,
-    version: 0,
-    attended,
     createdAt: now,
     begunAt: null,
     deadlineAt: null,
@@ -261,8 +250,6 @@ export const EMPTY_NODE = Object.freeze({
   result: null,
   attempts: Object.freeze([]),
   reason: '',
-  because: null,
-  readyAt: null,
   settledAt: null,
 } satisfies Omit<RunNode, 'name' | 'state'>)
 

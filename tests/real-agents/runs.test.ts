@@ -204,7 +204,7 @@ it('completes the run that the public skill expects, with Codex, Claude Code and
     await team.given(name).text(instructions('').context)
   }
   expect(read('writer-agent', 'outbox', 'report.md')).toBe('Apples are round, pears are not.\nfruit,price\n')
-  expect(seen.run.nodes.get('writer-agent')!.readyAt).toBeGreaterThanOrEqual(
+  expect(seen.run.nodes.get('writer-agent')!.attempts[0]!.orderedAt).toBeGreaterThanOrEqual(
     Math.max(...['research-agent', 'analysis-agent'].map((name) => seen.run.nodes.get(name)!.settledAt!)),
   )
   // The programs are gone, and not members any more.

@@ -142,9 +142,9 @@ export type OutsideEffect =
   /** Consolidate outputs and write the report. Events: report_written, report_failed. */
   | { type: 'write_report'; round: number }
 
-/** Keys are unique. */
+/** Keys are unique over all rounds of a run. */
 export type Keyed<E> = E & { key: string }
-export type Effect = Keyed<StoreEffect> | Keyed<OutsideEffect>
+export type Effect = StoreEffect | Keyed<OutsideEffect>
 
 /** Reads nodes with the changes of the current transition. */
 type ReadNode = (name: string) => RunNode

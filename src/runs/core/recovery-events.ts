@@ -66,10 +66,6 @@ function failForGood(transition: Transition, node: RunNode, reason: string): voi
 }
 
 function ask(transition: Transition, node: RunNode, reason: string): void {
-  if (!transition.head.attended) {
-    failForGood(transition, node, reason)
-    return
-  }
   const { askMs } = transition.run.graph.plan
   const asks = node.asks + 1
   const expiresAt = askMs === null ? null : transition.now + askMs

@@ -339,22 +339,17 @@ function howItEnded(code: number | null, signal: string | null): string {
   return signal === null ? 'it ended' : `it was ended by ${signal}`
 }
 
-type Resumption = Omit<RunOptions, 'id'>
-
 /**
  * Begins another round of a run that ended, with the current plan. A completed agent does not run again if its inputs are
  * the same: each agent is prepared, and the hash decides. The `begun` event starts the round. A run that has not ended
  * continues from `pendingEffects` instead.
  */
-export function resumeRun(
-  run: Run,
-  { plan, now, attended = run.head.attended }: Resumption,
-): Result<Run, RunRefusal> {
+export function resumeRun(run: Run, { plan, now }: Omit<RunOptions, 'id'>): Result<Run, RunRefusal> {
   const { head } = run
   if (head.outcome === null) {
     return { ok: false, error: refuse('RUN_RUNS', `${head.id} has not ended`) }
   }
-  const fresh = createRun({ id: head.id, plan, now, attended })
+  const fresh = createRun({ id: head.id, plan, now })
   for (const node of fresh.nodes.values()) {
     const before = run.nodes.get(node.name)
     if (before !== undefined) fresh.nodes.set(node.name, { ...node, ...carried(before) })
@@ -363,7 +358,6 @@ export function resumeRun(
     ...fresh.head,
     createdAt: head.createdAt,
     round: head.round + 1,
-    version: head.version + 1,
     lastQueued: head.lastQueued,
   }
   return { ok: true, value: fresh }

@@ -25,8 +25,6 @@ import {
 interface Settlement {
   state: SettledState
   reason: string
-  /** The dependency that caused it. */
-  because?: string
 }
 
 /** Collects the changes that one event makes, on top of a run that stays unchanged. */
@@ -76,7 +74,7 @@ export function beginTransition(run: Run, now: number): Transition {
     }
     const queued = head.lastQueued + 1
     head = { ...head, lastQueued: queued }
-    write({ ...node, state: 'ready', queued, due: null, stallAt: null, readyAt: node.readyAt ?? now })
+    write({ ...node, state: 'ready', queued, due: null, stallAt: null })
     fresh.push(node.name)
   }
 
@@ -84,10 +82,10 @@ export function beginTransition(run: Run, now: number): Transition {
     write(first)
     const todo: Todo[] = [[first.name, settlement]]
     // The list grows during the loop; recursion would overflow the stack for a chain of ten thousand.
-    for (const [name, { state, reason, because = null }] of todo) {
+    for (const [name, { state, reason }] of todo) {
       const node = read(name)
       if (isSettled(node.state)) continue
-      write({ ...node, state, reason, because, queued: null, due: null, stallAt: null, settledAt: now })
+      write({ ...node, state, reason, queued: null, due: null, stallAt: null, settledAt: now })
       if (state === 'cancelled') continue
       for (const { to, onFailure } of run.graph.feeds.get(name)!) {
         const dependent = read(to)
@@ -144,16 +142,11 @@ export function beginTransition(run: Run, now: number): Transition {
     if (nodes.length === 0 && effects.length === 0 && head === run.head) {
       return { ok: true, state: { head, nodes: [] }, effects: [] }
     }
-    head = { ...head, version: run.head.version + 1 }
     const stored = [...effects, ...runTimer(), ...nodes.flatMap(timerEffects)]
-    const keyed: Effect[] = stored.map((effect, index) => ({
-      ...effect,
-      key: `${head.id}@${head.version}/${index}`,
-    }))
     return {
       ok: true,
       state: { head, nodes },
-      effects: [...keyed, ...nodes.flatMap(outsideEffects), ...report()],
+      effects: [...stored, ...nodes.flatMap(outsideEffects), ...report()],
     }
   }
 
@@ -222,8 +215,8 @@ const ENDED_AS: Record<string, string> = {
   cancelled: 'was cancelled',
 }
 
-function blame(state: 'failed' | 'skipped', because: string, as: string): Settlement {
-  return { state, because, reason: `${because} ${ENDED_AS[as]}` }
+function blame(state: 'failed' | 'skipped', dependency: string, as: string): Settlement {
+  return { state, reason: `${dependency} ${ENDED_AS[as]}` }
 }
 
 /** Reasons to refuse an event, with the error code for the sender. */

@@ -12,13 +12,13 @@ type Told<T extends Effect['type']> = Extract<Effect, { type: T }>
 export function openBench(
   agents: Record<string, PlanAgentInput>,
   plan: Partial<PlanInput> = {},
-  { attended = true, begin = true } = {},
+  { begin = true } = {},
 ) {
   let now = 1000
   const withRunner = Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => [name, { command: 'true', ...agent }]),
   )
-  let run: Run = createRun({ id: 'run_1', plan: definePlan({ ...plan, agents: withRunner }), now, attended })
+  let run: Run = createRun({ id: 'run_1', plan: definePlan({ ...plan, agents: withRunner }), now })
   let effects: Effect[] = []
 
   function tell(event: RunEvent): RunReduced {

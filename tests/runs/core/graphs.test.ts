@@ -17,8 +17,7 @@ function play(seed: number, size: number, { crashes, repeats }: Trouble) {
   const plan = definePlan(randomPlan(random, size))
   const trouble = random.pick([0, 0.1, 0.5, 1])
   const scripts = new Map(plan.agents.map(({ name }) => [name, randomScript(random, trouble)]))
-  const attended = random.chance(0.8)
-  const run = createRun({ id: 'run_1', plan, now: 0, attended })
+  const run = createRun({ id: 'run_1', plan, now: 0 })
   const world = openWorld(run, { scripts, random })
   world.tell({ type: 'begun' })
   let steps = 0
@@ -35,7 +34,7 @@ function play(seed: number, size: number, { crashes, repeats }: Trouble) {
     if (random.chance(5 / size)) world.audit()
   }
   world.audit()
-  return { world, expected: expectedOf(plan, scripts, attended), plan }
+  return { world, expected: expectedOf(plan, scripts), plan }
 }
 
 const stuck = ({ run }: World) =>

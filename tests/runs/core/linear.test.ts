@@ -112,7 +112,7 @@ describe('ten times the agents take ten times the steps', () => {
   )
 
   it('also if a chain of 10,000 fails at its first agent', () => {
-    const run = createRun({ id: 'run_1', plan: definedPlan('chain', 10_000), now: 0, attended: false })
+    const run = createRun({ id: 'run_1', plan: definedPlan('chain', 10_000), now: 0 })
     const tell = (event: Parameters<typeof reduce>[1]) => {
       const decided = reduce(run, event, 0)
       if (!decided.ok) throw new Error(decided.refusal.message)

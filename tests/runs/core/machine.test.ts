@@ -144,7 +144,7 @@ describe('an edge to an agent that failed', () => {
     })
     bench.finish('a', 1)
     expect(bench.states()).toEqual({ a: 'failed', b: 'preparing', c: 'failed', d: 'preparing' })
-    expect(bench.node('c')).toMatchObject({ because: 'a', attempts: [] })
+    expect(bench.node('c')).toMatchObject({ reason: 'a failed', attempts: [] })
   })
 
   it('with two entries has the stricter policy', () => {

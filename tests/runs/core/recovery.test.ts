@@ -241,13 +241,6 @@ describe('escalate', () => {
     failOnce(bench)
     expect(bench.node('a')).toMatchObject({ state: 'asking', due: null })
   })
-
-  it('fails at once if nobody can be asked', () => {
-    const bench = openBench({ a: { retries: 0, on_error: 'escalate' } }, {}, { attended: false })
-    failOnce(bench)
-    expect(bench.node('a').state).toBe('failed')
-    expect(bench.taken('ask_person')).toMatchObject([{ awaits: false }])
-  })
 })
 
 describe('fix and retry', () => {

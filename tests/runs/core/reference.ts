@@ -9,7 +9,7 @@ export interface Expected {
   attempts: number
 }
 
-export function expectedOf(plan: Plan, scripts: Scripts, attended = true): Map<string, Expected> {
+export function expectedOf(plan: Plan, scripts: Scripts, isAnswered = true): Map<string, Expected> {
   const agents = new Map(plan.agents.map((agent) => [agent.name, agent]))
   const known = new Map<string, Expected>()
   const find = (name: string): Expected => {
@@ -17,7 +17,7 @@ export function expectedOf(plan: Plan, scripts: Scripts, attended = true): Map<s
     const broken = agent.dependsOn.filter((dependency) => visit(dependency.agent).state !== 'completed')
     if (broken.some(({ onFailure }) => onFailure === 'fail')) return { state: 'failed', attempts: 0 }
     if (broken.some(({ onFailure }) => onFailure === 'skip')) return { state: 'skipped', attempts: 0 }
-    return play(agent, scripts.get(name)!, attended)
+    return play(agent, scripts.get(name)!, isAnswered)
   }
   const visit = (name: string): Expected => {
     if (!known.has(name)) known.set(name, find(name))
@@ -27,7 +27,7 @@ export function expectedOf(plan: Plan, scripts: Scripts, attended = true): Map<s
   return known
 }
 
-function play(agent: PlanAgent, script: Script, attended: boolean): Expected {
+function play(agent: PlanAgent, script: Script, isAnswered: boolean): Expected {
   const turns = [...script.turns]
   const fixes = [...script.fixes]
   const answers = [...script.answers]
@@ -48,7 +48,7 @@ function play(agent: PlanAgent, script: Script, attended: boolean): Expected {
       fixed++
       if (fixes.shift() ?? true) continue
     }
-    const answer = attended ? (answers.shift() ?? 'retry') : 'none'
+    const answer = isAnswered ? (answers.shift() ?? 'retry') : 'none'
     if (answer === 'skip') return { state: 'skipped', attempts }
     if (answer === 'fail' || answer === 'none') return { state: 'failed', attempts }
   }

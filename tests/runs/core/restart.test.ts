@@ -50,7 +50,7 @@ describe('a crash between the commit and its effects', () => {
         const world = openWorld(createRun({ id: 'run_1', plan, now: 0 }), { scripts, random })
         const said = new Set<string>()
         const hear = (decided: ReturnType<typeof reduce>) => {
-          if (decided.ok) for (const { key } of decided.effects) said.add(key)
+          if (decided.ok) for (const effect of decided.effects) if ('key' in effect) said.add(effect.key)
         }
         world.onDecision = hear
         world.tell({ type: 'begun' })

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
 import { createRunTimers } from '../../../src/runs/core/events-and-effects.ts'
 
-const stall = (node: string, at: number) =>
-  ({ type: 'set_timer', key: `${node}/${at}`, node, kind: 'stall', at }) as const
+const stall = (node: string, at: number) => ({ type: 'set_timer', node, kind: 'stall', at }) as const
 
 it('keeps a timer that is set while the row of another is being stored', () => {
   const clock = createRunTimers()

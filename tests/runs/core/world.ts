@@ -99,8 +99,10 @@ export function openWorld(
     onDecision(decided)
     if (!passive) check(decided, before)
     for (const effect of decided.effects) {
-      if (keys.has(effect.key)) throw new Error(`${effect.key} stands for two effects`)
-      keys.add(effect.key)
+      if ('key' in effect) {
+        if (keys.has(effect.key)) throw new Error(`${effect.key} stands for two effects`)
+        keys.add(effect.key)
+      }
       if (!passive) carryOut(effect)
     }
     return decided
