@@ -14,13 +14,7 @@ import { isPending, type Keyed, type OutsideEffect } from './core/events-and-eff
 import type { Driver } from './driver.ts'
 import type { AttemptError, Progress } from './run.ts'
 import { exitOf, logOf, workspaceOf } from './run-folder.ts'
-import {
-  bufferReports,
-  type Worker,
-  type WorkerKinds,
-  type WorkOrder,
-  type WorkPort,
-} from './workers/worker.ts'
+import type { FollowWork, Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
 
 type Start = Keyed<Extract<OutsideEffect, { type: 'start_attempt' }>>
 type Follow = Keyed<Extract<OutsideEffect, { type: 'follow_attempt' }>>
@@ -101,14 +95,9 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     attempt: number,
     from: WorkspaceState,
   ) {
-    // Buffers the agent's reports until its status is followed.
-    const { port, connect } = bufferReports()
-    const found = await workers[order.runner.kind].find(order, port)
-    if (found === undefined || closed) return closed
-    open(driver, order, node, attempt, from, (real) => {
-      connect(real)
-      return found
-    })
+    const follow = await workers[order.runner.kind].find(order)
+    if (follow === undefined || closed) return closed
+    open(driver, order, node, attempt, from, follow)
     return true
   }
 
@@ -118,7 +107,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     node: string,
     attempt: number,
     from: WorkspaceState,
-    begin: (port: WorkPort) => Worker,
+    begin: FollowWork,
   ) {
     const key = keyOf(driver, node, attempt)
     let isOver = false

@@ -28,13 +28,7 @@ import { DEFAULTS } from './plan/validate.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
 import { outputsFrom, type PrepareOptions } from './prepare-inbox.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
-import {
-  bufferReports,
-  type Worker,
-  type WorkerKinds,
-  type WorkOrder,
-  type WorkPort,
-} from './workers/worker.ts'
+import type { FollowWork, Worker, WorkerKinds, WorkOrder } from './workers/worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
 
@@ -62,15 +56,15 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
     const fixer = fixerOf(driver, effect.fixer)
     const workspace = fixOf(driver.runFolder, node, number)
     const order = orderOf(driver, fixer, node, number)
-    const found = existsSync(workspace) ? await find(order, signal) : undefined
-    if (found === undefined) {
+    const kind = workers[order.runner.kind]
+    const follow = existsSync(workspace) ? await kind.find(order) : undefined
+    if (follow === undefined) {
       const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
       if (!made.ok) return done(false, textOf(made.error))
       // Cancelled while its inbox was filled.
       if (!isPending(driver.run, effect)) return done(false, 'it was stopped')
     }
-    const failure = await (found?.end ??
-      work(order, signal, (port) => workers[order.runner.kind].start(order, port)))
+    const failure = await work(order, signal, follow ?? ((port) => kind.start(order, port)))
     if (failure !== undefined) return done(false, failure)
     const isCorrected = driver.run.nodes.get(node)!.corrected
     const taken = await collectCorrections({
@@ -82,26 +76,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
     return done(true, '')
   }
 
-  /** Returns the end of a fix that an earlier service began; undefined: it began none. */
-  async function find(
-    order: WorkOrder,
-    signal: AbortSignal,
-  ): Promise<{ end: Promise<FixFailure> } | undefined> {
-    const { port, connect } = bufferReports()
-    const worker = await workers[order.runner.kind].find(order, port)
-    if (worker === undefined) return undefined
-    const end = work(order, signal, (real) => {
-      connect(real)
-      return worker
-    })
-    return { end }
-  }
-
-  function work(
-    order: WorkOrder,
-    signal: AbortSignal,
-    begin: (port: WorkPort) => Worker,
-  ): Promise<FixFailure> {
+  function work(order: WorkOrder, signal: AbortSignal, begin: FollowWork): Promise<FixFailure> {
     return new Promise((done) => {
       let state: 'pending' | 'running' | 'completed' | 'failed' = 'pending'
       let reason = ''

@@ -95,13 +95,15 @@ export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind
       port.started()
       return worker
     },
-    async find(work, port) {
+    async find(work) {
       const order = orderOf(work)
       const processes = (await leftovers()).get(order.mark) ?? []
       if (processes.length === 0 && readExit(order.exitFile).note === undefined) return undefined
-      const worker = workerOf(adoptCommand(order, processes), order, port)
-      port.started()
-      return worker
+      return (port) => {
+        const worker = workerOf(adoptCommand(order, processes), order, port)
+        port.started()
+        return worker
+      }
     },
   }
 }

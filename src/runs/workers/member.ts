@@ -259,13 +259,13 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
 
   return {
     start: (order, port) => workerOf(order, port, (signal) => give(order, port, signal)),
-    async find(order, port) {
+    async find(order) {
       const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
       if (earlier !== undefined)
-        return workerOf(order, port, async () => ({ ok: true, value: earlier.receipt }))
-      // The program was started but not ready yet, so it has no task.
+        return (port) => workerOf(order, port, async () => ({ ok: true, value: earlier.receipt }))
+      // Its program was started but not ready yet, so it has no task.
       return temporaryAgents.has(order)
-        ? workerOf(order, port, (signal) => give(order, port, signal))
+        ? (port) => workerOf(order, port, (signal) => give(order, port, signal))
         : undefined
     },
     nameOf,

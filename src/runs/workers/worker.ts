@@ -56,44 +56,19 @@ export interface Worker {
 /** A kind of worker: commands, members of the team, models, people outside. */
 export interface WorkerKind {
   start(order: WorkOrder, port: WorkPort): Worker
-  /** Finds what an earlier service started for the same work; undefined: it started nothing. */
-  find(order: WorkOrder, port: WorkPort): Promise<Worker | undefined> | Worker | undefined
+  /** Finds the work if an earlier service started it, and returns a function that follows it. */
+  find(order: WorkOrder): Promise<FollowWork | undefined> | FollowWork | undefined
 }
+
+export type FollowWork = (port: WorkPort) => Worker
 
 export type WorkerKinds = Record<Runner['kind'], WorkerKind>
 
-/** Buffers what a worker of an earlier service reports, until `connect` says who listens. */
-export function bufferReports(): { port: WorkPort; connect(listener: WorkPort): void } {
-  let listener: WorkPort | undefined
-  const buffered: ((listener: WorkPort) => void)[] = []
-  const pass = (report: (listener: WorkPort) => void) => {
-    if (listener === undefined) buffered.push(report)
-    else report(listener)
-  }
-  return {
-    port: {
-      started: () => pass((to) => to.started()),
-      active: () => pass((to) => to.active()),
-      metered: (spent) => pass((to) => to.metered(spent)),
-      slow: (agent, screen) => pass((to) => to.slow(agent, screen)),
-      reported: (how, why) => pass((to) => to.reported(how, why)),
-      delegated: (task) => pass((to) => to.delegated(task)),
-      ended: (ended) => pass((to) => to.ended(ended)),
-    },
-    connect(to) {
-      listener = to
-      for (const report of buffered) report(to)
-    },
-  }
-}
-
-function followOutsider(_: WorkOrder, port: WorkPort): Worker {
-  return {
-    stop: () => port.ended({ code: null, signal: null, lost: false, why: '' }),
-    freeze() {},
-    close: async () => {},
-  }
-}
+const followOutsider: FollowWork = (port) => ({
+  stop: () => port.ended({ code: null, signal: null, lost: false, why: '' }),
+  freeze() {},
+  close: async () => {},
+})
 
 /** Someone outside, seen only through status.json: there is no process to start or stop. */
-export const outsiders: WorkerKind = { start: followOutsider, find: followOutsider }
+export const outsiders: WorkerKind = { start: (_, port) => followOutsider(port), find: () => followOutsider }
