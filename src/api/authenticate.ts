@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Tokens } from '../agents/tokens.ts'
 import type { Principal } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
+import { failure, type Result } from '../base/result.ts'
 import { joinToken } from './browser-sessions.ts'
 import { ROUTES } from './contract.ts'
 import type { Hosts } from './host-origin-check.ts'
@@ -23,7 +24,7 @@ export const ANONYMOUS: ApiCaller = { principal: { kind: 'agent', agent: '' }, t
  * The first check of every request: Host, Origin, request target, method, then token. Without a valid token a
  * caller cannot even find out which routes exist.
  */
-export type Authenticator = (incoming: IncomingMessage) => ApiCaller | AppError
+export type Authenticator = (incoming: IncomingMessage) => Result<ApiCaller>
 
 const OPEN_PATHS: ReadonlySet<string> = new Set(
   Object.values(ROUTES)
@@ -51,25 +52,26 @@ export function createAuthenticator({ hosts, tokens, pages, cookie }: Authentica
       const name = rawHeaders[at]!
       const value = rawHeaders[at + 1]!
       if (is(name, 'host')) {
-        if (host !== undefined) return twice('Host')
+        if (host !== undefined) return failure(twice('Host'))
         host = value
       } else if (is(name, 'authorization')) {
-        if (authorization !== undefined) return twice('Authorization')
+        if (authorization !== undefined) return failure(twice('Authorization'))
         authorization = value
       } else if (is(name, 'origin')) {
-        if (origin !== undefined) return twice('Origin')
+        if (origin !== undefined) return failure(twice('Origin'))
         origin = value
       }
     }
     const foreign = hosts().check(host, origin)
-    if (foreign !== undefined) return foreign
+    if (foreign !== undefined) return failure(foreign)
     const url = incoming.url ?? ''
     // An absolute URL as the target would name a second, unchecked host; browsers treat \ as / there.
-    if (!url.startsWith('/') || url.includes('\\')) return malformed('The request target is not a path')
-    if (!METHODS.has(incoming.method ?? '')) return methodNotAllowed(incoming.method)
+    if (!url.startsWith('/') || url.includes('\\'))
+      return failure(malformed('The request target is not a path'))
+    if (!METHODS.has(incoming.method ?? '')) return failure(methodNotAllowed(incoming.method))
     const query = url.indexOf('?')
     const path = query < 0 ? url : url.slice(0, query)
-    if (OPEN_PATHS.has(path) || pages.has(path)) return ANONYMOUS
+    if (OPEN_PATHS.has(path) || pages.has(path)) return { ok: true, value: ANONYMOUS }
     if (authorization === undefined) {
       const token = joinToken(incoming, cookie())
       if (token !== undefined) return identifyBrowser(tokens, token)
@@ -81,23 +83,23 @@ export function createAuthenticator({ hosts, tokens, pages, cookie }: Authentica
 /** No HEAD, which would mark messages as handed out without returning them; no OPTIONS, because CORS is never granted. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'DELETE'])
 
-function identify(tokens: Tokens, authorization: string | undefined): ApiCaller | AppError {
-  if (authorization === undefined) return unauthenticated('The request has no token')
+function identify(tokens: Tokens, authorization: string | undefined): Result<ApiCaller> {
+  if (authorization === undefined) return failure(unauthenticated('The request has no token'))
   const token = BEARER.exec(authorization)?.[1]
   const principal = token === undefined ? undefined : tokens.authenticate(token)
-  if (principal === undefined) return unauthenticated('The token is invalid or was revoked')
-  return { principal, token: token! }
+  if (principal === undefined) return failure(unauthenticated('The token is invalid or was revoked'))
+  return { ok: true, value: { principal, token: token! } }
 }
 
 /** Accepts session tokens only; half a token counts as none. */
-function identifyBrowser(tokens: Tokens, token: string): ApiCaller | AppError {
+function identifyBrowser(tokens: Tokens, token: string): Result<ApiCaller> {
   const principal = tokens.endsAt(token) === undefined ? undefined : tokens.authenticate(token)
   if (principal === undefined) {
-    return new AppError('UNAUTHENTICATED', 'This browser session has ended', {
-      hint: 'Sign in again: orc open.',
-    })
+    return failure(
+      new AppError('UNAUTHENTICATED', 'This browser session has ended', { hint: 'Sign in again: orc open.' }),
+    )
   }
-  return { principal, token, isBrowser: true }
+  return { ok: true, value: { principal, token, isBrowser: true } }
 }
 
 function is(name: string, lower: string): boolean {

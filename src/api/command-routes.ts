@@ -1,4 +1,5 @@
 import { AppError, asAppError } from '../base/errors.ts'
+import { failure, type Result } from '../base/result.ts'
 import type { CommandOrigin } from '../commands/commands.ts'
 import { heardCommands, problemReceipt } from '../delivery/listener.ts'
 import type { SaidCommand } from '../protocol/command.ts'
@@ -34,18 +35,16 @@ export async function receiveCommands(context: ApiContext, call: ApiCall<'comman
     // Handled concurrently, they are committed in this order and share a sync to disk.
     const receipts = body.map((one, index) => {
       const command = toCommand(one)
-      return command instanceof AppError
-        ? errorReceipt(command)
-        : act(context, caller, command, at(key, index))
+      return command.ok ? act(context, caller, command.value, at(key, index)) : errorReceipt(command.error)
     })
     sendAll(outgoing, await Promise.all(receipts))
     return SENT
   }
   const command = toCommand(body)
-  if (command instanceof AppError) throw command
+  if (!command.ok) throw command.error
   sendReceipt(
     outgoing,
-    await act(context, caller, command, key === undefined ? undefined : { idempotencyKey: key }),
+    await act(context, caller, command.value, key === undefined ? undefined : { idempotencyKey: key }),
   )
   return SENT
 }
@@ -85,15 +84,15 @@ export const sendCommand =
   }
 
 /** Splits `{type, …fields}`. Field names may be anything, even `__proto__`: `handle` reads only the ones it knows. */
-function toCommand(body: unknown): SaidCommand | AppError {
+function toCommand(body: unknown): Result<SaidCommand> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return invalid('A command must be a JSON object')
+    return failure(invalid('A command must be a JSON object'))
   }
   // Also accept the full JSON notation (S1.18).
   if ('orc_command' in body) return toCommand(body.orc_command)
   const { type, ...fields } = body as Record<string, unknown>
-  if (typeof type !== 'string') return invalid('A command needs a "type", which must be a string')
-  return { type, fields }
+  if (typeof type !== 'string') return failure(invalid('A command needs a "type", which must be a string'))
+  return { ok: true, value: { type, fields } }
 }
 
 function invalid(message: string): AppError {

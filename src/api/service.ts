@@ -264,11 +264,12 @@ export function createListener(
     { overrideGlobalObjects: false, autoCleanupIncoming: false },
   )
   return (incoming, outgoing) => {
-    const caller = authenticate(incoming)
-    if (caller instanceof AppError) {
-      refuse(incoming, outgoing, caller)
+    const authenticated = authenticate(incoming)
+    if (!authenticated.ok) {
+      refuse(incoming, outgoing, authenticated.error)
       return
     }
+    const caller = authenticated.value
     // The hottest route skips the router.
     if (incoming.url === ROUTES.command.path && incoming.method === 'POST') {
       void handleRequest(context, 'command', receiveCommands, {

@@ -135,7 +135,7 @@ function checkCommand(
   const auditName = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
   const decoded = options.registry.decode(said)
   if (!decoded.ok) return { refusal: decoded.error, speaker: auditName }
-  const { definition, command, ignored } = decoded
+  const { definition, command, ignored } = decoded.value
   const handler = options.handlers[definition.type]!
   const key = keyOf(handler, speaker, idempotencyKey, definition, command)
   return {

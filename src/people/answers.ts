@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { excerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'
+import { failure, type Result } from '../base/result.ts'
 import type { Team } from '../commands/team.ts'
 import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
 import type { ModelCallOptions, Models, ObjectCall } from '../llm/llm.ts'
@@ -11,24 +12,30 @@ import type { AnswerForm } from './human-request.ts'
 import type { HumanRequestRow } from './people.ts'
 import { formOf } from './request-view.ts'
 
-type ReadAnswer = { ok: true; text: string; isChoice: boolean } | { ok: false; error: AppError }
+interface ReadAnswer {
+  text: string
+  isChoice: boolean
+}
 
 /** Reads a person's answer: a choice by its text or number, the default for an empty answer, or free text (S2.12). */
-export function readAnswer(row: Pick<HumanRequestRow, 'question' | 'form'>, written: string): ReadAnswer {
+export function readAnswer(
+  row: Pick<HumanRequestRow, 'question' | 'form'>,
+  written: string,
+): Result<ReadAnswer> {
   const form = formOf(row)
   const { choices = [] } = form
   if (isBlank(written)) {
-    if (form.default !== undefined) return { ok: true, text: form.default, isChoice: true }
-    return { ok: false, error: invalid('The answer is empty', row.question, form) }
+    if (form.default !== undefined) return { ok: true, value: { text: form.default, isChoice: true } }
+    return failure(invalid('The answer is empty', row.question, form))
   }
   const text = written.trim()
   const chosen =
     choices.find((choice) => choice === text) ??
     choices.find((choice) => choice.toLowerCase() === text.toLowerCase()) ??
     (/^\d{1,4}$/.test(text) ? choices[Number(text) - 1] : undefined)
-  if (chosen !== undefined) return { ok: true, text: chosen, isChoice: true }
-  if (choices.length === 0 || form.allowOther === true) return { ok: true, text, isChoice: false }
-  return { ok: false, error: invalid('This is not one of the choices', row.question, form) }
+  if (chosen !== undefined) return { ok: true, value: { text: chosen, isChoice: true } }
+  if (choices.length === 0 || form.allowOther === true) return { ok: true, value: { text, isChoice: false } }
+  return failure(invalid('This is not one of the choices', row.question, form))
 }
 
 /** Repeats the question with every possible answer. */
@@ -60,7 +67,7 @@ export function createAnswerCheck({ models, ownCall, store, clock, team }: Answe
   return async (row: HumanRequestRow, written: string, person: string): Promise<AppError | undefined> => {
     const model = team().config.tasks.answerCheck
     const answer = readAnswer(row, written)
-    if (model === undefined || models === undefined || !answer.ok || answer.isChoice) return undefined
+    if (model === undefined || models === undefined || !answer.ok || answer.value.isChoice) return undefined
     const call = ownCall(
       'answer-check',
       row.purpose === 'task' ? (JSON.parse(row.context) as { task: string }).task : undefined,
@@ -74,7 +81,7 @@ export function createAnswerCheck({ models, ownCall, store, clock, team }: Answe
         model,
         schema: AnswerVerdict,
         purpose: 'answer-check',
-        ...answerPrompt(row.question, answer.text),
+        ...answerPrompt(row.question, answer.value.text),
         signal: late.signal,
         ...call,
       })

@@ -117,13 +117,14 @@ export async function changeAction(
   checkNames(held.type, Object.keys(definition.fields.shape), Object.keys(fields), definition.speaker)
   const decoded = registry.decode({ type: held.type, fields: { ...held.fields, ...fields } })
   if (!decoded.ok) throw decoded.error
-  const action = JSON.stringify(decoded.command)
+  const { command } = decoded.value
+  const action = JSON.stringify(command)
   if (action === row.action) {
     throw new AppError('INVALID_COMMAND', 'The new fields equal the old ones', {
       hint: `To approve it as it is: orc approve ${formatId('req', row.id)}`,
     })
   }
-  const decision = handler.decide?.(context, decoded.command.fields, definition)
+  const decision = handler.decide?.(context, command.fields, definition)
   if (decision instanceof AppError) throw decision
   if (decision?.verdict === 'deny') {
     throw new AppError(
@@ -140,7 +141,7 @@ export async function changeAction(
   const changed = {
     action,
     action_hash: hashOf({ ...row, action }),
-    question: `${speaker.name} wants to ${describe(definition, decoded.command, redact)}`,
+    question: `${speaker.name} wants to ${describe(definition, command, redact)}`,
     approvers: approval.approvers === undefined ? null : JSON.stringify(approval.approvers),
     quorum: approval.quorum,
     modified_by: person.name,

@@ -1,5 +1,4 @@
 import type { z } from 'zod'
-import { AppError } from '../base/errors.ts'
 import { type CommandEntry, commandEntry, receiptOf } from '../commands/commands.ts'
 import { personBehind } from '../commands/team.ts'
 import type { ReceiptSchema } from '../protocol/receipt.ts'
@@ -16,8 +15,8 @@ export const peopleCommands = (verdicts: () => Pick<Verdicts, 'checkAnswer' | 'd
       return await commit(async ({ unsigned }) => {
         if (objection !== undefined) return objection
         const decided = await verdicts().decide(unsigned, person, id, verdict)
-        if (decided instanceof AppError) return decided
-        const { request, receipt } = decided
+        if (!decided.ok) return decided.error
+        const { request, receipt } = decided.value
         return receiptOf(decideCommand, `${request.id} ${request.state}`, {
           request,
           ...(receipt === undefined ? {} : { receipt: receipt as z.output<typeof ReceiptSchema> }),

@@ -3,6 +3,7 @@ import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
+import { failure, type Result } from '../base/result.ts'
 import type { Handlers } from '../commands/commands.ts'
 import type { HaltState } from '../commands/halt-state.ts'
 import { signedBy } from '../commands/identity.ts'
@@ -144,10 +145,10 @@ export function createVerdicts(options: VerdictsOptions) {
     const { tx, row, verdict } = work
     const read = readAnswer(row, verdict.comment ?? '')
     if (!read.ok) throw read.error
-    await close(work, 'answered', read.text)
-    const continued = await continueOwner(work, read.text)
+    await close(work, 'answered', read.value.text)
+    const continued = await continueOwner(work, read.value.text)
     if (continued !== undefined) return continued
-    await asker.answered(tx, row, read.text)
+    await asker.answered(tx, row, read.value.text)
     return { status: 'ok', result: `${row.asker} gets the answer` }
   }
 
@@ -259,8 +260,12 @@ export function createVerdicts(options: VerdictsOptions) {
 
   options.timers.on('unpark', (tx, pair) => release.continueConversation(tx, pair))
 
-  const decide: DecideRequest = async (tx, person, id, verdict) =>
-    (await problemWith(tx, person, id, verdict)) ?? (await decideIn(tx, person, id, verdict))
+  const decide: DecideRequest = async (tx, person, id, verdict) => {
+    const refusal = await problemWith(tx, person, id, verdict)
+    return refusal === undefined
+      ? { ok: true, value: await decideIn(tx, person, id, verdict) }
+      : failure(refusal)
+  }
 
   return {
     decide,
@@ -278,7 +283,7 @@ export type DecideRequest = (
   person: Person,
   request: string,
   verdict: HumanVerdict,
-) => Promise<Decided | AppError>
+) => Promise<Result<Decided>>
 
 interface VerdictContext {
   /** Records the person's name in audit entries of the operator. */

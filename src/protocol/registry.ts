@@ -1,4 +1,5 @@
 import { AppError } from '../base/errors.ts'
+import { failure, type Result } from '../base/result.ts'
 import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type SaidCommand } from './command.ts'
 
 /** All commands: the built-in ones and those of an embedding application. */
@@ -8,12 +9,15 @@ export interface Registry {
   all(): readonly CommandDefinition[]
   /** All commands, including those that only people send. */
   everyone(): readonly CommandDefinition[]
-  decode(said: SaidCommand): DecodedFields
+  decode(said: SaidCommand): Result<DecodedFields>
 }
 
-type DecodedFields =
-  | { ok: true; definition: CommandDefinition; command: Command; ignored: readonly string[] }
-  | { ok: false; error: AppError }
+interface DecodedFields {
+  definition: CommandDefinition
+  command: Command
+  /** Names of unknown fields. */
+  ignored: readonly string[]
+}
 
 export function createRegistry(added: readonly CommandDefinition[] = []): Registry {
   const definitions = new Map<string, CommandDefinition>(Object.entries(BUILT_IN_COMMANDS))
@@ -36,12 +40,13 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
     everyone: () => [...definitions.values()],
     decode(said) {
       const definition = definitions.get(said.type.trim().toLowerCase())
-      if (definition === undefined) return { ok: false, error: unknownCommand(said.type, ordered) }
+      if (definition === undefined) return failure(unknownCommand(said.type, ordered))
       const { known, ignored } = sortFields(definition, said)
       const parsed = definition.fields.safeParse(known)
       if (!parsed.success)
-        return { ok: false, error: invalidCommand(definition, known, parsed.error.issues as SchemaIssue[]) }
-      return { ok: true, definition, command: { type: definition.type, fields: parsed.data }, ignored }
+        return failure(invalidCommand(definition, known, parsed.error.issues as SchemaIssue[]))
+      const command = { type: definition.type, fields: parsed.data }
+      return { ok: true, value: { definition, command, ignored } }
     },
   }
 }

@@ -4,7 +4,6 @@ import type { Meter } from '../agents/usage.ts'
 import type { AuditEntry } from '../audit/entry.ts'
 import { OPERATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
-import { AppError } from '../base/errors.ts'
 import { createKeyedLimiter } from '../base/keyed-limiter.ts'
 import type { Result } from '../base/result.ts'
 import type { Team } from '../commands/team.ts'
@@ -141,9 +140,10 @@ export function createOutputValidator(options: OutputValidatorOptions) {
 
   async function judge(agent: PlanAgent, claim: ClaimedWork, signal: AbortSignal): Promise<ReviewVerdict> {
     const { config } = options.team()
-    const judge = judgeOf(options.team(), agent)
+    const found = judgeOf(options.team(), agent)
+    if (!found.ok) return unavailable(found.error.message)
+    const judge = found.value
     if (judge === undefined) return { outcome: 'skipped', text: 'there is no judge' }
-    if (judge instanceof AppError) return unavailable(judge.message)
     const instructions = formatInstructions(agent.name, agent.instructions)
     const timeoutMs = config.tasks.judgeMs ?? JUDGE_MS[judge.kind]
     if (judge.kind === 'agent') {
@@ -181,9 +181,9 @@ export type OutputValidator = ReturnType<typeof createOutputValidator>
 type ClaimedWork = Pick<ReviewOrder, 'key' | 'workspace' | 'report' | 'evidence'>
 
 /** Returns undefined if no judge is wanted. */
-function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined {
-  if (judge === 'off') return undefined
-  return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
+function judgeOf(team: Team, { judge }: PlanAgent): Result<Judge | undefined> {
+  if (judge === 'off') return { ok: true, value: undefined }
+  return judge === 'default' ? { ok: true, value: team.config.tasks.judge } : findJudge(team, judge.name)
 }
 
 async function collectValid(

@@ -159,9 +159,7 @@ export function createTaskVerdicts(tell: TellTask) {
           hint: `See its state: orc task show ${id}`,
         })
       }
-      const event = eventOf(row, kind, verdict)
-      if (event instanceof AppError) throw event
-      const change = await tell(tx, id, event)
+      const change = await tell(tx, id, eventOf(row, kind, verdict))
       if (!change.ok) throw refusalError(change)
       return `${id} continues`
     },
@@ -189,15 +187,15 @@ export function createTaskVerdicts(tell: TellTask) {
   }
 }
 
-/** Translates a verdict into an event of the task that asked. */
-function eventOf(row: HumanRequestRow, kind: QuestionKind, verdict: TaskVerdict): TaskEvent | AppError {
+/** Translates a verdict into an event of the task that asked. Throws if the verdict doesn't fit the question. */
+function eventOf(row: HumanRequestRow, kind: QuestionKind, verdict: TaskVerdict): TaskEvent {
   const { question } = askedIn(row)
   const { decision, comment } = verdict
   const by = OPERATOR
   if (decision === 'answer') {
     const answer = comment ?? ''
     if (kind === 'extension') {
-      return wrongVerdict(row, 'a yes or a no', 'Use `orc approve ID` or `orc reject ID`.')
+      throw wrongVerdict(row, 'a yes or a no', 'Use `orc approve ID` or `orc reject ID`.')
     }
     if (kind !== 'takeover') return { type: 'user_answered', by, question, answer }
     return { type: 'reported', by, report: formatId('req', row.id), status: 'completed', result: answer }
@@ -208,7 +206,7 @@ function eventOf(row: HumanRequestRow, kind: QuestionKind, verdict: TaskVerdict)
       : { type: 'extension_refused', by, question, reason: comment ?? 'a person refused' }
   }
   if (kind !== 'help' && !(kind === 'takeover' && decision === 'reject')) {
-    return wrongVerdict(row, 'an answer', 'Use `orc answer ID TEXT`.')
+    throw wrongVerdict(row, 'an answer', 'Use `orc answer ID TEXT`.')
   }
   return decision === 'approve'
     ? { type: 'settled', by, as: 'completed', reason: comment ?? 'a person accepted it' }

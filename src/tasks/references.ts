@@ -2,6 +2,7 @@
 import { OPERATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
+import { failure, type Result } from '../base/result.ts'
 import type { HandlerContext } from '../commands/commands.ts'
 import { tasksOfMessages } from '../messages/messages.ts'
 import { findHumanRequest } from '../people/people.ts'
@@ -65,19 +66,20 @@ export async function ownTask(
   { tx, speaker, saidIn }: HandlerContext,
   id: string | undefined,
   fits?: (task: Task) => boolean,
-): Promise<Task | AppError | undefined> {
+): Promise<Result<Task | undefined>> {
   if (id !== undefined) {
     const isOwn = ({ agent, state }: Task) => agent === speaker.name && !isEnd(state)
-    return (await findReference(tx, id, ({ task }) => isOwn(task)))?.task ?? unknownReference(id)
+    const named = await findReference(tx, id, ({ task }) => isOwn(task))
+    return named === undefined ? failure(unknownReference(id)) : { ok: true, value: named.task }
   }
   if (saidIn !== undefined) {
     const task = saidIn === null ? undefined : await findTask(tx, saidIn)
-    return task === undefined || isEnd(task.state) ? undefined : task
+    return { ok: true, value: task === undefined || isEnd(task.state) ? undefined : task }
   }
   const agent = speaker.name
-  if (agent === OPERATOR) return undefined
+  if (agent === OPERATOR) return { ok: true, value: undefined }
   const found = await currentTask(tx, agent, turns.turnOf(agent), fits)
-  return isAmbiguous(found) ? severalTasks(found) : found
+  return isAmbiguous(found) ? failure(severalTasks(found)) : { ok: true, value: found }
 }
 
 function isAmbiguous(found: Task | readonly Task[] | undefined): found is readonly Task[] {

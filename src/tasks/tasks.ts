@@ -1,7 +1,6 @@
 import type { Sessions, SessionWatch } from '../agents/sessions.ts'
 import type { Meter } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
-import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'
 import { createKeyedLimiter } from '../base/keyed-limiter.ts'
@@ -335,7 +334,7 @@ export function heldInTasks(tasks: () => Tasks): HeldInTasks {
   return {
     async taskOf(context) {
       const task = await ownTask(tasks(), context, undefined)
-      return task === undefined || task instanceof AppError ? null : task.id
+      return (task.ok && task.value?.id) || null
     },
     onHeld: (tx, task, held) => tasks().approvalAsked(tx, task, held),
     onDecided: (tx, row, state, words) => tasks().approvalDecided(tx, row, state, words),

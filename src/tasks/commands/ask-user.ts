@@ -2,6 +2,7 @@ import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId, parseId } from '../../base/ids.ts'
 import type { Person } from '../../base/person.ts'
+import { failure, type Result } from '../../base/result.ts'
 import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { personBehind, type Team, tooLong } from '../../commands/team.ts'
 import type { AnswerForm } from '../../people/human-request.ts'
@@ -40,10 +41,12 @@ export const requestUserInputHandler = (
     if (large !== undefined) return large
     const duplicate = await openDuplicate(tasks, context, fields)
     if (duplicate !== undefined) return duplicate
-    const form = formIn(fields)
-    if (form instanceof AppError) return form
-    const task = await ownTask(tasks, context, fields.in_response_to)
-    if (task instanceof AppError) return task
+    const read = readForm(fields)
+    if (!read.ok) return read.error
+    const form = read.value
+    const own = await ownTask(tasks, context, fields.in_response_to)
+    if (!own.ok) return own.error
+    const task = own.value
     const key = await tx.nextKey('req')
     const id = formatId('req', key)
     const awaits = fields.awaiting_response
@@ -76,25 +79,29 @@ function isAsked(request: string, task: string | undefined): Receipt {
 }
 
 /** Choices must differ, and the default must be one of them unless other answers are allowed. */
-function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
+function readForm(fields: FieldsOf<'request_user_input'>): Result<AnswerForm> {
   const { choices, default: standard, allow_other: allowOther } = fields
   const known = new Set(choices?.map((choice) => choice.toLowerCase()))
   if (choices !== undefined && known.size < choices.length) {
-    return new AppError('INVALID_COMMAND', 'request_user_input: two of the choices are the same', {
-      hint: 'Name each choice once.',
-    })
+    return invalidForm('two of the choices are the same', 'Name each choice once.')
   }
   const isOther = standard !== undefined && choices !== undefined && !known.has(standard.toLowerCase())
   if (isOther && !allowOther) {
-    return new AppError('INVALID_COMMAND', 'request_user_input: "default" is not one of the choices', {
-      hint: `One of: ${choices.join(', ')}; or allow_other="true".`,
-    })
+    return invalidForm(
+      '"default" is not one of the choices',
+      `Use one of ${choices.join(', ')}, or allow_other="true".`,
+    )
   }
-  return {
+  const form = {
     ...(choices === undefined ? {} : { choices }),
     ...(standard === undefined ? {} : { default: standard }),
     ...(choices !== undefined && allowOther ? { allowOther } : {}),
   }
+  return { ok: true, value: form }
+}
+
+function invalidForm(problem: string, hint: string) {
+  return failure(new AppError('INVALID_COMMAND', `request_user_input: ${problem}`, { hint }))
 }
 
 /** The same question with the same id, sent again while it is open, is not asked twice (C25). */
@@ -153,16 +160,17 @@ export const userResponseHandler = ({
     }
     const verdict = { decision: 'answer', comment: fields.answer } as const
     const named = await findRequest(store, team(), fields)
-    const doubtful = named instanceof AppError ? undefined : await checkAnswer(person, named, verdict)
+    const doubtful = named.ok ? await checkAnswer(person, named.value, verdict) : undefined
     return await commit(async ({ tx, unsigned, team }) => {
       if (doubtful !== undefined) return doubtful
       const large = tooLong(team, 'answer', fields.answer)
       if (large !== undefined) return large
-      const id = await findRequest(tx, team, fields)
-      if (id instanceof AppError) return id
+      const found = await findRequest(tx, team, fields)
+      if (!found.ok) return found.error
+      const id = found.value
       const decided = await decide(unsigned, person, id, verdict)
-      if (decided instanceof AppError) return decided
-      return decided.receipt ?? ({ status: 'ok', result: `${id} is answered` } satisfies Receipt)
+      if (!decided.ok) return decided.error
+      return decided.value.receipt ?? ({ status: 'ok', result: `${id} is answered` } satisfies Receipt)
     })
   },
 })
@@ -189,17 +197,17 @@ async function findRequest(
   reader: Reader,
   team: Team,
   { in_response_to: reference, to }: FieldsOf<'user_response'>,
-): Promise<string | AppError> {
+): Promise<Result<string>> {
   const asker = to === undefined ? undefined : (team.resolve(to) ?? to)
   if (reference !== undefined) {
-    if (parseId('req', reference) !== undefined) return reference
+    if (parseId('req', reference) !== undefined) return { ok: true, value: reference }
     const named = (await requestsNamed(reader, reference)).filter(
       (row) => asker === undefined || row.asker === asker,
     )
     const waiting = named.filter(({ state }) => state === 'open')
-    if (waiting.length > 1) return severalNamed(reference, waiting)
+    if (waiting.length > 1) return failure(severalNamed(reference, waiting))
     const [only] = [...waiting, ...named]
-    if (only !== undefined) return formatId('req', only.id)
+    if (only !== undefined) return { ok: true, value: formatId('req', only.id) }
   }
   const open = asker === undefined ? [] : await openRequestsOf(reader, asker)
   const fitting = open.filter(
@@ -207,8 +215,10 @@ async function findRequest(
       kind === 'input' &&
       (reference === undefined || (JSON.parse(context) as { task?: string }).task === reference),
   )
-  if (fitting.length === 1) return formatId('req', fitting[0]!.id)
-  return new AppError('NOT_FOUND', 'There is no such open question', {
-    hint: '`orc inbox` lists open questions; name one with in_response_to.',
-  })
+  if (fitting.length === 1) return { ok: true, value: formatId('req', fitting[0]!.id) }
+  return failure(
+    new AppError('NOT_FOUND', 'There is no such open question', {
+      hint: '`orc inbox` lists open questions; name one with in_response_to.',
+    }),
+  )
 }

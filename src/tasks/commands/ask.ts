@@ -3,6 +3,7 @@ import type { Meter, OwnCall } from '../../agents/usage.ts'
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { redactedExcerpt } from '../../base/excerpt.ts'
+import type { Result } from '../../base/result.ts'
 import { type Handler, type HandlerContext, receiptOf } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { type Team, tooLong } from '../../commands/team.ts'
@@ -31,10 +32,10 @@ export function askHandler({ tasks, models, meter, redact, closing }: AskOptions
     { tx, team }: HandlerContext,
     { question }: TeamQuestion,
     choice: Choice,
-  ): Promise<{ task: string; receipt: Receipt } | AppError> {
+  ): Promise<Result<{ task: string; receipt: Receipt }>> {
     const { context, rootWhy, failure, ...chosen } = choice
     const root = team.resolve(chosen.root)
-    if (root === undefined) return unknownAgent(team, chosen.root)
+    if (root === undefined) return { ok: false, error: unknownAgent(team, chosen.root) }
     const delegated = await tasks.delegate(tx, {
       delegator: OPERATOR,
       agent: root,
@@ -43,7 +44,7 @@ export function askHandler({ tasks, models, meter, redact, closing }: AskOptions
       requiresResponse: true,
       checks: [],
     })
-    if (!delegated.ok) return refusalError(delegated)
+    if (!delegated.ok) return { ok: false, error: refusalError(delegated) }
     const { id } = delegated.task
     const why = redactedExcerpt(redact, chosen.why)
     tx.audit({
@@ -65,7 +66,8 @@ export function askHandler({ tasks, models, meter, redact, closing }: AskOptions
       },
     })
     const details = { task_id: id, ...chosen, root }
-    return { task: id, receipt: receiptOf(askCommand, `${id}: ${root} answers`, details) }
+    const receipt = receiptOf(askCommand, `${id}: ${root} answers`, details)
+    return { ok: true, value: { task: id, receipt } }
   }
 
   /** Without a model, or beyond the spending limit, agents are chosen by keywords. */
@@ -89,9 +91,10 @@ export function askHandler({ tasks, models, meter, redact, closing }: AskOptions
       if (closing.aborted) throw stopping()
       return await commit(async (context) => {
         const delegated = await delegate(context, asked, choice)
-        if (delegated instanceof AppError) return delegated
-        context.tx.afterCommit(() => call?.about(delegated.task))
-        return delegated.receipt
+        if (!delegated.ok) return delegated.error
+        const { task, receipt } = delegated.value
+        context.tx.afterCommit(() => call?.about(task))
+        return receipt
       })
     },
   }

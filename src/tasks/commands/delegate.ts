@@ -39,8 +39,9 @@ export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'del
     if (large !== undefined) return large
     const unusable = schema === undefined ? undefined : unusableSchema(schema)
     if (unusable !== undefined) return unusable
-    const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
-    if (judge instanceof AppError) return judge
+    const found = findJudge(team, fields.judge)
+    if (!found.ok) return found.error
+    const judge = found.value
     if (judge?.kind === 'agent' && judge.name === to) return judgesItself(to)
     const may = (action: Action) => decideAction(team.rules, speaker.name, action)
     return strictest(
@@ -60,10 +61,12 @@ export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'del
         tasks.spoke(tx, speaker.name, duplicate.parent)
       return delegated(duplicate.id, to, ' already')
     }
-    const parent = await ownTask(tasks, context, fields.in_response_to)
-    if (parent instanceof AppError) return parent
-    const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
-    if (judge instanceof AppError) return judge
+    const own = await ownTask(tasks, context, fields.in_response_to)
+    if (!own.ok) return own.error
+    const parent = own.value
+    const found = findJudge(team, fields.judge)
+    if (!found.ok) return found.error
+    const judge = found.value
     const hop = parent === undefined ? await hopTo(options, context, fields, to) : parent.hop
     if (typeof hop !== 'number') return hop
     const commands = new Set(declared(team, fields.checks))

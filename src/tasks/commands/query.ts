@@ -1,6 +1,7 @@
 import { OPERATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { formatId } from '../../base/ids.ts'
+import { failure, type Result } from '../../base/result.ts'
 import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { isOperatorName, personBehind, tooLong } from '../../commands/team.ts'
@@ -31,13 +32,15 @@ export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
     if (large !== undefined) return large
     const duplicate = await openDuplicate(context, fields)
     if (duplicate !== undefined) return duplicate
-    const to = partner(context, fields.to)
-    if (to instanceof AppError) return to
+    const partner = findPartner(context, fields.to)
+    if (!partner.ok) return partner.error
+    const to = partner.value
     const isAgent = to !== undefined && to !== OPERATOR
     const served = new Set(isAgent ? await tasksServed(tx, speaker.name, to) : [])
     const fits = ({ id, delegator }: Task) => to === undefined || delegator === to || served.has(id)
-    const task = await ownTask(tasks, context, fields.in_response_to, fits)
-    if (task instanceof AppError) return task
+    const own = await ownTask(tasks, context, fields.in_response_to, fits)
+    if (!own.ok) return own.error
+    const task = own.value
     if (task === undefined) return noTask(speaker.name)
     const asked = to ?? task.delegator
     const question =
@@ -87,9 +90,9 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
     const large = tooLong(team, 'answer', fields.answer)
     if (large !== undefined) return large
     const found = await findQuestion(context, fields)
-    if (found instanceof AppError) return found
-    const { task, about } = found
-    const asPerson = await answerAsPerson(decide, context, found, fields.answer)
+    if (!found.ok) return found.error
+    const { task, about } = found.value
+    const asPerson = await answerAsPerson(decide, context, found.value, fields.answer)
     if (asPerson !== undefined) return asPerson
     const isKnown = task.seen.includes(about) || task.questions.some(({ id }) => id === about)
     const change = await tasks.tell(tx, task.id, {
@@ -102,7 +105,7 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
     if (!change.ok) return refusalError(change)
     remember(context, fields.message_id, task.id)
     const own = await ownTask(tasks, context, undefined)
-    if (own !== undefined && !(own instanceof AppError)) tasks.spoke(tx, speaker.name, own.id)
+    if (own.ok && own.value !== undefined) tasks.spoke(tx, speaker.name, own.value.id)
     return { status: 'ok', result: `${task.agent} gets the answer`, details: { task_id: task.id } }
   },
 })
@@ -123,9 +126,9 @@ async function answerAsPerson(
   if (row === undefined) return undefined
   const verdict = { decision: 'answer', comment: answer } as const
   const decided = await decide(unsigned, person, formatId('req', row.id), verdict)
-  if (decided instanceof AppError) return decided
+  if (!decided.ok) return decided.error
   return (
-    decided.receipt ?? {
+    decided.value.receipt ?? {
       status: 'ok',
       result: `${task.agent} gets the answer`,
       details: { task_id: task.id },
@@ -134,32 +137,32 @@ async function answerAsPerson(
 }
 
 /** The named question, or the only one that this agent has asked the speaker. */
-async function findQuestion(
-  context: HandlerContext,
-  fields: FieldsOf<'answer'>,
-): Promise<Reference | AppError> {
+async function findQuestion(context: HandlerContext, fields: FieldsOf<'answer'>): Promise<Result<Reference>> {
   const { tx, speaker } = context
   if (fields.in_response_to !== undefined) {
     const isPutToIt = ({ task, about }: Reference) =>
       task.questions.some(({ id, to }) => to === speaker.name && (id === about || about === task.id))
-    return (
-      (await findReference(tx, fields.in_response_to, isPutToIt)) ?? unknownReference(fields.in_response_to)
-    )
+    const named = await findReference(tx, fields.in_response_to, isPutToIt)
+    return named === undefined ? failure(unknownReference(fields.in_response_to)) : { ok: true, value: named }
   }
-  const asker = partner(context, fields.to)
-  if (asker instanceof AppError) return asker
+  const partner = findPartner(context, fields.to)
+  if (!partner.ok) return partner
+  const asker = partner.value
   const asking = asker === undefined ? [] : await questionsPut(tx, asker, speaker.name)
   const [only, ...others] = asking
-  if (only !== undefined && others.length === 0) return only
-  return new AppError(
-    'NOT_FOUND',
-    only === undefined ? 'No question waits for this answer' : `${asker} asked you several questions`,
-    { hint: 'Name the question with in_response_to, such as msg_12.' },
+  if (only !== undefined && others.length === 0) return { ok: true, value: only }
+  return failure(
+    new AppError(
+      'NOT_FOUND',
+      only === undefined ? 'No question waits for this answer' : `${asker} asked you several questions`,
+      { hint: 'Name the question with in_response_to, such as msg_12.' },
+    ),
   )
 }
 
-function partner({ team }: HandlerContext, name: string | undefined): string | undefined | AppError {
-  if (name === undefined) return undefined
-  if (isOperatorName(name) || name.trim().toLowerCase() === 'user') return OPERATOR
-  return team.resolve(name) ?? unknownAgent(team, name)
+function findPartner({ team }: HandlerContext, name: string | undefined): Result<string | undefined> {
+  if (name === undefined) return { ok: true, value: undefined }
+  const isPerson = isOperatorName(name) || name.trim().toLowerCase() === 'user'
+  const partner = isPerson ? OPERATOR : team.resolve(name)
+  return partner === undefined ? failure(unknownAgent(team, name)) : { ok: true, value: partner }
 }

@@ -16,13 +16,14 @@ export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
     const large = tooLong(team, 'result', fields.result)
     if (large !== undefined) return large
     const to = fields.to === undefined ? undefined : (team.resolve(fields.to) ?? fields.to.toLowerCase())
-    const task = await ownTask(
+    const own = await ownTask(
       tasks,
       context,
       fields.in_response_to,
       ({ delegator }) => to === undefined || delegator === to,
     )
-    if (task instanceof AppError) return task
+    if (!own.ok) return own.error
+    const task = own.value
     if (task === undefined) return noTask(speaker.name)
     const ended = fields.in_response_to === undefined ? tasks.wasCutShort(speaker.name) : undefined
     if (ended !== undefined && saidIn === undefined) return unclear(ended, task)
@@ -98,7 +99,7 @@ export const judgeHandler = (tasks: Tasks): Handler<FieldsOf<'judge'>> => ({
     })
     if (!change.ok) return refusalError(change)
     const own = await ownTask(tasks, context, undefined)
-    if (own !== undefined && !(own instanceof AppError)) tasks.spoke(tx, speaker.name, own.id)
+    if (own.ok && own.value !== undefined) tasks.spoke(tx, speaker.name, own.value.id)
     const { state, delegator, questions } = change.task
     const next = questions.some(({ kind }) => kind === 'help') ? `${delegator} decides` : `${agent} continues`
     return {

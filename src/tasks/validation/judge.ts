@@ -4,6 +4,7 @@ import { ORCHESTRATOR } from '../../base/agent.ts'
 import type { Clock } from '../../base/clock.ts'
 import { AppError } from '../../base/errors.ts'
 import { excerpt } from '../../base/excerpt.ts'
+import { failure, type Result } from '../../base/result.ts'
 import type { Config } from '../../config/config.ts'
 import { FENCE_RULE, fence } from '../../llm/fence-untrusted-text.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../../llm/llm.ts'
@@ -18,20 +19,28 @@ interface KnownJudges {
   resolve(name: string): string | undefined
 }
 
-/** Finds the judge that a delegation names: a model of orc.yaml, or an agent in any case. */
-export function findJudge({ config, resolve }: KnownJudges, name: string): Judge | AppError {
+/** Finds the judge that a delegation names, if it does: a model of orc.yaml, or an agent in any case. */
+export function findJudge(
+  { config, resolve }: KnownJudges,
+  name: string | undefined,
+): Result<Judge | undefined> {
+  if (name === undefined) return { ok: true, value: undefined }
   const agent = resolve(name)
   const isModel = Object.hasOwn(config.models, name)
   if (agent !== undefined && isModel) {
-    return new AppError('INVALID_COMMAND', `"${agent}" is both a model and an agent`, {
-      hint: 'Rename one of them in orc.yaml.',
-    })
+    return failure(
+      new AppError('INVALID_COMMAND', `"${agent}" is both a model and an agent`, {
+        hint: 'Rename one of them in orc.yaml.',
+      }),
+    )
   }
-  if (agent !== undefined) return { kind: 'agent', name: agent }
-  if (isModel) return { kind: 'model', name }
-  return new AppError('NOT_FOUND', `There is no model or agent "${name.slice(0, 100)}" to judge the task`, {
-    hint: 'Name one of "models" or "agents" in orc.yaml, or omit "judge".',
-  })
+  if (agent !== undefined) return { ok: true, value: { kind: 'agent', name: agent } }
+  if (isModel) return { ok: true, value: { kind: 'model', name } }
+  return failure(
+    new AppError('NOT_FOUND', `There is no model or agent "${name.slice(0, 100)}" to judge the task`, {
+      hint: 'Name one of "models" or "agents" in orc.yaml, or omit "judge".',
+    }),
+  )
 }
 
 export function isSameJudge(one: Judge, other: Judge | undefined): boolean {

@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
-import type { Result } from '../../base/result.ts'
+import { failure, type Result } from '../../base/result.ts'
 import { errnoOf, ProblemError, problem, problemOf, type WorkspaceProblem } from '../problem.ts'
 
 /** An open folder. */
@@ -308,18 +308,22 @@ const EVERY_UNPRINTABLE = new RegExp(UNPRINTABLE.source, 'gu')
 const LONGEST_NAME = 255
 const LONGEST_SHOWN = 160
 
-type ReadName = { ok: true; name: string } | { ok: false; shown: string; why: string }
+interface BadName {
+  /** The name in printable form. */
+  shown: string
+  why: string
+}
 
 /** The name of an entry as text, if it is safe to print and to store. Agents may use any bytes but a slash and zero. */
-export function readName(bytes: Buffer): ReadName {
+export function readName(bytes: Buffer): Result<string, BadName> {
   let name: string
   try {
     name = decoder.decode(bytes)
   } catch {
-    return { ok: false, shown: showBytes(bytes), why: 'has a name that is not UTF-8' }
+    return failure({ shown: showBytes(bytes), why: 'has a name that is not UTF-8' })
   }
   const why = faultOf(name)
-  return why === undefined ? { ok: true, name } : { ok: false, shown: showName(name), why }
+  return why === undefined ? { ok: true, value: name } : failure({ shown: showName(name), why })
 }
 
 /** The problem with a name, or undefined. */

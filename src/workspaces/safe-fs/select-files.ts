@@ -182,8 +182,8 @@ export async function walkTree(root: Directory, walk: TreeWalk): Promise<void> {
     for (const bytes of names.sort(Buffer.compare)) {
       await nextTurn(walk.signal)
       const read = readName(bytes)
-      if (read.ok) await visitEntry(directory, above, read.name)
-      else walk.trap(problem('bad_name', `${directory.shown}/${read.shown}`, read.why), undefined)
+      if (read.ok) await visitEntry(directory, above, read.value)
+      else walk.trap(problem('bad_name', `${directory.shown}/${read.error.shown}`, read.error.why), undefined)
     }
   }
 

@@ -3,6 +3,7 @@ import { existsSync, lstatSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { formatBytes } from '../../base/bytes.ts'
 import { AppError } from '../../base/errors.ts'
+import { failure, type Result } from '../../base/result.ts'
 import { attempt, errnoOf, ProblemError, refuse, type WorkspaceResult } from '../problem.ts'
 import { openPart } from '../safe-fs/directory.ts'
 
@@ -15,7 +16,11 @@ export interface GitLocation {
   readonly variables?: Readonly<Record<string, string>>
 }
 
-type GitRun = { ok: true; out: string } | { ok: false; code: number | string; err: string }
+interface GitFailure {
+  code: number | string
+  /** From stderr, or the reason why git did not run. */
+  message: string
+}
 
 const TIMEOUT_MS = 60_000
 
@@ -46,21 +51,21 @@ export function runGit(
   args: readonly string[],
   maxBytes: number,
   input = '',
-): Promise<GitRun> {
+): Promise<Result<string, GitFailure>> {
   const { gitDir, workTree, variables } = location
   const where = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, ...(workTree ? ['--work-tree=.'] : [])]
   const cwd = workTree ?? gitDir
   return new Promise((resolve, reject) => {
     const end = (error: ExecFileException | null, out: string, err: string) => {
-      if (error === null) return resolve({ ok: true, out })
+      if (error === null) return resolve({ ok: true, value: out })
       const code = error.code ?? error.signal ?? 'unknown'
       if (code === 'ENOENT') {
         if (cwd !== undefined && !existsSync(cwd)) {
-          return resolve({ ok: false, code, err: `there is no folder ${cwd}` })
+          return resolve(failure({ code, message: `there is no folder ${cwd}` }))
         }
         return reject(new AppError('PROGRAM_MISSING', 'There is no git on PATH', { cause: error }))
       }
-      resolve({ ok: false, code, err: err.trim() || reasonOf(error, code, maxBytes) })
+      resolve(failure({ code, message: err.trim() || reasonOf(error, code, maxBytes) }))
     }
     try {
       const child = execFile(

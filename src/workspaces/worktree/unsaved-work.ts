@@ -83,7 +83,7 @@ export async function countUnmerged({
   const tip = `refs/heads/${branch}`
   const args = ['rev-list', '--count', tip, '--not', `--exclude=${branch}`, ...EVERYWHERE]
   const counted = await runGit({ gitDir }, args, LISTS)
-  if (counted.ok) return Number(counted.out.trim())
+  if (counted.ok) return Number(counted.value.trim())
   return (await exists({ gitDir }, tip)) === false ? undefined : 'unreadable'
 }
 
@@ -91,7 +91,7 @@ async function exists(location: GitLocation, revision: string): Promise<boolean 
   const found = await runGit(location, ['rev-parse', '--verify', '--quiet', revision], LISTS)
   if (found.ok) return true
   // Git exits with 1 and prints nothing if it is not there, and prints why if it cannot read it.
-  return found.code === 1 && found.err === '' ? false : 'unreadable'
+  return found.error.code === 1 && found.error.message === '' ? false : 'unreadable'
 }
 
 /** The commits that the revisions lead to. Revisions that do not exist are ignored. Undefined: git cannot tell. */
@@ -103,7 +103,7 @@ export async function listCommits(
   const args = ['log', '--ignore-missing', '-z', '--format=%H%x1f%s', ...revisions, ...options, '--']
   const ran = await runGit(location, args, LISTS)
   if (!ran.ok) return undefined
-  const records = ran.out.split('\0').filter((record) => record !== '')
+  const records = ran.value.split('\0').filter((record) => record !== '')
   return records.map((record) => {
     const [hash = '', subject = ''] = record.split('\x1f')
     return { hash, subject }
@@ -136,8 +136,9 @@ async function listOpaque(own: GitLocation): Promise<string[]> {
 
 async function ask(location: GitLocation, args: readonly string[], maxBytes: number): Promise<string[]> {
   const ran = await runGit(location, args, maxBytes)
-  if (!ran.ok) return refuse('unreadable', WORKTREE, `is a worktree that git cannot list: ${ran.err}`)
-  return ran.out.split('\0').filter((line) => line !== '')
+  if (!ran.ok)
+    return refuse('unreadable', WORKTREE, `is a worktree that git cannot list: ${ran.error.message}`)
+  return ran.value.split('\0').filter((line) => line !== '')
 }
 
 /** Does not follow links on the way. */

@@ -61,7 +61,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   const made = recordOf(gitDir, path)
   if (made !== undefined && isWhole(made, path)) {
     const head = await runGit({ gitDir: made }, ['symbolic-ref', '--quiet', 'HEAD'], SMALL)
-    if (!head.ok || head.out.trim() !== `refs/heads/${branch}`) {
+    if (!head.ok || head.value.trim() !== `refs/heads/${branch}`) {
       return refuse(`already has a worktree at ${path}, which is not on ${branch}`)
     }
     const begun = await beginningOf(location, branch, base)
@@ -74,15 +74,15 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   const what = isLeft ? [path, branch] : ['-b', branch, path, base]
   const { variables = {} } = wanted
   const added = await runGit({ ...location, variables }, ['worktree', 'add', '--quiet', ...what], SMALL)
-  if (!added.ok) return refuse(`could not create a worktree: ${added.err}`)
+  if (!added.ok) return refuse(`could not create a worktree: ${added.error.message}`)
   const own = await runGit(
     { gitDir: join(path, '.git'), workTree: path },
     ['rev-parse', '--absolute-git-dir'],
     SMALL,
   )
-  if (!own.ok) return refuse(`could not create a worktree: ${own.err}`)
+  if (!own.ok) return refuse(`could not create a worktree: ${own.error.message}`)
   const begun = isLeft ? await beginningOf(location, branch, base) : base
-  return { ok: true, value: { gitDir, ownDir: own.out.trim(), path, branch, base: begun } }
+  return { ok: true, value: { gitDir, ownDir: own.value.trim(), path, branch, base: begun } }
 }
 
 /** Git creates the folder and its pointer first: a folder with nothing else holds no work. */
@@ -92,22 +92,22 @@ function isHollow(path: string): boolean {
 
 async function beginningOf(location: GitLocation, branch: string, from: string): Promise<string> {
   const found = await runGit(location, ['merge-base', `refs/heads/${branch}`, from], SMALL)
-  return found.ok ? found.out.trim() : from
+  return found.ok ? found.value.trim() : from
 }
 
 /** Undefined: there is no repository. Fails if git cannot tell. */
 async function findGitDir(folder: string): Promise<WorkspaceResult<string | undefined>> {
   // Git may search by itself here: the folder belongs to the user, and no agent has written to it yet.
   const found = await runGit({ workTree: folder }, ['rev-parse', '--git-common-dir'], SMALL)
-  if (found.ok) return { ok: true, value: realpathSync(resolve(folder, found.out.trim())) }
-  if (/not a git repository/.test(found.err)) return { ok: true, value: undefined }
-  return failed(problem('invalid', folder, `is in a repository that git cannot use: ${found.err}`))
+  if (found.ok) return { ok: true, value: realpathSync(resolve(folder, found.value.trim())) }
+  if (/not a git repository/.test(found.error.message)) return { ok: true, value: undefined }
+  return failed(problem('invalid', folder, `is in a repository that git cannot use: ${found.error.message}`))
 }
 
 async function commitAt(location: GitLocation, revision: string): Promise<string | undefined> {
   const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`]
   const found = await runGit(location, args, SMALL)
-  return found.ok ? found.out.trim() : undefined
+  return found.ok ? found.value.trim() : undefined
 }
 
 /**
@@ -162,7 +162,7 @@ export async function findWorktree(workspace: string): Promise<WorktreeLookup> {
   }
   const location = { gitDir: gitDir!, ...own }
   const head = await runGit(gitLocationOf(location), ['symbolic-ref', '--quiet', 'HEAD'], SMALL)
-  const branch = head.ok ? head.out.trim().replace(/^refs\/heads\//, '') : undefined
+  const branch = head.ok ? head.value.trim().replace(/^refs\/heads\//, '') : undefined
   return { worktree: { ...location, branch }, unseen }
 }
 
@@ -321,10 +321,10 @@ export function summarizeBranch(worktree: Worktree): Promise<WorkspaceResult<Bra
 /** Empty: the agent deleted the branch. Fails if git cannot read it. */
 async function findHead({ gitDir, branch }: Worktree): Promise<string> {
   const found = await runGit({ gitDir }, ['rev-parse', '--verify', '--quiet', `refs/heads/${branch}`], LISTS)
-  if (found.ok) return found.out.trim()
-  return found.code === 1 && found.err === ''
+  if (found.ok) return found.value.trim()
+  return found.error.code === 1 && found.error.message === ''
     ? ''
-    : refuse('unreadable', branch, `is a branch that git cannot read: ${found.err}`)
+    : refuse('unreadable', branch, `is a branch that git cannot read: ${found.error.message}`)
 }
 
 interface OnBranch extends Pick<BranchSummary, 'commits' | 'files'> {
@@ -340,13 +340,18 @@ async function readBranch({ gitDir, base, branch }: Worktree, notes: string[]): 
   const format = '--format=%H%x1f%an%x1f%aI%x1f%s'
   const log = await runGit(location, ['log', `--max-count=${MAX_COMMITS}`, '-z', format, range], LISTS)
   if (!log.ok) {
-    return refuse('unreadable', branch, `is a branch whose commits git cannot tell: ${log.err || log.code}`)
+    return refuse(
+      'unreadable',
+      branch,
+      `is a branch whose commits git cannot tell: ${log.error.message || log.error.code}`,
+    )
   }
   const numbers = await runGit(location, ['diff', '--numstat', '-z', ...PLAIN_DIFF, range], LISTS)
-  if (!numbers.ok) notes.push(`The list of changed files is left out: ${numbers.err || 'git refused'}`)
+  if (!numbers.ok)
+    notes.push(`The list of changed files is left out: ${numbers.error.message || 'git refused'}`)
   return {
-    commits: parseCommits(log.out),
-    files: numbers.ok ? parseNumbers(numbers.out) : [],
+    commits: parseCommits(log.value),
+    files: numbers.ok ? parseNumbers(numbers.value) : [],
     changes: await diff(location, [range], 'changes.diff', notes),
   }
 }
@@ -361,7 +366,7 @@ async function findElsewhere(worktree: Worktree): Promise<CommitsElsewhere[] | u
   const location = gitLocationOf(worktree)
   const own = `refs/heads/${worktree.branch}`
   const head = await runGit(location, ['symbolic-ref', '--quiet', 'HEAD'], LISTS)
-  const at = head.ok ? head.out.trim() : null
+  const at = head.ok ? head.value.trim() : null
   if (at === own) return []
   const commits = await listCommits(location, ['HEAD', `^${worktree.base}`, `^${own}`])
   if (commits === undefined || commits.length === 0) return commits && []
@@ -396,8 +401,8 @@ async function diff(
   notes: string[],
 ): Promise<string | undefined> {
   const ran = await runGit(location, ['diff', '--binary', ...PLAIN_DIFF, ...args], DIFF)
-  if (ran.ok) return ran.out
-  notes.push(`${name} is left out: ${ran.err || 'git refused'}`)
+  if (ran.ok) return ran.value
+  notes.push(`${name} is left out: ${ran.error.message || 'git refused'}`)
   return undefined
 }
 

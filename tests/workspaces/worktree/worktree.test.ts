@@ -200,7 +200,10 @@ describe('a worktree', () => {
       git(repository, 'config', `protocol.${transport}.allow`, 'always')
     for (const address of [`ext::touch ${join(place, 'sprung')}`, repository, `file://${repository}`]) {
       const ran = await runGit({ gitDir: worktree.gitDir }, ['ls-remote', address], 1000)
-      expect(ran).toMatchObject({ ok: false, err: expect.stringMatching(/transport '\w+' not allowed/) })
+      expect(ran).toMatchObject({
+        ok: false,
+        error: { message: expect.stringMatching(/transport '\w+' not allowed/) },
+      })
     }
     expect(existsSync(join(place, 'sprung'))).toBe(false)
   })
@@ -208,7 +211,7 @@ describe('a worktree', () => {
   it('returns a failure if git cannot be started', async () => {
     const { worktree } = await makeTree()
     const ran = await runGit({ gitDir: worktree.gitDir }, ['log', 'x'.repeat(200_000)], 1000)
-    expect(ran).toEqual({ ok: false, code: 'E2BIG', err: 'git cannot be run (E2BIG)' })
+    expect(ran).toEqual({ ok: false, error: { code: 'E2BIG', message: 'git cannot be run (E2BIG)' } })
   })
 
   it.each(['gitdir', 'locked'])(
