@@ -9,7 +9,7 @@ import {
   type TerminalHolders,
 } from './agents/terminals.ts'
 import { openTokens, type Tokens } from './agents/tokens.ts'
-import { createMeter, type Meter } from './agents/usage.ts'
+import { createUsageTracker, type UsageTracker } from './agents/usage.ts'
 import type { Clock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
 import type { CommandEntry, Handle, Handlers } from './commands/commands.ts'
@@ -79,7 +79,7 @@ export interface Engine {
   readonly rateLimits: RateLimits
   readonly mailboxes: Mailboxes
   readonly sessions: Sessions
-  readonly meter: Meter
+  readonly usageTracker: UsageTracker
   readonly tasks: Tasks
   readonly runs: Runs
   readonly haltState: HaltState
@@ -142,7 +142,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     ...{ store, timers, redact: options.redact, after: clock.after },
     about: held.about,
   })
-  const meter = createMeter({
+  const usageTracker = createUsageTracker({
     store,
     mailboxes,
     log,
@@ -161,7 +161,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     log,
     redact: options.redact,
     models: options.models,
-    meter,
+    usageTracker,
     environment: options.environment ?? process.env,
     team: () => team,
     sessions: () => sessions,
@@ -173,7 +173,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     store,
     mailboxes,
     permissions,
-    meter,
+    usageTracker,
     tokens,
     clock,
     log,
@@ -191,7 +191,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),
   })
   const runs: Runs = createRuns({
-    ...{ store, timers, clock, log, haltState, tasks, meter, temporaryAgents, mailboxes },
+    ...{ store, timers, clock, log, haltState, tasks, usageTracker, temporaryAgents, mailboxes },
     runtimes: options.runtimes ?? [],
     redact: options.redact,
     models: options.models,
@@ -205,15 +205,15 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   })
   const rateLimits = createRateLimits()
   const checkAnswer = createAnswerCheck({
-    ...{ store, clock, models: options.models, ownCall: meter.ownCall },
+    ...{ store, clock, models: options.models, ownCall: usageTracker.ownCall },
     team: () => team,
   })
   const terminals = createTerminalHolders({ sessions, store, clock, log })
   const commands = [
     ...messageCommands({ mailboxes, haltState, conversations, rateLimits, holding, redact: options.redact }),
-    ...agentCommands({ store, sessions, meter, log, terminals, tokens }),
+    ...agentCommands({ store, sessions, usageTracker, log, terminals, tokens }),
     ...taskCommands({
-      ...{ tasks, sessions, conversations, holding, store, timers, meter },
+      ...{ tasks, sessions, conversations, holding, store, timers, usageTracker },
       models: options.models,
       redact: options.redact,
       team: () => team,
@@ -278,7 +278,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   await runs.open()
   team = createTeam(temporaryAgents.addTo(configured))
   await sessions.open()
-  await meter.open()
+  await usageTracker.open()
   await timers.start()
 
   return {
@@ -291,7 +291,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       rateLimits,
       mailboxes,
       sessions,
-      meter,
+      usageTracker,
       tasks,
       runs,
       haltState,
@@ -308,7 +308,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     github,
     terminals,
     screens: createScreens((agent) => sessions.session(agent)),
-    planner: createPlanner({ models: options.models, meter, team: () => team }),
+    planner: createPlanner({ models: options.models, usageTracker, team: () => team }),
     looksOnly: (type) => handlers[type]?.looksOnly === true,
     prompt(agent) {
       const name = team.resolve(agent)

@@ -2,7 +2,7 @@ import type { Team } from '../commands/team.ts'
 import type { Reader } from '../store/store.ts'
 import type { Sessions } from './sessions.ts'
 import { readAgents, readSession } from './store.ts'
-import type { ContextUsage, Meter } from './usage.ts'
+import type { ContextUsage, UsageTracker } from './usage.ts'
 
 export { renderPrompt } from './prompt.ts'
 export { readAgent, readAgents, setPaused } from './store.ts'
@@ -26,21 +26,21 @@ interface RosterEntry {
 }
 
 export interface RosterSources {
-  meter: Pick<Meter, 'context' | 'spent'>
+  usageTracker: Pick<UsageTracker, 'context' | 'spent'>
   sessions: Pick<Sessions, 'waitsFor'>
 }
 
 export async function rosterOf(
   reader: Reader,
   team: Team,
-  { meter, sessions }: RosterSources,
+  { usageTracker, sessions }: RosterSources,
 ): Promise<RosterEntry[]> {
   const rows = new Map((await readAgents(reader)).map((row) => [row.name, row]))
   return team.config.agents.map((agent) => {
     const row = rows.get(agent.name)
     const session = row?.session_state ?? 'unknown'
-    const context = meter.context(agent.name)
-    const spent = meter.spent(agent.name)
+    const context = usageTracker.context(agent.name)
+    const spent = usageTracker.spent(agent.name)
     const waitsFor = session === 'idle' && row?.paused !== 1 ? sessions.waitsFor(agent.name) : undefined
     return {
       name: agent.name,

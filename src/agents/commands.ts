@@ -13,7 +13,7 @@ import { type RosterSources, rosterOf } from './agents.ts'
 import { type AgentCommandsForPeopleOptions, agentCommandsForPeople } from './people-commands.ts'
 import type { Sessions } from './sessions.ts'
 import { declareStatus, setPaused } from './store.ts'
-import type { ContextUsage, Meter } from './usage.ts'
+import type { ContextUsage, UsageTracker } from './usage.ts'
 
 const TEN_MINUTES = 10 * 60_000
 const LOG_LENGTH = 200
@@ -114,7 +114,7 @@ const listAgentsHandler = (sources: RosterSources): Handler<FieldsOf<'list_agent
 
 interface RequestActionOptions {
   sessions: Pick<Sessions, 'impossible' | 'start' | 'stop' | 'reset' | 'setPaused'>
-  meter: Pick<Meter, 'grant'>
+  usageTracker: Pick<UsageTracker, 'grant'>
   log: Log
 }
 
@@ -173,9 +173,9 @@ function afterCommit(
 
 /** A pause holds deliveries and interrupts nothing (S1.24). */
 function setPausedAct(paused: boolean): Act {
-  return async ({ sessions, meter }, tx, target) => {
+  return async ({ sessions, usageTracker }, tx, target) => {
     await setPaused(tx, target, paused)
-    if (!paused) await meter.grant(tx, target)
+    if (!paused) await usageTracker.grant(tx, target)
     tx.afterCommit(() => sessions.setPaused(target, paused))
     return {
       status: 'ok',
@@ -207,14 +207,14 @@ const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
 
 /** How full an agent's context is, from the records of its program (C26). */
 const contextStatusHandler = (
-  meter: Pick<Meter, 'context' | 'spent'>,
+  usageTracker: Pick<UsageTracker, 'context' | 'spent'>,
 ): Handler<FieldsOf<'context_status'>> => ({
   looksOnly: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const agent = subjectAllowed(context, fields, definition)
-    const known = meter.context(agent)
-    const spent = meter.spent(agent)
+    const known = usageTracker.context(agent)
+    const spent = usageTracker.spent(agent)
     return {
       status: 'ok',
       result: describeContext(agent, known),
@@ -235,14 +235,14 @@ function describeContext(agent: string, known: ContextUsage | undefined): string
 type AgentCommandsOptions = QueryStateOptions &
   RequestActionOptions &
   AgentCommandsForPeopleOptions & {
-    meter: Pick<Meter, 'context' | 'spent'>
+    usageTracker: Pick<UsageTracker, 'context' | 'spent'>
   }
 
 export function agentCommands(options: AgentCommandsOptions): CommandEntry[] {
   return [
     ...builtInEntries({
       update_status: updateStatusHandler,
-      context_status: contextStatusHandler(options.meter),
+      context_status: contextStatusHandler(options.usageTracker),
       request_action: requestActionHandler(options),
       query_state: queryStateHandler(options),
       list_agents: listAgentsHandler(options),

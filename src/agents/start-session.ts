@@ -133,7 +133,7 @@ export function createSessionStart(options: SessionStartOptions) {
   }
 
   async function openSession(name: string, conversation: Conversation): Promise<SessionRow> {
-    if (conversation === 'new') await options.meter.begin(name)
+    if (conversation === 'new') await options.usageTracker.begin(name)
     return await store.write(async (tx) => {
       const row = await readSession(tx, name)
       if (row === undefined || conversation === 'new') {
@@ -192,7 +192,7 @@ export function createSessionStart(options: SessionStartOptions) {
     wasInTurn: boolean,
   ): AgentDelivery {
     const { name } = config
-    const { mailboxes, permissions, meter, clock, watch } = options
+    const { mailboxes, permissions, usageTracker, clock, watch } = options
     const delivery = createAgentDelivery({
       ...{ name, store, mailboxes, permissions, clock, log },
       runtime: runtime.name,
@@ -201,7 +201,7 @@ export function createSessionStart(options: SessionStartOptions) {
       isHalted: options.isHalted,
       wasInTurn: () => wasInTurn && !entry.isNew,
       listen: (respond) => options.listen(name, nonce, respond),
-      onUsage: (usage) => meter.used(name, usage),
+      onUsage: (usage) => usageTracker.used(name, usage),
       save: (value) =>
         store.write((tx) => saveSessionState(tx, name, JSON.stringify({ runtime: runtime.name, value }))),
       async onChanged(state, evidence, isInTurn) {

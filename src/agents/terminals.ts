@@ -91,7 +91,7 @@ export function createScreens(sessionOf: (agent: string) => Session | undefined)
 }
 
 async function takeSnapshot(session: Session | undefined): Promise<ScreenSnapshot> {
-  const picture = await pictureOf(session)
+  const picture = await captureTerminal(session)
   return {
     session: session?.state ?? 'exited',
     canTakeOver: session?.takeOver !== undefined,
@@ -99,7 +99,7 @@ async function takeSnapshot(session: Session | undefined): Promise<ScreenSnapsho
   }
 }
 
-async function pictureOf(session: Session | undefined): Promise<TerminalSnapshot> {
+async function captureTerminal(session: Session | undefined): Promise<TerminalSnapshot> {
   if (session?.snapshot !== undefined) return session.snapshot()
   const text = (await session?.screen?.(TEXT_ROWS)) ?? ''
   return { columns: 0, rows: text.split('\n'), cursor: undefined }

@@ -34,7 +34,7 @@ import {
 
 export { type SpentTotals, spentOnTask, spentOnTasks } from './store.ts'
 
-export interface Meter {
+export interface UsageTracker {
   open(): Promise<void>
   used(agent: string, usage: Usage): Promise<void>
   /** A new conversation starts empty. */
@@ -68,7 +68,7 @@ export interface ContextUsage {
   bytes?: number
 }
 
-interface MeterOptions {
+interface UsageTrackerOptions {
   store: Store
   mailboxes: Mailboxes
   log: Log
@@ -80,7 +80,15 @@ interface MeterOptions {
   pause(agent: string): void
 }
 
-export function createMeter({ store, mailboxes, log, team, taskOf, isPaused, pause }: MeterOptions): Meter {
+export function createUsageTracker({
+  store,
+  mailboxes,
+  log,
+  team,
+  taskOf,
+  isPaused,
+  pause,
+}: UsageTrackerOptions): UsageTracker {
   const contexts = new Map<string, ContextUsage>()
   const spending = createSpending({ store, team, isPaused, pause })
 
@@ -262,7 +270,7 @@ function createSpending({
   team,
   isPaused,
   pause,
-}: Pick<MeterOptions, 'store' | 'team' | 'isPaused' | 'pause'>) {
+}: Pick<UsageTrackerOptions, 'store' | 'team' | 'isPaused' | 'pause'>) {
   const spent = new Map<string, number>()
   const granted = new Map<string, number>()
   let total = 0

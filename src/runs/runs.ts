@@ -1,5 +1,5 @@
 import type { Sessions } from '../agents/sessions.ts'
-import type { Meter } from '../agents/usage.ts'
+import type { UsageTracker } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
@@ -91,7 +91,7 @@ interface RunsOptions {
   redact(text: string): string
   team(): Team
   models: Models | undefined
-  meter: Meter
+  usageTracker: UsageTracker
   /** Environment variables for commands and checks. */
   environment: Readonly<NodeJS.ProcessEnv>
   tasks: MemberTasks

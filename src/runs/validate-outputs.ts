@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import type { Meter } from '../agents/usage.ts'
+import type { UsageTracker } from '../agents/usage.ts'
 import type { AuditEntry } from '../audit/entry.ts'
 import { OPERATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
@@ -33,7 +33,7 @@ interface OutputValidatorOptions {
   clock: Clock
   team(): Team
   models: Models | undefined
-  meter: Pick<Meter, 'ownCall'>
+  usageTracker: Pick<UsageTracker, 'ownCall'>
   marks: RunMarks
   environment: Readonly<NodeJS.ProcessEnv>
   /** For reviews by members of the team. */
@@ -156,7 +156,7 @@ export function createOutputValidator(options: OutputValidatorOptions) {
     if (options.models === undefined || !Object.hasOwn(config.models, model)) {
       return unavailable(`orc.yaml has no model "${model}"`)
     }
-    const call = options.meter.ownCall('judge')
+    const call = options.usageTracker.ownCall('judge')
     if (call === undefined) return unavailable('the spending limit of the service is reached (limits.spend)')
     const late = new AbortController()
     const cancel = options.clock.after(timeoutMs, () => late.abort())

@@ -1,5 +1,5 @@
 import type { Sessions, SessionWatch } from '../agents/sessions.ts'
-import type { Meter } from '../agents/usage.ts'
+import type { UsageTracker } from '../agents/usage.ts'
 import type { Clock } from '../base/clock.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'
@@ -120,7 +120,7 @@ interface TasksOptions {
   sessions(): Sessions
   /** For judges. */
   models: Models | undefined
-  meter: Meter
+  usageTracker: UsageTracker
   /** For checks. */
   environment: Readonly<NodeJS.ProcessEnv>
 }
@@ -157,7 +157,7 @@ export function createTasks(options: TasksOptions): Tasks {
       clock,
       hasModel: (name) => Object.hasOwn(team().config.models, name),
       models: options.models,
-      meterCall: (task) => options.meter.ownCall('judge', task),
+      meterCall: (task) => options.usageTracker.ownCall('judge', task),
     }),
     isOnOtherTask: agents.isOnOtherTask,
     tell,

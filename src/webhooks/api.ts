@@ -18,6 +18,8 @@ const WebhookStateSchema = z.object({
   last_error: z.string().optional(),
 })
 
+export type WebhookState = z.output<typeof WebhookStateSchema>
+
 export const WEBHOOK_ROUTES = {
   webhooks: {
     method: 'get',

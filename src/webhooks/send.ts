@@ -12,7 +12,7 @@ export interface SenderOptions {
   timeoutMs: number
 }
 
-/** Makes one attempt with the current address and secret from the environment. */
+/** Sends one event. Reads the address and the secret from the environment for each attempt. */
 export function createSender(options: SenderOptions, closing: AbortSignal) {
   const { config, clock, env, agent, timeoutMs } = options
   const address = () => config.url ?? env[config.urlEnv!] ?? ''
@@ -25,9 +25,9 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
   }
 
   return {
-    /** Identifies the address without storing it. */
+    /** A hash of the address, which may be secret. */
     target: () => hash('sha256', address()).slice(0, 16),
-    /** For people: the path of an address may be secret. */
+    /** The address without its path, which may be secret. */
     shown(): string {
       const url = URL.parse(address())
       return url === null ? `from ${config.urlEnv}, which contains no valid URL` : `${url.origin}/…`
@@ -37,7 +37,7 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
       if (url === null || !/^https?:$/.test(url.protocol)) {
         return { outcome: 'failed', error: `the variable ${config.urlEnv} contains no valid URL` }
       }
-      // Refuse it here, because fetch's own error repeats the whole address.
+      // Refused here, because the error of fetch would repeat the whole address.
       if (url.username !== '' || url.password !== '') {
         return {
           outcome: 'failed',
@@ -70,11 +70,11 @@ interface PostRequest {
   timeoutMs: number
 }
 
-/** Bytes of the receiver's answer that are kept as the reason. */
-const SHOWN = 200
+/** Bytes of the receiver's response in the error. */
+const MAX_SHOWN = 200
 
 /** Posts once without following redirects: the signature is for this address only. */
-export async function post(request: PostRequest, closing: AbortSignal): Promise<Posted> {
+async function post(request: PostRequest, closing: AbortSignal): Promise<Posted> {
   const { url, id, body, key, now, agent, timeoutMs } = request
   const seconds = Math.floor(now / 1000)
   try {
@@ -93,7 +93,7 @@ export async function post(request: PostRequest, closing: AbortSignal): Promise<
     })
     const { status } = response
     if (response.ok) {
-      // The receiver has it; the rest of its answer doesn't matter.
+      // The body of a success doesn't matter.
       response.body?.cancel().catch(() => {})
       return { outcome: 'sent', status }
     }
@@ -118,14 +118,14 @@ const OUTCOMES: Readonly<Record<number, 'rejected' | 'gone'>> = {
   422: 'rejected',
 }
 
-/** Reads one chunk only, so that an endless answer doesn't block the queue. */
+/** Reads one chunk only, so that an endless response doesn't block the queue. */
 async function beginningOf({ body }: Response): Promise<string> {
   if (body === null) return ''
   const reader = body.getReader()
   try {
     const { value } = await reader.read()
     return Buffer.from(value ?? [])
-      .subarray(0, SHOWN)
+      .subarray(0, MAX_SHOWN)
       .toString('utf8')
       .replace(/[\p{C}\s]+/gu, ' ')
       .trim()
@@ -136,7 +136,7 @@ async function beginningOf({ body }: Response): Promise<string> {
 
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') {
-    return `no answer within ${timeoutMs / 1000} s`
+    return `no response within ${timeoutMs / 1000} s`
   }
   const { message, cause } = error instanceof Error ? error : new Error(String(error))
   const { code, message: deeper } = (cause ?? {}) as { code?: string; message?: string }
@@ -153,7 +153,7 @@ export function retryDelay(failures: number, random: () => number): number {
 }
 
 /** Reads Retry-After in seconds or as a date; at most an hour. */
-export function retryAfter(header: string | null, now: number): number | undefined {
+function retryAfter(header: string | null, now: number): number | undefined {
   if (header === null) return undefined
   const value = header.trim()
   const isDate = /^[A-Z][a-z]{2}, /.test(value)
@@ -166,7 +166,7 @@ const PREFIX = 'whsec_'
 const KEY_BYTES = { least: 16, most: 64 }
 
 /** Returns the signing key of a secret, or the problem with it. */
-export function signingKey(secret: string): Buffer | string {
+function signingKey(secret: string): Buffer | string {
   const isEncoded = secret.startsWith(PREFIX)
   const encoded = secret.slice(PREFIX.length)
   if (isEncoded && !/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return 'the secret after whsec_ is not base64'
@@ -176,7 +176,7 @@ export function signingKey(secret: string): Buffer | string {
   return key
 }
 
-/** Signs the id, the time of this attempt and the exact bytes of the body. */
-export function sign(key: Buffer, id: string, seconds: number, body: string): string {
+/** Signs the id, the time of this attempt and the exact bytes of the body (Standard Webhooks). */
+function sign(key: Buffer, id: string, seconds: number, body: string): string {
   return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`
 }

@@ -3,35 +3,20 @@ import { AppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
 import type { Store } from '../store/store.ts'
+import type { WebhookState } from './api.ts'
 import { createEndpoint, type Endpoint } from './endpoint.ts'
 import type { Posted } from './send.ts'
 import { countQueue, forgetWebhook, readWebhooks } from './store.ts'
 
-/** Posts audit entries to chat tools and other receivers: durable, signed, each address independent. */
+/** Posts audit entries to chat tools and other receivers. Each receiver has its own durable queue. */
 export interface Webhooks {
   /** Sends waiting events, then new ones. */
   begin(): Promise<void>
-  /** After a reload. */
+  /** Applies a reloaded configuration. */
   follow(): Promise<void>
   list(): Promise<WebhookState[]>
   test(name: string): Promise<Posted>
   close(): Promise<void>
-}
-
-export interface WebhookState {
-  name: string
-  /** The address without parts that may be secret. */
-  url: string
-  format: string
-  events: readonly string[]
-  state: 'active' | 'failing' | 'dead'
-  pending: number
-  sent: number
-  dropped: number
-  sentAt: number | undefined
-  failingSince: number | undefined
-  nextAttemptAt: number | undefined
-  lastError: string | undefined
 }
 
 interface WebhooksOptions {
@@ -106,7 +91,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       const endpoint = endpoints.get(name)
       if (endpoint !== undefined) return await endpoint.test()
       const known = [...endpoints.keys()]
-      throw new AppError('NOT_FOUND', `There is no webhook ${name.slice(0, 64)}`, {
+      throw new AppError('NOT_FOUND', `orc.yaml has no webhook ${name.slice(0, 64)}`, {
         hint: known.length === 0 ? 'orc.yaml has no webhooks.' : `Known webhooks: ${known.join(', ')}.`,
       })
     },
@@ -119,19 +104,21 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
 
 async function stateOf(store: Store, endpoint: Endpoint): Promise<WebhookState> {
   const { name, config } = endpoint
-  const row = endpoint.row()
+  const { state, failures, sent, dropped, sent_at, failing_since, not_before, last_error } = endpoint.row()
   return {
     name,
     url: endpoint.shown(),
     format: config.format,
-    events: config.events,
-    state: row.state === 'dead' ? 'dead' : row.failures > 0 ? 'failing' : 'active',
+    events: [...config.events],
+    state: state === 'dead' ? 'dead' : failures > 0 ? 'failing' : 'active',
     pending: await countQueue(store, store.daemon, name),
-    sent: row.sent,
-    dropped: row.dropped,
-    sentAt: row.sent_at ?? undefined,
-    failingSince: row.failing_since ?? undefined,
-    nextAttemptAt: row.not_before ?? undefined,
-    lastError: row.last_error ?? undefined,
+    sent,
+    dropped,
+    ...(sent_at === null ? {} : { sent_at: iso(sent_at) }),
+    ...(failing_since === null ? {} : { failing_since: iso(failing_since) }),
+    ...(not_before === null ? {} : { next_attempt_at: iso(not_before) }),
+    ...(last_error === null ? {} : { last_error }),
   }
 }
+
+const iso = (at: number) => new Date(at).toISOString()

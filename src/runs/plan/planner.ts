@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Meter } from '../../agents/usage.ts'
+import type { UsageTracker } from '../../agents/usage.ts'
 import { PROGRAMS } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { excerpt } from '../../base/excerpt.ts'
@@ -26,11 +26,11 @@ export interface Planner {
 
 interface PlannerOptions {
   models: Models | undefined
-  meter: Pick<Meter, 'ownCall'>
+  usageTracker: Pick<UsageTracker, 'ownCall'>
   team(): Team
 }
 
-export function createPlanner({ models, meter, team }: PlannerOptions): Planner {
+export function createPlanner({ models, usageTracker, team }: PlannerOptions): Planner {
   return {
     async propose(goal, named) {
       const { config } = team()
@@ -41,7 +41,7 @@ export function createPlanner({ models, meter, team }: PlannerOptions): Planner 
       const known = { agents: config.agents.map(({ name }) => name), models: Object.keys(config.models) }
       let before: { plan: string; problems: string[] } | undefined
       for (;;) {
-        const call = meter.ownCall('plan')
+        const call = usageTracker.ownCall('plan')
         if (call === undefined) throw spendingLimitReached()
         const prompt = plannerPrompt({ goal, available, ...(before === undefined ? {} : { before }) })
         const answer = await models.generateObject({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { costOf, type Meter } from '../../agents/usage.ts'
+import { costOf, type UsageTracker } from '../../agents/usage.ts'
 import { reasonOf } from '../../base/errors.ts'
 import { excerpt } from '../../base/excerpt.ts'
 import type { Log } from '../../base/log.ts'
@@ -15,18 +15,18 @@ export interface ModelWorkersOptions {
   log: Log
   team(): Team
   models: Models | undefined
-  meter: Pick<Meter, 'ownCall'>
+  usageTracker: Pick<UsageTracker, 'ownCall'>
 }
 
 /** Sends the instructions and inputs to a model, and writes its answer into the outbox. */
-export function createModelWorkers({ log, team, models, meter }: ModelWorkersOptions): WorkerKind {
+export function createModelWorkers({ log, team, models, usageTracker }: ModelWorkersOptions): WorkerKind {
   async function work(order: WorkOrder, port: WorkPort, signal: AbortSignal): Promise<string | undefined> {
     const { runner, workspace } = order
     if (runner.kind !== 'model') throw new Error(`not a model: ${runner.kind}`)
     if (models === undefined || !Object.hasOwn(team().config.models, runner.model)) {
       return `orc.yaml no longer has the model "${runner.model}"`
     }
-    const call = meter.ownCall('run')
+    const call = usageTracker.ownCall('run')
     if (call === undefined) return 'the spending limit of the service is reached (limits.spend)'
     const inbox = await readInbox(workspace)
     if (!inbox.ok) return inbox.error[0]!.message

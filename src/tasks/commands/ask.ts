@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Meter, OwnCall } from '../../agents/usage.ts'
+import type { OwnCall, UsageTracker } from '../../agents/usage.ts'
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { redactedExcerpt } from '../../base/excerpt.ts'
@@ -19,14 +19,14 @@ type AskFields = z.output<typeof askCommand.fields>
 interface AskOptions {
   tasks: Pick<Tasks, 'delegate'>
   models: Models | undefined
-  meter: Pick<Meter, 'ownCall'>
+  usageTracker: Pick<UsageTracker, 'ownCall'>
   redact(text: string): string
   /** Aborted when the service stops. */
   closing: AbortSignal
 }
 
 /** Questions of people to the team (S2.9): chooses the agents that are needed (S2.14) and delegates to the root agent. */
-export function askHandler({ tasks, models, meter, redact, closing }: AskOptions): Handler<AskFields> {
+export function askHandler({ tasks, models, usageTracker, redact, closing }: AskOptions): Handler<AskFields> {
   /** Stores choice, task and key in one transaction: a repetition finds all of them or none. */
   async function delegate(
     { tx, team }: HandlerContext,
@@ -86,7 +86,7 @@ export function askHandler({ tasks, models, meter, redact, closing }: AskOptions
       const large = tooLong(team, 'question', question)
       if (large !== undefined) return large
       const asked = { question, ...(agent === undefined ? {} : { agent }) }
-      const call = team.config.tasks.selector === undefined ? undefined : meter.ownCall('select')
+      const call = team.config.tasks.selector === undefined ? undefined : usageTracker.ownCall('select')
       const choice = await choose(team, asked, call)
       if (closing.aborted) throw stopping()
       return await commit(async (context) => {

@@ -1,5 +1,5 @@
 import type { Sessions } from '../../agents/sessions.ts'
-import type { Meter } from '../../agents/usage.ts'
+import type { UsageTracker } from '../../agents/usage.ts'
 import type { AppError } from '../../base/errors.ts'
 import type { Person } from '../../base/person.ts'
 import { builtInEntries, type CommandEntry, commandEntry } from '../../commands/commands.ts'
@@ -27,7 +27,7 @@ interface TaskCommandsOptions {
   holding: Pick<Holding, 'askToContinue'>
   store: Store
   timers: Pick<Timers, 'setFor'>
-  meter: Pick<Meter, 'ownCall'>
+  usageTracker: Pick<UsageTracker, 'ownCall'>
   models: Models | undefined
   redact(text: string): string
   team(): Team

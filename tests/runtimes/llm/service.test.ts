@@ -85,8 +85,8 @@ describe('a team of models in the service', () => {
         { from: 'Bob', content: 'It is 42.', delivery: 'read' },
       ])
     }, 15_000)
-    expect(team.engine.meter.spent('Alice')).toBeGreaterThanOrEqual(5)
-    expect(team.engine.meter.context('Alice')).toMatchObject({ model: 'llama-3' })
+    expect(team.engine.usageTracker.spent('Alice')).toBeGreaterThanOrEqual(5)
+    expect(team.engine.usageTracker.context('Alice')).toMatchObject({ model: 'llama-3' })
     const [first] = team.server.calls()
     expect(first!.request!.tools.map(({ name }) => name)).toEqual(
       team.engine.registry.all().map(({ type }) => type),

@@ -144,9 +144,9 @@ describe('a model that judges', () => {
     expect(await spentOnTask(team.store, 1)).toMatchObject([
       { agent: 'orchestrator', answers: 2, input: 2_000_000, cost: 4, unpriced: 0 },
     ])
-    expect(team.meter.spent('orchestrator')).toBe(4)
+    expect(team.usageTracker.spent('orchestrator')).toBe(4)
     team = await team.restarted()
-    expect(team.meter.spent('orchestrator')).toBe(4)
+    expect(team.usageTracker.spent('orchestrator')).toBe(4)
   })
 
   it('is not asked beyond the spending limit; a person gets one notice, and delegators decide', async () => {
@@ -383,6 +383,6 @@ describe('what agents spend', () => {
     use('Worker', 'late')
     await team.settle()
     expect(await spentOnTask(team.store, 1)).toMatchObject([{ agent: 'Worker', answers: 2, cost: 2 }])
-    expect(team.meter.spent('Worker')).toBe(3)
+    expect(team.usageTracker.spent('Worker')).toBe(3)
   })
 })
