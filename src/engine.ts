@@ -153,7 +153,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   })
   const tasks: Tasks = createTasks({
     haltState,
-    disturbed: (agent) => halt.disturbed(agent),
+    haltAffects: (agent) => halt.affected(agent),
     store,
     mailboxes,
     timers,
@@ -253,7 +253,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     team: () => team,
     hold: holding.hold,
     turnBegan: (agent) => sessions.turnBegan(agent),
-    onHalted: (agent) => halt.disturbed(agent),
+    onHalted: (agent) => halt.affected(agent),
   })
   const webhooks = createWebhooks({
     ...{ store, clock, log, redact: options.redact },

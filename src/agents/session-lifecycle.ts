@@ -174,7 +174,7 @@ export function createSessions(options: SessionsOptions): Sessions {
         ),
       }))
     },
-    goOn() {
+    endHalt() {
       const names = [...postponed]
       postponed.clear()
       for (const name of names) void start(name)

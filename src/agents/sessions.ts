@@ -5,7 +5,7 @@ import type { AgentDelivery } from '../delivery/agent-delivery.ts'
 import type { CommandResponse, Listener } from '../delivery/listener.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { PermissionDialogs } from '../people/permission-dialogs.ts'
-import type { AgentAction, SaidCommand } from '../protocol/command.ts'
+import type { AgentAction, RawCommand } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
@@ -24,10 +24,10 @@ export interface Sessions {
   stop(agent: string): Promise<void>
   /** Starts a new conversation with the agent's role. */
   reset(agent: string): Promise<void>
-  /** Interrupts the agents at work and starts no others until `goOn`. Returns those agents at once. */
+  /** Interrupts the agents at work and starts no others until `endHalt`. Returns those agents at once. */
   halt(by: string): readonly Halting[]
   /** Ends the halt: starts the agents it postponed, and lets deliveries continue. */
-  goOn(): void
+  endHalt(): void
   /** A person interrupts an agent's turn. Undefined: it had none. */
   interrupt(agent: string, by: string): Promise<{ stopped: boolean; evidence: string } | undefined>
   /** Recent output of the agent since the service started it or reattached, oldest first. */
@@ -92,7 +92,7 @@ export interface SessionsOptions {
   /** False: agents start only when something is sent to them, not with the service. */
   autostart: boolean
   /** Executes a command that an agent sends by a tool call. */
-  act: (agent: string, said: SaidCommand, key: string) => Promise<Receipt>
+  act: (agent: string, said: RawCommand, key: string) => Promise<Receipt>
 }
 
 /** Observes the agents' turns. No method may reject. */

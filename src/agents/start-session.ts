@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { AgentConfig } from '../config/config.ts'
 import { type AgentDelivery, createAgentDelivery, doubtUnanswered } from '../delivery/agent-delivery.ts'
 import { handedOutBy } from '../delivery/listener.ts'
-import type { SaidCommand } from '../protocol/command.ts'
+import type { RawCommand } from '../protocol/command.ts'
 import { errorReceipt } from '../protocol/receipt.ts'
 import type { AgentStart, CommandResult, Runtime, Session, SessionPort } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
@@ -175,7 +175,7 @@ export function createSessionStart(options: SessionStartOptions) {
     }
   }
 
-  async function act(name: string, said: SaidCommand, key: string): Promise<CommandResult> {
+  async function act(name: string, said: RawCommand, key: string): Promise<CommandResult> {
     const receipt = await options.act(name, said, key).catch((error: unknown) => {
       log.error({ agent: name, err: error, command: said.type.slice(0, 100) }, 'a command failed')
       return errorReceipt(asAppError(error))

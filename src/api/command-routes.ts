@@ -2,7 +2,7 @@ import { AppError, asAppError } from '../base/errors.ts'
 import { failure, type Result } from '../base/result.ts'
 import type { CommandOrigin } from '../commands/commands.ts'
 import { heardCommands, problemReceipt } from '../delivery/listener.ts'
-import type { SaidCommand } from '../protocol/command.ts'
+import type { RawCommand } from '../protocol/command.ts'
 import { fieldsSchema } from '../protocol/field-schema.ts'
 import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import { scanText } from '../protocol/scanner.ts'
@@ -52,7 +52,7 @@ export async function receiveCommands(context: ApiContext, call: ApiCall<'comman
 async function act(
   { engine }: ApiContext,
   caller: ApiCall['caller'],
-  command: SaidCommand,
+  command: RawCommand,
   origin: CommandOrigin | undefined,
 ): Promise<Receipt> {
   try {
@@ -84,7 +84,7 @@ export const sendCommand =
   }
 
 /** Splits `{type, …fields}`. Field names may be anything, even `__proto__`: `handle` reads only the ones it knows. */
-function toCommand(body: unknown): Result<SaidCommand> {
+function toCommand(body: unknown): Result<RawCommand> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return failure(invalid('A command must be a JSON object'))
   }

@@ -16,10 +16,10 @@ import { parseId } from '../base/ids.ts'
 import type { CommandOrigin } from '../commands/commands.ts'
 import { handedOutBy } from '../delivery/listener.ts'
 import type { Engine } from '../engine.ts'
-import type { CommandDefinition, CommandType, SaidCommand } from '../protocol/command.ts'
+import type { CommandDefinition, RawCommand } from '../protocol/command.ts'
 import { fieldsSchema } from '../protocol/field-schema.ts'
 import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
-import { unknownCommand } from '../protocol/registry.ts'
+import { isBuiltIn, unknownCommand } from '../protocol/registry.ts'
 import { escapeMarkers } from '../protocol/response.ts'
 import { ReceiptSchema } from './contract.ts'
 import type { McpEndpoint, McpExchange } from './handle-request.ts'
@@ -99,7 +99,7 @@ async function answerLegacy(server: Server, request: Request, body: unknown): Pr
 async function act(
   engine: Engine,
   principal: Principal,
-  command: SaidCommand,
+  command: RawCommand,
   origin: CommandOrigin,
 ): Promise<Receipt> {
   try {
@@ -156,37 +156,16 @@ export function toolOf(definition: CommandDefinition, looksOnly: boolean): Tool 
     description: `${summary}.`,
     inputSchema: inputSchema as Tool['inputSchema'],
     outputSchema: RECEIPT,
-    annotations: hintsOf(type, looksOnly),
+    annotations: hintsOf(definition, looksOnly),
   }
 }
 
-/** Whether a command can destroy something. A new built-in command does not compile until it is listed here. */
-const DESTRUCTIVE: Readonly<Record<CommandType, boolean>> = {
-  send_message: false,
-  mailbox_check: false,
-  query_mailbox: false,
-  update_status: false,
-  request_action: true,
-  query_state: false,
-  list_agents: false,
-  context_status: false,
-  acknowledge: false,
-  delegate: false,
-  report: false,
-  query: false,
-  answer: false,
-  request_user_input: false,
-  user_response: false,
-  judge: false,
-  task_action: true,
-}
-
-/** Clients ask a person before they call a destructive tool. For commands that embedders add, only `looksOnly` is known. */
-function hintsOf(type: string, looksOnly: boolean): NonNullable<Tool['annotations']> {
-  if (!Object.hasOwn(DESTRUCTIVE, type)) return { readOnlyHint: looksOnly }
+/** Clients ask a person before they call a destructive tool. Of commands that embedders add, only `looksOnly` is known. */
+function hintsOf(definition: CommandDefinition, looksOnly: boolean): NonNullable<Tool['annotations']> {
+  if (!isBuiltIn(definition)) return { readOnlyHint: looksOnly }
   return {
     readOnlyHint: looksOnly,
-    destructiveHint: DESTRUCTIVE[type as CommandType],
+    destructiveHint: definition.destructive === true,
     // Built-in commands reach the team only.
     openWorldHint: false,
   }

@@ -169,6 +169,24 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
     )
     return asked
   }
+  /** A gauge with one value per agent; agents without a value are left out. */
+  function agentGauge(
+    name: string,
+    help: string,
+    value: (agent: GithubTeamState['agents'][number]) => number | undefined,
+  ) {
+    new Gauge({
+      ...{ name, help, registers },
+      labelNames: ['agent'],
+      async collect() {
+        this.reset()
+        for (const one of (await state())?.agents ?? []) {
+          const now = value(one)
+          if (now !== undefined) this.set({ agent: one.agent }, now)
+        }
+      },
+    })
+  }
   new Gauge({
     name: 'orchub_github_agent_health',
     help: '1 for the current status of an agent of the GitHub team: healthy, degraded or error',
@@ -179,39 +197,21 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
       for (const { agent, status } of (await state())?.agents ?? []) this.set({ agent, status }, 1)
     },
   })
-  new Gauge({
-    name: 'orchub_github_tasks_last_hour',
-    help: 'Tasks that an agent of the GitHub team completed in the last hour',
-    labelNames: ['agent'],
-    registers,
-    async collect() {
-      this.reset()
-      for (const { agent, tasks_completed_last_hour } of (await state())?.agents ?? [])
-        this.set({ agent }, tasks_completed_last_hour)
-    },
-  })
-  new Gauge({
-    name: 'orchub_github_error_rate_percentage',
-    help: 'Percentage of tasks of the last hour that an agent of the GitHub team failed',
-    labelNames: ['agent'],
-    registers,
-    async collect() {
-      this.reset()
-      for (const { agent, error_rate_percentage } of (await state())?.agents ?? [])
-        this.set({ agent }, error_rate_percentage)
-    },
-  })
-  new Gauge({
-    name: 'orchub_github_confidence_average',
-    help: 'Average confidence of an agent of the GitHub team in the last hour, 0 to 1; absent if it reported none',
-    labelNames: ['agent'],
-    registers,
-    async collect() {
-      this.reset()
-      for (const { agent, confidence_score_average: sure } of (await state())?.agents ?? [])
-        if (sure !== undefined) this.set({ agent }, sure)
-    },
-  })
+  agentGauge(
+    'orchub_github_tasks_last_hour',
+    'Tasks that an agent of the GitHub team completed in the last hour',
+    (agent) => agent.tasks_completed_last_hour,
+  )
+  agentGauge(
+    'orchub_github_error_rate_percentage',
+    'Percentage of tasks of the last hour that an agent of the GitHub team failed',
+    (agent) => agent.error_rate_percentage,
+  )
+  agentGauge(
+    'orchub_github_confidence_average',
+    'Average confidence of an agent of the GitHub team in the last hour, 0 to 1; absent if it reported none',
+    (agent) => agent.confidence_score_average,
+  )
   new Gauge({
     name: 'orchub_github_waiting',
     help: 'GitHub events and actions that wait to be processed',

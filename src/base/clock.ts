@@ -10,20 +10,20 @@ export function sleep(clock: Clock, ms: number): Promise<void> {
 }
 
 /** Settles like the promise, or rejects with the signal's reason if it aborts first. */
-export async function unlessGone<Value>(
+export async function unlessAborted<Value>(
   promise: Promise<Value>,
-  gone: AbortSignal | undefined,
+  signal: AbortSignal | undefined,
 ): Promise<Value> {
-  if (gone === undefined) return await promise
-  const { promise: calledOff, reject } = Promise.withResolvers<never>()
-  const callOff = () => reject(gone.reason)
-  gone.addEventListener('abort', callOff)
-  if (gone.aborted) callOff()
+  if (signal === undefined) return await promise
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = () => reject(signal.reason)
+  signal.addEventListener('abort', onAbort)
+  if (signal.aborted) onAbort()
   try {
-    return await Promise.race([promise, calledOff])
+    return await Promise.race([promise, aborted])
   } finally {
     // A signal may outlive many waits: leaving listeners behind would leak.
-    gone.removeEventListener('abort', callOff)
+    signal.removeEventListener('abort', onAbort)
   }
 }
 

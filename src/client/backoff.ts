@@ -27,10 +27,10 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
 const LASTING_MS = 5000
 
 /**
- * Reconnects after broken connections. `once` calls `alive` when it got through. An error before that is thrown, so that a
- * wrong address shows at once; later only errors that a retry can't fix are thrown.
+ * Repeats `once` after broken connections. `once` calls `alive` when it is connected. Errors before the first connection
+ * are thrown, so that a wrong address shows at once; later ones only if a retry can't fix them.
  */
-export async function* persist<T>(
+export async function* reconnecting<T>(
   once: (alive: () => void) => AsyncIterable<T>,
   signal: AbortSignal | undefined,
   longestMs?: number,

@@ -9,13 +9,13 @@ import type {
   TaskStreamEvent,
 } from '../api/contract.ts'
 import type { CommandType, FieldsOf } from '../protocol/command.ts'
-import { backoff, persist, wait } from './backoff.ts'
+import { backoff, reconnecting, wait } from './backoff.ts'
 import { type ReceiveOptions, receiveMail } from './receive.ts'
 import {
-  type Ask,
   ClientError,
   createTransport,
   type FetchLike,
+  type HttpRequest,
   newIdempotencyKey,
   parse,
   readEvents,
@@ -48,8 +48,13 @@ interface CommandOptions {
   signal?: AbortSignal
 }
 
-interface Following {
+interface StreamOptions {
   signal?: AbortSignal
+}
+
+interface EndingStreamOptions extends StreamOptions {
+  /** False: end when the connection breaks. */
+  reconnect?: boolean
 }
 
 export type Client = ReturnType<typeof createClient>
@@ -74,20 +79,36 @@ const SILENCE_MS = 40_000
 export function createClient({ url, token, fetch, retries = RETRIES }: ClientOptions) {
   const transport = createTransport(url, token, fetch)
 
-  async function ask<Answer>(ask: Ask): Promise<Answer> {
-    const { status, text } = await transport.ask(ask)
+  async function request<Answer>(options: HttpRequest): Promise<Answer> {
+    const { status, text } = await transport.send(options)
     const answer = status === 200 ? parse(text) : undefined
     if (answer === undefined) throw refusal(status, text)
     return answer as Answer
   }
   const get = <Answer>(path: string, query?: object, signal?: AbortSignal) =>
-    ask<Answer>({ method: 'GET', path, ...(query === undefined ? {} : { query }), signal })
+    request<Answer>({ method: 'GET', path, ...(query === undefined ? {} : { query }), signal })
   const post = <Answer>(path: string, body: unknown) =>
-    ask<Answer>({ method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) })
+    request<Answer>({ method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) })
+
+  /** Retries after broken connections; the key makes it act once. */
+  const postOnce = <Answer>(
+    path: string,
+    body: unknown,
+    { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {},
+  ) =>
+    retry(signal, () =>
+      request<Answer>({
+        method: 'POST',
+        path,
+        headers: { ...JSON_BODY, 'idempotency-key': idempotencyKey },
+        body: JSON.stringify(body),
+        signal,
+      }),
+    )
 
   /** Reads answers that are not JSON. */
   async function text(path: string, query?: object): Promise<string> {
-    const answer = await transport.ask({ method: 'GET', path, ...(query === undefined ? {} : { query }) })
+    const answer = await transport.send({ method: 'GET', path, ...(query === undefined ? {} : { query }) })
     if (answer.status !== 200) throw refusal(answer.status, answer.text)
     return answer.text
   }
@@ -100,8 +121,8 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   ): Promise<Answer> {
     const { signal, idempotencyKey = newIdempotencyKey() } = options
     const headers = { ...type, 'idempotency-key': idempotencyKey }
-    return await again(signal, async () => {
-      const { status, text } = await transport.ask({
+    return await retry(signal, async () => {
+      const { status, text } = await transport.send({
         method: 'POST',
         path: '/api/v1/commands',
         headers,
@@ -116,7 +137,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   }
 
   /** Retries requests that have a key or change nothing. */
-  async function again<T>(signal: AbortSignal | undefined, once: () => Promise<T>): Promise<T> {
+  async function retry<T>(signal: AbortSignal | undefined, once: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
         return await once()
@@ -128,22 +149,35 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     }
   }
 
-  /** Events of one connection; `place` is where the next connection continues. */
+  /** Yields the events of one connection and updates the position from which the next one continues. */
   async function* readStream<Event>(
     path: string,
-    place: { last: string | undefined },
+    position: { last: string | undefined },
     signal: AbortSignal | undefined,
     alive: () => void,
   ): AsyncGenerator<Event> {
     const headers = {
       accept: 'text/event-stream',
-      ...(place.last === undefined ? {} : { 'last-event-id': place.last }),
+      ...(position.last === undefined ? {} : { 'last-event-id': position.last }),
     }
     const pieces = await transport.open({ method: 'GET', path, headers, signal, silenceMs: SILENCE_MS })
     alive()
     for await (const { id, data } of readEvents(pieces)) {
-      place.last = id ?? place.last
+      position.last = id ?? position.last
       if (data !== undefined) yield JSON.parse(data) as Event
+    }
+  }
+
+  /** Streams events up to and including the one of type `end`. */
+  async function* readToEnd<Event extends { type: string }>(
+    path: string,
+    { after, signal, reconnect = true }: { after?: unknown } & EndingStreamOptions,
+  ): AsyncGenerator<Event> {
+    const position = { last: after === undefined ? undefined : String(after) }
+    const read = (alive: () => void) => readStream<Event>(path, position, signal, alive)
+    for await (const event of reconnect ? reconnecting(read, signal) : read(() => {})) {
+      yield event
+      if (event.type === 'end') return
     }
   }
 
@@ -159,7 +193,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     mintLogin: () => post<AnswerOf<'mintLogin'>>('/api/v1/logins', {}),
     /** Trades the code of such a link for a session. */
     openSession: (code: string) => post<AnswerOf<'openSession'>>('/api/v1/sessions', { code }),
-    closeSession: () => ask<AnswerOf<'closeSession'>>({ method: 'DELETE', path: '/api/v1/session' }),
+    closeSession: () => request<AnswerOf<'closeSession'>>({ method: 'DELETE', path: '/api/v1/session' }),
     me: () => get<AnswerOf<'me'>>('/api/v1/me'),
 
     health: () => get<AnswerOf<'health'>>('/healthz'),
@@ -176,37 +210,34 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     agents: () => get<AnswerOf<'agents'>>('/api/v1/agents'),
     /** The text of an agent's terminal. */
     terminal: (agent: string, query: QueryOf<'terminal'> = {}) =>
-      get<AnswerOf<'terminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal`, query),
+      get<AnswerOf<'terminal'>>(`${agentPath(agent)}/terminal`, query),
     /** Streams an agent's terminal; after a broken connection it starts again with every row. */
     terminalEvents(
       agent: string,
-      { signal, for: purpose }: Following & QueryOf<'terminalEvents'> = {},
+      { signal, for: purpose }: StreamOptions & QueryOf<'terminalEvents'> = {},
     ): AsyncGenerator<AnswerOf<'terminalEvents'>> {
       const query = purpose === undefined ? '' : `?for=${purpose}`
-      const path = `/api/v1/agents/${encodeURIComponent(agent)}/terminal/events${query}`
-      return persist(
+      const path = `${agentPath(agent)}/terminal/events${query}`
+      return reconnecting(
         (alive) => readStream<AnswerOf<'terminalEvents'>>(path, { last: undefined }, signal, alive),
         signal,
       )
     },
     takeTerminal: (agent: string) =>
-      post<AnswerOf<'takeTerminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal/take-over`, {}),
+      post<AnswerOf<'takeTerminal'>>(`${agentPath(agent)}/terminal/take-over`, {}),
     releaseTerminal: (agent: string) =>
-      ask<AnswerOf<'releaseTerminal'>>({
+      request<AnswerOf<'releaseTerminal'>>({
         method: 'DELETE',
-        path: `/api/v1/agents/${encodeURIComponent(agent)}/terminal/take-over`,
+        path: `${agentPath(agent)}/terminal/take-over`,
       }),
     typeKeys: (agent: string, body: BodyOf<'typeKeys'>) =>
-      post<AnswerOf<'typeKeys'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal/keys`, body),
+      post<AnswerOf<'typeKeys'>>(`${agentPath(agent)}/terminal/keys`, body),
     /** Actions that are possible for an agent now, and why the others aren't. */
-    agentActions: (agent: string) =>
-      get<AnswerOf<'agentActions'>>(`/api/v1/agents/${encodeURIComponent(agent)}/actions`),
+    agentActions: (agent: string) => get<AnswerOf<'agentActions'>>(`${agentPath(agent)}/actions`),
     /** Interrupts an agent's turn; the answer says whether it ended. */
-    interrupt: (agent: string) =>
-      post<AnswerOf<'interrupt'>>(`/api/v1/agents/${encodeURIComponent(agent)}/interrupt`, {}),
+    interrupt: (agent: string) => post<AnswerOf<'interrupt'>>(`${agentPath(agent)}/interrupt`, {}),
     /** The agent's recent output. */
-    transcript: (agent: string) =>
-      get<AnswerOf<'transcript'>>(`/api/v1/agents/${encodeURIComponent(agent)}/transcript`),
+    transcript: (agent: string) => get<AnswerOf<'transcript'>>(`${agentPath(agent)}/transcript`),
     figures: (query: QueryOf<'figures'> = {}) => get<AnswerOf<'figures'>>('/api/v1/figures', query),
     rulesMatrix: (query: QueryOf<'rulesMatrix'> = {}) =>
       get<AnswerOf<'rulesMatrix'>>('/api/v1/rules/matrix', query),
@@ -239,44 +270,15 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     trace: (id: string, query: QueryOf<'trace'> = {}) =>
       get<AnswerOf<'trace'>>(`/api/v1/tasks/${encodeURIComponent(id)}/trace`, query),
     /** Asks the team; follow it with taskEvents. The key makes it act once, however often it is sent. */
-    ask: (question: BodyOf<'ask'>, { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {}) =>
-      again(signal, () =>
-        ask<AnswerOf<'ask'>>({
-          method: 'POST',
-          path: '/api/v1/asks',
-          headers: { ...JSON_BODY, 'idempotency-key': idempotencyKey },
-          body: JSON.stringify(question),
-          signal,
-        }),
-      ),
+    ask: (question: BodyOf<'ask'>, options?: CommandOptions) =>
+      postOnce<AnswerOf<'ask'>>('/api/v1/asks', question, options),
     /** Streams the events of a task and its children to the end, without gaps after broken connections. */
-    async *taskEvents(
-      id: string,
-      { after, signal, reconnect = true }: QueryOf<'taskEvents'> & Following & { reconnect?: boolean } = {},
-    ): AsyncGenerator<TaskStreamEvent> {
-      const path = `/api/v1/tasks/${encodeURIComponent(id)}/events`
-      const read = (alive: () => void) => readStream<TaskStreamEvent>(path, place, signal, alive)
-      const place = { last: after === undefined ? undefined : String(after) }
-      for await (const event of reconnect ? persist(read, signal) : read(() => {})) {
-        yield event
-        if (event.type === 'end') return
-      }
-    },
+    taskEvents: (id: string, options: QueryOf<'taskEvents'> & EndingStreamOptions = {}) =>
+      readToEnd<TaskStreamEvent>(`/api/v1/tasks/${encodeURIComponent(id)}/events`, options),
 
     /** Starts a run; follow it with runEvents. The key makes it act once, however often it is sent. */
-    startRun: (
-      run: BodyOf<'startRun'>,
-      { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {},
-    ) =>
-      again(signal, () =>
-        ask<AnswerOf<'startRun'>>({
-          method: 'POST',
-          path: '/api/v1/runs',
-          headers: { ...JSON_BODY, 'idempotency-key': idempotencyKey },
-          body: JSON.stringify(run),
-          signal,
-        }),
-      ),
+    startRun: (run: BodyOf<'startRun'>, options?: CommandOptions) =>
+      postOnce<AnswerOf<'startRun'>>('/api/v1/runs', run, options),
     runs: (query: QueryOf<'runs'> = {}) => get<AnswerOf<'runs'>>('/api/v1/runs', query),
     run: (id: string) => get<AnswerOf<'run'>>(runPath(id)),
     resumeRun: (id: string, body: BodyOf<'resumeRun'> = {}) =>
@@ -286,23 +288,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     sendToRun: (id: string, body: BodyOf<'sendToRun'>) =>
       post<AnswerOf<'sendToRun'>>(`${runPath(id)}/messages`, body),
     /** Streams the events of a run to its end, without gaps after broken connections. */
-    async *runEvents(
+    runEvents: (
       id: string,
-      {
-        after,
-        round = 'last',
-        signal,
-        reconnect = true,
-      }: QueryOf<'runEvents'> & Following & { reconnect?: boolean } = {},
-    ): AsyncGenerator<RunUpdate> {
-      const path = `${runPath(id)}/events?round=${round}`
-      const place = { last: after === undefined ? undefined : String(after) }
-      const read = (alive: () => void) => readStream<RunUpdate>(path, place, signal, alive)
-      for await (const event of reconnect ? persist(read, signal) : read(() => {})) {
-        yield event
-        if (event.type === 'end') return
-      }
-    },
+      { round = 'last', ...options }: QueryOf<'runEvents'> & EndingStreamOptions = {},
+    ) => readToEnd<RunUpdate>(`${runPath(id)}/events?round=${round}`, options),
     /** The log of an attempt, and the output files of an agent. */
     runLog: (id: string, agent: string, query: QueryOf<'runLog'> = {}) =>
       get<AnswerOf<'runLog'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/log`, query),
@@ -311,10 +300,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       id: string,
       agent: string,
       attempt: number,
-      { signal }: Following = {},
+      { signal }: StreamOptions = {},
     ): AsyncGenerator<AnswerOf<'runLogEvents'>> {
       const path = `${runPath(id)}/agents/${encodeURIComponent(agent)}/log/events?attempt=${attempt}`
-      return persist(
+      return reconnecting(
         (alive) => readStream<AnswerOf<'runLogEvents'>>(path, { last: undefined }, signal, alive),
         signal,
       )
@@ -334,7 +323,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       post<AnswerOf<'decide'>>(`/api/v1/human-requests/${encodeURIComponent(id)}/verdict`, verdict),
 
     /** Reads the audit entry by entry, however long it is. */
-    async *audit(query: QueryOf<'audit'> = {}, { signal }: Following = {}): AsyncGenerator<AuditEntryAnswer> {
+    async *audit(
+      query: QueryOf<'audit'> = {},
+      { signal }: StreamOptions = {},
+    ): AsyncGenerator<AuditEntryAnswer> {
       const headers = { accept: 'application/x-ndjson' }
       for await (const line of readLines(
         await transport.open({ method: 'GET', path: '/api/v1/audit', query, headers, signal }),
@@ -350,16 +342,16 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       onLink,
       longestMs,
     }: QueryOf<'events'> &
-      Following & {
+      StreamOptions & {
         onLink?: (isUp: boolean) => void
         /** The longest pause between two attempts. */
         longestMs?: number
       } = {}): AsyncGenerator<AuditEntryAnswer> {
-      const place = { last: after === undefined ? undefined : String(after) }
-      return persist(
+      const position = { last: after === undefined ? undefined : String(after) }
+      return reconnecting(
         async function* (alive) {
           try {
-            yield* readStream<AuditEntryAnswer>('/api/v1/events', place, signal, () => {
+            yield* readStream<AuditEntryAnswer>('/api/v1/events', position, signal, () => {
               alive()
               onLink?.(true)
             })
@@ -375,10 +367,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     /** Calls back on changes that the audit doesn't contain. Ends with the signal. */
     changes(
       of: 'github' | 'moderation',
-      { signal }: Following = {},
+      { signal }: StreamOptions = {},
     ): AsyncGenerator<AnswerOf<'githubChanges'>> {
       const path = `/api/v1/${of}/changes`
-      return persist(
+      return reconnecting(
         (alive) => readStream<AnswerOf<'githubChanges'>>(path, { last: undefined }, signal, alive),
         signal,
       )
@@ -400,7 +392,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     tokens: () => get<AnswerOf<'tokens'>>('/api/v1/tokens'),
     mintToken: (agent: string) => post<AnswerOf<'mintToken'>>('/api/v1/tokens', { agent }),
     revokeTokens: (which: string) =>
-      ask<AnswerOf<'revokeTokens'>>({
+      request<AnswerOf<'revokeTokens'>>({
         method: 'DELETE',
         path: `/api/v1/tokens/${encodeURIComponent(which)}`,
       }),
@@ -409,6 +401,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   }
 }
 
+const agentPath = (agent: string) => `/api/v1/agents/${encodeURIComponent(agent)}`
 const runPath = (id: string) => `/api/v1/runs/${encodeURIComponent(id)}`
 
 const JSON_BODY = { 'content-type': 'application/json' }

@@ -1,5 +1,5 @@
 import type { AnswerOf, MailAnswer, QueryOf, ReceiptAnswer } from '../api/contract.ts'
-import { backoff, persist, wait } from './backoff.ts'
+import { backoff, reconnecting, wait } from './backoff.ts'
 
 export interface ReceiveOptions {
   /** The agent whose mail the operator reads; an agent gets its own. */
@@ -28,7 +28,7 @@ export async function receiveMail(
   const done = new Set<string>()
   const acknowledger = createAcknowledger(mailbox, agent)
 
-  const batches = persist(async function* (alive) {
+  const batches = reconnecting(async function* (alive) {
     const { messages } = await mailbox.next(query, signal)
     alive()
     yield messages

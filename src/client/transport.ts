@@ -50,35 +50,35 @@ const TEMPORARY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'STORE_UNAVAILABLE',
 ])
 
-export interface Ask {
+export interface HttpRequest {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   query?: object
   headers?: Record<string, string>
   body?: string
   signal?: AbortSignal | undefined
-  /** Gives a stream up after this long without data. */
+  /** Closes a stream after this long without data. */
   silenceMs?: number
 }
 
 export interface Transport {
   /** Returns the answer whatever its status; throws only without an answer. */
-  ask(ask: Ask): Promise<{ status: number; text: string }>
+  send(request: HttpRequest): Promise<{ status: number; text: string }>
   /** Reads the body of a successful answer in pieces. */
-  open(ask: Ask): Promise<AsyncIterable<string>>
+  open(request: HttpRequest): Promise<AsyncIterable<string>>
 }
 
 export function createTransport(url: string, token: string, fetch: FetchLike | undefined): Transport {
   const isSocket = url.startsWith('unix:')
   if (isSocket && fetch === undefined) {
-    throw new AppError('USAGE', 'The built-in fetch does not reach a Unix socket', {
-      hint: 'Give createClient a `fetch` of your own that connects to it.',
+    throw new AppError('USAGE', 'The built-in fetch cannot connect to a Unix socket', {
+      hint: 'Pass createClient a `fetch` that connects to it.',
     })
   }
   const base = isSocket ? 'http://localhost' : url.replace(/\/+$/, '')
   const get: FetchLike = fetch ?? ((target, init) => globalThis.fetch(target, init))
 
-  async function call({ method, path, query, headers, body, signal }: Ask): Promise<FetchAnswer> {
+  async function call({ method, path, query, headers, body, signal }: HttpRequest): Promise<FetchAnswer> {
     try {
       return await get(base + path + queryString(query), {
         method,
@@ -95,17 +95,17 @@ export function createTransport(url: string, token: string, fetch: FetchLike | u
   }
 
   return {
-    async ask(ask) {
-      const answer = await call(ask)
+    async send(request) {
+      const answer = await call(request)
       try {
         return { status: answer.status, text: await answer.text() }
       } catch (error) {
-        throw ask.signal?.aborted === true ? error : unreachable(url, error)
+        throw request.signal?.aborted === true ? error : unreachable(url, error)
       }
     },
-    async open(ask) {
-      const answer = await call(ask)
-      if (answer.status === 200 && answer.body !== null) return pieces(answer.body, url, ask)
+    async open(request) {
+      const answer = await call(request)
+      if (answer.status === 200 && answer.body !== null) return pieces(answer.body, url, request)
       throw refusal(answer.status, await answer.text())
     },
   }
@@ -117,7 +117,7 @@ export function refusal(status: number, text: string): ClientError {
     | { code?: ErrorCode; message?: string; hint?: string; retry_after_ms?: number }
     | undefined
   if (typeof answer?.code !== 'string') {
-    return new ClientError('SERVICE_UNREACHABLE', `Something answered ${status}, but it is not Orchub`, {
+    return new ClientError('SERVICE_UNREACHABLE', `The server answered ${status}, but it is not Orchub`, {
       status,
       hint: 'Check the address: another program may listen there.',
     })
@@ -147,12 +147,12 @@ function unreachable(url: string, cause: unknown): ClientError {
 async function* pieces(
   body: ReadableStream<Uint8Array>,
   url: string,
-  { signal, silenceMs }: Ask,
+  { signal, silenceMs }: HttpRequest,
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   // Not `for await`: some browsers can't iterate over a stream.
   const reader = body.getReader()
-  const read = () => (silenceMs === undefined ? reader.read() : inTime(reader.read(), silenceMs))
+  const read = () => (silenceMs === undefined ? reader.read() : withTimeout(reader.read(), silenceMs))
   try {
     for (let next = await read(); !next.done; next = await read()) {
       yield decoder.decode(next.value, { stream: true })
@@ -164,10 +164,10 @@ async function* pieces(
   }
 }
 
-async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+async function withTimeout<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Nothing came for ${ms} ms`)), ms)
+    timer = setTimeout(() => reject(new Error(`No data for ${ms} ms`)), ms)
   })
   try {
     return await Promise.race([work, silence])
@@ -183,8 +183,8 @@ function queryString(query: object | undefined): string {
 }
 
 /**
- * A new key in the form of a UUID version 7. It begins with the time: keys that grow are appended to the store's
- * index of keys, where random ones would be written all over it.
+ * A UUID version 7. It begins with the time, so new keys are appended to the store's index; random keys would be
+ * inserted all over it.
  */
 export function newIdempotencyKey(now = Date.now()): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))

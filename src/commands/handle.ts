@@ -4,7 +4,7 @@ import { OPERATOR, type Principal } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError, asAppError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { Command, CommandDefinition, SaidCommand } from '../protocol/command.ts'
+import type { Command, CommandDefinition, RawCommand } from '../protocol/command.ts'
 import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
 import type { Decision } from '../rules/rule.ts'
@@ -65,9 +65,9 @@ export function createHandle(options: DoorOptions): { handle: Handle; onHandled(
   const inFlight = createInFlight()
   const observers: OnHandled[] = []
 
-  async function handle(principal: Principal, said: SaidCommand, origin: CommandOrigin): Promise<Receipt> {
-    const checked = checkCommand(options, principal, said, origin)
-    if ('refusal' in checked) return await refuse(options, checked.speaker, said.type, checked.refusal)
+  async function handle(principal: Principal, raw: RawCommand, origin: CommandOrigin): Promise<Receipt> {
+    const checked = checkCommand(options, principal, raw, origin)
+    if ('refusal' in checked) return await refuse(options, checked.speaker, raw.type, checked.refusal)
     const { handler, command, definition, speaker } = checked
     const answer =
       handler.perform === undefined
@@ -80,13 +80,13 @@ export function createHandle(options: DoorOptions): { handle: Handle; onHandled(
   }
 
   return {
-    async handle(principal, said, origin = {}) {
+    async handle(principal, raw, origin = {}) {
       const startedAt = performance.now()
       const observe = (receipt: Receipt) => {
-        for (const observer of observers) observer(said.type, receipt, performance.now() - startedAt)
+        for (const observer of observers) observer(raw.type, receipt, performance.now() - startedAt)
       }
       try {
-        const receipt = await handle(principal, said, origin)
+        const receipt = await handle(principal, raw, origin)
         observe(receipt)
         return receipt
       } catch (error) {
@@ -122,18 +122,18 @@ interface CheckedCommand {
 function checkCommand(
   options: DoorOptions,
   principal: Principal,
-  said: SaidCommand,
+  raw: RawCommand,
   { idempotencyKey, channel }: CommandOrigin,
 ): CheckedCommand | { refusal: AppError; speaker: string } {
   const team = options.team()
-  const identified = identify(team, principal, said)
+  const identified = identify(team, principal, raw)
   if (!identified.ok) return { refusal: identified.error, speaker: principalName(principal) }
   const speaker = identified.value
   // Checked before the schema: an error about fields would explain the command to a speaker who may not send it.
-  const forbidden = whyForbidden(team, speaker, options.registry.find(said.type.trim()), options.handlers)
+  const forbidden = whyForbidden(team, speaker, options.registry.find(raw.type.trim()), options.handlers)
   if (forbidden !== undefined) return { refusal: forbidden, speaker: speaker.person ?? speaker.name }
   const auditName = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
-  const decoded = options.registry.decode(said)
+  const decoded = options.registry.decode(raw)
   if (!decoded.ok) return { refusal: decoded.error, speaker: auditName }
   const { definition, command, ignored } = decoded.value
   const handler = options.handlers[definition.type]!

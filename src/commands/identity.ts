@@ -3,7 +3,7 @@ import { AppError } from '../base/errors.ts'
 import type { Person } from '../base/person.ts'
 import type { Result } from '../base/result.ts'
 import { didYouMean } from '../base/suggestion.ts'
-import { CLAIMS, type CommandDefinition, type SaidCommand } from '../protocol/command.ts'
+import { CLAIMS, type CommandDefinition, type RawCommand } from '../protocol/command.ts'
 import { decideAction } from '../rules/decide.ts'
 import type { Action, Decision } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
@@ -11,8 +11,8 @@ import type { HandlerContext, Speaker } from './commands.ts'
 import { isOperatorName, personBehind, type Team } from './team.ts'
 
 /** Identity comes from the transport (C3); a sender named in the command must agree with it. */
-export function identify(team: Team, principal: Principal, said: SaidCommand): Result<Speaker> {
-  const claims = claimedSenders(said)
+export function identify(team: Team, principal: Principal, raw: RawCommand): Result<Speaker> {
+  const claims = claimedSenders(raw)
   if (principal.kind === 'agent') {
     const name = team.resolve(principal.agent)
     if (name === undefined) return { ok: false, error: noLongerRegistered(principal.agent) }
@@ -34,11 +34,11 @@ export function identify(team: Team, principal: Principal, said: SaidCommand): R
   return { ok: true, value: { name, principal, person: person.name, onBehalf: true } }
 }
 
-function claimedSenders(said: SaidCommand): string[] {
+function claimedSenders(raw: RawCommand): string[] {
   const claims: string[] = []
-  for (const key of Object.keys(said.fields)) {
+  for (const key of Object.keys(raw.fields)) {
     if (!CLAIMS.has(key) && !CLAIMS.has(key.toLowerCase().replaceAll('-', '_'))) continue
-    const value = said.fields[key]
+    const value = raw.fields[key]
     if (value === undefined || value === null) continue
     // A value that is no text can't name the speaker.
     const text = typeof value === 'string' ? value.trim() : '(not a name)'

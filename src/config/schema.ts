@@ -72,10 +72,10 @@ const PermissionSchema = z.union([
 const PermissionsSchema = z
   .strictObject(
     Object.fromEntries(
-      Object.entries(ACTIONS).map(([action, { silent, summary }]) => [
+      Object.entries(ACTIONS).map(([action, { byDefault, summary }]) => [
         action,
         PermissionSchema.optional().describe(
-          `Permission to ${summary}: allow, deny or ask (a person decides). To choose who decides: { verdict: ask, approvers: [ada], quorum: 1 }. Default: ${silent}.`,
+          `Permission to ${summary}: allow, deny or ask (a person decides). To choose who decides: { verdict: ask, approvers: [ada], quorum: 1 }. Default: ${byDefault}.`,
         ),
       ]),
     ) as Record<Action, z.ZodOptional<typeof PermissionSchema>>,

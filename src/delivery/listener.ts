@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { CommandOrigin } from '../commands/commands.ts'
 import { findReceipt, storeReceipt } from '../commands/idempotency.ts'
 import type { ScanProblem } from '../protocol/codec.ts'
-import { CLAIMS, type SaidCommand } from '../protocol/command.ts'
+import { CLAIMS, type RawCommand } from '../protocol/command.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
 import { renderRemark, renderResponse } from '../protocol/response.ts'
@@ -41,7 +41,7 @@ interface ListenerOptions {
   registry: Registry
   /** Must be in every command that is read off a terminal, where anybody's text may stand. */
   nonce: string
-  handle(said: SaidCommand, origin: CommandOrigin): Promise<Receipt>
+  handle(said: RawCommand, origin: CommandOrigin): Promise<Receipt>
   /** Resolves when the response reached the agent. */
   respond(response: CommandResponse): Promise<void>
   /** Without it, a command that is read again is answered again. */

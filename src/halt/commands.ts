@@ -2,10 +2,10 @@ import { type CommandEntry, commandEntry, receiptOf } from '../commands/commands
 import { endHaltCommand, haltCommand } from './api.ts'
 import { type Halt, wireHalt } from './halt.ts'
 
-/** A halt acts before it is stored, so that nothing that waits for the disk happens in between. */
+/** A halt takes effect in memory before it is stored, so that nothing acts while it waits for the disk. */
 export const haltCommands = (halt: Pick<Halt, 'stop' | 'go'>): CommandEntry[] => [
   commandEntry(haltCommand, {
-    // A key would have to be looked up first, in a store that may hang. To halt again is harmless.
+    // Looking up a key first would wait for a store that may hang. Halting twice is harmless.
     ignoresKey: true,
     async perform({ speaker }, { reason }) {
       const { halted, already, interrupts } = await halt.stop(speaker.person!, reason)

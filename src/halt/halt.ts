@@ -14,11 +14,11 @@ import type { HaltSchema } from './api.ts'
 import {
   endHalt,
   type HaltRow,
-  keepDisturbed,
-  keepHalt,
   lockHalt,
   postponeClocks,
   readHalt,
+  storeAgentsToNotify,
+  storeHaltRow,
 } from './store.ts'
 
 /**
@@ -29,28 +29,28 @@ import {
  *
  *   running      No halt (`haltState`). `stop` and another daemon's halt lead to `halted`.
  *   halted       In memory only, until the store has the row (`isStored`). A restart would forget it until then.
- *   stored       The row is written; all daemons that share the store follow it. `go`, or the end of the row, leads back
+ *   stored       The row is written; all daemons that share the store adopt it. `go`, or the end of the row, leads back
  *                to `running`. A stop that comes while `go` is being stored wins (`stops`).
  */
 export interface Halt {
   current(): Halted | undefined
   /** Takes effect before it returns its promise; resolves when it is on disk and the agents were interrupted. */
-  stop(by: string, reason: string | undefined): Promise<Stopped>
-  go(by: string): Promise<GoneOn | undefined>
-  /** The halt refused a command of the agent or left its task undone: it gets a message when the halt ends. */
-  disturbed(agent: string): void
+  stop(by: string, reason: string | undefined): Promise<HaltResult>
+  go(by: string): Promise<EndedHalt | undefined>
+  /** Notes that the halt refused the agent's command or left its task undone: the agent gets a message when it ends. */
+  affected(agent: string): void
   /** Reads a halt that an earlier process stored. Called before anything acts. */
   open(): Promise<void>
 }
 
-interface Stopped {
+interface HaltResult {
   halted: Halted
   /** The team was halted already; agents that were still busy were interrupted again. */
   already: boolean
   interrupts: readonly Interrupted[]
 }
 
-interface GoneOn {
+interface EndedHalt {
   halted: Halted
   lastedMs: number
   /** Agents that get a message. */
@@ -71,12 +71,12 @@ interface HaltOptions {
 }
 
 /** Longest wait for agents to stop before `stop` answers the person. */
-const PATIENCE_MS = 5000
+const INTERRUPT_WAIT_MS = 5000
 
 export function createHalt(options: HaltOptions): Halt {
   const { store, clock, log, haltState, timers, mailboxes, sessions, tasks, runs, team } = options
-  /** Agents that must be told when the halt ends. */
-  let disturbed = new Set<string>()
+  /** Agents that get a message when the halt ends. */
+  let affected = new Set<string>()
   const isShared = store.engine === 'postgres'
   let stored: Promise<void> = Promise.resolve()
   let isStored = false
@@ -84,20 +84,20 @@ export function createHalt(options: HaltOptions): Halt {
   let stops = 0
   /** Counts changes of the state in memory: a row read before the last change is outdated. */
   let changes = 0
-  let isLooking = false
-  let lookAgain = false
+  let isSyncing = false
+  let syncAgain = false
 
-  async function stop(by: string, reason: string | undefined): Promise<Stopped> {
+  async function stop(by: string, reason: string | undefined): Promise<HaltResult> {
     const already = haltState.halted() !== undefined
     stops += 1
     if (!already) begin({ by, reason, at: clock.now() })
-    // Before the write: nothing that waits for the disk may act in between.
+    // Before the write, so that nothing acts while the halt waits for the disk.
     const interrupting = sessions.halt(by)
-    for (const { agent, isInTurn } of interrupting) if (isInTurn) disturbed.add(agent)
+    for (const { agent, isInTurn } of interrupting) if (isInTurn) affected.add(agent)
     // On a shared store, another daemon may be ending the halt right now.
-    if (!isStored || isShared) stored = keep(haltState.halted()!)
+    if (!isStored || isShared) stored = storeHalt(haltState.halted()!)
     await stored
-    const outcomes = await Promise.all(interrupting.map(inTime))
+    const outcomes = await Promise.all(interrupting.map(waitForInterrupt))
     const interrupts = outcomes.filter((outcome) => outcome !== undefined)
     return { halted: haltState.halted() ?? { by, reason, at: clock.now() }, already, interrupts }
   }
@@ -105,20 +105,20 @@ export function createHalt(options: HaltOptions): Halt {
   function begin(halted: Halted) {
     changes += 1
     haltState.begin(halted)
-    disturbed = new Set()
+    affected = new Set()
     isStored = false
     tasks.halt()
     runs.halt()
   }
 
-  async function keep(halted: Halted) {
+  async function storeHalt(halted: Halted) {
     try {
       const first = await store.write(async (tx) => {
         const own = rowOf(halted, undefined)
         const isThere = (await lockHalt(tx)) !== undefined
-        const row = await keepHalt(tx, own)
+        const row = await storeHaltRow(tx, own)
         const isFirst = row.halted_by === own.halted_by && row.at === own.at && row.reason === own.reason
-        if (!isFirst || row.agents !== own.agents) await keepDisturbed(tx, rowOf(halted, row).agents)
+        if (!isFirst || row.agents !== own.agents) await storeAgentsToNotify(tx, rowOf(halted, row).agents)
         if (isFirst && !isThere)
           tx.audit(haltEntry('halted', halted.by, describeHalt(halted), { reason: halted.reason ?? null }))
         return haltedIn(row)
@@ -126,11 +126,11 @@ export function createHalt(options: HaltOptions): Halt {
       changes += 1
       isStored = true
       // Another daemon halted first, or ended the halt a moment too early.
-      if (haltState.halted() === undefined) follow(first)
+      if (haltState.halted() === undefined) adopt(first)
       else haltState.begin(first)
       isStored = true
     } catch (error) {
-      log.error({ err: error }, 'everything is stopped, but that could not be stored')
+      log.error({ err: error }, 'could not store the halt')
       const { code, message } = error instanceof AppError ? error : { code: 'INTERNAL' as const, message: '' }
       throw new AppError(code, `Everything is stopped, but the halt could not be stored: ${message}`, {
         hint: 'A restart of the service would end the halt. Try again, or stop the service: orc down.',
@@ -140,19 +140,19 @@ export function createHalt(options: HaltOptions): Halt {
   }
 
   /** Reports an agent that doesn't stop in time as not stopped. */
-  function inTime({ agent, done }: Halting): Promise<Interrupted | undefined> {
+  function waitForInterrupt({ agent, done }: Halting): Promise<Interrupted | undefined> {
     return new Promise((resolve) => {
-      const late = { agent, stopped: false, evidence: `no answer within ${PATIENCE_MS / 1000} s` }
-      const cancel = clock.after(PATIENCE_MS, () => resolve(late))
+      const late = { agent, stopped: false, evidence: `no answer within ${INTERRUPT_WAIT_MS / 1000} s` }
+      const cancel = clock.after(INTERRUPT_WAIT_MS, () => resolve(late))
       void done.then((interrupted) => {
         cancel()
-        if (interrupted !== undefined) disturb(agent)
+        if (interrupted !== undefined) addAffected(agent)
         resolve(interrupted)
       })
     })
   }
 
-  async function go(by: string): Promise<GoneOn | undefined> {
+  async function go(by: string): Promise<EndedHalt | undefined> {
     const mine = stops
     // Wait for our own row, or it would be written after the halt has ended.
     await stored.catch(() => {})
@@ -167,11 +167,11 @@ export function createHalt(options: HaltOptions): Halt {
       await postponeClocks(tx, lastedMs)
       await tasks.postpone(tx, lastedMs)
       haltState.endIn(tx)
-      const all = new Set([...disturbed, ...(row === undefined ? [] : agentsIn(row))])
-      const told = [...all].filter(isTold).sort()
-      for (const to of told) await post(tx, mailboxes, { to, ...goOnMessage(halted, by) })
+      const all = new Set([...affected, ...(row === undefined ? [] : agentsIn(row))])
+      const told = [...all].filter(mayBeTold).sort()
+      for (const to of told) await post(tx, mailboxes, { to, ...resumeMessage(halted, by) })
       tx.audit(haltEntry('resumed', by, `${by} ended the halt`, { halted_by: halted.by, ms: lastedMs, told }))
-      tx.afterCommit(() => release(mine, halted))
+      tx.afterCommit(() => endAfterCommit(mine, halted))
       return { halted, lastedMs, told }
     }, 'first')
     if (gone instanceof AppError) throw gone
@@ -179,104 +179,106 @@ export function createHalt(options: HaltOptions): Halt {
   }
 
   /** Agents of other daemons need not be in this one's team. */
-  function isTold(agent: string): boolean {
+  function mayBeTold(agent: string): boolean {
     return isShared || team().resolve(agent) !== undefined
   }
 
-  function release(mine: number, before: Halted) {
+  function endAfterCommit(mine: number, before: Halted) {
     haltState.end()
     if (stops !== mine) {
       const again = { ...before, at: clock.now() }
       begin(again)
-      stored = keep(again)
+      stored = storeHalt(again)
       stored.catch(() => {})
       return
     }
-    goOn(before)
+    resume(before)
   }
 
-  function goOn(before: Halted) {
+  function resume(before: Halted) {
     changes += 1
     haltState.end()
     isStored = false
-    disturbed = new Set()
-    timers.start().catch((error: unknown) => log.error({ err: error }, 'timers did not go on'))
+    affected = new Set()
+    timers
+      .start()
+      .catch((error: unknown) => log.error({ err: error }, 'could not restart the timers after a halt'))
     // Before deliveries: an interrupt that a task ordered must not hit the turn that begins now.
-    tasks.goOn()
+    tasks.endHalt()
     runs.endHalt(Math.max(0, clock.now() - before.at))
-    sessions.goOn()
-    mailboxes.goOn()
+    sessions.endHalt()
+    mailboxes.endHalt()
   }
 
-  /** Includes agents that other daemons have to tell. */
+  /** Includes the affected agents of other daemons. */
   function rowOf({ by, reason, at }: Halted, known: HaltRow | undefined): HaltRow {
-    const agents = new Set([...disturbed, ...(known === undefined ? [] : agentsIn(known))])
+    const agents = new Set([...affected, ...(known === undefined ? [] : agentsIn(known))])
     return { halted_by: by, reason: reason ?? null, at, agents: JSON.stringify([...agents].sort()) }
   }
 
-  function disturb(agent: string) {
+  function addAffected(agent: string) {
     const halted = haltState.halted()
-    if (halted === undefined || disturbed.has(agent)) return
-    disturbed.add(agent)
-    keepWhom()
+    if (halted === undefined || affected.has(agent)) return
+    affected.add(agent)
+    storeAffected()
   }
 
-  function keepWhom() {
+  function storeAffected() {
     store
       .write(async (tx) => {
         const row = await lockHalt(tx)
-        if (row !== undefined) await keepDisturbed(tx, rowOf(haltedIn(row), row).agents)
+        if (row !== undefined) await storeAgentsToNotify(tx, rowOf(haltedIn(row), row).agents)
       })
       .catch((error: unknown) =>
-        log.error({ err: error }, 'the agents to tell at the end of the halt could not be stored'),
+        log.error({ err: error }, 'could not store which agents to notify at the end of the halt'),
       )
   }
 
   /** Another daemon wrote to the store: it may have halted the team or ended the halt. */
-  async function lookAround() {
-    lookAgain = true
-    if (isLooking) return
-    isLooking = true
+  async function syncWithStore() {
+    syncAgain = true
+    if (isSyncing) return
+    isSyncing = true
     try {
-      while (lookAgain) await look()
+      while (syncAgain) await readStore()
     } catch (error) {
-      log.error({ err: error }, 'the halt could not be read')
+      log.error({ err: error }, 'could not read the halt from the store')
     } finally {
-      isLooking = false
+      isSyncing = false
     }
   }
 
-  async function look() {
-    lookAgain = false
+  async function readStore() {
+    syncAgain = false
     const known = changes
     const row = await readHalt(store)
     const here = haltState.halted()
-    if (known !== changes) lookAgain = true
-    else if (row !== undefined && here === undefined) follow(haltedIn(row))
-    else if (row === undefined && here !== undefined && isStored) goOn(here)
+    if (known !== changes) syncAgain = true
+    else if (row !== undefined && here === undefined) adopt(haltedIn(row))
+    else if (row === undefined && here !== undefined && isStored) resume(here)
   }
 
-  function follow(halted: Halted) {
+  function adopt(halted: Halted) {
     begin(halted)
     isStored = true
     for (const halting of sessions.halt(halted.by)) {
-      if (halting.isInTurn) disturbed.add(halting.agent)
-      void inTime(halting)
+      if (halting.isInTurn) affected.add(halting.agent)
+      void waitForInterrupt(halting)
     }
-    if (disturbed.size > 0) keepWhom()
+    if (affected.size > 0) storeAffected()
   }
 
   return {
     current: haltState.halted,
     stop,
     go,
-    disturbed: disturb,
+    affected: addAffected,
     async open() {
-      store.onOtherDaemons(() => void lookAround())
+      store.onOtherDaemons(() => void syncWithStore())
       const row = await readHalt(store)
       if (row === undefined) return
       haltState.begin(haltedIn(row))
-      disturbed = new Set(agentsIn(row))
+      affected = new Set(agentsIn(row))
       isStored = true
     },
   }
@@ -290,7 +292,7 @@ export function agentsIn({ agents }: HaltRow): string[] {
   return JSON.parse(agents) as string[]
 }
 
-export function goOnMessage(halted: Halted, by: string) {
+export function resumeMessage(halted: Halted, by: string) {
   return {
     title: 'Go on',
     content: `${describeHalt(halted)}. ${by} resumed the work: continue where you left off. Commands that you sent during the halt were refused; send those again that you still need.`,
@@ -303,8 +305,8 @@ export function haltEntry(what: string, actor: string, text: string, data: Recor
 }
 
 export function stoppedAgain(): AppError {
-  return new AppError('CONFLICT', 'Somebody halted the team again in the meantime', {
-    hint: '`orc status` says who and why. Then run `orc go` again.',
+  return new AppError('CONFLICT', 'Someone halted the team again while the halt was being ended', {
+    hint: 'Check with `orc status` who did and why, then run `orc go` again.',
   })
 }
 

@@ -25,7 +25,7 @@ export async function lockHalt(tx: Tx): Promise<HaltRow | undefined> {
 }
 
 /** Stores the halt unless there is one, and returns the one in force. */
-export async function keepHalt(tx: Tx, halt: HaltRow): Promise<HaltRow> {
+export async function storeHaltRow(tx: Tx, halt: HaltRow): Promise<HaltRow> {
   const row = await tx.get<HaltRow>(
     `INSERT INTO halt (team, halted_by, reason, at, agents) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (team) DO UPDATE SET team = excluded.team RETURNING halted_by, reason, at, agents`,
@@ -35,7 +35,7 @@ export async function keepHalt(tx: Tx, halt: HaltRow): Promise<HaltRow> {
 }
 
 /** Updates a halt that is in force; one that has ended stays ended. */
-export async function keepDisturbed(tx: Tx, agents: string): Promise<void> {
+export async function storeAgentsToNotify(tx: Tx, agents: string): Promise<void> {
   await tx.run('UPDATE halt SET agents = ? WHERE team = ?', [agents, TEAM])
 }
 

@@ -49,7 +49,7 @@ export interface Mailboxes {
   /** While an agent is paused, its receivers keep waiting (S1.24). */
   setHeld(agent: string, held: boolean): void
   /** A halt is over: receivers that wait look again. */
-  goOn(): void
+  endHalt(): void
 }
 
 /** A running agent: `delivery/agent-delivery.ts`. */
@@ -229,7 +229,7 @@ export function createMailboxes(
       if (held) heldBack.add(agent)
       else if (heldBack.delete(agent)) announce(agent, 'normal', ORCHESTRATOR)
     },
-    goOn() {
+    endHalt() {
       const waiting = [...waiters.values()]
       waiters.clear()
       for (const wakes of waiting) for (const wake of wakes) wake()

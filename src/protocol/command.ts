@@ -21,6 +21,8 @@ export interface CommandDefinition {
   example: string
   /** The place of a built-in command in the CLI: `agent list`. Its type, `orc list-agents`, works too. */
   shell?: string
+  /** It can destroy something: MCP clients ask a person before they call it. */
+  destructive?: true
   /** Success carries no information, so a listening agent isn't woken for the receipt. */
   confirmation?: true
   /**
@@ -68,9 +70,17 @@ function oneOf<const Values extends readonly [string, ...string[]]>(values: Valu
   return z.preprocess((value) => blankIsMissing(lowerCase(value)), z.enum(values))
 }
 
+/** Text notations write every value as text: `convert` turns it into the value that the schema expects. */
+function fromText<Schema extends z.ZodType>(convert: (text: string) => unknown, schema: Schema) {
+  return z.preprocess((value) => {
+    const given = blankIsMissing(value)
+    return typeof given === 'string' ? convert(given) : given
+  }, schema)
+}
+
 const priority = z.preprocess((value) => {
-  const said = blankIsMissing(lowerCase(value))
-  return said === 'medium' ? 'normal' : said
+  const given = blankIsMissing(lowerCase(value))
+  return given === 'medium' ? 'normal' : given
 }, z.enum(PRIORITIES).default('normal'))
 
 export const sendMessage = defineCommand({
@@ -148,6 +158,7 @@ const requestAction = defineCommand({
   speaker: 'from',
   example: 'orc request-action --action spawn_agent --target Worker --reason "there is work"',
   shell: 'agent request-action',
+  destructive: true,
   confirmation: true,
 })
 
@@ -201,39 +212,27 @@ const acknowledge = defineCommand({
   confirmation: true,
 })
 
-/** Text notations have no booleans. */
 function toBoolean(value: unknown): unknown {
-  const said = blankIsMissing(lowerCase(value))
-  if (said === 'true' || said === 'yes') return true
-  return said === 'false' || said === 'no' ? false : said
+  const given = blankIsMissing(lowerCase(value))
+  if (given === 'true' || given === 'yes') return true
+  return given === 'false' || given === 'no' ? false : given
 }
 
 const yesOrNo = (otherwise: boolean) => z.preprocess(toBoolean, z.boolean().default(otherwise))
 
 /** A JSON object; in text notations JSON text or plain words. */
-const taskContext = z.preprocess((value) => {
-  const said = blankIsMissing(value)
-  if (typeof said !== 'string') return said
-  try {
-    const parsed: unknown = JSON.parse(said)
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed
-  } catch {
-    // Plain words.
-  }
-  return { note: said }
+const taskContext = fromText((text) => {
+  const parsed = parsedJson(text)
+  return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? parsed : { note: text }
 }, z.record(z.string(), z.unknown()).optional())
 
 /** A JSON schema: an object, or JSON text in text notations. */
-const jsonSchema = z.preprocess((value) => {
-  const said = blankIsMissing(value)
-  return typeof said === 'string' ? parsedJson(said) : said
-}, z.record(z.string(), z.unknown(), 'must be a JSON object').optional())
+const jsonSchema = fromText(parsedJson, z.record(z.string(), z.unknown(), 'must be a JSON object').optional())
 
-const names = z.preprocess((value) => {
-  const said = blankIsMissing(value)
-  if (typeof said !== 'string') return said
-  return said.startsWith('[') ? parsedJson(said) : said.split(/[,\n]+/).map((one) => one.trim())
-}, z.array(name).max(20).optional())
+const names = fromText(
+  (text) => (text.startsWith('[') ? parsedJson(text) : text.split(/[,\n]+/).map((one) => one.trim())),
+  z.array(name).max(20).optional(),
+)
 
 function parsedJson(text: string): unknown {
   try {
@@ -244,10 +243,7 @@ function parsedJson(text: string): unknown {
 }
 
 const ownId = optionalName.describe('Your own id for this message; a reply can refer to it')
-const seconds = z.preprocess((value) => {
-  const said = blankIsMissing(value)
-  return typeof said === 'string' ? Number(said) : said
-}, z.number().positive().max(86_400).optional())
+const seconds = fromText(Number, z.number().positive().max(86_400).optional())
 
 export const delegate = defineCommand({
   type: 'delegate',
@@ -326,11 +322,9 @@ const answer = defineCommand({
   confirmation: true,
 })
 
-const choices = z.preprocess((value) => {
-  const said = blankIsMissing(value)
-  if (typeof said !== 'string') return said
-  if (said.trimStart().startsWith('[')) return parsedJson(said)
-  const parts = said.split(/[,\n]+/).map((one) => one.trim())
+const choices = fromText((text) => {
+  if (text.trimStart().startsWith('[')) return parsedJson(text)
+  const parts = text.split(/[,\n]+/).map((one) => one.trim())
   return parts.filter((one) => one !== '')
 }, z.array(z.string().trim().min(1).max(500)).min(1).max(50).optional())
 
@@ -371,18 +365,13 @@ const userResponse = defineCommand({
   shell: 'task user-response',
 })
 
-const claimNumber = z.preprocess((value) => {
-  const said = blankIsMissing(value)
-  return typeof said === 'string' ? Number(said) : said
-}, z.int().min(1))
-
 const judge = defineCommand({
   type: 'judge',
   summary: 'Judge whether a task is done, when you are asked to',
   fields: z.object({
     from: optionalName.describe('Your own name'),
     task_id: name.describe('The task, such as task_7'),
-    claim: claimNumber.describe('The number of the claim to judge'),
+    claim: fromText(Number, z.int().min(1)).describe('The number of the claim to judge'),
     completed: z.preprocess(toBoolean, z.boolean()).describe('true: the task is done as requested'),
     reason: z
       .string()
@@ -428,6 +417,7 @@ const taskAction = defineCommand({
   speaker: 'from',
   example: 'orc task-action --task-id task_7 --action follow_up "Take the train into account."',
   shell: 'task action',
+  destructive: true,
   confirmation: true,
 })
 
@@ -458,7 +448,7 @@ export type FieldsOf<T extends CommandType> = z.output<(typeof BUILT_IN_COMMANDS
 export const CLAIMS: ReadonlySet<string> = new Set(['from', 'from_agent'])
 
 /** A decoded command before validation: the output of every codec. */
-export interface SaidCommand {
+export interface RawCommand {
   type: string
   fields: Record<string, unknown>
   /** Fields that the codec dropped because the command doesn't have them. */

@@ -1,6 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { failure, type Result } from '../base/result.ts'
-import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type SaidCommand } from './command.ts'
+import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type RawCommand } from './command.ts'
 
 /** All commands: the built-in ones and those of an embedding application. */
 export interface Registry {
@@ -9,7 +9,7 @@ export interface Registry {
   all(): readonly CommandDefinition[]
   /** All commands, including those that only people send. */
   everyone(): readonly CommandDefinition[]
-  decode(said: SaidCommand): Result<DecodedFields>
+  decode(raw: RawCommand): Result<DecodedFields>
 }
 
 interface DecodedFields {
@@ -38,10 +38,10 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
     find: (type) => definitions.get(type.toLowerCase()),
     all: () => ordered,
     everyone: () => [...definitions.values()],
-    decode(said) {
-      const definition = definitions.get(said.type.trim().toLowerCase())
-      if (definition === undefined) return failure(unknownCommand(said.type, ordered))
-      const { known, ignored } = sortFields(definition, said)
+    decode(raw) {
+      const definition = definitions.get(raw.type.trim().toLowerCase())
+      if (definition === undefined) return failure(unknownCommand(raw.type, ordered))
+      const { known, ignored } = sortFields(definition, raw)
       const parsed = definition.fields.safeParse(known)
       if (!parsed.success)
         return failure(invalidCommand(definition, known, parsed.error.issues as SchemaIssue[]))
@@ -81,18 +81,18 @@ export function unknownCommand(type: string, definitions: readonly CommandDefini
 }
 
 /** Matches field names ignoring case (S0.4) and lists unknown fields instead of using them. */
-function sortFields(definition: CommandDefinition, said: SaidCommand) {
+function sortFields(definition: CommandDefinition, raw: RawCommand) {
   const shape = definition.fields.shape
   const known: Record<string, unknown> = {}
-  const ignored = said.ignored === undefined ? [] : [...said.ignored]
-  for (const key of Object.keys(said.fields)) {
-    if (said.fields[key] === null) continue
+  const ignored = raw.ignored === undefined ? [] : [...raw.ignored]
+  for (const key of Object.keys(raw.fields)) {
+    if (raw.fields[key] === null) continue
     if (Object.hasOwn(shape, key)) {
-      known[key] = said.fields[key]
+      known[key] = raw.fields[key]
       continue
     }
     const lower = key.toLowerCase().replaceAll('-', '_')
-    if (Object.hasOwn(shape, lower)) known[lower] ??= said.fields[key]
+    if (Object.hasOwn(shape, lower)) known[lower] ??= raw.fields[key]
     else ignored.push(key.slice(0, 100))
   }
   return { known, ignored }
@@ -107,11 +107,11 @@ type SchemaIssue = {
 
 function invalidCommand(
   definition: CommandDefinition,
-  said: Record<string, unknown>,
+  raw: Record<string, unknown>,
   issues: readonly SchemaIssue[],
 ): AppError {
   const shape = definition.fields.shape
-  const problems = issues.map((issue) => describe(issue, said))
+  const problems = issues.map((issue) => describe(issue, raw))
   const names = [...new Set(issues.map((issue) => String(issue.path[0] ?? '')))].filter(
     (field) => field in shape,
   )
@@ -123,13 +123,13 @@ function invalidCommand(
 }
 
 /** Rewrites the messages of the schema library for agents and people. */
-function describe(issue: SchemaIssue, said: Record<string, unknown>): string {
+function describe(issue: SchemaIssue, raw: Record<string, unknown>): string {
   const field = String(issue.path[0] ?? '')
-  const value = said[field]
+  const value = raw[field]
   if (value === undefined || value === '') return `"${field}" is missing`
   if (issue.code === 'invalid_value') {
-    return `"${field}" is ${JSON.stringify(value)?.slice(0, 60)}, which is none of ${issue.values?.join(', ')}`
+    return `"${field}" must be one of: ${issue.values?.join(', ')} (got ${JSON.stringify(value)?.slice(0, 60)})`
   }
-  if (issue.code === 'invalid_type') return `"${field}" is not of the right kind`
+  if (issue.code === 'invalid_type') return `"${field}" has the wrong type`
   return `"${field}": ${issue.message}`
 }

@@ -88,7 +88,7 @@ export function* considerSend(rules: Rules, from: string, to: string): Generator
 
 /** All rules about an action: the agent's permission, the permission of all agents, then the default (S1.19). */
 function* considerAction(rules: Rules, agent: string, action: Action, target?: string): Generator<RuleStep> {
-  const { silent, summary } = ACTIONS[action]
+  const { byDefault, summary } = ACTIONS[action]
   if (isOperator(agent)) return yield operatorDecides(`the operator may ${summary}`)
   const party = findParty(rules, agent)
   if (party === undefined) return yield unknown(rules, agent)
@@ -109,8 +109,8 @@ function* considerAction(rules: Rules, agent: string, action: Action, target?: s
     const reason = `${party.name} oversees ${other.name} and may read its messages`
     return yield { rule: 'built-in: oversight', verdict: 'allow', reason }
   }
-  const reason = silent === 'deny' ? notPermitted(party, action) : `every agent may ${summary}`
-  yield { rule: `built-in: ${action}`, verdict: silent, reason }
+  const reason = byDefault === 'deny' ? notPermitted(party, action) : `every agent may ${summary}`
+  yield { rule: `built-in: ${action}`, verdict: byDefault, reason }
 }
 
 /** C14: an agent needs no permission for these on itself. */

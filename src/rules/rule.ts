@@ -7,25 +7,25 @@ export const PRESETS = ['mesh', 'tree', 'hub', 'isolated'] as const
 export type Preset = (typeof PRESETS)[number]
 
 /**
- * All actions that need a permission (S1.19), with the default (`silent`) for an orc.yaml that doesn't mention them. To add
+ * All actions that need a permission (S1.19), with the default (`byDefault`) for an orc.yaml that doesn't mention them. To add
  * an action, add an entry: the config schema, the rules and `orc rules explain` derive from it.
  */
 export const ACTIONS = {
-  spawn_agent: { silent: 'deny', summary: 'start a configured agent' },
-  terminate_agent: { silent: 'deny', summary: 'stop an agent' },
-  reset_session: { silent: 'deny', summary: "reset an agent's session" },
-  pause_session: { silent: 'deny', summary: "pause an agent's session" },
-  resume_session: { silent: 'deny', summary: "resume an agent's session" },
-  urgent: { silent: 'deny', summary: "send urgent messages, which interrupt the recipient's turn" },
-  read_other_mailbox: { silent: 'deny', summary: 'read the mailbox of another agent' },
-  take_other_mail: { silent: 'deny', summary: "take and acknowledge another agent's mail on its behalf" },
-  update_other_status: { silent: 'deny', summary: 'set the status of another agent' },
-  read_log: { silent: 'deny', summary: 'read messages between other agents' },
-  declare_checks: { silent: 'deny', summary: 'choose the commands that check the work it delegates' },
-  choose_judge: { silent: 'deny', summary: 'choose who judges the work it delegates' },
-  query_state: { silent: 'allow', summary: 'query which agents are active and what they do' },
-  broadcast: { silent: 'allow', summary: 'send one message to all agents it may write to' },
-} as const satisfies Record<string, { silent: Verdict; summary: string }>
+  spawn_agent: { byDefault: 'deny', summary: 'start a configured agent' },
+  terminate_agent: { byDefault: 'deny', summary: 'stop an agent' },
+  reset_session: { byDefault: 'deny', summary: "reset an agent's session" },
+  pause_session: { byDefault: 'deny', summary: "pause an agent's session" },
+  resume_session: { byDefault: 'deny', summary: "resume an agent's session" },
+  urgent: { byDefault: 'deny', summary: "send urgent messages, which interrupt the recipient's turn" },
+  read_other_mailbox: { byDefault: 'deny', summary: 'read the mailbox of another agent' },
+  take_other_mail: { byDefault: 'deny', summary: "take and acknowledge another agent's mail on its behalf" },
+  update_other_status: { byDefault: 'deny', summary: 'set the status of another agent' },
+  read_log: { byDefault: 'deny', summary: 'read messages between other agents' },
+  declare_checks: { byDefault: 'deny', summary: 'choose the commands that check the work it delegates' },
+  choose_judge: { byDefault: 'deny', summary: 'choose who judges the work it delegates' },
+  query_state: { byDefault: 'allow', summary: 'query which agents are active and what they do' },
+  broadcast: { byDefault: 'allow', summary: 'send one message to all agents it may write to' },
+} as const satisfies Record<string, { byDefault: Verdict; summary: string }>
 
 export type Action = keyof typeof ACTIONS
 export type Permissions = Readonly<Partial<Record<Action, Verdict>>>

@@ -1,7 +1,7 @@
 import type { SessionState } from '../base/agent.ts'
 import type { SettingsProblem } from '../base/settings-problem.ts'
 import type { DeliveryState } from '../messages/message.ts'
-import type { SaidCommand } from '../protocol/command.ts'
+import type { RawCommand } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 
 /**
@@ -61,7 +61,7 @@ export interface AgentStart extends AgentSettings {
    * Executes a command in the agent's name, for agents that have no process to call the service from. The
    * same key acts once (C25). Never rejects: failures are in the receipt.
    */
-  command?(said: SaidCommand, key: string): Promise<CommandResult>
+  command?(said: RawCommand, key: string): Promise<CommandResult>
 }
 
 export interface CommandResult {

@@ -81,12 +81,12 @@ export interface Tasks {
   /** Calls the listener after the commit in which a task ended. Listeners catch up by themselves after a crash. */
   onEnded(listener: (task: Task) => void): void
   readonly watch: SessionWatch
-  /** Aborts checks and judges, and starts nothing until `goOn`. */
+  /** Aborts checks and judges, and starts nothing until `endHalt`. */
   halt(): void
   /** Moves every timer of open tasks by the length of a halt. */
   postpone(tx: Tx, ms: number): Promise<void>
   /** The halt is over: carries out pending effects. */
-  goOn(): void
+  endHalt(): void
   /** Agents can be started: carries out pending effects. */
   begin(): Promise<void>
   /** Resolves when no check runs. */
@@ -109,7 +109,7 @@ type ReportFilter = (tx: Tx, task: Task, report: string) => Promise<FilteredRepo
 interface TasksOptions {
   haltState: HaltState
   /** The agent's turn ended during a halt. */
-  disturbed(agent: string): void
+  haltAffects(agent: string): void
   store: Store
   mailboxes: Mailboxes
   timers: Timers
@@ -129,7 +129,7 @@ interface TasksOptions {
 const PARALLEL_JUDGEMENTS = 16
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { store, mailboxes, timers, team, clock, log, sessions, disturbed } = options
+  const { store, mailboxes, timers, team, clock, log, sessions, haltAffects } = options
   const tell: TellTask = (...event) => progress.tell(...event)
   const idle = createIdleStop({ store, timers, log, team, sessions })
   const isHalted = () => options.haltState.halted() !== undefined
@@ -142,7 +142,7 @@ export function createTasks(options: TasksOptions): Tasks {
     sessionKnown: (agent) => effects.sessionKnown(agent),
     isConfidential: (agent) => team().isConfidential(agent),
     isHalted,
-    disturbed,
+    haltAffects,
   })
   const checks = createCheckRunner({ store, clock, log, team, environment: options.environment })
   const effectsOptions: TaskEffectsOptions = {
@@ -290,7 +290,7 @@ export function createTasks(options: TasksOptions): Tasks {
         }
       }
     },
-    goOn() {
+    endHalt() {
       agents.resume()
       performAll().catch((error: unknown) =>
         log.error({ err: error }, 'not all tasks continued after a halt'),

@@ -37,7 +37,7 @@ interface WatchAgentsOptions {
   isConfidential(agent: string): boolean
   isHalted(): boolean
   /** The agent's turn ended during a halt, so it needs a message once the halt is over. */
-  disturbed(agent: string): void
+  haltAffects(agent: string): void
 }
 
 export interface AgentTurn {
@@ -52,7 +52,7 @@ type AgentTask = { task: Task; isReview: boolean }
 type EventFor = (concerned: AgentTask, reader: Reader) => MaybePromise<TaskEvent | undefined>
 
 export function watchAgents(options: WatchAgentsOptions) {
-  const { store, log, sessions, tell, idle, sessionKnown, isConfidential, isHalted, disturbed } = options
+  const { store, log, sessions, tell, idle, sessionKnown, isConfidential, isHalted, haltAffects } = options
   const inTurn = new Map<string, Set<string>>()
   const lastTurn = new Map<string, Set<string>>()
   const spoke = new Map<string, Set<string>>()
@@ -183,7 +183,7 @@ export function watchAgents(options: WatchAgentsOptions) {
     async turnEnded(agent, lastWords) {
       if (!isHalted()) return await turnEnded(agent, lastWords)
       const isAwaited = (await hasOpenTask(store, agent)) || (await reviewsOf(store, agent)).length > 0
-      if (isAwaited) disturbed(agent)
+      if (isAwaited) haltAffects(agent)
     },
     exited: (agent, why) => afterHalt(agent, () => exited(agent, why)),
     unreachable: (agent, why) => afterHalt(agent, () => becameUnreachable(agent, why)),

@@ -89,7 +89,7 @@ const IN_FULL: Partial<Record<Action, string>> = { read_log: "its own descendant
 
 function defaultsText(): string {
   return (Object.keys(ACTIONS) as Action[])
-    .map((action) => `${action}: ${IN_FULL[action] ?? ACTIONS[action].silent}`)
+    .map((action) => `${action}: ${IN_FULL[action] ?? ACTIONS[action].byDefault}`)
     .join(', ')
 }
 

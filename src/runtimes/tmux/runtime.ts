@@ -1,7 +1,7 @@
 /** Runs agents in panes of our own tmux server, which outlives the service. */
 import { mkdir } from 'node:fs/promises'
 import { z } from 'zod'
-import { type Clock, unlessGone, within } from '../../base/clock.ts'
+import { type Clock, unlessAborted, within } from '../../base/clock.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import type { AgentProgram, Pane } from '../../programs/program.ts'
@@ -58,7 +58,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     const program = programOf(agent)
     const starting = findOrLaunch(agent, program, port)
     try {
-      return await unlessGone(starting, agent.signal)
+      return await unlessAborted(starting, agent.signal)
     } catch (error) {
       // A cancelled start ends what it has started; don't wait for a tmux that hangs.
       const ended = starting.then((session) => session.stop()).catch(() => {})

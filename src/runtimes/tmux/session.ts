@@ -7,7 +7,7 @@
  * agent keeps running).
  */
 import type { SessionState } from '../../base/agent.ts'
-import { type Clock, unlessGone, within } from '../../base/clock.ts'
+import { type Clock, unlessAborted, within } from '../../base/clock.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import type { ProgramSession } from '../../programs/program.ts'
@@ -77,7 +77,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
   const following = options.follow(changed)
   following.catch(() => {})
   try {
-    program = await unlessGone(followedOrEnded(clock, following, ended), options.signal)
+    program = await unlessAborted(followedOrEnded(clock, following, ended), options.signal)
   } catch (error) {
     stopListening()
     // No caller is left to own it if it starts after all.

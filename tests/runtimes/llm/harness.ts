@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { ModelSettings } from '../../../src/llm/llm.ts'
 import { createModels } from '../../../src/llm/sdk/models.ts'
-import type { SaidCommand } from '../../../src/protocol/command.ts'
+import type { RawCommand } from '../../../src/protocol/command.ts'
 import type { Receipt } from '../../../src/protocol/receipt.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import type { LlmLimits } from '../../../src/runtimes/llm/session.ts'
@@ -16,8 +16,8 @@ import { createRecorder, type Recorder } from '../recorder.ts'
 import { clock, modelAt, TOOLS, type Wire } from './surroundings.ts'
 
 /** A door that carries out each key once, and writes down what was asked of it. */
-export function createDoor(answer: (said: SaidCommand) => Receipt | Promise<Receipt> = () => DONE) {
-  const asked: { said: SaidCommand; key: string }[] = []
+export function createDoor(answer: (said: RawCommand) => Receipt | Promise<Receipt> = () => DONE) {
+  const asked: { said: RawCommand; key: string }[] = []
   const receipts = new Map<string, Promise<Receipt>>()
   return {
     asked,
@@ -25,7 +25,7 @@ export function createDoor(answer: (said: SaidCommand) => Receipt | Promise<Rece
     get effects() {
       return receipts.size
     },
-    async command(said: SaidCommand, key: string) {
+    async command(said: RawCommand, key: string) {
       asked.push({ said, key })
       const receipt = receipts.get(key) ?? Promise.resolve(answer(said))
       receipts.set(key, receipt)

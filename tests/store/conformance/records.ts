@@ -11,7 +11,7 @@ import {
 } from '../../../src/agents/store.ts'
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
 import { findReceipt, replaceReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
-import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/halt/store.ts'
+import { endHalt, storeAgentsToNotify, storeHaltRow, postponeClocks, readHalt } from '../../../src/halt/store.ts'
 import { park, parkedBy, unpark } from '../../../src/people/hold-command.ts'
 import {
   askPeople,
@@ -75,18 +75,18 @@ export function recordCases(here: Here) {
     const first = await here().open()
     const row = { halted_by: 'operator', reason: null, at: START, agents: '["Ada"]' }
     await first.write(async (tx) => {
-      await keepHalt(tx, row)
+      await storeHaltRow(tx, row)
       await setTimer(tx, 'a', 'x', START + 10)
       await askPeople(tx, REQUEST)
     })
-    await first.write((tx) => keepDisturbed(tx, '["Ada","Ben"]'))
+    await first.write((tx) => storeAgentsToNotify(tx, '["Ada","Ben"]'))
     await first.close()
     const store = await here().open()
     expect(await readHalt(store)).toEqual({ ...row, agents: '["Ada","Ben"]' })
     await store.write(async (tx) => {
       await endHalt(tx)
       await postponeClocks(tx, 1000)
-      await keepDisturbed(tx, '[]')
+      await storeAgentsToNotify(tx, '[]')
     })
     expect(await readHalt(store)).toBeUndefined()
     expect(await nextDue(store)).toBe(START + 1010)

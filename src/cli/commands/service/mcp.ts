@@ -38,7 +38,7 @@ function postTo(location: TeamLocation) {
     if (known?.address !== address || known.token !== token) {
       known = { address, token, transport: createTransport(address, token, socketFetch(address)) }
     }
-    return await known.transport.ask({ method: 'POST', path: '/mcp', headers, body })
+    return await known.transport.send({ method: 'POST', path: '/mcp', headers, body })
   }
 }
 
