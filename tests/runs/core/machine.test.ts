@@ -6,12 +6,6 @@ const after = (agent: string, on_failure?: 'fail' | 'skip' | 'proceed') => ({
 })
 
 describe('a run', () => {
-  it('prepares exactly the agents without dependencies at once (S4.15)', () => {
-    const bench = openBench({ a: {}, b: {}, c: after('a') })
-    expect(bench.taken('prepare').map(({ node }) => node)).toEqual(['a', 'b'])
-    expect(bench.states()).toEqual({ a: 'preparing', b: 'preparing', c: 'waiting' })
-  })
-
   it('hands on outputs when they are validated, not when an agent reports completion (issue 5)', () => {
     const bench = openBench({
       collector: {},
@@ -49,15 +43,6 @@ describe('a run', () => {
     expect(bench.taken('start_attempt')).toMatchObject([
       { node: 'a', attempt: 1, before: null, key: 'run_1/a/start/1' },
     ])
-  })
-
-  it('uses the exit code of a command that does not write status.json', () => {
-    const bench = openBench({ a: {} })
-    bench.start('a')
-    bench.exit('a', 0)
-    expect(bench.node('a').state).toBe('validating')
-    bench.validate('a')
-    expect(bench.run.head).toMatchObject({ outcome: 'completed', reportPending: true })
   })
 
   it('fails an agent that exits while its status.json says running', () => {
@@ -101,13 +86,6 @@ describe('a run', () => {
     expect(bench.states()).toEqual({ a: 'completed', b: 'preparing', c: 'ready' })
   })
 
-  it('shows the progress of status.json (S4.2)', () => {
-    const bench = openBench({ a: {} })
-    bench.start('a')
-    bench.status('a', 'running')
-    expect(bench.node('a').progress).toEqual({ step: 'analyzing_data', done: 3, total: 5 })
-  })
-
   it('stores the spending of each attempt, even if it is known late', () => {
     const bench = openBench({ a: {}, b: {} })
     bench.finish('a')
@@ -119,16 +97,6 @@ describe('a run', () => {
 })
 
 describe('an edge to an agent that failed', () => {
-  it.each([
-    ['fail', 'failed', 'a failed'],
-    ['skip', 'skipped', 'a failed'],
-    ['proceed', 'preparing', ''],
-  ] as const)('with on_failure: %s leaves the dependent %s (C22)', (policy, state, reason) => {
-    const bench = openBench({ a: { retries: 0 }, b: after('a', policy) })
-    bench.finish('a', 1)
-    expect(bench.node('b')).toMatchObject({ state, reason })
-  })
-
   it('gives a dependent that proceeds none of its outputs, and lists it as missing', () => {
     const bench = openBench({ a: { retries: 0 }, b: after('a', 'proceed') })
     bench.finish('a', 1)

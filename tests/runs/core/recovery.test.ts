@@ -15,20 +15,6 @@ function retry(bench: Bench, name = 'a') {
 }
 
 describe('retry', () => {
-  it('happens three times, after 1, 2 and 4 s, before a person is notified (C7)', () => {
-    const bench = openBench({ a: {} })
-    const pauses: number[] = []
-    for (let attempt = 1; attempt <= 4; attempt++) {
-      failOnce(bench)
-      if (attempt === 4) break
-      pauses.push(bench.node('a').due!.at - bench.now)
-      retry(bench)
-    }
-    expect(pauses).toEqual([1000, 2000, 4000])
-    expect(bench.node('a')).toMatchObject({ state: 'failed', reason: 'it exited with 1; 4 attempts failed' })
-    expect(bench.taken('ask_person')).toMatchObject([{ node: 'a', awaits: false }])
-  })
-
   it('continues after 8 and 16 s if the plan has more retries (C7)', () => {
     const bench = openBench({ a: { retries: 6 } })
     const pauses: number[] = []
@@ -38,16 +24,6 @@ describe('retry', () => {
       retry(bench)
     }
     expect(pauses.slice(3)).toEqual([8000, 16_000, 16_000])
-  })
-
-  it('never happens after an unrecoverable error (S4.11, C7)', () => {
-    const bench = openBench({ a: {} })
-    bench.start('a')
-    bench.status('a', 'failed', false)
-    expect(bench.node('a')).toMatchObject({
-      state: 'failed',
-      reason: 'Input file format invalid; a retry would not help',
-    })
   })
 
   it('gives the next attempt the results of the previous one, and prepares its inbox again (S4.11)', () => {
@@ -177,18 +153,6 @@ describe('an attempt lost with the machine', () => {
   })
 })
 
-describe('skip', () => {
-  it('continues without the agent (S4.12)', () => {
-    const bench = openBench({
-      a: { retries: 0, on_error: 'skip' },
-      b: { depends_on: [{ agent: 'a', on_failure: 'proceed' }] },
-    })
-    failOnce(bench)
-    expect(bench.states()).toEqual({ a: 'skipped', b: 'preparing' })
-    expect(bench.taken('ask_person')).toEqual([])
-  })
-})
-
 describe('escalate', () => {
   const escalating = () => {
     const bench = openBench({ a: { retries: 0, on_error: 'escalate' }, b: { depends_on: ['a'] } })
@@ -252,22 +216,6 @@ describe('fix and retry', () => {
     failOnce(bench)
     return bench
   }
-
-  it('gives the error report to the fixer, and then tries again with its inputs (S4.12)', () => {
-    const bench = withFixer()
-    expect(bench.taken('fix')).toMatchObject([
-      {
-        node: 'a',
-        fix: 1,
-        fixer: 'mender',
-        before: { attempt: 1, why: expect.stringContaining('exited with 1') },
-      },
-    ])
-    bench.tell({ type: 'fixer_done', node: 'a', fix: 1, fixed: true, why: '' })
-    expect(bench.node('a').state).toBe('preparing')
-    bench.finish('a')
-    expect(bench.run.head.outcome).toBe('completed')
-  })
 
   it('asks a person when the fixer fails, and when its fixes are used up', () => {
     const failing = withFixer(2)
