@@ -160,18 +160,6 @@ describe('GitHub', () => {
     expect(team.lines()).toContain('github.success: Done: comment on #1 in octo/hello')
   })
 
-  it('that limits the rate gets no calls for as long as it says', async () => {
-    const team = await openGithubTeam({ Triage: bug(0.99) })
-    const limit = { message: 'You have exceeded a secondary rate limit', headers: { 'retry-after': '1' } }
-    team.fake.fail({ fits: isLabel, status: 403, ...limit })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
-    await team.until(() => expect(team.fake.calls.filter(isLabel)).toHaveLength(1))
-    const before = Date.now()
-    await team.settled()
-    expect(Date.now() - before).toBeGreaterThan(800)
-    expect(issue.labels).toEqual(['bug'])
-  })
-
   it('that refuses for good gets no retry but the label agent-error, and the maintainers are notified (S3.12)', async () => {
     const team = await openGithubTeam({ Triage: comment('x') }, { maintainers: ['boss'] })
     team.fake.fail({ fits: isComment, status: 422, message: 'Validation Failed' })
@@ -182,30 +170,6 @@ describe('GitHub', () => {
       expect.stringMatching(/could not comment on #1: .*@boss/s),
     ])
     expect(team.lines().join('\n')).toContain('github.failure: Failed: comment on #1')
-  })
-
-  it('gets no action on an issue that no longer exists', async () => {
-    const team = await openGithubTeam({
-      Triage: () => {
-        team.fake.repository.threads.clear()
-        return bug(0.99)
-      },
-    })
-    await team.opened({ association: 'CONTRIBUTOR' })
-    await team.until(() => expect(team.lines().join('\n')).toContain('#1 no longer exists'))
-    expect(team.fake.writes()).toEqual([])
-  })
-
-  it('gets one comment from a service that crashed between the call and its record', async () => {
-    const team = await openGithubTeam({ Triage: comment('Which version is it?') })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
-    await team.settled()
-    expect(issue.comments).toHaveLength(1)
-    // The state of the store if the process dies after the call.
-    await team.engine().store.write((tx) => tx.run(`UPDATE github_actions SET state = 'acting', url = NULL`))
-    await team.restart()
-    await team.settled()
-    expect(issue.comments).toHaveLength(1)
   })
 
   it('is checked again before an approved action: a thread that was closed in the meantime gets no comment', async () => {
