@@ -209,7 +209,9 @@ export function App({ onLeave }: { onLeave: () => void }) {
             <StopButton />
           </>
         ) : (
-          <span className="label">read only</span>
+          <span className="label">
+            {service.me.role === 'moderator' ? 'read only, except moderation' : 'read only'}
+          </span>
         )}
       </header>
       <main className="main" id="main" tabIndex={-1}>

@@ -67,6 +67,11 @@ export function Chip({ word, tone }: { word: string; tone?: string | undefined }
   )
 }
 
+/** The program or runtime of an agent. */
+export function programOf({ program, runtime }: Agent): string {
+  return program ?? (runtime === 'none' ? 'outside Orchub' : runtime)
+}
+
 /** How much of its context window an agent uses, as its program reports it. */
 export function ContextUsage({ context }: { context: Agent['context'] }) {
   if (context?.percent === undefined) return null

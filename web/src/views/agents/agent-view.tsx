@@ -4,7 +4,7 @@ import { formatCost } from '../../components/format.ts'
 import { lazyComponent } from '../../components/lazy-component.ts'
 import { Modal } from '../../components/modal.tsx'
 import { requireSuccess, useAction } from '../../components/notifications.tsx'
-import { ContextUsage, StateLabel } from '../../components/state-label.tsx'
+import { ContextUsage, programOf, StateLabel } from '../../components/state-label.tsx'
 import { EmptyState, ErrorMessage, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { type Agent, type HumanRequest, useServiceQuery, useTeam } from '../../data/queries.ts'
 import { useService } from '../../data/service.ts'
@@ -121,7 +121,7 @@ function Facts({ agent }: { agent: Agent }) {
       {agent.status === agent.session ? null : <span>status: {agent.status}</span>}
       {agent.current_task === undefined ? null : <span>{agent.current_task}</span>}
       {agent.waits_for === undefined ? null : <span>messages are waiting: {agent.waits_for}</span>}
-      <span className="label">program: {agent.program ?? agent.runtime}</span>
+      <span className="label">program: {programOf(agent)}</span>
       {agent.parent === undefined ? null : (
         <span className="label">
           reports to <a href={linkTo('agents', agent.parent)}>{agent.parent}</a>

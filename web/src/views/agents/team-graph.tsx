@@ -15,7 +15,7 @@ import { memo, useCallback, useEffect, useMemo, useState } from 'react'
 import { formatCost } from '../../components/format.ts'
 import { useFitView } from '../../components/graph-fit.ts'
 import { Icon } from '../../components/icon.tsx'
-import { ContextUsage, StateLabel, toneOf } from '../../components/state-label.tsx'
+import { ContextUsage, programOf, StateLabel, toneOf } from '../../components/state-label.tsx'
 import { useNewEntries } from '../../data/queries.ts'
 import type { AuditEntry } from '../../data/query-table.ts'
 import { linkTo } from '../../route.ts'
@@ -101,8 +101,6 @@ export function TeamGraph({ drawn: members, below }: GraphPart<Member>) {
       nodes={nodes}
       edges={edges}
       nodeTypes={NODE_TYPES}
-      fitView
-      fitViewOptions={FIT}
       {...useFitView(FIT, shape)}
       minZoom={0.1}
       maxZoom={1.6}
@@ -155,8 +153,8 @@ function MemberCard({ data: { member, below } }: NodeProps<MemberNode>) {
         <ContextUsage context={member.context} />
         {member.spent === undefined ? null : <span>{formatCost(member.spent)}</span>}
         {below === 0 ? (
-          <span className="card-program" title={member.program ?? member.runtime}>
-            {member.program ?? member.runtime}
+          <span className="card-program" title={programOf(member)}>
+            {programOf(member)}
           </span>
         ) : (
           <a className="card-below" href={linkTo('team', undefined, { as: 'graph', root: member.name })}>

@@ -22,7 +22,7 @@ const PEOPLE = ['operator', 'system']
 /** More lanes than this do not fit on a screen. */
 const MOST_LANES = 10
 const TIME_WIDTH = 70
-const LANE_WIDTH = 72
+const LANE_WIDTH = 84
 /** Horizontal padding on both sides, as in the style sheet. */
 const EDGES = 32
 

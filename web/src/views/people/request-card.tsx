@@ -49,6 +49,7 @@ export function RequestCard({
   const may = (decision: Decision) => request.decisions.includes(decision) && !isBusy && isArmed
   const choices = request.choices ?? []
   const isQuestion = request.decisions.includes('answer')
+  const isNotice = request.kind === 'escalation' && request.decisions.join() === 'approve'
   // A question with fixed choices accepts no other text.
   const isFixedChoice = choices.length > 0 && request.allow_other !== true
   const hasTextField = !isFixedChoice || request.decisions.some((one) => one !== 'answer')
@@ -184,7 +185,9 @@ export function RequestCard({
               <label className="field">
                 <span>
                   {!isQuestion
-                    ? `Comment for ${request.asker} (optional)`
+                    ? isNotice
+                      ? 'Comment (optional)'
+                      : `Comment for ${request.asker} (optional)`
                     : choices.length === 0
                       ? 'Your answer'
                       : 'Another answer'}
@@ -219,7 +222,8 @@ export function RequestCard({
                   onClick={approve}
                 >
                   <Icon name="check" />
-                  {changed === undefined ? 'Approve' : 'Approve with edits'} <Key>a</Key>
+                  {isNotice ? 'Acknowledge' : changed === undefined ? 'Approve' : 'Approve with edits'}{' '}
+                  <Key>a</Key>
                 </button>
               ) : null}
               {request.decisions.includes('reject') ? (

@@ -56,8 +56,6 @@ export function RunGraph({ nodes, linkTo }: { nodes: readonly RunNode[]; linkTo:
       nodes={shown}
       edges={edges}
       nodeTypes={NODE_TYPES}
-      fitView
-      fitViewOptions={FIT}
       {...useFitView(FIT, shape)}
       minZoom={0.05}
       onlyRenderVisibleElements
