@@ -14,7 +14,7 @@ export async function writeGithubFixture(store: Store): Promise<void> {
       await keepDelivery(tx, { id, event, payload: '{}' })
     await endDelivery(tx, 'delivery-1', 'routed', null)
     await endDelivery(tx, 'delivery-2', 'routed', null)
-    await endDelivery(tx, 'delivery-3', 'ignored', 'nobody is asked about star')
+    await endDelivery(tx, 'delivery-3', 'ignored', 'no route matches star')
     await insertWork(tx, {
       ...{ ...work, id: 'delivery-1/triage', delivery: 'delivery-1', role: 'triage', agent: 'Triage' },
       ...{ number: 7, state: 'done', task: 1 },

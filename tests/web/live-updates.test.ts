@@ -172,7 +172,7 @@ describe.skipIf(!canBrowse)('open views of the control room', { timeout: 90_000 
     await store.write((tx) => keepDelivery(tx, { id: 'ping-1', event: 'ping', payload: '{}' }))
     const line = page.getByRole('main').locator('a', { hasText: 'ping' }).first()
     await line.getByText('waiting').waitFor()
-    await store.write((tx) => endDelivery(tx, 'ping-1', 'ignored', 'nobody is asked about ping'))
+    await store.write((tx) => endDelivery(tx, 'ping-1', 'ignored', 'no route matches ping'))
     await line.getByText('ignored').waitFor()
   })
 
