@@ -150,13 +150,13 @@ export function createDelegation(
         class: 'public',
         actor: ORCHESTRATOR,
         subject: agent,
-        text: `Cannot delegate to ${agent}: ${delegation.task.description} (${started.message})`,
+        text: `Cannot delegate to ${agent}: ${delegation.task.description} (${started.error.message})`,
         data: about,
       })
       await continueAfter(tx, work, false)
       return
     }
-    await beginWork(tx, work.id, parseId('task', started.task.id)!)
+    await beginWork(tx, work.id, parseId('task', started.value.id)!)
     tx.afterCommit(delegated)
     tx.audit({
       type: AUDIT.task,
@@ -164,7 +164,7 @@ export function createDelegation(
       actor: ORCHESTRATOR,
       subject: agent,
       text: delegation.task.description,
-      data: { ...about, task_id: started.task.id },
+      data: { ...about, task_id: started.value.id },
     })
   }
 

@@ -1,6 +1,7 @@
 import type { AuditDraft } from '../audit/entry.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
+import { failure } from '../base/result.ts'
 import type { MaybePromise, Reader, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import {
@@ -59,20 +60,20 @@ export function createProgress(options: ProgressOptions) {
     const task = isCurrent ? target : await lockTask(tx, id)
     if (task === undefined) throw new Error(`there is no ${id}`)
     const reduced = reduce(await snapshotOf(tx, task, event), event)
-    if (!reduced.ok) return { ok: false, ...reduced.refusal }
+    if (!reduced.ok) return failure(reduced.refusal)
     const state = claimOwners.assign(task, event.type, reduced.state)
     if (state.version !== task.version) {
       updateTask(tx, task, state)
       await applyEffects(tx, task, event, state, withAnswerText(reduced.effects, answerText))
     }
-    return { ok: true, task: state }
+    return { ok: true, value: state }
   }
 
   /** Stores the task if both it and its parent accept, or neither. */
   async function begin(tx: Tx, task: Task): Promise<TaskChange> {
     const event: TaskEvent = { type: 'delegated' }
     const reduced: ReducedTask = reduce(await snapshotOf(tx, task, event), event)
-    if (!reduced.ok) return { ok: false, ...reduced.refusal }
+    if (!reduced.ok) return failure(reduced.refusal)
     if (task.parent !== null) {
       const { id: child, requiresResponse, delegator: by } = task
       const parent = await tell(tx, task.parent, { type: 'child_delegated', by, child, requiresResponse })
@@ -81,7 +82,7 @@ export function createProgress(options: ProgressOptions) {
     insertTask(tx, reduced.state)
     tx.audit(audit.delegated(task))
     await applyEffects(tx, task, event, reduced.state, reduced.effects)
-    return { ok: true, task: reduced.state }
+    return { ok: true, value: reduced.state }
   }
 
   /** Called once the task is stored: writes the audit and carries out the effects. */

@@ -160,7 +160,7 @@ export function createTaskVerdicts(tell: TellTask) {
         })
       }
       const change = await tell(tx, id, eventOf(row, kind, verdict))
-      if (!change.ok) throw refusalError(change)
+      if (!change.ok) throw refusalError(change.error)
       return `${id} continues`
     },
 

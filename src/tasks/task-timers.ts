@@ -101,7 +101,7 @@ export function createTaskTimers({
     // A busy agent will take the task after its turn, which has a timer of its own.
     const event = isBusyElsewhere ? ({ type: 'acknowledged', by: task.agent } as const) : ON_DUE[kind]
     const change = await tell(tx, task.id, event)
-    return change.ok && change.task.version !== task.version ? 'changed' : undefined
+    return change.ok && change.value.version !== task.version ? 'changed' : undefined
   }
 
   return {

@@ -113,7 +113,7 @@ export function watchAgents(options: WatchAgentsOptions) {
     const taken = await tell(tx, task, { type: 'acknowledged', by: agent })
     // An agent that only holds a token reads a message, and shows nothing else of its work.
     const isBegun = state === 'read' || sessions().session(agent)?.state === 'busy'
-    if (isBegun) await tell(tx, taken.ok ? taken.task : task, { type: 'started', by: agent })
+    if (isBegun) await tell(tx, taken.ok ? taken.value : task, { type: 'started', by: agent })
   }
 
   function endTurn(agent: string) {

@@ -303,9 +303,9 @@ export async function delegateOnce(
       // The run itself retries, after it has moved the results aside.
       maxAttempts: 1,
     })
-    if (!given.ok) return refused(given.message)
-    await storeReceipt(tx, ORCHESTRATOR, key, { digest: 'run', receipt: given.task.id })
-    return { ok: true, value: given.task.id }
+    if (!given.ok) return refused(given.error.message)
+    await storeReceipt(tx, ORCHESTRATOR, key, { digest: 'run', receipt: given.value.id })
+    return { ok: true, value: given.value.id }
   })
 }
 

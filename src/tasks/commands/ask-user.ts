@@ -61,7 +61,7 @@ export const requestUserInputHandler = (
         form,
         ...(fields.context === undefined ? {} : { context: fields.context }),
       })
-      if (!change.ok) return refusalError(change)
+      if (!change.ok) return refusalError(change.error)
       // If the task doesn't wait for the answer, its turn must still end with a report.
       if (awaits) tasks.spoke(tx, speaker.name, task.id)
     }

@@ -44,8 +44,8 @@ export function askHandler({ tasks, models, usageTracker, redact, closing }: Ask
       requiresResponse: true,
       checks: [],
     })
-    if (!delegated.ok) return { ok: false, error: refusalError(delegated) }
-    const { id } = delegated.task
+    if (!delegated.ok) return { ok: false, error: refusalError(delegated.error) }
+    const { id } = delegated.value
     const why = redactedExcerpt(redact, chosen.why)
     tx.audit({
       type: 'task.selected',

@@ -83,8 +83,8 @@ export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'del
       timeoutMs: fields.timeout_seconds === undefined ? undefined : fields.timeout_seconds * 1000,
       parent,
     })
-    if (!begun.ok) return refusalError(begun)
-    const { id } = begun.task
+    if (!begun.ok) return refusalError(begun.error)
+    const { id } = begun.value
     remember(context, fields.message_id, id)
     // If the parent doesn't wait for it, its turn must still end with a report.
     if (parent !== undefined && fields.requires_response) tasks.spoke(tx, speaker.name, parent.id)

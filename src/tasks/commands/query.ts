@@ -53,7 +53,7 @@ export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({
       text: fields.question,
       requiresResponse: fields.requires_response,
     })
-    if (!change.ok) return refusalError(change)
+    if (!change.ok) return refusalError(change.error)
     remember(context, fields.message_id, question)
     // If the task doesn't wait for the answer, its turn must still end with a report.
     if (fields.requires_response) tasks.spoke(tx, speaker.name, task.id)
@@ -102,7 +102,7 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
       question: isKnown ? about : task.id,
       answer: fields.answer,
     })
-    if (!change.ok) return refusalError(change)
+    if (!change.ok) return refusalError(change.error)
     remember(context, fields.message_id, task.id)
     const own = await ownTask(tasks, context, undefined)
     if (own.ok && own.value !== undefined) tasks.spoke(tx, speaker.name, own.value.id)

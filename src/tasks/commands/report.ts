@@ -42,19 +42,19 @@ export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
       result,
       ...(problem === undefined || status !== 'completed' ? {} : { problem }),
     })
-    if (!change.ok) return refusalError(change)
+    if (!change.ok) return refusalError(change.error)
     remember(context, fields.message_id, task.id)
     tasks.spoke(tx, speaker.name, task.id)
-    const { state } = change.task
-    const missing = status === 'completed' ? missingIn(change.task) : undefined
+    const { state } = change.value
+    const missing = status === 'completed' ? missingIn(change.value) : undefined
     if (missing !== undefined) {
       const next =
-        change.task.rejections > task.rejections ? 'Correct it and report again' : 'Its delegator decides'
+        change.value.rejections > task.rejections ? 'Correct it and report again' : 'Its delegator decides'
       const reason = `${task.id} is not done: ${missing}. ${next}`
       return { status: 'ok', result: reason, details: { task_id: task.id, state, accepted: false, missing } }
     }
     const outcome =
-      change.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
+      change.value.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
     return { status: 'ok', result: `${task.id} is ${outcome}`, details: { task_id: task.id, state } }
   },
 })
@@ -97,10 +97,10 @@ export const judgeHandler = (tasks: Tasks): Handler<FieldsOf<'judge'>> => ({
       completed,
       reason,
     })
-    if (!change.ok) return refusalError(change)
+    if (!change.ok) return refusalError(change.error)
     const own = await ownTask(tasks, context, undefined)
     if (own.ok && own.value !== undefined) tasks.spoke(tx, speaker.name, own.value.id)
-    const { state, delegator, questions } = change.task
+    const { state, delegator, questions } = change.value
     const next = questions.some(({ kind }) => kind === 'help') ? `${delegator} decides` : `${agent} continues`
     return {
       status: 'ok',

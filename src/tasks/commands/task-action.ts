@@ -28,9 +28,9 @@ export const taskActionHandler = (tasks: Tasks): Handler<TaskActionFields> => ({
     const question = fields.action === 'extend' ? formatId('msg', await tx.nextKey('msg')) : id
     const event = EVENTS[fields.action](speaker.name, question, fields)
     const change = await tasks.tell(tx, id, event)
-    if (!change.ok) return refusalError(change)
+    if (!change.ok) return refusalError(change.error)
     tasks.spoke(tx, speaker.name, id)
-    const { state } = change.task
+    const { state } = change.value
     return { status: 'ok', result: `${id} is ${state}`, details: { task_id: id, state } }
   },
 })

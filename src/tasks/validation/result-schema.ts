@@ -6,6 +6,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { AppError, reasonOf } from '../../base/errors.ts'
+import { failure, type Result } from '../../base/result.ts'
 
 /** Bytes of the schema as JSON, because it goes to the worker with the task. */
 const MAX_BYTES = 20_000
@@ -18,7 +19,7 @@ export function unusableSchema(schema: JsonSchema): AppError | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(schema))
   if (bytes > MAX_BYTES) return unusable(`it has ${bytes} bytes; at most ${MAX_BYTES} are allowed`)
   const compiled = compileSchema(schema)
-  return compiled.ok ? undefined : unusable(compiled.why)
+  return compiled.ok ? undefined : unusable(compiled.error)
 }
 
 function unusable(why: string): AppError {
@@ -35,10 +36,10 @@ export function problemWith(schema: JsonSchema, result: string): string | undefi
   }
   const compiled = compileSchema(schema)
   // Only for a task that an older version stored with a schema that this one refuses.
-  if (!compiled.ok) return `the schema of the task cannot be used: ${compiled.why}`
+  if (!compiled.ok) return `the schema of the task cannot be used: ${compiled.error}`
   let problems: string[]
   try {
-    problems = compiled.problemsOf(json.value)
+    problems = compiled.value(json.value)
   } catch (error) {
     if (error instanceof RangeError) return 'the result is nested too deeply to be checked'
     throw error
@@ -80,34 +81,31 @@ const MAX_SUBSCHEMAS = 200
 /** Upper bound of the errors that a check for all problems may collect in memory. */
 const MAX_COLLECTED_ERRORS = 1_000_000
 
-type CompiledSchema = { ok: true; problemsOf(value: unknown): string[] } | { ok: false; why: string }
+type ProblemsOf = (value: unknown) => string[]
 
 /** Refuses a schema that it could not enforce in full, because its results would only seem checked. */
-function compileSchema(schema: JsonSchema): CompiledSchema {
-  if (isDeeperThan(MAX_DEPTH, schema))
-    return { ok: false, why: `it is nested more than ${MAX_DEPTH} levels deep` }
+function compileSchema(schema: JsonSchema): Result<ProblemsOf, string> {
+  if (isDeeperThan(MAX_DEPTH, schema)) return failure(`it is nested more than ${MAX_DEPTH} levels deep`)
   const build: Rebuild = { texts: new WeakMap(), subschemas: 0 }
   try {
     const safe = rebuild(schema, build)
     metaSchema ??= new Ajv2020({ strict: false, logger: false, validateFormats: false })
     if (!metaSchema.validateSchema(safe as JsonSchema))
-      return { ok: false, why: describeSchemaError(metaSchema.errors!) }
+      return failure(describeSchemaError(metaSchema.errors!))
     const firstProblem = compile(safe, false)
     const size = JSON.stringify(schema).length
-    return {
-      ok: true,
-      problemsOf(value) {
-        if (firstProblem(value)) return []
-        // A keyword takes at least four characters, and every keyword may fail for every value.
-        const mayListAll = (size / 4) * countValues(value) <= MAX_COLLECTED_ERRORS
-        const check = mayListAll ? compile(safe, true) : firstProblem
-        check(value)
-        return describeErrors(check.errors ?? [], build.texts)
-      },
+    const problemsOf = (value: unknown) => {
+      if (firstProblem(value)) return []
+      // A keyword takes at least four characters, and every keyword may fail for every value.
+      const mayListAll = (size / 4) * countValues(value) <= MAX_COLLECTED_ERRORS
+      const check = mayListAll ? compile(safe, true) : firstProblem
+      check(value)
+      return describeErrors(check.errors ?? [], build.texts)
     }
+    return { ok: true, value: problemsOf }
   } catch (error) {
     // Thrown by `rebuild`, or by Ajv for the few values that its meta-schema accepts, such as an empty enum.
-    return { ok: false, why: reasonOf(error) }
+    return failure(reasonOf(error))
   }
 }
 
