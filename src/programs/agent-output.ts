@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentText, SessionPort } from '../runtimes/runtime.ts'
 import type { FollowerLog } from './line-follower.ts'
+import { createSeenIds } from './seen-ids.ts'
 
 interface AgentOutputOptions<Position> {
   readonly onText: SessionPort['onText']
@@ -19,7 +20,7 @@ const REMEMBERED_TEXTS = 1000
  * the saved position must not pass it either, or a crash would lose it.
  */
 export function createAgentOutput<Position>({ onText, onProcessed, log }: AgentOutputOptions<Position>) {
-  const known = new Set<string>()
+  const isNew = createSeenIds(REMEMBERED_TEXTS)
   const open: { readonly position: Position; isDone: boolean }[] = []
   const closing = new AbortController()
 
@@ -49,10 +50,7 @@ export function createAgentOutput<Position>({ onText, onProcessed, log }: AgentO
   return {
     /** The same key is passed on once. */
     say(agentText: AgentText & { readonly key: string }, position: Position) {
-      if (known.has(agentText.key)) return
-      known.add(agentText.key)
-      if (known.size > REMEMBERED_TEXTS) known.delete(known.values().next().value!)
-      void process(agentText, position)
+      if (isNew(agentText.key)) void process(agentText, position)
     },
     /** Position of the oldest text that is not processed yet; undefined if all is processed. */
     get oldestOpen() {

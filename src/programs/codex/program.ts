@@ -9,7 +9,7 @@ import { isRunning } from '../../base/process.ts'
 import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import type { AgentProgram, FollowOptions, Launch, Pane, ProgramLaunchOptions } from '../program.ts'
-import { executableOf, sharedSettings } from '../settings.ts'
+import { conversationGone, executableOf, sharedSettings } from '../settings.ts'
 import { openSession } from './session.ts'
 import { CodexSavedState, type CodexSavedThread } from './thread-follower.ts'
 
@@ -137,11 +137,7 @@ function assertStillThere({ id, rollout }: CodexSavedThread, agent: string): voi
   if (rollout === undefined) return
   const home = rollout.slice(0, rollout.lastIndexOf('/sessions/'))
   const files = [rollout, `${rollout}.zst`, join(home, 'archived_sessions', basename(rollout))]
-  if (files.some((file) => existsSync(file))) return
-  throw new AppError('NOT_FOUND', `Codex has no conversation ${id} for ${agent}`, {
-    hint: `${rollout} was deleted. Reset the agent to start a new conversation.`,
-    data: { conversation: id, rollout },
-  })
+  if (!files.some((file) => existsSync(file))) throw conversationGone(agent, id, rollout)
 }
 
 /**

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../base/agent.ts'
 import type { AgentText, SessionPort, Usage } from '../../runtimes/runtime.ts'
+import { createSeenIds } from '../seen-ids.ts'
 import { type AppServer, AppServerRefused, AppServerUnanswered } from './app-server.ts'
 import {
   AgentMessage,
@@ -44,7 +45,7 @@ const LOOK_MS = 250
 const LOADING_LOOKS = 40
 /** A thread is on disk, and can be subscribed to, shortly after its first turn began. */
 const ATTACH_AGAIN_MS = 20
-const HANDLED = 2000
+const REMEMBERED_ITEMS = 2000
 /** That a turn failed and why are reported separately, in any order. */
 const REASON_MS = 500
 
@@ -84,7 +85,7 @@ export function followThreads(options: ThreadFollowerOptions) {
   let changes = 0
   /** Notifications wait while the history is being read. */
   let inOrder: Promise<unknown> = Promise.resolve()
-  const handled = new Set<string>()
+  const isNew = createSeenIds(REMEMBERED_ITEMS)
 
   const failed = (what: string) => (error: unknown) => {
     if (!(error instanceof AppServerUnanswered && error.isLost)) options.warn({ err: error }, what)
@@ -169,9 +170,7 @@ export function followThreads(options: ThreadFollowerOptions) {
 
   function handle(threadId: string, entry: ItemEntry) {
     const position = positionOf(entry)
-    if (handled.has(position)) return
-    handled.add(position)
-    if (handled.size > HANDLED) handled.delete(handled.values().next().value!)
+    if (!isNew(position)) return
     arrivals.saw(entry.turnId, entry.item)
     if (entry.item.type !== 'agentMessage') return
     const { text } = AgentMessage.parse(entry.item)

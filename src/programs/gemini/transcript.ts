@@ -4,6 +4,7 @@ import { createAgentOutput } from '../agent-output.ts'
 import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
 import { linesOf } from '../line-splitter.ts'
 import { mayHoldMessages, messageIdsIn } from '../message-evidence.ts'
+import { createSeenIds } from '../seen-ids.ts'
 
 const TextPart = z.object({ text: z.string().optional(), functionResponse: z.unknown().optional() })
 
@@ -119,21 +120,14 @@ export type GeminiTranscript = ReturnType<typeof followTranscript>
 /** Reads the agent's transcript: its own text, which prompts it answered, its context size. */
 export function followTranscript(options: GeminiTranscriptOptions) {
   const { file, port, log } = options
-  const heard = new Set<string>()
+  const isNew = createSeenIds(REMEMBERED)
   let unread = [...options.unread]
   /** Records before that may be old. */
   let isCaughtUp = false
   let isClosed = false
 
-  function isNews(id: string): boolean {
-    if (heard.has(id)) return false
-    heard.add(id)
-    if (heard.size > REMEMBERED) heard.delete(heard.values().next().value!)
-    return true
-  }
-
   async function hear(record: GeminiRecord) {
-    if (record.kind !== 'resumed' && !isNews(record.id)) return
+    if (record.kind !== 'resumed' && !isNew(record.id)) return
     if (record.kind === 'prompt') {
       const ids = messageIdsIn(record.text)
       unread.push(...ids)

@@ -9,6 +9,7 @@ import {
 } from '../../runtimes/runtime.ts'
 import { holdsTurn, locateIn, messageIdsIn } from '../message-evidence.ts'
 import type { ProgramSession } from '../program.ts'
+import { createSeenIds } from '../seen-ids.ts'
 import type { OpenCodeActivity } from './activity.ts'
 import type { OpenCodeConversations } from './conversations.ts'
 import { userText } from './records.ts'
@@ -146,7 +147,7 @@ export function createPrompts(port: Pick<SessionPort, 'onEvidence'>) {
   const expected = new Set<Expectation>()
   /** By the id of the user message in the conversation. */
   const unread = new Map<string, { conversation: string; ids: string[] }>()
-  const known = new Set<string>()
+  const isNew = createSeenIds(REMEMBERED)
   /** Highest id over all messages; ids ascend with time. */
   let newest = ''
 
@@ -165,9 +166,7 @@ export function createPrompts(port: Pick<SessionPort, 'onEvidence'>) {
     },
     /** A user message is in the conversation. Returns whether it is the one just delivered. */
     stands(messageId: string, conversation: string, text: string): boolean {
-      if (known.has(messageId)) return false
-      known.add(messageId)
-      if (known.size > REMEMBERED) known.delete(known.values().next().value!)
+      if (!isNew(messageId)) return false
       const ids = messageIdsIn(text)
       if (ids.length > 0) {
         unread.set(messageId, { conversation, ids })

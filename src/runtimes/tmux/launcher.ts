@@ -57,10 +57,9 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
   }
 
   return async ({ agent, program, identity, resume, keep }: LaunchRequest): Promise<TmuxSavedState> => {
-    const { name, prompt, settings, cwd, folder, nonce } = agent
+    const { name, cwd, folder } = agent
     const credentials = await agent.credentials({ isResumed: program.resumes && resume !== undefined })
-    const options = { name, prompt, settings, cwd, folder, nonce, ...credentials, resume }
-    const launched = await program.launch(options)
+    const launched = await program.launch({ ...agent, ...credentials, resume })
     const mark = randomBytes(12).toString('hex')
     const env = environmentOf({
       ...{ from: environment, term: TERM, extra: launched.env },
@@ -74,13 +73,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     try {
       const { pane, pid } = await run(path, agent, launched, mark)
       const process = { pid, startedAt: (await processStartedAt(pid)) ?? 'gone' }
-      const savedState: TmuxSavedState = {
-        ...before,
-        program: launched.savedState,
-        pane,
-        server: identity,
-        process,
-      }
+      const savedState = { ...before, program: launched.savedState, pane, server: identity, process }
       await keep(savedState)
       return savedState
     } catch (error) {

@@ -114,36 +114,19 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   }
 
   async function follow({ agent, program, port, savedState, isFound }: FollowRequest): Promise<Session> {
-    const { name, settings, cwd, folder, nonce, signal } = agent
-    const left = isFound ? await readPendingInput(server, clock, savedState.pane) : undefined
+    const { name, folder, signal } = agent
+    const { pane: id, process } = savedState
+    const pendingInput = isFound ? await readPendingInput(server, clock, id) : undefined
     const pane = createPane({
-      ...{
-        server,
-        clock,
-        log,
-        id: savedState.pane,
-        pid: savedState.process.pid,
-        folder,
-        isFound,
-        pendingInput: left,
-      },
+      ...{ server, clock, log, id, pid: process.pid, folder, isFound, pendingInput },
       onBlocked: port.onObstacle,
     })
-    const request = {
-      name,
-      settings,
-      cwd,
-      folder,
-      nonce,
-      savedState: savedState.program,
-      isReattached: isFound,
-      signal,
-    }
-    const processes = { mark: savedState.mark, leader: savedState.process }
+    const request = { ...agent, savedState: savedState.program, isReattached: isFound }
+    const processes = { mark: savedState.mark, leader: process }
     try {
       return await startSession({
         ...{ server, clock, log, name, pane, processes, port, signal },
-        view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(savedState.pane)],
+        view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(id)],
         follow: (changed) => program.follow(request, pane, portOf(port, savedState, pane, changed)),
       })
     } catch (error) {
@@ -171,14 +154,8 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     check(agent) {
       const program = programs.get(agent.program ?? '')
       if (program !== undefined) return program.check(agent.settings)
-      const hint = `Programs that run in tmux: ${[...programs.keys()].join(', ')}.`
-      return [
-        {
-          path: [],
-          message: agent.program === undefined ? 'program is missing' : `unknown program: ${agent.program}`,
-          hint,
-        },
-      ]
+      const message = agent.program === undefined ? 'program is missing' : `unknown program: ${agent.program}`
+      return [{ path: [], message, hint: `Programs that run in tmux: ${[...programs.keys()].join(', ')}.` }]
     },
     start,
     find,

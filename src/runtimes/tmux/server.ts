@@ -111,17 +111,12 @@ interface PaneListener {
   changed(): void
 }
 
-interface PaneWatch {
-  readonly listeners: Map<string, PaneListener>
-  /** Lists all panes, once for all requests made meanwhile. */
-  review(): void
-}
-
 /** Detects dead and closed panes, from tmux notifications and one listing of all panes. */
-function createPaneWatch(connection: Pick<TmuxConnection, 'run' | 'identity'>, log: Log): PaneWatch {
+function createPaneWatch(connection: Pick<TmuxConnection, 'run' | 'identity'>, log: Log) {
   const listeners = new Map<string, PaneListener>()
   let state: 'resting' | 'looking' | 'to look again' = 'resting'
 
+  /** Lists all panes; requests during a listing lead to one more. */
   function review() {
     if (state !== 'resting') {
       state = 'to look again'
