@@ -37,7 +37,7 @@ const HEAVY = [
   'tests/web/browser.ts',
   'tests/fakes/postgres-server.ts',
   'tests/fakes/daemon.ts',
-  'tests/runtimes/tmux-place.ts',
+  'tests/runtimes/tmux-fixture.ts',
   'tests/cli/orc.ts',
 ]
 

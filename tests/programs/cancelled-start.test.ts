@@ -32,13 +32,13 @@ describe.each([
   ['codex', createCodex({ log }), () => ({ socket: join(folder, 'none.sock'), launchedAt: 1, threads: [] })],
   // No server listens on that port.
   ['opencode', createOpencode({ log }), () => ({ port: 9, conversations: [] })],
-] as const)('a start of %s', (_name, program, kept) => {
+] as const)('a start of %s', (_name, program, savedState) => {
   it('ends soon after it is cancelled (C15)', async () => {
     const reason = new Error('it was stopped')
     const gone = new AbortController()
     const order = { name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', isReattached: false }
     const following = program.follow(
-      { ...order, savedState: kept(), signal: gone.signal },
+      { ...order, savedState: savedState(), signal: gone.signal },
       pane,
       createRecorder(),
     )

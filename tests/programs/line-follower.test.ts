@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end()
 })
 
-function place(): string {
+function newFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'follow-'))
   endings.push(() => rmSync(folder, { recursive: true, force: true }))
   return join(folder, 'lines.jsonl')
@@ -42,7 +42,7 @@ function follow(file: string, extra: Partial<LineFollowerOptions> = {}) {
 
 describe('following a file of lines', () => {
   it('passes on existing and later lines, by file events alone', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\ntwo\n')
     const { lines } = follow(file)
     await vi.waitFor(() => expect(lines).toEqual(['one', 'two']))
@@ -51,7 +51,7 @@ describe('following a file of lines', () => {
   })
 
   it('waits for a file in folders that do not exist yet', async () => {
-    const file = join(dirname(place()), 'a', 'b', 'c', 'lines.jsonl')
+    const file = join(dirname(newFile()), 'a', 'b', 'c', 'lines.jsonl')
     const { lines, position } = follow(file)
     expect(position()).toBeUndefined()
     mkdirSync(dirname(dirname(file)), { recursive: true })
@@ -62,7 +62,7 @@ describe('following a file of lines', () => {
   })
 
   it('waits for the end of a half-written line, and keeps its position before it', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'whole\n{"half":')
     const { lines, settled, position } = follow(file)
     await settled()
@@ -73,14 +73,14 @@ describe('following a file of lines', () => {
   })
 
   it('continues at a saved position without repeating a line (C25)', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\ntwo\nthr')
     const first = follow(file)
     await first.settled()
-    const kept = JSON.parse(JSON.stringify(first.position())) as FilePosition
+    const savedState = JSON.parse(JSON.stringify(first.position())) as FilePosition
     await first.close()
     appendFileSync(file, 'ee\nfour\n')
-    const second = follow(file, { from: kept })
+    const second = follow(file, { from: savedState })
     await second.settled()
     expect(second.lines).toEqual(['three', 'four'])
     expect(second.resets).toEqual([])
@@ -95,7 +95,7 @@ describe('following a file of lines', () => {
       (file: string) => writeFileSync(file, 'uno\ndue\ntre\nx\n'),
     ],
   ])('restarts when a saved position points into %s', async (_, reason, change) => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\ntwo\n')
     const first = follow(file)
     await first.settled()
@@ -109,7 +109,7 @@ describe('following a file of lines', () => {
   })
 
   it('restarts after a truncation, even if the file has grown past the old position since', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\ntwo\n')
     const { lines, resets, settled } = follow(file)
     await settled()
@@ -121,7 +121,7 @@ describe('following a file of lines', () => {
   })
 
   it('reads a rotated file to its end before the new one', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\n')
     const { lines, resets, settled } = follow(file)
     await settled()
@@ -133,7 +133,7 @@ describe('following a file of lines', () => {
   })
 
   it('follows a file that was moved away until another one exists', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\n')
     const { lines, resets, settled } = follow(file)
     await settled()
@@ -146,7 +146,7 @@ describe('following a file of lines', () => {
   })
 
   it('follows a file that is deleted and created again, alone or with its folder', async () => {
-    const file = join(dirname(place()), 'folder', 'lines.jsonl')
+    const file = join(dirname(newFile()), 'folder', 'lines.jsonl')
     mkdirSync(dirname(file))
     writeFileSync(file, 'one\n')
     const { lines } = follow(file)
@@ -162,7 +162,7 @@ describe('following a file of lines', () => {
   })
 
   it('passes on a line with invalid UTF-8, with replacement characters', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, Buffer.from([0x61, 0xff, 0xfe, 0x0a, 0x62, 0x0a]))
     const { lines, settled, position } = follow(file)
     await settled()
@@ -171,7 +171,7 @@ describe('following a file of lines', () => {
   })
 
   it('skips a line over the limit with a warning, and reads the next', async () => {
-    const file = place()
+    const file = newFile()
     const { lines, warnings, settled } = follow(file, { maxLineBytes: 1000 })
     appendFileSync(file, `a\n${'x'.repeat(900)}`)
     await settled()
@@ -182,7 +182,7 @@ describe('following a file of lines', () => {
   })
 
   it('reads a line of many megabytes that is written in small pieces', async () => {
-    const file = place()
+    const file = newFile()
     const { lines, settled } = follow(file)
     const writer = await open(file, 'a')
     for (let piece = 0; piece < 200; piece++) await writer.write('m'.repeat(50_000))
@@ -193,7 +193,7 @@ describe('following a file of lines', () => {
   })
 
   it('passes on a burst of 100,000 lines in order, each once', async () => {
-    const file = place()
+    const file = newFile()
     let seen = 0
     let isInOrder = true
     const { settled } = follow(file, {
@@ -215,7 +215,7 @@ describe('following a file of lines', () => {
   })
 
   it('retries a line that was rejected, and keeps its position before it', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\ntwo\nthree\n')
     const lines: string[] = []
     let isAway = true
@@ -233,7 +233,7 @@ describe('following a file of lines', () => {
   })
 
   it('passes on a line only when the previous one was processed', async () => {
-    const file = place()
+    const file = newFile()
     writeFileSync(file, 'one\ntwo\n')
     let take = () => {}
     const lines: string[] = []
@@ -256,7 +256,7 @@ describe('following a file of lines', () => {
   })
 
   it('passes on nothing after it was closed', async () => {
-    const file = place()
+    const file = newFile()
     const { lines, close } = follow(file)
     await close()
     writeFileSync(file, 'one\n')
@@ -275,7 +275,7 @@ describe('following a file of lines', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 25 }), async (pieces) => {
-        const file = place()
+        const file = newFile()
         const lines: string[] = []
         const onLine = (line: string) => void lines.push(line)
         let current = follow(file, { onLine })

@@ -125,7 +125,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     expect(left).toEqual([])
   })
 
-  async function start(kept?: unknown): Promise<{ session: Session; port: RecordingPort }> {
+  async function start(savedState?: unknown): Promise<{ session: Session; port: RecordingPort }> {
     const runtime = createAcpRuntime({
       ...{ clock, log: QUIET_LOG, bin: 'orc' },
       // All that it needs is in the settings of its home.
@@ -134,7 +134,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     const port = createRecordingPort()
     const session = await runtime.start(
       {
-        ...{ name: 'scribe', program, settings: home.settings, prompt: ROLE, savedState: kept, nonce: 'n' },
+        ...{ name: 'scribe', program, settings: home.settings, prompt: ROLE, savedState, nonce: 'n' },
         ...{ cwd: join(root, 'work'), folder: join(root, 'private') },
         credentials: async () => ({ url: gate.url, token: 'orc_token' }),
       },
@@ -243,7 +243,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     await idle(session, port)
     await endProcessesOf(home.env.HOME)
     await port.until(() => session.state === 'exited')
-    const again = await start(port.kept)
+    const again = await start(port.savedState)
     expect(again.port.states.at(-1)?.evidence).toContain('resumed conversation')
     expect((await again.session.locate(['msg_1']))[0]?.at).toBe('submitted')
     expect((await again.session.locate(['msg_2']))[0]?.at).toBe('absent')

@@ -5,9 +5,9 @@ import { LONGEST_ANSWER } from '../../src/programs/claude-code/deliver.ts'
 import { createClaudeCode } from '../../src/programs/claude-code/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
 import { type ModelReply, type Player, playerOf } from '../fakes/model-server/play.ts'
-import { type HookDesk, type Noted, openHookDesk } from './harness/hook-desk.ts'
+import { type HookServer, type Noted, startHookServer } from './harness/hook-server.ts'
 import type { Asked, RecordingPort } from './harness/recording-port.ts'
-import { openStage, type Stage } from './harness/stage.ts'
+import { openTestAgent, type TestAgent } from './harness/test-agent.ts'
 
 const envelope = (id: string, content: string) =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
@@ -39,46 +39,46 @@ const DIALOG = /Do you want to proceed/
 const isStop = ({ event }: Noted) => event.hook_event_name === 'Stop'
 
 /** By its own word. */
-async function isAtPrompt(kept: unknown): Promise<boolean> {
-  const { statusFile } = (kept as { program: { statusFile: string } }).program
+async function isAtPrompt(savedState: unknown): Promise<boolean> {
+  const { statusFile } = (savedState as { program: { statusFile: string } }).program
   return (await readFile(statusFile, 'utf8')).includes('"status":"idle"')
 }
 
 describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => {
-  let stage: Stage
-  let desk: HookDesk
+  let testAgent: TestAgent
+  let hookServer: HookServer
   let session: Session
   let port: RecordingPort
   let messages = 0
   const program = createClaudeCode({
-    log: { warn: (fields, text) => stage.problems.push({ text, ...fields }) },
+    log: { warn: (fields, text) => testAgent.problems.push({ text, ...fields }) },
   })
 
   beforeAll(async () => {
-    desk = await openHookDesk()
-    stage = await openStage({ agent, program, play, role: ROLE, url: desk.url, bin: ORC })
+    hookServer = await startHookServer()
+    testAgent = await openTestAgent({ agent, program, play, role: ROLE, url: hookServer.url, bin: ORC })
     await start()
   })
-  beforeEach(() => stage.model.setPlay(play))
+  beforeEach(() => testAgent.model.setPlay(play))
   afterAll(async () => {
-    await stage.close()
-    await desk.close()
+    await testAgent.close()
+    await hookServer.close()
   })
 
-  async function start(kept?: unknown) {
-    ;({ session, port } = await stage.start(kept))
-    desk.attend(session)
+  async function start(savedState?: unknown) {
+    ;({ session, port } = await testAgent.start(savedState))
+    hookServer.attach(session)
     await port.until(
       () => session.state === 'idle' || session.state === 'waiting_input' || session.state === 'busy',
       60_000,
     )
   }
   async function restartService() {
-    const { kept } = port
-    desk.attend(undefined)
+    const { savedState } = port
+    hookServer.attach(undefined)
     await session.leave()
-    await stage.restartService()
-    return kept
+    await testAgent.restartService()
+    return savedState
   }
   const idle = () => port.until(() => session.state === 'idle', 60_000)
   const nextId = () => `msg_${++messages}`
@@ -100,10 +100,10 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
    * long as it stands there.
    */
   async function answerInPane(key: string) {
-    await stage.shows(port, DIALOG)
+    await testAgent.shows(port, DIALOG)
     for (let presses = 0; presses < 20; presses++) {
-      await stage.press(port, key)
-      const isAnswered = await stage.hides(port, DIALOG, 2_000).then(
+      await testAgent.press(port, key)
+      const isAnswered = await testAgent.hides(port, DIALOG, 2_000).then(
         () => true,
         () => false,
       )
@@ -114,9 +114,9 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   /** The program is at its prompt, and the hold at the end of a turn is over: only a paste can deliver. */
   async function quiet() {
-    const isHeld = () => desk.hooks.some((one) => isStop(one) && one.answer === undefined)
+    const isHeld = () => hookServer.hooks.some((one) => isStop(one) && one.answer === undefined)
     await expect
-      .poll(async () => session.state === 'idle' && !isHeld() && (await isAtPrompt(port.kept)))
+      .poll(async () => session.state === 'idle' && !isHeld() && (await isAtPrompt(port.savedState)))
       .toBe(true)
   }
 
@@ -128,7 +128,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   }
 
   const callWith = (text: string) =>
-    stage.model.waitFor(({ request }) => request?.side === false && request.userText.includes(text))
+    testAgent.model.waitFor(({ request }) => request?.side === false && request.userText.includes(text))
 
   it('reports that the agent got nothing before its first turn (C25)', async () => {
     await quiet()
@@ -147,16 +147,16 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   })
 
   it('passes the role to the model word for word, and reveals the token to nobody', async () => {
-    expect(stage.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
-    expect(JSON.stringify(port.kept)).not.toContain('orc_token_of_dev')
-    expect(desk.hooks.map(({ event }) => event.hook_event_name)).toContain('SessionStart')
-    expect(new Set(desk.hooks.map(({ authorization }) => authorization))).toEqual(
+    expect(testAgent.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
+    expect(JSON.stringify(port.savedState)).not.toContain('orc_token_of_dev')
+    expect(hookServer.hooks.map(({ event }) => event.hook_event_name)).toContain('SessionStart')
+    expect(new Set(hookServer.hooks.map(({ authorization }) => authorization))).toEqual(
       new Set(['Bearer orc_token_of_dev']),
     )
   })
 
   it('exchanges ten messages, each shown to the model once and in order (C25)', async () => {
-    const before = stage.model.calls('dev').length
+    const before = testAgent.model.calls('dev').length
     const ids: string[] = []
     for (let n = 0; n < 10; n++) {
       const { id, arrival } = await send(`number ${n}`)
@@ -165,7 +165,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
       ids.push(id)
     }
     await idle()
-    const calls = stage.model.calls('dev').slice(before)
+    const calls = testAgent.model.calls('dev').slice(before)
     expect(calls.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
       ids.map((_, n) => `number ${n}`),
     )
@@ -180,13 +180,13 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     ['a trailing backslash', 'ends with \\'],
     ['emoji and wide characters', '👩‍👩‍👧‍👦 é\u0301 ｗｉｄｅ'],
     ['a file mention at the end', 'look at @x', 'look at \\@x'],
-  ])('delivers %s unchanged into an idle pane', async (_name, content, given = content) => {
+  ])('delivers %s unchanged into an idle pane', async (_name, content, received = content) => {
     await quiet()
     const { id, arrival } = await send(content)
     expect(arrival).toMatchObject({ state: 'submitted' })
     await read(id)
     const call = await callWith(`${id}]`)
-    expect(call.request!.userText).toContain(envelope(id, given))
+    expect(call.request!.userText).toContain(envelope(id, received))
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 
@@ -222,8 +222,8 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   it('reaches the engine over MCP in its own name, without a dialog (C3)', async () => {
     await send('tell the lead')
-    await port.until(() => session.state === 'idle' && desk.messages.length > 0)
-    expect(desk.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
+    await port.until(() => session.state === 'idle' && hookServer.messages.length > 0)
+    expect(hookServer.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
   })
 
   it('accepts no message while it is busy, and gets a notice after a tool call (C2)', async () => {
@@ -235,7 +235,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     })
     await session.notice('[ORCHUB NOTICE] 1 message waits')
     question.answer({ allow: true })
-    await stage.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
+    await testAgent.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
     await idle()
     expect(await session.locate(['msg_x'])).toMatchObject([{ at: 'absent' }])
   })
@@ -255,7 +255,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(question).toMatchObject({ tool: 'Bash', input: { command: 'touch ../tests-ran' } })
     expect(session.state).toBe('waiting_input')
     question.answer({ allow: false, comment: 'not on a Friday' })
-    await stage.model.waitFor(
+    await testAgent.model.waitFor(
       (one) => one.request?.toolResults.some((text) => text.includes('not on a Friday')) ?? false,
     )
     await idle()
@@ -280,12 +280,12 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   it('waits for the draft of a person, and never mixes with it (ask 4)', async () => {
     await quiet()
-    await stage.type(port, 'a half-typed thought')
-    await stage.shows(port, /half-typed thought/)
+    await testAgent.type(port, 'a half-typed thought')
+    await testAgent.shows(port, /half-typed thought/)
     const { id, arrival } = await send('hello there')
     expect(arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
     expect(await session.locate([id])).toMatchObject([{ at: 'unknown' }])
-    await stage.press(port, 'Enter')
+    await testAgent.press(port, 'Enter')
     await callWith('a half-typed thought')
     await quiet()
     expect(await session.locate([id])).toMatchObject([{ at: 'absent' }])
@@ -295,8 +295,8 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await quiet()
     const { id: first } = await send('work a while')
     await callWith(`${first}]`)
-    await stage.type(port, 'another thought')
-    await stage.shows(port, /❯.another thought/)
+    await testAgent.type(port, 'another thought')
+    await testAgent.shows(port, /❯.another thought/)
     letGo({ text: 'Worked.' })
     await read(first)
     const { id, arrival } = await send('hello there')
@@ -314,19 +314,19 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect((await callWith(`${longest.id}]`)).body).toContain(`${'x'.repeat(LONGEST_ANSWER - frame)}\\n`)
     const tooLong = await send('x'.repeat(LONGEST_ANSWER))
     expect(tooLong.arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
-    await stage.shows(port, /❯.another thought/)
+    await testAgent.shows(port, /❯.another thought/)
     await quiet()
-    for (let n = 0; n < 3; n++) await stage.press(port, 'C-u')
+    for (let n = 0; n < 3; n++) await testAgent.press(port, 'C-u')
   })
 
   it('never types into a menu that a person opened', async () => {
     await quiet()
-    await stage.enter(port, '/model')
-    await stage.shows(port, /Select model/)
+    await testAgent.enter(port, '/model')
+    await testAgent.shows(port, /Select model/)
     const turn = { text: envelope('msg_z', 'hello there'), ids: ['msg_z'] }
     expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
-    await stage.press(port, 'Escape')
-    await stage.hides(port, /Select model/)
+    await testAgent.press(port, 'Escape')
+    await testAgent.hides(port, /Select model/)
     await quiet()
     expect(await session.locate(['msg_z'])).toMatchObject([{ at: 'absent' }])
   })
@@ -344,17 +344,17 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   it('interrupts a turn that has begun to answer, with evidence (C2)', async () => {
     await quiet()
     await send('talk slowly')
-    await stage.shows(port, /word word/)
+    await testAgent.shows(port, /word word/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await quiet()
-    await stage.shows(port, /Interrupted/)
+    await testAgent.shows(port, /Interrupted/)
   })
 
   it('redelivers a message that an interrupt withdrew before the model saw it (ask 11)', async () => {
     await quiet()
     const { id } = await send('think for long, but not twice')
     await callWith(`${id}]`)
-    stage.model.setPlay(playerOf([]))
+    testAgent.model.setPlay(playerOf([]))
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     const urgent = await send('stop everything')
     expect(urgent.arrival).toMatchObject({ state: 'submitted' })
@@ -369,20 +369,20 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await quiet()
     const { id } = await send('think for long')
     await callWith(`${id}]`)
-    stage.model.setPlay(playerOf([]))
-    await stage.press(port, 'Escape')
-    await stage.shows(port, new RegExp(`─\\s*\\n❯.\\[ORCHUB MESSAGE ${id}\\]`))
+    testAgent.model.setPlay(playerOf([]))
+    await testAgent.press(port, 'Escape')
+    await testAgent.shows(port, new RegExp(`─\\s*\\n❯.\\[ORCHUB MESSAGE ${id}\\]`))
     await idle()
-    for (let n = 0; n < 20; n++) await stage.press(port, 'C-u')
+    for (let n = 0; n < 20; n++) await testAgent.press(port, 'C-u')
     await read(id)
     await quiet()
   })
 
   it('continues in another conversation when a person clears this one', async () => {
     await quiet()
-    await stage.enter(port, '/clear')
+    await testAgent.enter(port, '/clear')
     const isCleared = ({ event, answer }: Noted) => event.source === 'clear' && answer !== undefined
-    await expect.poll(() => desk.hooks.some(isCleared)).toBe(true)
+    await expect.poll(() => hookServer.hooks.some(isCleared)).toBe(true)
     await quiet()
     const { id } = await send('a new beginning')
     await read(id)
@@ -395,7 +395,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     for (const content of ['one thing', 'another thing']) await read((await send(content)).id)
     await quiet()
     const before = port.states.length
-    await stage.enter(port, '/compact')
+    await testAgent.enter(port, '/compact')
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await quiet()
     const { id } = await send('still there?')
@@ -409,12 +409,12 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await quiet()
     const { id } = await send('work a while')
     await callWith(`${id}]`)
-    const kept = await restartService()
-    const stops = desk.hooks.filter(isStop).length
+    const savedState = await restartService()
+    const stops = hookServer.hooks.filter(isStop).length
     letGo({ text: 'Worked.' })
-    await expect.poll(() => desk.hooks.filter(isStop).length).toBe(stops + 1)
-    await expect.poll(() => isAtPrompt(kept)).toBe(true)
-    await start(kept)
+    await expect.poll(() => hookServer.hooks.filter(isStop).length).toBe(stops + 1)
+    await expect.poll(() => isAtPrompt(savedState)).toBe(true)
+    await start(savedState)
     await port.until(() => spoken().includes('Worked.'))
     await read(id)
     await idle()
@@ -439,9 +439,9 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     const { id } = await send('remember the word xylophone')
     await read(id)
     await quiet()
-    const kept = await restartService()
-    await stage.killAll()
-    await start(kept)
+    const savedState = await restartService()
+    await testAgent.killAll()
+    await start(savedState)
     await idle()
     expect(port.said).toEqual([])
     const { id: next } = await send('which word was it?')
@@ -455,7 +455,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   it('leaves no process behind, and no warnings in the log', async () => {
     await session.stop()
-    expect(await stage.left()).toEqual([])
-    expect(stage.problems).toEqual([])
+    expect(await testAgent.left()).toEqual([])
+    expect(testAgent.problems).toEqual([])
   })
 })

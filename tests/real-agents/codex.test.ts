@@ -13,7 +13,7 @@ import { createCodex } from '../../src/programs/codex/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
 import { type ModelReply, type Player, playerOf } from '../fakes/model-server/play.ts'
 import type { Asked, RecordingPort } from './harness/recording-port.ts'
-import { openStage, type Stage } from './harness/stage.ts'
+import { openTestAgent, type TestAgent } from './harness/test-agent.ts'
 
 const envelope = (id: string, content: string) =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
@@ -75,21 +75,21 @@ interface WithThreads {
 }
 
 describe('codex', () => {
-  let stage: Stage
+  let testAgent: TestAgent
   let session: Session
   let port: RecordingPort
   let messages = 0
   const program = createCodex({
-    log: { warn: (fields, text) => stage.problems.push({ text, ...fields }) },
+    log: { warn: (fields, text) => testAgent.problems.push({ text, ...fields }) },
   })
 
   beforeAll(async () => {
-    stage = await openStage({ agent: 'codex', program, play, role: ROLE })
-    ;({ session, port } = await stage.start())
+    testAgent = await openTestAgent({ agent: 'codex', program, play, role: ROLE })
+    ;({ session, port } = await testAgent.start())
     await idle()
   })
   afterAll(async () => {
-    await stage.close()
+    await testAgent.close()
   })
 
   const idle = () => port.until(() => session.state === 'idle', 60_000)
@@ -114,7 +114,7 @@ describe('codex', () => {
   }
 
   const callWith = (text: string) =>
-    stage.model.waitFor(({ request }) => request?.userText.includes(text) ?? false)
+    testAgent.model.waitFor(({ request }) => request?.userText.includes(text) ?? false)
 
   it('reports that the agent got nothing before its first turn (C25)', async () => {
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
@@ -129,19 +129,19 @@ describe('codex', () => {
     expect(port.said).toEqual([
       { text: `I report.\n${COMMAND}`, channel: 'api', key: expect.stringMatching(/^codex:/) },
     ])
-    await stage.shows(port, /ORCHUB MESSAGE/)
+    await testAgent.shows(port, /ORCHUB MESSAGE/)
   })
 
   it('passes the role to the model word for word, and never writes the token to disk', async () => {
-    expect(stage.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
-    const script = await readFile(join(stage.folder, 'codex.sh'), 'utf8')
+    expect(testAgent.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
+    const script = await readFile(join(testAgent.folder, 'codex.sh'), 'utf8')
     expect(script).toContain('ORC_TOKEN')
     expect(script).not.toContain('orc_token_of_dev')
-    expect(JSON.stringify(port.kept)).not.toContain('orc_token_of_dev')
+    expect(JSON.stringify(port.savedState)).not.toContain('orc_token_of_dev')
   })
 
   it('allows only the user to use the socket of the conversation', async () => {
-    const { socket } = (port.kept as { program: { socket: string } }).program
+    const { socket } = (port.savedState as { program: { socket: string } }).program
     expect((await stat(socket)).mode & 0o077).toBe(0)
   })
 
@@ -156,7 +156,7 @@ describe('codex', () => {
   })
 
   it('exchanges ten messages, each read once and in order (C25)', async () => {
-    const before = stage.model.calls('dev').length
+    const before = testAgent.model.calls('dev').length
     const ids: string[] = []
     for (let n = 0; n < 10; n++) {
       const { id, arrival } = await send(`number ${n}`)
@@ -165,7 +165,7 @@ describe('codex', () => {
       await read(id)
     }
     await idle()
-    const prompts = stage.model.calls('dev').slice(before)
+    const prompts = testAgent.model.calls('dev').slice(before)
     expect(prompts.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
       ids.map((_, n) => `number ${n}`),
     )
@@ -207,17 +207,17 @@ describe('codex', () => {
 
   it('leaves a draft in the input box untouched (field notes 4)', async () => {
     await idle()
-    await stage.type(port, 'a half-typed thought')
-    await stage.shows(port, /a half-typed thought/)
+    await testAgent.type(port, 'a half-typed thought')
+    await testAgent.shows(port, /a half-typed thought/)
     const { id } = await send('hello there')
     await read(id)
     await idle()
     const call = await callWith(`${id}]`)
     expect(call.request!.userText).not.toContain('half-typed')
-    await stage.shows(port, /› a half-typed thought/)
+    await testAgent.shows(port, /› a half-typed thought/)
     // A person sends it after all: the agent is busy with it, and that is seen too.
     const before = port.states.length
-    await stage.press(port, 'Enter')
+    await testAgent.press(port, 'Enter')
     await callWith('a half-typed thought')
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
@@ -255,7 +255,7 @@ describe('codex', () => {
     expect(port.arrived.filter(({ ids, state }) => ids.includes(id) && state === 'read')).toEqual([])
 
     await send('talk slowly')
-    await stage.shows(port, /word word/)
+    await testAgent.shows(port, /word word/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await sleep(500)
     expect(spoken().some((text) => text.includes('word word'))).toBe(false)
@@ -296,7 +296,7 @@ describe('codex', () => {
       input: { command: expect.stringContaining('echo tests-pass') },
     })
     await port.until(() => session.state === 'waiting_input')
-    await stage.shows(port, /Would you like to run/)
+    await testAgent.shows(port, /Would you like to run/)
     question.answer({ allow: true })
     await port.until(() => spoken().includes('They pass.'))
     await idle()
@@ -314,8 +314,8 @@ describe('codex', () => {
   it('closes the request when the person answers in the pane', async () => {
     await send('run the tests')
     const question = await openQuestion()
-    await stage.shows(port, /Would you like to run/)
-    await stage.press(port, 'y')
+    await testAgent.shows(port, /Would you like to run/)
+    await testAgent.press(port, 'y')
     await port.until(() => question.isGone)
     await port.until(() => spoken().at(-1) === 'They pass.')
     await idle()
@@ -336,7 +336,7 @@ describe('codex', () => {
   it('ignores the text of a subagent, and does not adopt its thread (C4)', async () => {
     const before = port.said.length
     await send('ask a helper')
-    await stage.model.waitFor((one) => one.request?.userText === 'SUBTASK' && one.state === 'answered')
+    await testAgent.model.waitFor((one) => one.request?.userText === 'SUBTASK' && one.state === 'answered')
     await sleep(300)
     await idle()
     expect(port.said.slice(before).some(({ text }) => text.startsWith('The helper says'))).toBe(false)
@@ -349,17 +349,17 @@ describe('codex', () => {
   it('leaves no dialog behind when a turn that asks is interrupted', async () => {
     await send('run the tests')
     const question = await openQuestion()
-    await stage.shows(port, /Would you like to run/)
+    await testAgent.shows(port, /Would you like to run/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await port.until(() => question.isGone)
-    await stage.hides(port, /Would you like to run/)
+    await testAgent.hides(port, /Would you like to run/)
     await idle()
   })
 
   it('continues in another conversation that a person opens in the pane', async () => {
-    await stage.enter(port, '/new')
-    await stage.hides(port, /ORCHUB MESSAGE/)
-    await stage.enter(port, 'a new beginning')
+    await testAgent.enter(port, '/new')
+    await testAgent.hides(port, /ORCHUB MESSAGE/)
+    await testAgent.enter(port, 'a new beginning')
     await callWith('a new beginning')
     await idle()
     const { id } = await send('and here too')
@@ -377,12 +377,12 @@ describe('codex', () => {
     await callWith(`${id}]`)
     const before = port
     await session.leave()
-    await stage.restartService()
+    await testAgent.restartService()
     letGo({ text: 'Worked.' })
-    const { rollout } = (before.kept as WithThreads).program.threads.at(-1)!
+    const { rollout } = (before.savedState as WithThreads).program.threads.at(-1)!
     await until(async () => /"task_complete"[^\n]*"Worked\."/.test(await readFile(rollout!, 'utf8')))
     expect(before.said.at(-1)!.text).not.toBe('Worked.')
-    ;({ session, port } = await stage.start(before.kept))
+    ;({ session, port } = await testAgent.start(before.savedState))
     await port.until(() => spoken().includes('Worked.'))
     await read(id)
     await idle()
@@ -402,8 +402,8 @@ describe('codex', () => {
       await sleep(ms)
       await session.leave()
       expect((await cut).state).not.toBe('read')
-      await stage.restartService()
-      ;({ session, port } = await stage.start(port.kept))
+      await testAgent.restartService()
+      ;({ session, port } = await testAgent.start(port.savedState))
       await idle()
       const at = (await session.locate([id]))[0]?.at
       expect(at).not.toBe('unknown')
@@ -419,10 +419,10 @@ describe('codex', () => {
   it('is found in the middle of a turn, which can be stopped', async () => {
     const { id } = await send('think for long')
     await busy()
-    const { kept } = port
+    const { savedState } = port
     await session.leave()
-    await stage.restartService()
-    ;({ session, port } = await stage.start(kept))
+    await testAgent.restartService()
+    ;({ session, port } = await testAgent.start(savedState))
     await busy()
     await port.until(() => port.arrived.some(({ ids, state }) => ids.includes(id) && state === 'submitted'))
     expect(await session.interrupt()).toMatchObject({ stopped: true })
@@ -432,10 +432,10 @@ describe('codex', () => {
   it('finds an open dialog again after a restart of the service', async () => {
     await send('run the tests')
     await openQuestion()
-    const { kept } = port
+    const { savedState } = port
     await session.leave()
-    await stage.restartService()
-    ;({ session, port } = await stage.start(kept))
+    await testAgent.restartService()
+    ;({ session, port } = await testAgent.start(savedState))
     const question = await openQuestion()
     await port.until(() => session.state === 'waiting_input')
     question.answer({ allow: true })
@@ -447,11 +447,11 @@ describe('codex', () => {
     const { id } = await send('remember the word xylophone')
     await read(id)
     await idle()
-    const { kept } = port
+    const { savedState } = port
     await session.leave()
-    await stage.restartService()
-    await stage.killAll()
-    ;({ session, port } = await stage.start(kept))
+    await testAgent.restartService()
+    await testAgent.killAll()
+    ;({ session, port } = await testAgent.start(savedState))
     await idle()
     expect(port.said).toEqual([])
     const { id: next } = await send('which word was it?')
@@ -465,7 +465,7 @@ describe('codex', () => {
 
   it('keeps the role when the context is compacted (ask 15)', async () => {
     const before = port.states.length
-    await stage.enter(port, '/compact')
+    await testAgent.enter(port, '/compact')
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
     const { id } = await send('still there?')
@@ -479,15 +479,15 @@ describe('codex', () => {
   it('ends the server of the conversation when a person quits in the middle of a turn', async () => {
     await send('sleep for long')
     await until(async () => (await commandsLike('sleep 331')).length > 0)
-    const { kept } = port
+    const { savedState } = port
     // The first stops the turn, the second quits at the prompt.
-    await stage.shows(port, /esc to interrupt/)
-    await stage.press(port, 'C-c')
-    await stage.hides(port, /esc to interrupt/)
-    await stage.press(port, 'C-c')
+    await testAgent.shows(port, /esc to interrupt/)
+    await testAgent.press(port, 'C-c')
+    await testAgent.hides(port, /esc to interrupt/)
+    await testAgent.press(port, 'C-c')
     await port.until(() => session.state === 'exited')
-    await until(async () => (await stage.left()).length === 0)
-    ;({ session, port } = await stage.start(kept))
+    await until(async () => (await testAgent.left()).length === 0)
+    ;({ session, port } = await testAgent.start(savedState))
     await idle()
   })
 
@@ -495,7 +495,7 @@ describe('codex', () => {
     const [server] = await commandsLike('app-server')
     process.kill(server!, 'SIGKILL')
     await port.until(() => session.state === 'exited')
-    ;({ session, port } = await stage.start(port.kept))
+    ;({ session, port } = await testAgent.start(port.savedState))
     await idle()
   })
 
@@ -504,22 +504,22 @@ describe('codex', () => {
     await until(async () => (await commandsLike('sleep 331')).length > 0)
     await session.stop()
     expect(session.state).toBe('exited')
-    expect(await stage.left()).toEqual([])
+    expect(await testAgent.left()).toEqual([])
   })
 
   it('reports a missing conversation that should be resumed', async () => {
     const wrong = '01a1ddf2-fe46-7dd3-b140-31f5ccc49999'
-    const kept = structuredClone(port.kept) as WithThreads
-    const [thread] = kept.program.threads
-    kept.program.threads = [{ ...thread!, id: wrong }]
+    const savedState = structuredClone(port.savedState) as WithThreads
+    const [thread] = savedState.program.threads
+    savedState.program.threads = [{ ...thread!, id: wrong }]
     const refusal = { code: 'NOT_FOUND', message: expect.stringContaining(wrong) }
-    await expect(stage.start(kept)).rejects.toMatchObject(refusal)
-    kept.program.threads = [{ ...thread!, id: wrong, rollout: `${thread!.rollout}.gone` }]
-    await expect(stage.start(kept)).rejects.toMatchObject(refusal)
+    await expect(testAgent.start(savedState)).rejects.toMatchObject(refusal)
+    savedState.program.threads = [{ ...thread!, id: wrong, rollout: `${thread!.rollout}.gone` }]
+    await expect(testAgent.start(savedState)).rejects.toMatchObject(refusal)
   })
 
   it('sent no unknown message', () => {
-    expect(stage.problems).toEqual([])
+    expect(testAgent.problems).toEqual([])
   })
 
   async function until(isSo: () => Promise<boolean>): Promise<void> {
@@ -533,7 +533,7 @@ describe('codex', () => {
   /** Processes of this agent whose command line holds that. */
   async function commandsLike(text: string): Promise<number[]> {
     const found: number[] = []
-    for (const pid of await stage.left()) {
+    for (const pid of await testAgent.left()) {
       const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
       if (line.replaceAll('\0', ' ').includes(text) && !line.startsWith('/bin/sh')) found.push(pid)
     }
@@ -548,40 +548,47 @@ describe('codex at its start', () => {
     ['a configuration that it cannot read', { args: ['-c', 'sandbox_mode="nonsense"'] }, /nonsense/],
     ['an argument that it does not know', { args: ['--nonsense'] }, /nonsense/],
   ])('reports why it ended: %s', async (_name, settings, why) => {
-    const stage = await openStage({ agent: 'codex', program, play, role: ROLE, settings })
+    const testAgent = await openTestAgent({ agent: 'codex', program, play, role: ROLE, settings })
     try {
-      await expect(stage.start()).rejects.toMatchObject({
+      await expect(testAgent.start()).rejects.toMatchObject({
         code: 'PROGRAM_FAILED',
         hint: expect.stringMatching(why),
       })
     } finally {
-      await stage.close()
+      await testAgent.close()
     }
   })
 
   it('follows its settings, trusts the folder if configured, and calls the tools of the team without asking', async () => {
     const team = await startTeam()
     const settings = { model: 'other', sandbox: 'read-only', approval_policy: 'never', trust_folder: true }
-    const stage = await openStage({ agent: 'codex', program, play, role: ROLE, settings, url: team.url })
+    const testAgent = await openTestAgent({
+      agent: 'codex',
+      program,
+      play,
+      role: ROLE,
+      settings,
+      url: team.url,
+    })
     try {
-      const config = join(stage.home.env.HOME!, '.codex', 'config.toml')
+      const config = join(testAgent.home.env.HOME!, '.codex', 'config.toml')
       await writeFile(config, (await readFile(config, 'utf8')).replace(/^\[projects[^[]*/m, ''))
-      const { session, port } = await stage.start()
+      const { session, port } = await testAgent.start()
       await port.until(() => session.state === 'idle')
       await session.deliver({ text: envelope('msg_1', 'use the tool'), ids: ['msg_1'] })
       await port.until(() => port.said.some(({ text }) => text === 'It is queued.'))
       expect(port.asked).toEqual([])
       expect(team.tokens).toEqual(new Set(['Bearer orc_token_of_dev']))
-      expect(stage.model.calls('dev')[0]!.request!.model).toBe('other')
-      const { rollout } = (port.kept as WithThreads).program.threads[0]!
+      expect(testAgent.model.calls('dev')[0]!.request!.model).toBe('other')
+      const { rollout } = (port.savedState as WithThreads).program.threads[0]!
       const records = await readFile(rollout!, 'utf8')
       expect(records).toContain('"approval_policy":"never"')
       expect(records).toContain('"sandbox_policy":{"type":"read-only"')
       expect(await readFile(config, 'utf8')).not.toContain('[projects')
       await session.stop()
-      expect(await stage.left()).toEqual([])
+      expect(await testAgent.left()).toEqual([])
     } finally {
-      await stage.close()
+      await testAgent.close()
       await team.close()
     }
   })

@@ -13,8 +13,8 @@ import type { Task } from '../../src/tasks/task.ts'
 import type { Recorded } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'
 import { OPERATOR, send } from '../harness/engine.ts'
-import { byJson, byTool, byXml, createParts, type Saying, says } from './harness/parts.ts'
-import { openTeam, type RealTeam, type Scene } from './harness/team.ts'
+import { byJson, byTool, byXml, createModelScript, type Saying, says } from './harness/model-script.ts'
+import { openTeam, type RealTeam, type TeamSetup } from './harness/team.ts'
 
 const CAST = {
   Lead: 'claude-code',
@@ -26,7 +26,7 @@ const CAST = {
 const PROGRAMS = ['Lead', 'Scout', 'Scribe', 'Coder'] as const
 const MODELS = ['Boss', 'Clerk', 'Critic', 'Aide', 'chooser', 'judge'] as const
 
-function teamOf({ agents, modelUrl }: Scene) {
+function teamOf({ agents, modelUrl }: TeamSetup) {
   const model = (name: string) => ({ runtime: 'llm' as const, with: { model: name } })
   return {
     agents: {
@@ -60,14 +60,14 @@ function teamOf({ agents, modelUrl }: Scene) {
   }
 }
 
-const parts = createParts()
-const { when, hold } = parts
+const script = createModelScript()
+const { when, hold } = script
 let choice: object = { ids: [], why: 'Nobody is needed.' }
 
 /** The service's own decisions beside the agents' parts. */
 function play(request: ModelRequest): ModelReply | undefined | Promise<ModelReply | undefined> {
   if (request.agent === 'chooser') return { text: JSON.stringify(choice) }
-  if (request.agent !== 'judge') return parts.play(request)
+  if (request.agent !== 'judge') return script.play(request)
   const completed = !request.prompt.includes('not quite')
   return {
     text: JSON.stringify({ completed, reason: completed ? 'It is there.' : 'Not quite is not done.' }),
@@ -78,11 +78,11 @@ let team: RealTeam
 
 beforeAll(async () => {
   for (const name of MODELS) process.env[`SCRIPTED_KEY_${name}`] = `sk-ant-fake-${name}`
-  team = await openTeam({ cast: CAST, play, config: teamOf })
+  team = await openTeam({ programs: CAST, play, config: teamOf })
   for (const name of PROGRAMS) await team.idle(name)
 })
 afterEach(() => {
-  parts.forget()
+  script.clear()
   team?.model.setPlay(play)
 })
 afterAll(async () => {
@@ -228,7 +228,7 @@ describe('a team of Claude Code, Gemini, opencode, Codex and models', () => {
     ]) {
       expect(lines.filter((one) => one === line)).toEqual([line])
     }
-    await team.given('Scout').text('Plenty of paper.')
+    await team.received('Scout').text('Plenty of paper.')
     expect(await childOf(root.id, 'Scribe')).toMatchObject({ result: 'Dear queen', questions: [] })
   })
 
@@ -292,9 +292,9 @@ describe('a model that', () => {
     const lines = await flow(root.id)
     expect(lines.filter((line) => line === 'orchestrator → Coder reminder')).toHaveLength(2)
     expect(lines.filter((line) => line === 'orchestrator → Scribe needs_help')).toHaveLength(1)
-    const help = await team.given('Scribe').text('(needs_help)')
+    const help = await team.received('Scribe').text('(needs_help)')
     expect(help.request!.prompt).toContain('I lost count at 731.')
-    expect(parts.unsaid()).toEqual([])
+    expect(script.unused()).toEqual([])
   })
 
   it('is refused by its provider, or refuses itself, ends as needs_help and can be abandoned (ask 5)', async () => {
@@ -315,10 +315,10 @@ describe('a model that', () => {
     )
     const root = await reaches(await give('Boss', 'See that the forbidden is done.'), 'completed')
     expect(await childOf(root.id, 'Lead')).toMatchObject({ state: 'failed', attempt: 1 })
-    expect((await team.given('Boss').text('No. I cannot help with that.')).request!.prompt).toContain(
+    expect((await team.received('Boss').text('No. I cannot help with that.')).request!.prompt).toContain(
       '(needs_help)',
     )
-    expect(parts.unsaid()).toEqual([])
+    expect(script.unused()).toEqual([])
   })
 
   it('answers with garbage gets the error, and the work still ends (S2.1)', async () => {
@@ -331,7 +331,7 @@ describe('a model that', () => {
     when('Scribe', '(reminder)', says(report(byTool, 'Done, in words.')))
     const task = await reaches(await give('Scribe', 'Say something sensible.'), 'completed')
     expect(task).toMatchObject({ result: 'Done, in words.', attempt: 1, claims: 1, reminders: 1 })
-    expect(parts.unsaid()).toEqual([])
+    expect(script.unused()).toEqual([])
     expect(team.audited('session.changed', from).filter(({ data }) => data!.session === 'error')).toEqual([])
   })
 
@@ -346,7 +346,7 @@ describe('a model that', () => {
     expect((await tree(root.id)).map(({ agent }) => agent)).toEqual(['Lead', 'Scout'])
     const refused = await team.model.waitFor(({ agent, body }) => agent === 'Lead' && body.includes('Wizard'))
     expect(refused.body).toContain('Scout')
-    expect(parts.unsaid()).toEqual([])
+    expect(script.unused()).toEqual([])
   })
 
   it('calls one tool forever is interrupted at its timeout, and tries again: each program (C7)', async () => {
@@ -357,11 +357,11 @@ describe('a model that', () => {
       return { ...says(byTool('list_agents', {}))(request), delayMs: 3_000 }
     })
     // At once, for the second attempt needs time enough too.
-    const given = PROGRAMS.map(async (name) => {
+    const received = PROGRAMS.map(async (name) => {
       when(name, 'attempt 2 of 4', says(report(byTool, 'I have stopped.')))
       return await reaches(await give(name, 'For ever and ever.', { timeout_seconds: 10 }), 'completed')
     })
-    for (const [index, task] of (await Promise.all(given)).entries()) {
+    for (const [index, task] of (await Promise.all(received)).entries()) {
       expect(task, PROGRAMS[index]).toMatchObject({ attempt: 2, result: 'I have stopped.' })
       expect(task.failures, PROGRAMS[index]).toMatchObject([{ attempt: 1, why: 'it was not done in time' }])
     }
@@ -374,7 +374,7 @@ describe('people and programs', () => {
     const calls: Recorded[] = []
     const ids: string[] = []
     for (const name of PROGRAMS) {
-      hold(name, '(delegate)')
+      hold('(delegate)', name)
       when(name, 'Title: Go on', says(report(byTool, `${name} went on`)))
       const id = await give(name, `Work long, ${name}.`)
       ids.push(id)
@@ -412,14 +412,14 @@ describe('people and programs', () => {
     when('Temp', 'Which word was it?', says(report(byTool, 'Still swordfish.')))
     const again = await give('Temp', 'Which word was it?')
     expect(await reaches(again, 'completed')).toMatchObject({ result: 'Still swordfish.', attempt: 1 })
-    const { body } = await team.given('Temp').text('Which word was it?')
+    const { body } = await team.received('Temp').text('Which word was it?')
     expect(body).toContain('Make up a word.')
     expect(body).toContain('The word is swordfish.')
   })
 
   it('are killed while they wait for a child, and run again when it has reported (issue 4, §6)', async () => {
     when('Temp', '(delegate)', says(delegate(byTool, 'Aide', 'Think it over.')))
-    const goOn = hold('Aide', '(delegate)')
+    const goOn = hold('(delegate)', 'Aide')
     when('Temp', '(children_ended)', says(report(byTool, 'It is thought over.')))
     const id = await give('Temp', 'Have it thought over.')
     await reaches(id, 'waiting_child')
@@ -427,7 +427,7 @@ describe('people and programs', () => {
     await team.until('Temp is gone', () => team.state('Temp') === undefined)
     goOn({ toolCalls: [{ name: 'report', input: { status: 'completed', result: 'thought over' } }] })
     expect(await reaches(id, 'completed')).toMatchObject({ result: 'It is thought over.', attempt: 1 })
-    const { body } = await team.given('Temp').text('(children_ended)')
+    const { body } = await team.received('Temp').text('(children_ended)')
     expect(body).toContain('Have it thought over.')
   })
 })

@@ -50,7 +50,7 @@ describe.each(PROGRAMS)('two agents of %s', (program) => {
   ])(
     'exchange ten messages each way %s: none lost, none duplicated, in order',
     async (_, say, byToolAtLeast) => {
-      team = await openTeam({ cast: { Alice: program, Bob: program }, play: tennis(say) })
+      team = await openTeam({ programs: { Alice: program, Bob: program }, play: tennis(say) })
       await team.idle('Alice')
       await team.idle('Bob')
       await team.order('send_message', { to: 'Alice', title: 'begin', content: 'Begin, please.' })
@@ -76,8 +76,8 @@ describe.each(PROGRAMS)('two agents of %s', (program) => {
       for (const mail of [...pings, ...pongs]) {
         const name = pings.includes(mail) ? 'Bob' : 'Alice'
         const last = team.model.calls(name).findLast((call) => call.request?.side === false)!
-        const given = JSON.stringify(last.body).split(`[ORCHUB MESSAGE ${mail.id}]`).length - 1
-        expect(given, `${mail.id} ${mail.title}\n${await team.explain()}`).toBe(1)
+        const received = JSON.stringify(last.body).split(`[ORCHUB MESSAGE ${mail.id}]`).length - 1
+        expect(received, `${mail.id} ${mail.title}\n${await team.explain()}`).toBe(1)
       }
     },
   )

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createGemini } from '../../src/programs/gemini/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
 import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
-import { type HookDesk, openHookDesk } from './harness/hook-desk.ts'
+import { type HookServer, startHookServer } from './harness/hook-server.ts'
 import type { Asked, RecordingPort } from './harness/recording-port.ts'
-import { openStage, type Stage } from './harness/stage.ts'
+import { openTestAgent, type TestAgent } from './harness/test-agent.ts'
 
 const envelope = (id: string, content: string) =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
@@ -39,35 +39,37 @@ const play: Rule[] = [
 ]
 
 describe('gemini', () => {
-  let stage: Stage
-  let desk: HookDesk
+  let testAgent: TestAgent
+  let hookServer: HookServer
   let session: Session
   let port: RecordingPort
   let messages = 0
-  const program = createGemini({ log: { warn: (fields, text) => stage.problems.push({ text, ...fields }) } })
+  const program = createGemini({
+    log: { warn: (fields, text) => testAgent.problems.push({ text, ...fields }) },
+  })
 
   beforeAll(async () => {
-    desk = await openHookDesk()
+    hookServer = await startHookServer()
     const role = 'You are dev, of the crew of the Argo. Write to @lead.'
-    stage = await openStage({ agent: 'gemini', program, play, role, url: desk.url, bin: ORC })
+    testAgent = await openTestAgent({ agent: 'gemini', program, play, role, url: hookServer.url, bin: ORC })
     await start()
     await idle()
   })
   afterAll(async () => {
-    await stage.close()
-    await desk.close()
+    await testAgent.close()
+    await hookServer.close()
   })
 
-  async function start(kept?: unknown) {
-    ;({ session, port } = await stage.start(kept))
-    desk.attend(session)
+  async function start(savedState?: unknown) {
+    ;({ session, port } = await testAgent.start(savedState))
+    hookServer.attach(session)
   }
   async function restartService() {
-    const { kept } = port
-    desk.attend(undefined)
+    const { savedState } = port
+    hookServer.attach(undefined)
     await session.leave()
-    await stage.restartService()
-    return kept
+    await testAgent.restartService()
+    return savedState
   }
   const idle = () => port.until(() => session.state === 'idle', 60_000)
   const nextId = () => `msg_${++messages}`
@@ -77,10 +79,10 @@ describe('gemini', () => {
     port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)), 300_000)
   /** The model is asked about that message. */
   const asks = (id: string) =>
-    stage.model.waitFor(
+    testAgent.model.waitFor(
       (one) => one.request?.userText.includes(`MESSAGE ${id}]`) === true && !one.request.side,
     )
-  const turnEnds = () => desk.hooks.filter(({ event }) => event.hook_event_name === 'AfterAgent').length
+  const turnEnds = () => hookServer.hooks.filter(({ event }) => event.hook_event_name === 'AfterAgent').length
   const question = () => port.until(() => port.asked.find(({ isGone }) => !isGone))
 
   async function send(content: string) {
@@ -101,11 +103,11 @@ describe('gemini', () => {
   })
 
   it('sends the role with every request, and the token of the agent to the service (C3)', async () => {
-    expect(stage.model.calls('dev').at(-1)!.body).toContain(
+    expect(testAgent.model.calls('dev').at(-1)!.body).toContain(
       'You are dev, of the crew of the Argo. Write to @',
     )
-    expect(stage.model.calls('dev').at(-1)!.body).not.toContain('Import failed')
-    expect(new Set(desk.hooks.map(({ authorization }) => authorization))).toEqual(
+    expect(testAgent.model.calls('dev').at(-1)!.body).not.toContain('Import failed')
+    expect(new Set(hookServer.hooks.map(({ authorization }) => authorization))).toEqual(
       new Set(['Bearer orc_token_of_dev']),
     )
   })
@@ -114,7 +116,7 @@ describe('gemini', () => {
     await send('tell the lead')
     await port.until(() => spoken().includes('The tool is done.'))
     await idle()
-    expect(desk.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
+    expect(hookServer.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
     expect(port.asked).toEqual([])
   })
 
@@ -127,13 +129,13 @@ describe('gemini', () => {
   })
 
   it('exchanges ten messages, each read once and in order (C25)', async () => {
-    const before = stage.model.calls('dev').length
+    const before = testAgent.model.calls('dev').length
     for (let n = 0; n < 10; n++) {
       const { id } = await send(`number ${n}`)
       await read(id)
     }
     await idle()
-    const prompts = stage.model.calls('dev').slice(before)
+    const prompts = testAgent.model.calls('dev').slice(before)
     expect(prompts.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
       Array.from({ length: 10 }, (_, n) => `number ${n}`),
     )
@@ -179,15 +181,15 @@ describe('gemini', () => {
 
   it('waits until a draft is gone (field notes 4)', async () => {
     await idle()
-    await stage.type(port, 'a half-typed thought')
-    await stage.shows(port, /a half-typed thought/)
+    await testAgent.type(port, 'a half-typed thought')
+    await testAgent.shows(port, /a half-typed thought/)
     expect(await session.deliver({ text: envelope('msg_d', 'hello'), ids: ['msg_d'] })).toMatchObject({
       state: 'queued',
     })
-    await stage.shows(port, /> a half-typed thought/)
+    await testAgent.shows(port, /> a half-typed thought/)
     // A person sends it after all: the agent is busy with it, and that is seen too.
-    await stage.press(port, 'Enter')
-    await stage.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
+    await testAgent.press(port, 'Enter')
+    await testAgent.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
     await idle()
   })
 
@@ -197,9 +199,9 @@ describe('gemini', () => {
     expect(await session.deliver({ text: 'later', ids: [] })).toMatchObject({ state: 'queued' })
     await session.notice('[ORCHUB NOTICE] 1 message waits')
     const asked = await question()
-    await stage.shows(port, /Allow once/)
+    await testAgent.shows(port, /Allow once/)
     asked.answer({ allow: true })
-    await stage.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
+    await testAgent.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
     await idle()
   })
 
@@ -208,18 +210,18 @@ describe('gemini', () => {
     const asked: Asked = await question()
     expect(asked).toMatchObject({ tool: 'exec', input: { command: 'touch tests-ran' } })
     expect(session.state).toBe('waiting_input')
-    await stage.shows(port, /Allow once/)
+    await testAgent.shows(port, /Allow once/)
     asked.answer({ allow: true })
     await port.until(() => asked.isGone)
     await idle()
-    expect(await readFile(join(stage.cwd, 'tests-ran'), 'utf8')).toBe('')
+    expect(await readFile(join(testAgent.cwd, 'tests-ran'), 'utf8')).toBe('')
   })
 
   it('closes the request when the person answers in the pane', async () => {
     await send('run the tests')
     const asked = await question()
-    await stage.shows(port, /Allow once/)
-    await stage.press(port, 'Enter')
+    await testAgent.shows(port, /Allow once/)
+    await testAgent.press(port, 'Enter')
     await port.until(() => asked.isGone)
     await idle()
   })
@@ -227,12 +229,12 @@ describe('gemini', () => {
   it('reports a denial to the agent in its next turn (C9)', async () => {
     await send('run the tests')
     const asked = await question()
-    await stage.shows(port, /Allow once/)
+    await testAgent.shows(port, /Allow once/)
     asked.answer({ allow: false, comment: 'not on a Friday' })
     await idle()
     expect(asked.isGone).toBe(true)
     await send('what now?')
-    await stage.model.waitFor((one) => one.body.includes('not on a Friday'))
+    await testAgent.model.waitFor((one) => one.body.includes('not on a Friday'))
     await idle()
   })
 
@@ -243,7 +245,7 @@ describe('gemini', () => {
     const before = port.said.length
     const slow = await send('talk slowly')
     await asks(slow.id)
-    await stage.shows(port, /word 3 word 4/)
+    await testAgent.shows(port, /word 3 word 4/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await sleep(1_000)
     expect(port.said.slice(before)).toEqual([])
@@ -252,10 +254,10 @@ describe('gemini', () => {
   it('stops a turn that asks for permission, and leaves no dialog behind', async () => {
     await send('run the tests')
     const asked = await question()
-    await stage.shows(port, /Allow once/)
+    await testAgent.shows(port, /Allow once/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     expect(asked.isGone).toBe(true)
-    await expect.poll(() => stage.screen(port)).not.toContain('Allow once')
+    await expect.poll(() => testAgent.screen(port)).not.toContain('Allow once')
   })
 
   it('is idle again after an error of the model', async () => {
@@ -270,8 +272,8 @@ describe('gemini', () => {
   it('waits for a person when it suspects a loop in its answer', async () => {
     await send('repeat yourself')
     await port.until(() => session.state === 'waiting_input')
-    await stage.shows(port, /potential loop was detected/)
-    await stage.press(port, 'Enter')
+    await testAgent.shows(port, /potential loop was detected/)
+    await testAgent.press(port, 'Enter')
     await idle()
   })
 
@@ -284,11 +286,11 @@ describe('gemini', () => {
   it('loses no text written while the service is down, and is found again (C25)', async () => {
     const { id } = await send('work a while')
     await asks(id)
-    const kept = await restartService()
+    const savedState = await restartService()
     const ends = turnEnds()
     letGo({ text: 'Worked.' })
     await expect.poll(turnEnds).toBe(ends + 1)
-    await start(kept)
+    await start(savedState)
     await port.until(() => spoken().includes('Worked.'))
     await read(id)
     await idle()
@@ -298,12 +300,12 @@ describe('gemini', () => {
   })
 
   it('keeps the role when the context is compressed (ask 15)', async () => {
-    const before = stage.model.requests.length
-    await stage.enter(port, '/compress')
-    await stage.shows(port, /Chat history compressed/)
+    const before = testAgent.model.requests.length
+    await testAgent.enter(port, '/compress')
+    await testAgent.shows(port, /Chat history compressed/)
     const { id } = await send('still there?')
     await read(id)
-    expect(stage.model.requests.length).toBeGreaterThan(before + 1)
+    expect(testAgent.model.requests.length).toBeGreaterThan(before + 1)
     expect((await asks(id)).body).toContain('of the crew of the Argo')
     await idle()
   })
@@ -312,9 +314,9 @@ describe('gemini', () => {
     const { id } = await send('remember the word xylophone')
     await read(id)
     await idle()
-    const kept = await restartService()
-    await stage.killAll()
-    await start(kept)
+    const savedState = await restartService()
+    await testAgent.killAll()
+    await start(savedState)
     await idle()
     const { id: next } = await send('which word was it?')
     await read(next)
@@ -329,19 +331,21 @@ describe('gemini', () => {
   it('leaves nothing behind when it is stopped', async () => {
     await session.stop()
     expect(session.state).toBe('exited')
-    expect(await stage.left()).toEqual([])
+    expect(await testAgent.left()).toEqual([])
   })
 
   it('reports a missing conversation that should be resumed', async () => {
-    const kept = structuredClone(port.kept) as { program: { transcript: string; sessionId: string } }
-    kept.program.transcript = '/nowhere/session.jsonl'
-    await expect(stage.start(kept)).rejects.toMatchObject({
+    const savedState = structuredClone(port.savedState) as {
+      program: { transcript: string; sessionId: string }
+    }
+    savedState.program.transcript = '/nowhere/session.jsonl'
+    await expect(testAgent.start(savedState)).rejects.toMatchObject({
       code: 'NOT_FOUND',
-      message: expect.stringContaining(kept.program.sessionId),
+      message: expect.stringContaining(savedState.program.sessionId),
     })
   })
 
   it('sent no unknown message', () => {
-    expect(stage.problems).toEqual([])
+    expect(testAgent.problems).toEqual([])
   })
 })

@@ -9,7 +9,7 @@ import { createOpencode } from '../../src/programs/opencode/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
 import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
 import type { RecordingPort } from './harness/recording-port.ts'
-import { openStage, type Stage } from './harness/stage.ts'
+import { openTestAgent, type TestAgent } from './harness/test-agent.ts'
 
 const envelope = (id: string, content: string) =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
@@ -69,12 +69,12 @@ const play: Rule[] = [
 ]
 
 describe('opencode', () => {
-  let stage: Stage
+  let testAgent: TestAgent
   let session: Session
   let port: RecordingPort
   let messages = 0
   const program = createOpencode({
-    log: { warn: (fields, text) => stage.problems.push({ text, ...fields }) },
+    log: { warn: (fields, text) => testAgent.problems.push({ text, ...fields }) },
   })
 
   const authorizations = new Set<string | undefined>()
@@ -87,18 +87,18 @@ describe('opencode', () => {
     service.listen(0, '127.0.0.1')
     await once(service, 'listening')
     const { port: servicePort } = service.address() as AddressInfo
-    stage = await openStage({
+    testAgent = await openTestAgent({
       url: `http://127.0.0.1:${servicePort}`,
       agent: 'opencode',
       program,
       play,
       role: 'You are dev, of the crew of the Argo.',
     })
-    ;({ session, port } = await stage.start())
+    ;({ session, port } = await testAgent.start())
     await idle()
   })
   afterAll(async () => {
-    await stage.close()
+    await testAgent.close()
     service.close()
   })
 
@@ -119,7 +119,7 @@ describe('opencode', () => {
 
   /** The model is asked about that message. */
   const asks = (id: string) =>
-    stage.model.waitFor((one) => one.request?.userText.includes(`MESSAGE ${id}]`) ?? false)
+    testAgent.model.waitFor((one) => one.request?.userText.includes(`MESSAGE ${id}]`) ?? false)
 
   async function send(content: string) {
     await idle()
@@ -136,16 +136,16 @@ describe('opencode', () => {
     await idle()
     expect(port.said).toHaveLength(1)
     expect(port.said[0]).toMatchObject({ channel: 'api', key: expect.stringMatching(/^prt_/) })
-    await stage.shows(port, /ORCHUB MESSAGE/)
+    await testAgent.shows(port, /ORCHUB MESSAGE/)
   })
 
   it('sends the role with every request, and the token of the agent to the service (C3)', async () => {
     expect([...authorizations]).toEqual(['Bearer orc_token_of_dev'])
-    const call = stage.model.calls('dev').at(-1)!
+    const call = testAgent.model.calls('dev').at(-1)!
     expect(call.request!.system).toContain('You are dev, of the crew of the Argo.')
-    expect((await stat(join(stage.folder, 'opencode-password'))).mode & 0o777).toBe(0o600)
-    expect(JSON.stringify(port.kept)).not.toContain(
-      await readFile(join(stage.folder, 'opencode-password'), 'utf8'),
+    expect((await stat(join(testAgent.folder, 'opencode-password'))).mode & 0o777).toBe(0o600)
+    expect(JSON.stringify(port.savedState)).not.toContain(
+      await readFile(join(testAgent.folder, 'opencode-password'), 'utf8'),
     )
   })
 
@@ -160,7 +160,7 @@ describe('opencode', () => {
   })
 
   it('exchanges ten messages, each read once and in order (C25)', async () => {
-    const before = stage.model.calls('dev').length
+    const before = testAgent.model.calls('dev').length
     const ids: string[] = []
     for (let n = 0; n < 10; n++) {
       const { id, arrival } = await send(`number ${n}`)
@@ -169,7 +169,7 @@ describe('opencode', () => {
       await read(id)
     }
     await idle()
-    const prompts = stage.model.calls('dev').slice(before)
+    const prompts = testAgent.model.calls('dev').slice(before)
     expect(prompts.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
       ids.map((_, n) => `number ${n}`),
     )
@@ -198,17 +198,17 @@ describe('opencode', () => {
   })
 
   it('leaves a draft in the input box untouched (field notes 4)', async () => {
-    await stage.type(port, 'a half-typed thought')
-    await stage.shows(port, /a half-typed thought/)
+    await testAgent.type(port, 'a half-typed thought')
+    await testAgent.shows(port, /a half-typed thought/)
     const { id } = await send('hello there')
     await read(id)
     await idle()
     const call = await asks(id)
     expect(call.request!.userText).not.toContain('half-typed')
-    await stage.shows(port, /a half-typed thought/)
+    await testAgent.shows(port, /a half-typed thought/)
     // A person sends it after all: the agent is busy with it, and that is seen too.
-    await stage.press(port, 'Enter')
-    await stage.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
+    await testAgent.press(port, 'Enter')
+    await testAgent.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
     await idle()
   })
 
@@ -220,7 +220,7 @@ describe('opencode', () => {
     })
     await session.notice('[ORCHUB NOTICE] 1 message waits')
     finish()
-    await stage.model.waitFor((one) => one.request?.userText.includes('ORCHUB NOTICE') ?? false)
+    await testAgent.model.waitFor((one) => one.request?.userText.includes('ORCHUB NOTICE') ?? false)
     expect(port.states.at(-1)!.state).toBe('busy')
     await idle()
   })
@@ -228,7 +228,7 @@ describe('opencode', () => {
   it('ignores the text of a subagent (C4)', async () => {
     const before = port.said.length
     await send('ask a helper')
-    await stage.model.waitFor((one) => one.request?.userText === 'SUBTASK')
+    await testAgent.model.waitFor((one) => one.request?.userText === 'SUBTASK')
     await idle()
     expect(port.said.slice(before).some(({ text }) => text.startsWith('The helper says'))).toBe(false)
   })
@@ -242,7 +242,7 @@ describe('opencode', () => {
     expect(port.arrived.some(({ ids, state }) => ids.includes(id) && state === 'read')).toBe(false)
 
     await send('talk slowly')
-    await stage.shows(port, /word word/)
+    await testAgent.shows(port, /word word/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await sleep(500)
     expect(spoken().some((text) => text.includes('word word'))).toBe(false)
@@ -253,7 +253,7 @@ describe('opencode', () => {
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
     expect(question).toMatchObject({ tool: 'bash', input: { command: 'echo tests-pass' } })
     expect(session.state).toBe('waiting_input')
-    await stage.shows(port, /Permission required/)
+    await testAgent.shows(port, /Permission required/)
     question.answer({ allow: true })
     await port.until(() => spoken().includes('They pass.'))
     await idle()
@@ -270,8 +270,8 @@ describe('opencode', () => {
   it('closes the request when the person answers in the pane', async () => {
     await send('run the tests')
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
-    await stage.shows(port, /Permission required/)
-    await stage.press(port, 'Enter')
+    await testAgent.shows(port, /Permission required/)
+    await testAgent.press(port, 'Enter')
     await port.until(() => question.isGone)
     await idle()
   })
@@ -288,29 +288,30 @@ describe('opencode', () => {
   it('leaves no dialog behind when a turn that asks is interrupted', async () => {
     await send('run the tests')
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
-    await stage.shows(port, /Permission required/)
+    await testAgent.shows(port, /Permission required/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     expect(question.isGone).toBe(true)
     // The program draws its screen in its own time.
-    await expect.poll(() => stage.screen(port), { timeout: 30_000 }).not.toContain('Permission required')
+    await expect.poll(() => testAgent.screen(port), { timeout: 30_000 }).not.toContain('Permission required')
   })
 
   it('continues in another conversation that a person opens in the pane', async () => {
-    const conversationsOf = (kept: unknown) => new Set(JSON.stringify(kept).match(/"ses_[^"]+"/g)).size
-    const before = conversationsOf(port.kept)
+    const conversationsOf = (savedState: unknown) =>
+      new Set(JSON.stringify(savedState).match(/"ses_[^"]+"/g)).size
+    const before = conversationsOf(port.savedState)
     expect(before).toBe(1)
-    await stage.press(port, 'C-x', 'n')
-    await stage.shows(port, HOME)
-    await stage.type(port, 'a new beginning')
-    await stage.shows(port, /a new beginning/)
-    await stage.press(port, 'Enter')
-    await stage.model.waitFor((one) => one.request?.userText.includes('a new beginning') ?? false)
+    await testAgent.press(port, 'C-x', 'n')
+    await testAgent.shows(port, HOME)
+    await testAgent.type(port, 'a new beginning')
+    await testAgent.shows(port, /a new beginning/)
+    await testAgent.press(port, 'Enter')
+    await testAgent.model.waitFor((one) => one.request?.userText.includes('a new beginning') ?? false)
     // The model may hear of it before we do; until then its messages go into the conversation before.
-    await port.until(() => conversationsOf(port.kept) > before)
+    await port.until(() => conversationsOf(port.savedState) > before)
     await idle()
     const { id } = await send('and here too')
     await read(id)
-    const call = stage.model.calls('dev').at(-1)!
+    const call = testAgent.model.calls('dev').at(-1)!
     expect(call.body).toContain('a new beginning')
     expect(call.body).not.toContain('half-typed')
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
@@ -321,10 +322,10 @@ describe('opencode', () => {
     await busy()
     const before = port
     await session.leave()
-    await stage.restartService()
+    await testAgent.restartService()
     finish()
-    await stage.shows(before, /Worked\./)
-    ;({ session, port } = await stage.start(before.kept))
+    await testAgent.shows(before, /Worked\./)
+    ;({ session, port } = await testAgent.start(before.savedState))
     await port.until(() => spoken().includes('Worked.'))
     await read(id)
     await idle()
@@ -336,10 +337,10 @@ describe('opencode', () => {
   it('finds an open dialog again after a restart of the service', async () => {
     await send('run the tests')
     await port.until(() => port.asked.find(({ isGone }) => !isGone))
-    const { kept } = port
+    const { savedState } = port
     await session.leave()
-    await stage.restartService()
-    ;({ session, port } = await stage.start(kept))
+    await testAgent.restartService()
+    ;({ session, port } = await testAgent.start(savedState))
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
     await port.until(() => session.state === 'waiting_input')
     question.answer({ allow: true })
@@ -351,15 +352,15 @@ describe('opencode', () => {
     const { id } = await send('remember the word xylophone')
     await read(id)
     await idle()
-    const { kept } = port
+    const { savedState } = port
     await session.leave()
-    await stage.restartService()
-    await stage.killAll()
-    ;({ session, port } = await stage.start(kept))
+    await testAgent.restartService()
+    await testAgent.killAll()
+    ;({ session, port } = await testAgent.start(savedState))
     await idle()
     const { id: next } = await send('which word was it?')
     await read(next)
-    const call = stage.model.calls('dev').at(-1)!
+    const call = testAgent.model.calls('dev').at(-1)!
     expect(call.body).toContain('xylophone')
     expect(call.request!.system).toContain('You are dev, of the crew of the Argo.')
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
@@ -368,17 +369,17 @@ describe('opencode', () => {
 
   it('keeps the role when the context is compacted (ask 15)', async () => {
     // The server answers before its terminal interface accepts keys.
-    await stage.shows(port, /which word was it\?/)
-    await stage.type(port, '/compact')
-    await stage.shows(port, /Compact session/)
+    await testAgent.shows(port, /which word was it\?/)
+    await testAgent.type(port, '/compact')
+    await testAgent.shows(port, /Compact session/)
     const before = port.states.length
-    await stage.press(port, 'Enter')
+    await testAgent.press(port, 'Enter')
     // The turn may be over before we look.
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
     const { id } = await send('still there?')
     await read(id)
-    expect(stage.model.calls('dev').at(-1)!.request!.system).toContain('of the crew of the Argo')
+    expect(testAgent.model.calls('dev').at(-1)!.request!.system).toContain('of the crew of the Argo')
     expect(spoken()).not.toContain('Scripted title')
     await idle()
   })
@@ -386,32 +387,34 @@ describe('opencode', () => {
   it('leaves nothing behind when it is stopped', async () => {
     await session.stop()
     expect(session.state).toBe('exited')
-    expect(await stage.left()).toEqual([])
+    expect(await testAgent.left()).toEqual([])
   })
 
   it('reports a missing conversation that should be resumed', async () => {
-    const kept = structuredClone(port.kept) as { program: { conversations: { id: string }[] } }
-    kept.program.conversations = [{ ...kept.program.conversations[0]!, id: 'ses_0000000000000000000000000' }]
-    await expect(stage.start(kept)).rejects.toThrow('ses_0000000000000000000000000')
-    expect(await stage.left()).toEqual([])
+    const savedState = structuredClone(port.savedState) as { program: { conversations: { id: string }[] } }
+    savedState.program.conversations = [
+      { ...savedState.program.conversations[0]!, id: 'ses_0000000000000000000000000' },
+    ]
+    await expect(testAgent.start(savedState)).rejects.toThrow('ses_0000000000000000000000000')
+    expect(await testAgent.left()).toEqual([])
   })
 
   it('does not disturb a person who opens another conversation as soon as one is shown', async () => {
-    ;({ session, port } = await stage.start())
-    await stage.shows(port, CONVERSATION)
-    await stage.press(port, 'C-x', 'n')
-    await stage.shows(port, HOME)
-    await stage.type(port, 'a draft of my own')
-    await stage.shows(port, /a draft of my own/)
+    ;({ session, port } = await testAgent.start())
+    await testAgent.shows(port, CONVERSATION)
+    await testAgent.press(port, 'C-x', 'n')
+    await testAgent.shows(port, HOME)
+    await testAgent.type(port, 'a draft of my own')
+    await testAgent.shows(port, /a draft of my own/)
     await sleep(3_000)
-    expect(await stage.screen(port)).not.toMatch(CONVERSATION)
-    await stage.press(port, 'Enter')
-    await stage.model.waitFor((one) => one.request?.userText.includes('a draft of my own') ?? false)
-    await stage.shows(port, CONVERSATION)
+    expect(await testAgent.screen(port)).not.toMatch(CONVERSATION)
+    await testAgent.press(port, 'Enter')
+    await testAgent.model.waitFor((one) => one.request?.userText.includes('a draft of my own') ?? false)
+    await testAgent.shows(port, CONVERSATION)
     await session.stop()
   })
 
   it('sent no unknown message', () => {
-    expect(stage.problems).toEqual([])
+    expect(testAgent.problems).toEqual([])
   })
 })

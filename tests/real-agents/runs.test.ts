@@ -51,12 +51,12 @@ const POEM = {
 
 let team: RealTeam
 let plans: string
-const parts = new Map<string, { steps: Steps; next: number }>()
+const script = new Map<string, { steps: Steps; next: number }>()
 
 /** The first words it gets are its task; each result of a tool leads to the next step. */
 function play({ agent = '', side, schema, userText, toolResults }: ModelRequest): ModelReply | undefined {
   if (agent === 'poet' && schema !== undefined) return { text: JSON.stringify(POEM) }
-  const part = parts.get(agent)
+  const part = script.get(agent)
   if (side || part === undefined) return undefined
   const isTask = part.next === 0 && userText.includes('Your folder for this task is')
   if (!isTask && toolResults.length === 0) return undefined
@@ -64,13 +64,13 @@ function play({ agent = '', side, schema, userText, toolResults }: ModelRequest)
 }
 
 async function open(options: Partial<TeamOptions> = {}) {
-  team = await openTeam({ cast: {}, play, config: { agents: { Clerk: {} } }, ...options })
+  team = await openTeam({ programs: {}, play, config: { agents: { Clerk: {} } }, ...options })
   plans = join(team.folder, 'plans')
   mkdirSync(plans)
 }
 
 afterEach(async () => {
-  parts.clear()
+  script.clear()
   await team?.close()
 })
 
@@ -79,7 +79,7 @@ const read = (name: string, ...path: string[]) => readFileSync(join(workspace(na
 
 /** A program as the user's own plan would start it: set up on this machine, and trusting the folder of the plan. */
 async function guest(name: string, installed: AgentName, steps: Steps) {
-  parts.set(name, { steps, next: 0 })
+  script.set(name, { steps, next: 0 })
   const { settings } = await prepareHome(installed, {
     ...{ folder: join(team.folder, 'homes', name), cwd: plans },
     ...{ modelUrl: team.model.url, key: `sk-ant-fake-${name}` },
@@ -201,7 +201,7 @@ it('completes the run that the public skill expects, with Codex, Claude Code and
     expect(read(name, 'outbox', 'summary.md').trim().length).toBeGreaterThan(20)
     expect(readdirSync(join(workspace(name), 'outbox')).length).toBeGreaterThanOrEqual(2)
     // The model received exactly what is in the workspace.
-    await team.given(name).text(instructions('').context)
+    await team.received(name).text(instructions('').context)
   }
   expect(read('writer-agent', 'outbox', 'report.md')).toBe('Apples are round, pears are not.\nfruit,price\n')
   expect(seen.run.nodes.get('writer-agent')!.attempts[0]!.orderedAt).toBeGreaterThanOrEqual(
@@ -265,7 +265,7 @@ it('lets an ACP agent, a model of the team, a bare model and a script work on on
       'echo pear > outbox/tree.txt; echo "Looked around in the garden." > outbox/summary.md',
     ),
   )
-  parts.set('clerk', {
+  script.set('clerk', {
     steps: [
       {
         toolCalls: [{ name: 'report', input: { status: 'completed', result: 'Filed under P, like pears.' } }],

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { AgentName } from '../../scripts/install-agents.ts'
 import { decide } from '../harness/engine.ts'
-import { createConductor } from './harness/conductor.ts'
 import { HOSTILE_TEXTS } from './harness/hostile-texts.ts'
+import { createModelScript } from './harness/model-script.ts'
 import { openTeam, type RealTeam } from './harness/team.ts'
 
 interface Trait {
@@ -51,19 +51,19 @@ const TRAITS: Trait[] = [
 const LONG_ENOUGH_MS = 1500
 
 describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout, mention }) => {
-  const conductor = createConductor()
+  const script = createModelScript()
   let team: RealTeam
   let ran = 0
 
   beforeAll(async () => {
-    team = await openTeam({ cast: { Alice: program, Bob: program }, play: conductor.play })
+    team = await openTeam({ programs: { Alice: program, Bob: program }, play: script.play })
     await Promise.all([team.idle('Alice'), team.idle('Bob')])
   })
   afterAll(async () => {
     await team?.close()
   })
 
-  const alice = () => team.given('Alice')
+  const alice = () => team.received('Alice')
 
   /** Every message stands once in the conversation, whatever became of it on its way. */
   function expectOnce(...ids: string[]) {
@@ -74,7 +74,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   async function openDialog() {
     const file = `ran-${++ran}`
     const from = team.entries.length
-    conductor.answer(`make ${file}`, {
+    script.answer(`make ${file}`, {
       text: 'I need a file.',
       toolCalls: [{ shell: `touch ${join(asksAbout, file)}`, escalated: true }],
     })
@@ -87,7 +87,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   }
 
   it('holds a message until the end of an undisturbed turn, while other agents do not wait (C2)', async () => {
-    const goOn = conductor.hold('think it over')
+    const goOn = script.hold('think it over')
     const first = await team.send('Alice', 'think it over')
     const call = await alice().message(first)
     const second = await team.send('Alice', 'and then this')
@@ -104,7 +104,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   })
 
   it('delivers waiting messages as one turn, in order (C2)', async () => {
-    const goOn = conductor.hold('collect the mail')
+    const goOn = script.hold('collect the mail')
     await alice().message(await team.send('Alice', 'collect the mail'))
     const ids = [
       await team.send('Alice', 'one of three'),
@@ -122,7 +122,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   })
 
   it('announces a message of high priority within the turn, and delivers it afterwards (C2)', async () => {
-    const goOn = conductor.hold('look at the team')
+    const goOn = script.hold('look at the team')
     await alice().message(await team.send('Alice', 'look at the team'))
     await team.becomes('Alice', 'busy')
     const notice = vi.spyOn(team.orchub.engine.sessions.session('Alice')!, 'notice')
@@ -140,7 +140,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
 
   it('interrupts for an urgent message, delivers it, and records the stop (C2, ask 11)', async () => {
     const from = team.entries.length
-    conductor.hold('count to a million')
+    script.hold('count to a million')
     const first = await team.send('Alice', 'count to a million')
     const call = await alice().message(first)
     const urgent = await team.send('Alice', 'stop at once', { priority: 'urgent' })
@@ -195,7 +195,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   it('closes the request by itself when the person answers in the pane (C9)', async () => {
     const { from, request, hasRun } = await openDialog()
     const waiting = await team.send('Alice', 'after your own answer')
-    const person = await team.sitDown('Alice')
+    const person = await team.attachTerminal('Alice')
     await person.shows(dialog)
     // Some programs take no key in the first moment of a dialog.
     await sleep(LONG_ENOUGH_MS)
@@ -214,7 +214,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     ['clears it', 'C-u'],
   ])('never mixes a message with the text of a typing person, who then %s (ask 4)', async (_, key) => {
     const draft = `a half-typed thought before ${key}`
-    const person = await team.sitDown('Alice')
+    const person = await team.attachTerminal('Alice')
     await person.type(draft)
     await person.shows(new RegExp(draft))
     const id = await team.send('Alice', 'beside your draft')
@@ -325,9 +325,9 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     })
 
     it.runIf(wayIn === 'hook')('does not make it read the file at the end of a turn either', async () => {
-      const goOn = conductor.hold('wait for a name')
+      const goOn = script.hold('wait for a name')
       await alice().message(await team.send('Alice', 'wait for a name'))
-      const person = await team.sitDown('Alice')
+      const person = await team.attachTerminal('Alice')
       await person.type('half-typed')
       await person.shows(/half-typed/)
       const from = team.model.calls('Alice').length
@@ -345,7 +345,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   it('executes a command once that is sent by MCP and in the text (C25)', async () => {
     const from = team.entries.length
     const fields = { to: 'Bob', title: 'said twice', content: 'the same words' }
-    conductor.answer('say it both ways', {
+    script.answer('say it both ways', {
       text: `I tell Bob.\n<orc-command name="send_message" to="Bob" title="said twice">the same words</orc-command>`,
       toolCalls: [{ mcp: 'send_message', input: fields }],
     })
@@ -355,7 +355,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     const mails = (await team.mailOf('Bob')).filter((mail) => mail.title === 'said twice')
     expect(mails).toMatchObject([{ from: 'Alice', content: 'the same words' }])
     await team.arrives(mails[0]!.id)
-    expect(team.given('Bob').times(mails[0]!.id)).toBe(1)
+    expect(team.received('Bob').times(mails[0]!.id)).toBe(1)
   })
 
   it('reports the context usage (C26)', async () => {
@@ -366,7 +366,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   })
 
   it('holds deliveries while an agent is paused, and interrupts nothing (S1.24)', async () => {
-    const goOn = conductor.hold('finish this first')
+    const goOn = script.hold('finish this first')
     const call = await alice().message(await team.send('Alice', 'finish this first'))
     await team.order('request_action', { action: 'pause_session', target: 'Alice' })
     const id = await team.send('Alice', 'when you are back')

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AgentStart, Runtime, Session, Turn } from '../../src/runtimes/runtime.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
 
-export interface RuntimePlace {
+export interface RuntimeFixture {
   readonly runtime: Runtime
   /** Prints the text after `say ` in a turn, and works for the time in `work MS`. */
   agent(over?: Partial<AgentStart>): AgentStart
@@ -36,23 +36,23 @@ export function turnOf(id: string, body: string): Turn {
   }
 }
 
-export function describeRuntime(name: string, open: () => Promise<RuntimePlace>) {
+export function describeRuntime(name: string, open: () => Promise<RuntimeFixture>) {
   describe(`the runtime ${name}`, () => {
-    let place: RuntimePlace
+    let fixture: RuntimeFixture
     let port: Recorder
     const sessions: Session[] = []
 
     beforeEach(async () => {
-      place = await open()
+      fixture = await open()
       port = createRecorder()
     })
     afterEach(async () => {
       await Promise.all(sessions.splice(0).map((session) => session.stop().catch(() => {})))
-      await place.close()
+      await fixture.close()
     })
 
-    async function start(over: Partial<AgentStart> = {}, runtime = place.runtime): Promise<Session> {
-      const session = await runtime.start(place.agent(over), port)
+    async function start(over: Partial<AgentStart> = {}, runtime = fixture.runtime): Promise<Session> {
+      const session = await runtime.start(fixture.agent(over), port)
       sessions.push(session)
       return session
     }
@@ -87,9 +87,9 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
     it('knows that a message was never delivered, or reports that it is unknown (C25)', async () => {
       const session = await start()
       await port.untilState('idle')
-      const places = await session.locate(['msg_404', 'msg_405'])
-      expect(places).toHaveLength(2)
-      for (const { at } of places) expect(['absent', 'unknown']).toContain(at)
+      const fixtures = await session.locate(['msg_404', 'msg_405'])
+      expect(fixtures).toHaveLength(2)
+      for (const { at } of fixtures) expect(['absent', 'unknown']).toContain(at)
     })
 
     it('shows a notice without ending the turn or failing (C2)', async () => {
@@ -116,7 +116,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       await session.stop()
       expect(session.state).toBe('exited')
       expect(port.states.at(-1)?.state).toBe('exited')
-      expect((await place.leftovers?.()) ?? []).toEqual([])
+      expect((await fixture.leftovers?.()) ?? []).toEqual([])
     })
 
     it('leaves no process of an agent whose start is cancelled at any point (C15)', async () => {
@@ -131,7 +131,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
           (session) => session.stop(),
           (error: unknown) => expect(error).toBe(reason),
         )
-        expect((await place.leftovers?.()) ?? []).toEqual([])
+        expect((await fixture.leftovers?.()) ?? []).toEqual([])
       }
     })
 
@@ -146,7 +146,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
     it('runs several agents side by side', async () => {
       const ports = [createRecorder(), createRecorder(), createRecorder()]
       const team = await Promise.all(
-        ports.map((each, number) => place.runtime.start(place.agent({ name: `agent${number}` }), each)),
+        ports.map((each, number) => fixture.runtime.start(fixture.agent({ name: `agent${number}` }), each)),
       )
       sessions.push(...team)
       await Promise.all(ports.map((each) => each.untilState('idle')))
@@ -158,24 +158,24 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
     })
 
     it('names the place of a mistake in the settings', () => {
-      const agent = place.agent({ settings: place.wrong.settings })
-      const problems = place.runtime.check(agent)
-      expect(problems.map((problem) => problem.path)).toContainEqual(place.wrong.path)
+      const agent = fixture.agent({ settings: fixture.wrong.settings })
+      const problems = fixture.runtime.check(agent)
+      expect(problems.map((problem) => problem.path)).toContainEqual(fixture.wrong.path)
       expect(problems.every((problem) => problem.hint !== '' && problem.message !== '')).toBe(true)
-      expect(place.runtime.check(place.agent())).toEqual([])
+      expect(fixture.runtime.check(fixture.agent())).toEqual([])
     })
 
     it('says so when the program is not installed', async ({ skip }) => {
-      if (place.missing === undefined) return skip()
-      await expect(start({ settings: place.missing })).rejects.toMatchObject({
+      if (fixture.missing === undefined) return skip()
+      await expect(start({ settings: fixture.missing })).rejects.toMatchObject({
         code: 'PROGRAM_MISSING',
         hint: expect.stringMatching(/\w/),
       })
     })
 
     it('reports how an agent ended that ends at once', async ({ skip }) => {
-      if (place.endsAtOnce === undefined) return skip()
-      const { settings, lastWords } = place.endsAtOnce
+      if (fixture.endsAtOnce === undefined) return skip()
+      const { settings, lastWords } = fixture.endsAtOnce
       let told: string
       try {
         await start({ settings })
@@ -188,17 +188,17 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
     })
 
     it('reattaches to an agent that outlived the service, without a new token (C25)', async ({ skip }) => {
-      if (place.reopen === undefined) return skip()
+      if (fixture.reopen === undefined) return skip()
       const session = await start()
       await port.untilState('idle')
       await session.leave()
-      await place.runtime.close?.()
+      await fixture.runtime.close?.()
       sessions.length = 0
-      const again = await place.reopen()
-      const { kept } = port
+      const again = await fixture.reopen()
+      const { savedState } = port
       port = createRecorder()
       const found = await start(
-        { savedState: kept, credentials: () => Promise.reject(new Error('not asked for')) },
+        { savedState, credentials: () => Promise.reject(new Error('not asked for')) },
         again,
       )
       await port.untilState('idle')

@@ -9,7 +9,7 @@ export interface Recorder extends SessionPort {
   readonly obstacles: (string | undefined)[]
   readonly usages: Usage[]
   /** The last saved state. */
-  kept: unknown
+  savedState: unknown
   /** All that was said, in one. */
   text(): string
   /** Resolves when it is true; looks whenever something is told. */
@@ -30,7 +30,7 @@ export function createRecorder(over: Partial<SessionPort> = {}): Recorder {
     arrivals: [],
     obstacles: [],
     usages: [],
-    kept: undefined,
+    savedState: undefined,
     async onText(utterance) {
       recorder.utterances.push(utterance)
       tell()
@@ -55,7 +55,7 @@ export function createRecorder(over: Partial<SessionPort> = {}): Recorder {
     },
     async saveState(value) {
       // As it comes back from a store.
-      recorder.kept = JSON.parse(JSON.stringify(value))
+      recorder.savedState = JSON.parse(JSON.stringify(value))
       tell()
     },
     text: () => recorder.utterances.map(({ text }) => text).join(''),

@@ -1,4 +1,4 @@
 import { describeRuntime } from './conformance.ts'
-import { openTmuxPlace } from './tmux-place.ts'
+import { openTmuxFixture } from './tmux-fixture.ts'
 
-describeRuntime('tmux', openTmuxPlace)
+describeRuntime('tmux', openTmuxFixture)

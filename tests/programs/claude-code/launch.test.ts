@@ -22,7 +22,7 @@ const after = (argv: readonly string[], flag: string) => argv[argv.indexOf(flag)
 
 describe('launching Claude Code', () => {
   it('passes role, hooks and MCP in its own files, and writes the token nowhere', async () => {
-    const { argv, savedState: kept } = await program.launch(order())
+    const { argv, savedState } = await program.launch(order())
     expect(argv[0]).toBe(command)
     expect(readFileSync(after(argv, '--append-system-prompt-file'), 'utf8')).toBe('Your role: "dev" $HOME')
     const settings = JSON.parse(readFileSync(after(argv, '--settings'), 'utf8'))
@@ -41,13 +41,13 @@ describe('launching Claude Code', () => {
     const written = readdirSync(join(root, 'agent')).map((name) =>
       readFileSync(join(root, 'agent', name), 'utf8'),
     )
-    expect([...written, argv.join(' '), JSON.stringify(kept)].join('\n')).not.toContain('orc_secret')
+    expect([...written, argv.join(' '), JSON.stringify(savedState)].join('\n')).not.toContain('orc_secret')
   })
 
   it('starts a conversation with its own id, and asks before it acts', async () => {
-    const { argv, savedState: kept } = await program.launch(order())
-    expect(after(argv, '--session-id')).toBe((kept as ClaudeSavedState).sessionId)
-    expect((kept as ClaudeSavedState).begun).toBe((kept as ClaudeSavedState).sessionId)
+    const { argv, savedState } = await program.launch(order())
+    expect(after(argv, '--session-id')).toBe((savedState as ClaudeSavedState).sessionId)
+    expect((savedState as ClaudeSavedState).begun).toBe((savedState as ClaudeSavedState).sessionId)
     expect(after(argv, '--permission-mode')).toBe('default')
     expect(argv).not.toContain('--resume')
   })
@@ -55,8 +55,13 @@ describe('launching Claude Code', () => {
   it('resumes the saved conversation', async () => {
     const transcript = join(root, 'old.jsonl')
     writeFileSync(transcript, '{}\n')
-    const { savedState: kept } = await program.launch(order())
-    const resume = { ...(kept as ClaudeSavedState), sessionId: 'abc', transcript, statusFile: '/gone/1.json' }
+    const { savedState } = await program.launch(order())
+    const resume = {
+      ...(savedState as ClaudeSavedState),
+      sessionId: 'abc',
+      transcript,
+      statusFile: '/gone/1.json',
+    }
     const resumed = await program.launch(order({ resume }))
     expect(after(resumed.argv, '--resume')).toBe('abc')
     expect(resumed.argv).not.toContain('--session-id')
@@ -65,9 +70,9 @@ describe('launching Claude Code', () => {
   })
 
   it('reports that a conversation no longer exists', async () => {
-    const { savedState: kept } = await program.launch(order())
+    const { savedState } = await program.launch(order())
     const position = { inode: '1', offset: 5, mark: '' }
-    const resume = { ...(kept as ClaudeSavedState), transcript: join(root, 'gone.jsonl'), position }
+    const resume = { ...(savedState as ClaudeSavedState), transcript: join(root, 'gone.jsonl'), position }
     await expect(program.launch(order({ resume }))).rejects.toMatchObject({
       code: 'NOT_FOUND',
       hint: expect.stringContaining('gone.jsonl no longer exists'),
@@ -75,8 +80,8 @@ describe('launching Claude Code', () => {
   })
 
   it('starts anew if there was no prompt yet', async () => {
-    const { savedState: kept } = await program.launch(order())
-    const resume = { ...(kept as ClaudeSavedState), transcript: join(root, 'never.jsonl') }
+    const { savedState } = await program.launch(order())
+    const resume = { ...(savedState as ClaudeSavedState), transcript: join(root, 'never.jsonl') }
     expect((await program.launch(order({ resume }))).argv).toContain('--session-id')
   })
 

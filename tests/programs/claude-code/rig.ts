@@ -15,7 +15,7 @@ export function boxWith(text: string): PaneScreen {
   return { lines, styled: lines, cursor: { x: lines[y]!.length, y } }
 }
 
-export async function openRig(kept: object = {}, found = false) {
+export async function openRig(savedState: object = {}, found = false) {
   const root = mkdtempSync(join(tmpdir(), 'claude-rig-'))
   const sessions = join(root, 'sessions')
   mkdirSync(sessions)
@@ -82,7 +82,7 @@ export async function openRig(kept: object = {}, found = false) {
   })
   const order = {
     ...{ name: 'dev', settings: {}, cwd: root, folder: root, nonce: 'n', isReattached: found },
-    savedState: { sessionId: 's1', configFolder: root, since: 0, ...kept },
+    savedState: { sessionId: 's1', configFolder: root, since: 0, ...savedState },
   }
   const session: ProgramSession = await program.follow(order, pane, port)
   let clock = Date.now()
@@ -99,7 +99,7 @@ export async function openRig(kept: object = {}, found = false) {
     arrived,
     keys,
     pasted,
-    get kept() {
+    get savedState() {
       return last as Record<string, unknown>
     },
     question() {

@@ -13,8 +13,8 @@ describe('following Claude Code', () => {
   let rig: Rig
   afterEach(() => rig.close())
 
-  async function ready(found = true, kept: object = {}) {
-    rig = await openRig(kept, found)
+  async function ready(found = true, savedState: object = {}) {
+    rig = await openRig(savedState, found)
     rig.status('idle')
     await rig.state('idle')
   }
@@ -227,7 +227,7 @@ describe('following Claude Code', () => {
     void rig.session.deliver({ text: long('msg_3'), ids: ['msg_3'] })
     expect(await stopped).toEqual({})
     expect(rig.arrived).toEqual([])
-    expect(rig.kept.withdrawn).toMatchObject([taken])
+    expect(rig.savedState.withdrawn).toMatchObject([taken])
   })
 
   it('lets the turn end when nothing waits, and pastes only when the program is back at its prompt', async () => {
@@ -279,12 +279,12 @@ describe('following Claude Code', () => {
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     rig.prompt('hi')
     rig.answer('<orc-command name="mailbox_check"/>')
-    const before = () => (rig.kept.position as { offset: number } | undefined)?.offset
+    const before = () => (rig.savedState.position as { offset: number } | undefined)?.offset
     await rig.hook('Stop', { last_assistant_message: '<orc-command name="mailbox_check"/>' })
     expect(rig.session.state).toBe('idle')
-    const place = before()
+    const fixture = before()
     answer()
-    await vi.waitFor(() => expect(before()).toBeGreaterThan(place ?? 0))
+    await vi.waitFor(() => expect(before()).toBeGreaterThan(fixture ?? 0))
   })
 
   it('is busy when another hook keeps the program working after its turn', async () => {
@@ -363,7 +363,7 @@ describe('following Claude Code', () => {
     rig.status('idle')
     await rig.state('idle')
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
-    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+    expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')])
     rig.show(boxWith(''))
     const delivery = rig.session.deliver(turn('msg_2'))
     await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
@@ -373,7 +373,7 @@ describe('following Claude Code', () => {
     })
     await rig.hook('UserPromptSubmit', { prompt: rig.pasted[0]!.turn.text })
     expect(await delivery).toMatchObject({ state: 'submitted' })
-    await vi.waitFor(() => expect(rig.kept.withdrawn).toEqual([]))
+    await vi.waitFor(() => expect(rig.savedState.withdrawn).toEqual([]))
   })
 
   it.each([
@@ -392,10 +392,10 @@ describe('following Claude Code', () => {
     rig.prompt(message('msg_1'))
     rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
     rig.status('idle')
-    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]))
+    await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')]))
     const before = rig
     await before.session.close('leave')
-    await ready(true, before.kept)
+    await ready(true, before.savedState)
     await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]), 5000)
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
     // Said in answer to something else: it is still to be read.
@@ -421,7 +421,7 @@ describe('following Claude Code', () => {
       first()
       await rig.state('idle')
       expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
-      expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+      expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')])
     },
   )
 
@@ -437,7 +437,7 @@ describe('following Claude Code', () => {
     rig.show(PUT_BACK)
     rig.lookTakes(Promise.resolve())
     await rig.state('idle')
-    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+    expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')])
   })
 
   it('presses Escape once, however long it takes to find out what it withdrew (ask 11)', async () => {
@@ -454,7 +454,7 @@ describe('following Claude Code', () => {
     rig.show(boxWith(''))
     expect(await interrupted).toMatchObject({ stopped: true })
     expect(rig.keys.filter((key) => key === 'Escape')).toHaveLength(1)
-    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+    expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')])
   })
 
   it('saves a withdrawn prompt before it clears the input box, and leaves it there if saving fails', async () => {
@@ -488,7 +488,7 @@ describe('following Claude Code', () => {
       await interrupted
       rig.show(boxWith(`${putBack}${typed}`))
       rig.keepFails(false)
-      await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]), 5000)
+      await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')]), 5000)
       await new Promise((resolve) => setTimeout(resolve, 100))
       expect(rig.keys.includes('C-u')).toBe(isEmptied)
     },
@@ -528,7 +528,7 @@ describe('following Claude Code', () => {
     rig.answer('fine')
     await vi.waitFor(() => expect(rig.said).toHaveLength(1))
     expect(rig.arrived).not.toContain('msg_1 read')
-    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]))
+    await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')]))
     rig.status('idle')
     await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]), {
       timeout: 4000,
@@ -561,7 +561,7 @@ describe('following Claude Code', () => {
     rig.status('idle')
     setTimeout(() => rig.prompt('[Request interrupted by user]'), 80)
     await rig.state('idle')
-    expect(rig.kept.withdrawn).toEqual([])
+    expect(rig.savedState.withdrawn).toEqual([])
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
@@ -570,9 +570,9 @@ describe('following Claude Code', () => {
     await rig.hook('SessionStart')
     rig.prompt(message('msg_1'))
     rig.prompt(message('msg_2'))
-    const places = await rig.session.locate(['msg_9', 'msg_2', 'msg_3', 'msg_1'])
-    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent', 'submitted'])
-    expect(places[2]!.evidence).toContain('withdrawn')
+    const locations = await rig.session.locate(['msg_9', 'msg_2', 'msg_3', 'msg_1'])
+    expect(locations.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent', 'submitted'])
+    expect(locations[2]!.evidence).toContain('withdrawn')
     expect(await rig.session.locate([])).toEqual([])
   })
 
@@ -598,13 +598,13 @@ describe('following Claude Code', () => {
     rig.prompt(message('msg_1'))
     await vi.waitFor(() => expect(rig.arrived).toContain('msg_1 submitted'))
     await rig.session.close('leave')
-    const { kept, transcript } = rig
+    const { savedState, transcript } = rig
     rig.answer('second')
     const before = rig
-    rig = await openRig(kept, true)
+    rig = await openRig(savedState, true)
     await vi.waitFor(() => expect(rig.arrived).toEqual(['msg_1 submitted', 'msg_1 read']))
     expect(rig.said.map(({ text }) => text)).toEqual(['second'])
-    expect(transcript).toBe(kept.transcript)
+    expect(transcript).toBe(savedState.transcript)
     await before.close()
   })
 
@@ -625,7 +625,7 @@ describe('following Claude Code', () => {
     }
     appendFileSync(next, `${JSON.stringify(record)}\n`)
     await vi.waitFor(() => expect(rig.said.map(({ text }) => text)).toEqual(['one', 'two']))
-    await vi.waitFor(() => expect(rig.kept).toMatchObject({ sessionId: 's2', transcript: next }))
+    await vi.waitFor(() => expect(rig.savedState).toMatchObject({ sessionId: 's2', transcript: next }))
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
@@ -694,7 +694,7 @@ describe('following Claude Code', () => {
       await vi.waitFor(() => expect(rig.said).toMatchObject([{ text: 'one' }]))
       const clear = { session_id: 's2', transcript_path: `${rig.transcript}2` }
       await rig.hook('SessionStart', { ...clear, source: 'clear' })
-      await vi.waitFor(() => expect(rig.kept).toMatchObject({ sessionId: 's2', begun: 's2' }))
+      await vi.waitFor(() => expect(rig.savedState).toMatchObject({ sessionId: 's2', begun: 's2' }))
     })
 
     it('still ignores older text in a conversation from before the agent (C4)', async () => {

@@ -55,9 +55,9 @@ describe('finding out whether Escape withdrew a prompt', () => {
     rig.show(putBack('msg_1'))
     rig.status('idle')
     await rig.state('idle')
-    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+    expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')])
     rig.prompt(message('msg_1'), { uuid: 'late' })
-    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([{ record: 'late' }]))
+    await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([{ record: 'late' }]))
     // A person throws it away and says something else.
     rig.show(boxWith(''))
     await rig.hook('UserPromptSubmit', { prompt: 'hello' })
@@ -65,7 +65,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     rig.answer('hi')
     await vi.waitFor(() => expect(rig.said).toHaveLength(1))
     expect(rig.arrived).not.toContain('msg_1 read')
-    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+    expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')])
   })
 
   it('does not press Escape if the program reports its prompt', async () => {
@@ -104,19 +104,19 @@ describe('finding out whether Escape withdrew a prompt', () => {
     await after(300)
     rig.show(putBack('msg_2'))
     rig.status('idle')
-    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_2')]), 5000)
+    await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([turn('msg_2')]), 5000)
   })
 
   it('continues in the next service if the transcript has not shown the prompt yet (C25)', async () => {
     await submitted()
-    await vi.waitFor(() => expect(rig.kept.unrecorded).toBe(message('msg_1')))
+    await vi.waitFor(() => expect(rig.savedState.unrecorded).toBe(message('msg_1')))
     const before = rig
     await before.session.close('leave')
-    rig = await openRig(before.kept, true)
+    rig = await openRig(before.savedState, true)
     rig.show(putBack('msg_1'))
     before.status('idle')
-    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]), 5000)
-    expect(rig.kept.unrecorded).toBeUndefined()
+    await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')]), 5000)
+    expect(rig.savedState.unrecorded).toBeUndefined()
     await before.close()
   })
 
@@ -126,7 +126,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     await vi.waitFor(() => expect(rig.arrived).toContain('msg_1 submitted'))
     const before = rig
     await before.session.close('leave')
-    rig = await openRig({ ...before.kept, statusFile: undefined, configFolder: before.root }, false)
+    rig = await openRig({ ...before.savedState, statusFile: undefined, configFolder: before.root }, false)
     await rig.hook('SessionStart', { source: 'resume', transcript_path: before.transcript })
     rig.session.onToolsListed!()
     before.status('idle')

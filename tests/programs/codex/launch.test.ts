@@ -190,11 +190,11 @@ describe('the launch of codex', () => {
       message: expect.stringContaining('t1'),
       hint: expect.stringContaining('Reset'),
     })
-    const kept = { ...resume, threads: [{ id: 't1', since: 1 }] }
-    const launch = await prepareLaunch(order({ resume: kept }))
+    const savedState = { ...resume, threads: [{ id: 't1', since: 1 }] }
+    const launch = await prepareLaunch(order({ resume: savedState }))
     expect(await readFile(launch.argv[1]!, 'utf8')).toContain("'resume' 't1' '--remote'")
     expect(launch.savedState).toEqual({
-      ...kept,
+      ...savedState,
       socket: join(folder, 'agent', 'codex.sock'),
       launchedAt: expect.any(Number),
     })

@@ -17,9 +17,9 @@ import {
 const MESSAGE = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
 const LAUNCHED = 1794725051_000
 
-interface Scene {
-  kept?: Partial<CodexSavedState>
-  watchStrays?: () => Promise<() => Promise<void>>
+interface SessionOptions {
+  savedState?: Partial<CodexSavedState>
+  watchOrphans?: () => Promise<() => Promise<void>>
   answers?: Record<string, (call: Call) => Answer>
 }
 
@@ -41,7 +41,7 @@ describe('a session of codex', () => {
     'turn/start': () => ({ result: { turn: turn('inProgress') } }),
   }
 
-  async function open({ kept, answers, watchStrays }: Scene = {}) {
+  async function open({ savedState, answers, watchOrphans }: SessionOptions = {}) {
     const all = { ...ANSWERS, ...answers }
     server = await startFakeAppServer((call) => {
       const given = all[call.method!]
@@ -50,10 +50,10 @@ describe('a session of codex', () => {
     const port = createRecordingPort()
     const warnings: unknown[] = []
     opened = openSession({
-      savedState: { socket: server.path, launchedAt: LAUNCHED, threads: [], ...kept },
+      savedState: { socket: server.path, launchedAt: LAUNCHED, threads: [], ...savedState },
       port: port.port,
       warn: (fields, text) => void warnings.push({ text, ...fields }),
-      ...(watchStrays === undefined ? {} : { pane: { watchOrphans: watchStrays } }),
+      ...(watchOrphans === undefined ? {} : { pane: { watchOrphans: watchOrphans } }),
     })
     ended.push(() => opened.session.close('leave'), server.close.bind(server))
     await opened.ready
@@ -118,14 +118,14 @@ describe('a session of codex', () => {
       },
     })
     itemCompleted(before)
-    await port.until(() => (port.kept as CodexSavedState | undefined)?.saidUpTo === `${TURN}/msg_a`)
+    await port.until(() => (port.savedState as CodexSavedState | undefined)?.saidUpTo === `${TURN}/msg_a`)
     history = [meanwhile, before]
     server.drop()
     await port.until(() => port.states.some(({ state }) => state === 'unknown'))
     await port.until(() => port.said.length === 2)
     expect(port.said.map(({ text }) => text)).toEqual(['before', 'meanwhile'])
     expect(session.state).toBe('idle')
-    await port.until(() => (port.kept as CodexSavedState).saidUpTo === `${TURN}/msg_b`)
+    await port.until(() => (port.savedState as CodexSavedState).saidUpTo === `${TURN}/msg_b`)
   })
 
   it('passes on the text of a turn before its end, even if both arrive at once (ask 5)', async () => {
@@ -294,7 +294,7 @@ describe('a session of codex', () => {
 
   it('survives a connection that breaks while it lists processes before stopping a turn', async () => {
     const { session, port } = await open({
-      async watchStrays() {
+      async watchOrphans() {
         server.drop()
         await port.until(() => session.state === 'unknown')
         return async () => {}
@@ -311,7 +311,7 @@ describe('a session of codex', () => {
 
   it('finds a message in an earlier conversation of the agent, and reports one that is in none (C25)', async () => {
     const { session } = await open({
-      kept: {
+      savedState: {
         threads: [
           { id: 'older', since: 1 },
           { id: THREAD, since: 1 },
@@ -328,8 +328,8 @@ describe('a session of codex', () => {
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
     const asked = () => server.called('thread/items/list').length
     const before = asked()
-    const places = await session.locate(['msg_2', 'msg_1', 'msg_11'])
-    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent'])
+    const locations = await session.locate(['msg_2', 'msg_1', 'msg_11'])
+    expect(locations.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent'])
     // Each thread once, and once more for what may have been on its way.
     expect(asked() - before).toBeLessThanOrEqual(4)
   })

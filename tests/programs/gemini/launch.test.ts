@@ -107,8 +107,8 @@ describe('the launch of Gemini', () => {
   })
 
   it('reports that a conversation no longer exists', async () => {
-    const { savedState: kept } = await launch()
-    const resume = { ...(kept as object), transcript: join(root, 'gone.jsonl'), isPrompted: true }
+    const { savedState } = await launch()
+    const resume = { ...(savedState as object), transcript: join(root, 'gone.jsonl'), isPrompted: true }
     await expect(launch({ resume })).rejects.toMatchObject({
       code: 'NOT_FOUND',
       hint: expect.stringContaining('gone.jsonl'),

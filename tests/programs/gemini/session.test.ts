@@ -48,11 +48,11 @@ describe('a session of Gemini', () => {
     await rm(folder, { recursive: true })
   })
 
-  function open(more: { found?: boolean; kept?: object } = {}) {
+  function open(more: { found?: boolean; savedState?: object } = {}) {
     session = openSession(
       {
         ...{ name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', isReattached: more.found ?? false },
-        savedState: { sessionId: 'ses-1', since: 0, ...more.kept },
+        savedState: { sessionId: 'ses-1', since: 0, ...more.savedState },
       },
       pane,
       port.port,
@@ -96,7 +96,7 @@ describe('a session of Gemini', () => {
   })
 
   it('is not idle before the resumed conversation is loaded and drawn', async () => {
-    open({ kept: { transcript, isPrompted: true } })
+    open({ savedState: { transcript, isPrompted: true } })
     await hook('SessionStart', { source: 'resume' })
     await new Promise((resolve) => setTimeout(resolve, 250))
     expect(session.state).toBe('initializing')
@@ -297,7 +297,7 @@ describe('a session of Gemini', () => {
   })
 
   it('ignores the transcript named when a session is resumed', async () => {
-    open({ kept: { transcript, isPrompted: true } })
+    open({ savedState: { transcript, isPrompted: true } })
     await session.hook!(
       {
         ...{ session_id: 'ses-1', transcript_path: join(folder, 'other.jsonl') },
@@ -323,8 +323,8 @@ describe('a session of Gemini', () => {
       { session_id: 'ses-2', transcript_path: other, hook_event_name: 'SessionStart', source: 'clear' },
       never,
     )
-    await port.until(() => (port.kept as { sessionId?: string } | undefined)?.sessionId === 'ses-2')
-    expect(port.kept).toMatchObject({ transcript: other, earlier: [transcript], since: 0 })
+    await port.until(() => (port.savedState as { sessionId?: string } | undefined)?.sessionId === 'ses-2')
+    expect(port.savedState).toMatchObject({ transcript: other, earlier: [transcript], since: 0 })
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
     expect(await session.locate(['msg_2'])).toMatchObject([{ at: 'absent' }])
     screen = screens.draft
@@ -338,7 +338,7 @@ describe('a session of Gemini', () => {
     ['in a dialog', 'unknown', screens.dialog('touch a.txt')],
   ] as const)('finds it again %s', async (_name, state, shown) => {
     screen = shown
-    open({ found: true, kept: { transcript, isPrompted: true } })
+    open({ found: true, savedState: { transcript, isPrompted: true } })
     await expect.poll(() => session.state).toBe(state)
   })
 

@@ -42,27 +42,27 @@ describe('the launch of opencode', () => {
   })
 
   it('writes the token nowhere, and the password of its server only into a private file', async () => {
-    const { argv, env, savedState: kept } = await launch({ env: { PATH: root } })
+    const { argv, env, savedState } = await launch({ env: { PATH: root } })
     const folder = join(root, 'agent')
     const files = await Promise.all(
       (await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')),
     )
-    expect(JSON.stringify([argv, kept, env, files])).not.toContain('orc_secret')
+    expect(JSON.stringify([argv, savedState, env, files])).not.toContain('orc_secret')
     const password = await readFile(join(folder, 'opencode-password'), 'utf8')
     expect(password.length).toBeGreaterThan(30)
     expect(env.OPENCODE_SERVER_PASSWORD).toBe(password)
-    expect(JSON.stringify([argv, kept])).not.toContain(password)
+    expect(JSON.stringify([argv, savedState])).not.toContain(password)
     expect((await stat(join(folder, 'opencode-password'))).mode & 0o777).toBe(0o600)
   })
 
   it('resumes the last conversation, with another port and password', async () => {
     const first = await launch({ env: { PATH: root } })
-    const kept = {
+    const savedState = {
       ...(first.savedState as object),
       conversations: [{ id: 'ses_1', since: 1 }],
       saidUpTo: 'msg_1',
     }
-    const second = await launch({ env: { PATH: root }, args: ['--print-logs'] }, kept)
+    const second = await launch({ env: { PATH: root }, args: ['--print-logs'] }, savedState)
     expect(second.argv).toEqual([
       join(root, 'opencode'),
       ...['--hostname', '127.0.0.1', '--port', String((second.savedState as { port: number }).port)],

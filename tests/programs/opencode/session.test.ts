@@ -25,12 +25,14 @@ describe('a session of opencode', () => {
   /** By a clock that was never set, unless a test sets it. */
   let bootedAt = 1_000_000
 
-  async function follow(kept: Partial<OpenCodeSavedState> = { conversations: [{ id: OWN, since: 1 }] }) {
+  async function follow(
+    savedState: Partial<OpenCodeSavedState> = { conversations: [{ id: OWN, since: 1 }] },
+  ) {
     session = openSession({
       bootedAt: () => bootedAt,
       name: 'dev',
       found: false,
-      savedState: { port: 1, conversations: [], ...kept },
+      savedState: { port: 1, conversations: [], ...savedState },
       server: server.api,
       port: port.port,
       view: async () => 'other',
@@ -65,7 +67,7 @@ describe('a session of opencode', () => {
     await follow({})
     expect(session.state).toBe('idle')
     expect(server.calls[0]).toEqual({ path: '/session', body: { title: 'dev' } })
-    expect(port.kept).toEqual({ port: 1, conversations: [{ id: OWN, since: 0 }] })
+    expect(port.savedState).toEqual({ port: 1, conversations: [{ id: OWN, since: 0 }] })
     await server.called('/tui/select-session')
   })
 
@@ -89,7 +91,9 @@ describe('a session of opencode', () => {
         key: 'prt_1ddf10916001iIbV3VsazKG55J',
       },
     ])
-    await port.until(() => (port.kept as OpenCodeSavedState).saidUpTo === 'msg_1ddf101b5001lmB9taSyNcTFM1')
+    await port.until(
+      () => (port.savedState as OpenCodeSavedState).saidUpTo === 'msg_1ddf101b5001lmB9taSyNcTFM1',
+    )
     expect(states()).toEqual(['idle', 'busy', 'idle'])
   })
 
@@ -247,37 +251,37 @@ describe('a session of opencode', () => {
     const earlier = answer('msg_b2', 'msg_b1', 'Before that.', 1000)
     const meanwhile = answer('msg_a2', 'msg_b1', 'After that.', 500)
     const later = answer('msg_a4', 'msg_b1', 'Much later.', 510)
-    const kept = { conversations: [{ id: OWN, since: 0 }], saidUpTo: 'msg_b2', bootedAt: 1_000_000 }
+    const savedState = { conversations: [{ id: OWN, since: 0 }], saidUpTo: 'msg_b2', bootedAt: 1_000_000 }
 
     it('passes on text from while the service was away, even if it sorts before processed text (C4)', async () => {
       bootedAt -= 3600_000
       server.setMessages([meanwhile, earlier])
-      await follow(kept)
+      await follow(savedState)
       await port.until(() => spoken().includes('After that.'))
     })
 
     it('passes on later text too, until one was read live', async () => {
       bootedAt -= 3600_000
       server.setMessages([meanwhile, earlier])
-      await follow(kept)
+      await follow(savedState)
       await port.until(
-        () => port.said.length === 2 && (port.kept as OpenCodeSavedState).saidUpTo === 'msg_b2',
+        () => port.said.length === 2 && (port.savedState as OpenCodeSavedState).saidUpTo === 'msg_b2',
       )
       await session.close('leave')
       server.setMessages([meanwhile, later, earlier])
-      await follow(port.kept as OpenCodeSavedState)
+      await follow(port.savedState as OpenCodeSavedState)
       await port.until(() => spoken().includes('Much later.'))
     })
 
     it('continues from the text that was read live', async () => {
       bootedAt -= 3600_000
-      await follow(kept)
+      await follow(savedState)
       const { info, parts } = later
       server.emit(JSON.stringify({ type: 'message.updated', properties: { info } }))
       for (const part of parts)
         server.emit(JSON.stringify({ type: 'message.part.updated', properties: { part } }))
-      await port.until(() => (port.kept as OpenCodeSavedState | undefined)?.saidUpTo === 'msg_a4')
-      expect(port.kept).toMatchObject({ bootedAt })
+      await port.until(() => (port.savedState as OpenCodeSavedState | undefined)?.saidUpTo === 'msg_a4')
+      expect(port.savedState).toMatchObject({ bootedAt })
     })
   })
 
@@ -373,8 +377,8 @@ describe('a session of opencode', () => {
     await follow()
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'submitted' }])
     // The agent's own text is no evidence.
-    const places = await session.locate(['msg_8', 'msg_7', 'msg_70'])
-    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent'])
+    const locations = await session.locate(['msg_8', 'msg_7', 'msg_70'])
+    expect(locations.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent'])
     await server.close()
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'unknown' }])
     server = await startFakeServer()

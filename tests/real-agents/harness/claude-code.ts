@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Furnish } from './home.ts'
+import type { PrepareProgram } from './home.ts'
 
-export const furnishClaudeCode: Furnish = async ({ folder, cwd, modelUrl, key }) => {
+export const prepareClaudeCode: PrepareProgram = async ({ folder, cwd, modelUrl, key }) => {
   const state = {
     hasCompletedOnboarding: true,
     // 2.1.325 offers its auto mode, which asks a classifier on the vendor's servers.

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Furnish } from './home.ts'
+import type { PrepareProgram } from './home.ts'
 
 /** Codex warns, over ACP even in the agent's words, of a model that is in no catalog. This one is in the user's own. */
 const CATALOG = {
@@ -28,7 +28,7 @@ const CATALOG = {
   ],
 }
 
-export const furnishCodex: Furnish = async ({ folder, cwd, modelUrl, key }) => {
+export const prepareCodex: PrepareProgram = async ({ folder, cwd, modelUrl, key }) => {
   await mkdir(join(folder, '.codex'), { recursive: true })
   const catalog = join(folder, '.codex', 'models.json')
   await writeFile(catalog, JSON.stringify(CATALOG))

@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Furnish } from './home.ts'
+import type { PrepareProgram } from './home.ts'
 
-export const furnishGemini: Furnish = async ({ folder, modelUrl, key }) => {
+export const prepareGemini: PrepareProgram = async ({ folder, modelUrl, key }) => {
   await mkdir(join(folder, '.gemini'), { recursive: true })
   const settings = {
     security: { auth: { selectedType: 'gemini-api-key' }, folderTrust: { enabled: false } },

@@ -5,10 +5,10 @@
 import { mkdir } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { type AgentName, agentProgram } from '../../../scripts/install-agents.ts'
-import { furnishClaudeCode } from './claude-code.ts'
-import { furnishCodex } from './codex.ts'
-import { furnishGemini } from './gemini.ts'
-import { furnishOpencode } from './opencode.ts'
+import { prepareClaudeCode } from './claude-code.ts'
+import { prepareCodex } from './codex.ts'
+import { prepareGemini } from './gemini.ts'
+import { prepareOpencode } from './opencode.ts'
 
 export interface HomeOptions {
   /** Becomes HOME. One for each agent. */
@@ -28,16 +28,16 @@ export interface Home {
 }
 
 /** Writes the program's files into its HOME and says which variables it needs beside HOME. */
-export type Furnish = (options: HomeOptions) => Promise<Record<string, string>>
+export type PrepareProgram = (options: HomeOptions) => Promise<Record<string, string>>
 
-const FURNISH: Record<AgentName, Furnish> = {
-  'claude-code': furnishClaudeCode,
-  'claude-code-2.1.197': furnishClaudeCode,
-  'claude-agent-acp': furnishClaudeCode,
-  codex: furnishCodex,
-  'codex-acp': furnishCodex,
-  gemini: furnishGemini,
-  opencode: furnishOpencode,
+const PREPARE: Record<AgentName, PrepareProgram> = {
+  'claude-code': prepareClaudeCode,
+  'claude-code-2.1.197': prepareClaudeCode,
+  'claude-agent-acp': prepareClaudeCode,
+  codex: prepareCodex,
+  'codex-acp': prepareCodex,
+  gemini: prepareGemini,
+  opencode: prepareOpencode,
 }
 
 export async function prepareHome(agent: AgentName, options: HomeOptions): Promise<Home> {
@@ -50,7 +50,7 @@ export async function prepareHome(agent: AgentName, options: HomeOptions): Promi
     PATH: [ownBin, process.env.PATH].join(delimiter),
     LANG: 'C.UTF-8',
     TERM: 'xterm-256color',
-    ...(await FURNISH[agent](options)),
+    ...(await PREPARE[agent](options)),
   }
   return { env, settings: { command: agentProgram(agent), env } }
 }

@@ -12,15 +12,15 @@ import type { ConfigInput } from '../../../src/config/config.ts'
 import { createDaemon } from '../../fakes/daemon.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
-import { type CastOptions, prepareCast } from './cast.ts'
-import { givenTo } from './given.ts'
-import { HAND_MS } from './hand.ts'
+import { receivedBy } from './received-messages.ts'
+import { prepareTeamAgents, type TeamAgentsOptions } from './team-agents.ts'
+import { TYPING_PAUSE_MS } from './terminal.ts'
 
 const execute = promisify(execFile)
 const PATIENCE_MS = 120_000
 const START_MS = 120_000
 
-export interface KillableTeamOptions extends Pick<CastOptions, 'cast'> {
+export interface KillableTeamOptions extends Pick<TeamAgentsOptions, 'programs'> {
   readonly play: Play
   /** More members, as orc.yaml names them. */
   readonly others?: ConfigInput['agents']
@@ -32,18 +32,18 @@ export interface Noted {
   readonly text: string
 }
 
-const LADDER = ['queued', 'written', 'submitted', 'read']
+const DELIVERY_STATES = ['queued', 'written', 'submitted', 'read']
 
 export type KillableTeam = Awaited<ReturnType<typeof openKillableTeam>>
 
 let opened = 0
 
-export async function openKillableTeam({ cast, play, others = {} }: KillableTeamOptions) {
+export async function openKillableTeam({ programs, play, others = {} }: KillableTeamOptions) {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'orchub-killable-')))
   const model = await startModelServer({ play })
-  const crew = await prepareCast({ cast, folder, modelUrl: model.url })
+  const members = await prepareTeamAgents({ programs, folder, modelUrl: model.url })
   const socket = `orchub-killable-${process.pid}-${opened++}`
-  const config = { ...crew.config, agents: { ...crew.agents, ...others }, tmux: { socket } }
+  const config = { ...members.config, agents: { ...members.agents, ...others }, tmux: { socket } }
   const daemon = await createDaemon(JSON.stringify(config))
   await daemon.start()
   const client: Client = createClient({ url: daemon.url, token: daemon.operatorToken() })
@@ -68,7 +68,7 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
 
   async function explain(): Promise<string> {
     const screens = await Promise.all(
-      Object.keys(cast).map(async (name) => `--- ${name}\n${await screen(name).catch(String)}`),
+      Object.keys(programs).map(async (name) => `--- ${name}\n${await screen(name).catch(String)}`),
     )
     const log = audit()
       .slice(-50)
@@ -80,9 +80,15 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
     database.prepare('SELECT type, actor, text FROM audit ORDER BY at, seq').all() as unknown as Noted[]
 
   /** The state that the service saved for an agent. */
-  function kept(name: string): { pane: string; process: { pid: number }; program: Record<string, unknown> } {
-    const row = database.prepare('SELECT kept FROM sessions WHERE agent = ?').get(name) as { kept: string }
-    return JSON.parse(row.kept).value
+  function savedState(name: string): {
+    pane: string
+    process: { pid: number }
+    program: Record<string, unknown>
+  } {
+    const row = database.prepare('SELECT kept AS savedState FROM sessions WHERE agent = ?').get(name) as {
+      savedState: string
+    }
+    return JSON.parse(row.savedState).value
   }
 
   function deliveryOf(id: string): string {
@@ -90,7 +96,7 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
     return (row as { state: string }).state
   }
 
-  const screen = (name: string) => tmux('capture-pane', '-p', '-t', kept(name).pane)
+  const screen = (name: string) => tmux('capture-pane', '-p', '-t', savedState(name).pane)
 
   async function stateOf(name: string): Promise<string | undefined> {
     const { agents } = await client.agents()
@@ -105,7 +111,7 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
 
   async function signal(name: string, what: NodeJS.Signals) {
     // tmux lets the process that it started go on at once when that is stopped, and its group with it.
-    await crew.signal(name, what, what === 'SIGSTOP' ? kept(name).process.pid : undefined)
+    await members.signal(name, what, what === 'SIGSTOP' ? savedState(name).process.pid : undefined)
   }
 
   return {
@@ -114,12 +120,12 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
     client,
     until,
     becomes,
-    kept,
+    savedState,
     screen,
     tmux,
     signal,
-    processes: crew.processes,
-    given: (name: string) => givenTo(model, name),
+    processes: members.processes,
+    received: (name: string) => receivedBy(model, name),
     audit,
     async send(to: string, content: string): Promise<string> {
       const receipt = await client.command({ type: 'send_message', to, content })
@@ -131,29 +137,32 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
       if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
     },
     /** That step of the ladder, or one beyond it. */
-    reaches: (id: string, state: (typeof LADDER)[number]) =>
-      until(`${id} is ${state}`, () => LADDER.indexOf(deliveryOf(id)) >= LADDER.indexOf(state)),
+    reaches: (id: string, state: (typeof DELIVERY_STATES)[number]) =>
+      until(
+        `${id} is ${state}`,
+        () => DELIVERY_STATES.indexOf(deliveryOf(id)) >= DELIVERY_STATES.indexOf(state),
+      ),
     async mailOf(name: string) {
       return (await client.mailbox({ agent: name, filter: 'all' })).messages
     },
     /** As a person types who sits at the pane. */
     async type(name: string, text: string) {
-      const { pane } = kept(name)
+      const { pane } = savedState(name)
       await tmux('send-keys', '-t', pane, '-l', '--', text)
       await until(`${name}'s screen shows it`, async () => (await screen(name)).includes(text))
-      await sleep(HAND_MS)
+      await sleep(TYPING_PAUSE_MS)
       await tmux('send-keys', '-t', pane, 'Enter')
     },
     /** The machine is switched off. */
     async killAll() {
       await daemon.kill()
       await tmux('kill-server').catch(() => {})
-      for (const name of Object.keys(cast)) await crew.kill(name)
+      for (const name of Object.keys(programs)) await members.kill(name)
     },
     /** While the service is away. */
     change(name: string, edit: (program: Record<string, unknown>) => Record<string, unknown>) {
       const writable = new DatabaseSync(join(daemon.folder, '.orc', 'orc.db'))
-      const all = kept(name)
+      const all = savedState(name)
       const changed = JSON.stringify({ runtime: 'tmux', value: { ...all, program: edit(all.program) } })
       writable.prepare('UPDATE sessions SET kept = ? WHERE agent = ?').run(changed, name)
       writable.close()
@@ -162,8 +171,8 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
       database.close()
       await daemon.close()
       await tmux('kill-server').catch(() => {})
-      for (const name of Object.keys(cast)) await signal(name, 'SIGCONT')
-      await crew.end()
+      for (const name of Object.keys(programs)) await signal(name, 'SIGCONT')
+      await members.end()
       await model.close()
       await rm(folder, { recursive: true, force: true, maxRetries: 5 })
     },

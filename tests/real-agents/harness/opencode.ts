@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Furnish } from './home.ts'
+import type { PrepareProgram } from './home.ts'
 
-export const furnishOpencode: Furnish = async ({ folder, modelUrl, key }) => {
+export const prepareOpencode: PrepareProgram = async ({ folder, modelUrl, key }) => {
   const place = join(folder, '.config', 'opencode')
   await mkdir(place, { recursive: true })
   const config = {

@@ -25,7 +25,7 @@ export function createRecordingPort() {
   const arrived: Arrived[] = []
   const asked: Asked[] = []
   const used: Usage[] = []
-  let kept: unknown
+  let savedState: unknown
   const watchers = new Set<() => void>()
   const notify = () => {
     for (const watcher of [...watchers]) watcher()
@@ -64,7 +64,7 @@ export function createRecordingPort() {
     },
     async saveState(value) {
       // As the store does: what is no JSON does not survive.
-      kept = JSON.parse(JSON.stringify(value))
+      savedState = JSON.parse(JSON.stringify(value))
       notify()
     },
   }
@@ -76,8 +76,8 @@ export function createRecordingPort() {
     arrived,
     asked,
     used,
-    get kept() {
-      return kept
+    get savedState() {
+      return savedState
     },
     /** Resolves with what `look` finds, now or later; rejects with everything taken down when it does not in time. */
     until<Found>(look: () => Found | undefined | false, timeoutMs = 90_000): Promise<Found> {
@@ -91,7 +91,7 @@ export function createRecordingPort() {
           const found = look()
           if (found !== undefined && found !== false) done(() => resolve(found))
         }
-        const all = () => JSON.stringify({ states, said, arrived, asked, kept }, undefined, 1)
+        const all = () => JSON.stringify({ states, said, arrived, asked, savedState }, undefined, 1)
         const timer = setTimeout(() => done(() => reject(new Error(`It never came:\n${all()}`))), timeoutMs)
         watchers.add(watcher)
         watcher()

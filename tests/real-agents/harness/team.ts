@@ -9,17 +9,17 @@ import { type ConfigInput, defineConfig } from '../../../src/config/config.ts'
 import { type Orchub, startOrchub } from '../../../src/main.ts'
 import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
-import { type CastOptions, prepareCast } from './cast.ts'
-import { givenTo } from './given.ts'
+import { receivedBy } from './received-messages.ts'
+import { prepareTeamAgents, type TeamAgentsOptions } from './team-agents.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 
-export interface TeamOptions extends Pick<CastOptions, 'cast' | 'runtime'> {
+export interface TeamOptions extends Pick<TeamAgentsOptions, 'programs' | 'runtime'> {
   readonly play: Play
-  /** Adds to or overrides the orc.yaml generated for the cast. */
-  readonly config?: Partial<ConfigInput> | ((set: Scene) => Partial<ConfigInput>)
+  /** Adds to or overrides the orc.yaml generated for its agents. */
+  readonly config?: Partial<ConfigInput> | ((set: TeamSetup) => Partial<ConfigInput>)
 }
 
-export interface Scene {
+export interface TeamSetup {
   readonly agents: ConfigInput['agents']
   readonly modelUrl: string
 }
@@ -38,12 +38,12 @@ const START_MS = 120_000
 
 export type RealTeam = Awaited<ReturnType<typeof openTeam>>
 
-export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: TeamOptions) {
+export async function openTeam({ programs, play, runtime = 'tmux', config = {} }: TeamOptions) {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'orchub-team-')))
   const model: ModelServer = await startModelServer({ play })
-  const crew = await prepareCast({ cast, folder, runtime, modelUrl: model.url })
-  const more = typeof config === 'function' ? config({ agents: crew.agents, modelUrl: model.url }) : config
-  const input: ConfigInput = { ...crew.config, service: { port: 0 }, ...more }
+  const members = await prepareTeamAgents({ programs, folder, runtime, modelUrl: model.url })
+  const more = typeof config === 'function' ? config({ agents: members.agents, modelUrl: model.url }) : config
+  const input: ConfigInput = { ...members.config, service: { port: 0 }, ...more }
   const entries: AuditEntry[] = []
   const terminals: Terminal[] = []
   let orchub: Orchub = await start()
@@ -107,10 +107,10 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     get orchub() {
       return orchub
     },
-    processes: crew.processes,
+    processes: members.processes,
     /** Everything that runs of that agent, at once. */
-    kill: crew.kill,
-    given: (name: string) => givenTo(model, name),
+    kill: members.kill,
+    received: (name: string) => receivedBy(model, name),
     state: (name: string) => orchub.engine.sessions.session(name)?.state,
     idle: (name: string) =>
       until(`${name} is idle`, () => orchub.engine.sessions.session(name)?.state === 'idle', START_MS),
@@ -132,7 +132,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     },
     screen: async (name: string) => await orchub.engine.sessions.session(name)!.screen!(60),
     /** A person sits down at the agent's pane with a terminal of their own, as with `orc attach`. */
-    async sitDown(name: string): Promise<Terminal> {
+    async attachTerminal(name: string): Promise<Terminal> {
       const home = join(folder, 'homes', 'person')
       await mkdir(home, { recursive: true })
       const { viewCommand: view } = orchub.engine.sessions.session(name)!
@@ -156,7 +156,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
       for (const terminal of terminals) await terminal.close()
       await orchub.close('end')
       await model.close()
-      await crew.end()
+      await members.end()
       await rm(folder, { recursive: true, force: true, maxRetries: 5 })
     },
   }

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { HAND_MS } from './hand.ts'
 import { endProcessesOf } from './leftovers.ts'
 
 const execute = promisify(execFile)
@@ -28,7 +27,9 @@ export interface TerminalOptions {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Programs take their time on a busy machine, and much more of it to start. */
+/** Codex and Gemini treat an Enter as part of a paste if it follows the last letter faster than a person would press it. */
+export const TYPING_PAUSE_MS = 200
+/** Programs are slow on a busy machine, and much slower to start. */
 const PATIENCE_MS = 120_000
 
 let opened = 0
@@ -62,7 +63,7 @@ export async function openTerminal({ argv, cwd, env }: TerminalOptions): Promise
     async enter(line) {
       await type(line)
       await shows(new RegExp(RegExp.escape(line)))
-      await sleep(HAND_MS)
+      await sleep(TYPING_PAUSE_MS)
       await press('Enter')
     },
     async close() {

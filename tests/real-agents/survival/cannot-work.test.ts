@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createConductor } from '../harness/conductor.ts'
 import { openKillableTeam } from '../harness/killable-team.ts'
+import { createModelScript } from '../harness/model-script.ts'
 
 describe('a team with agents that cannot start', () => {
   it('reports the reason for each, and the others work', async () => {
@@ -9,8 +9,8 @@ describe('a team with agents that cannot start', () => {
       with: { command: ['sh', '-c', line], patterns: { idle: '> $' } },
     })
     const team = await openKillableTeam({
-      cast: { Alice: 'codex' },
-      play: createConductor().play,
+      programs: { Alice: 'codex' },
+      play: createModelScript().play,
       others: {
         Ghost: { program: 'codex', runtime: 'tmux', with: { command: 'no-such-program-anywhere' } },
         Quitter: sh('echo I cannot work here; exit 3'),

@@ -2,8 +2,8 @@ import { mkdir, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AgentName } from '../../../scripts/install-agents.ts'
-import { createConductor } from '../harness/conductor.ts'
 import { type KillableTeam, type Noted, openKillableTeam } from '../harness/killable-team.ts'
+import { createModelScript } from '../harness/model-script.ts'
 
 const telling = (title: string) => `I tell Bob of what is ${title}.`
 const toBob = (title: string) =>
@@ -12,18 +12,18 @@ const toBob = (title: string) =>
 /** A file for each program, so that they run beside each other. */
 export function describeSurvival(program: AgentName) {
   describe(`${program} survives`, () => {
-    const conductor = createConductor()
+    const script = createModelScript()
     let team: KillableTeam
 
     beforeAll(async () => {
-      team = await openKillableTeam({ cast: { Alice: program, Bob: program }, play: conductor.play })
+      team = await openKillableTeam({ programs: { Alice: program, Bob: program }, play: script.play })
       await Promise.all([team.becomes('Alice', 'idle'), team.becomes('Bob', 'idle')])
     })
     afterAll(async () => {
       await team?.close()
     })
 
-    const alice = () => team.given('Alice')
+    const alice = () => team.received('Alice')
 
     /** In the end every message was read, and stands in the conversation once. */
     async function expectRead(...ids: string[]) {
@@ -43,11 +43,11 @@ export function describeSurvival(program: AgentName) {
       )
       await team.reaches(mail.id, 'read')
       expect((await team.mailOf('Bob')).filter((one) => one.title === title)).toHaveLength(1)
-      expect(team.given('Bob').times(mail.id)).toBe(1)
+      expect(team.received('Bob').times(mail.id)).toBe(1)
     }
 
     it('a kill of the service while a message waits for a busy agent; text written meanwhile is read', async () => {
-      const goOn = conductor.hold('be busy')
+      const goOn = script.hold('be busy')
       const first = await team.send('Alice', 'be busy')
       await alice().message(first)
       const second = await team.send('Alice', 'when you are done')
@@ -84,7 +84,7 @@ export function describeSurvival(program: AgentName) {
     })
 
     it('a kill of the service after the agent accepted a message', async () => {
-      const goOn = conductor.hold('think about it')
+      const goOn = script.hold('think about it')
       const id = await team.send('Alice', 'think about it')
       await team.reaches(id, 'submitted')
       await alice().message(id)
@@ -98,7 +98,7 @@ export function describeSurvival(program: AgentName) {
       // Repeated words are taken for a loop.
       const words = Array.from({ length: 40 }, (_, index) => `step-${index * 7919}`).join(' ')
       const text = `${words}\n${toBob('said in the middle')}`
-      conductor.answer('speak slowly', { text, chunkSize: 20, chunkMs: 60 })
+      script.answer('speak slowly', { text, chunkSize: 20, chunkMs: 60 })
       const id = await team.send('Alice', 'speak slowly')
       const call = await alice().message(id)
       await sleep(Math.random() * 600)
@@ -112,7 +112,7 @@ export function describeSurvival(program: AgentName) {
     it('a kill of the service while all are idle, and a person continues with the agent', async () => {
       await team.becomes('Alice', 'idle')
       await team.daemon.kill()
-      conductor.answer('a word from the person', { text: toBob('said to a person') })
+      script.answer('a word from the person', { text: toBob('said to a person') })
       await team.type('Alice', 'a word from the person')
       await alice().text('a word from the person')
       await expectSeen(telling('said to a person'))
@@ -122,8 +122,8 @@ export function describeSurvival(program: AgentName) {
     })
 
     it.each([
-      ['its pane is closed', () => team.tmux('kill-pane', '-t', team.kept('Alice').pane)],
-      ['its process is killed', () => process.kill(team.kept('Alice').process.pid, 'SIGKILL')],
+      ['its pane is closed', () => team.tmux('kill-pane', '-t', team.savedState('Alice').pane)],
+      ['its process is killed', () => process.kill(team.savedState('Alice').process.pid, 'SIGKILL')],
     ])('in its conversation when %s: it is reported, and no other agent is harmed', async (_, kill) => {
       await expectRead(await team.send('Alice', 'the word is xylophone'))
       await kill()
@@ -137,7 +137,7 @@ export function describeSurvival(program: AgentName) {
     })
 
     it('with its conversation and its undelivered messages when everything is killed', async () => {
-      const goOn = conductor.hold('the number is 42')
+      const goOn = script.hold('the number is 42')
       const first = await team.send('Alice', 'the number is 42')
       await alice().message(first)
       const second = await team.send('Alice', 'which number was it?')
@@ -179,9 +179,9 @@ export function describeSurvival(program: AgentName) {
     it('a conversation that no longer exists, which it reports', async () => {
       await team.becomes('Alice', 'idle')
       await team.killAll()
-      team.change('Alice', (kept) =>
+      team.change('Alice', (savedState) =>
         JSON.parse(
-          JSON.stringify(kept)
+          JSON.stringify(savedState)
             .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g, '00000000-0000-4000-8000-000000000000')
             .replace(/ses_\w+/g, 'ses_00000000000000000000000000'),
         ),
@@ -193,8 +193,8 @@ export function describeSurvival(program: AgentName) {
       'a transcript that cannot be read, which it says clearly (opencode has none)',
       async () => {
         await team.killAll()
-        const kept = team.kept('Alice').program as Transcribed
-        const file = kept.transcript ?? kept.threads!.at(-1)!.rollout
+        const savedState = team.savedState('Alice').program as Transcribed
+        const file = savedState.transcript ?? savedState.threads!.at(-1)!.rollout
         await rm(file)
         await mkdir(file)
         await expectClearFailure(/transcript|conversation|resume session/i)

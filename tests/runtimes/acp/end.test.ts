@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { isRunning, startIdle, turn } from './harness.ts'
 
 const pidOf = (started: Awaited<ReturnType<typeof startIdle>>) =>
-  started.place.record<{ pid: number }>('start').at(-1)!.pid
+  started.fixture.record<{ pid: number }>('start').at(-1)!.pid
 
 describe('the end of an ACP agent', () => {
   it('leaves no process and no child, marked or not (C15)', async () => {
     const started = await startIdle()
     await started.session.deliver(turn('CHILDREN', 'msg_1'))
     await started.reaches('idle')
-    const pids = [pidOf(started), ...started.place.record<number[]>('children')[0]!]
+    const pids = [pidOf(started), ...started.fixture.record<number[]>('children')[0]!]
     expect(pids.map(isRunning)).toEqual([true, true, true])
     await started.session.stop()
     expect(pids.map(isRunning)).toEqual([false, false, false])
@@ -72,7 +72,7 @@ describe('the end of an ACP agent', () => {
     await started.reaches('idle')
     process.kill(pidOf(started), 'SIGKILL')
     expect(await started.reaches('exited')).toMatch(/^was ended by SIGKILL/)
-    const [marked, unmarked] = started.place.record<number[]>('children')[0]!
+    const [marked, unmarked] = started.fixture.record<number[]>('children')[0]!
     expect(isRunning(marked!)).toBe(false)
     // The process has no connection to the agent any more: no mark, no group, no parent.
     process.kill(unmarked!)
@@ -85,7 +85,7 @@ describe('the end of an ACP agent', () => {
       env: { PATH: process.env.PATH, ORC_SESSION: 'mark-of-before' },
     })
     await sleep(50)
-    await startIdle({ kept: { program: process.execPath, mark: 'mark-of-before' } })
+    await startIdle({ savedState: { program: process.execPath, mark: 'mark-of-before' } })
     expect(isRunning(orphan.pid!)).toBe(false)
   })
 })

@@ -28,14 +28,14 @@ export function fakeAgent(folder: string, flags: readonly string[] = []) {
   }
 }
 
-export interface Place {
+export interface Fixture {
   readonly folder: string
   /** The fake agent's records of that kind, in order. */
   record<T>(what: string): T[]
 }
 
 /** A folder in which fake agents keep their conversations, for one test. */
-export function openPlace(): Place {
+export function openFixture(): Fixture {
   const folder = mkdtempSync(join(tmpdir(), 'orc-acp-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return {
@@ -110,9 +110,9 @@ function listen(hear: (text: string) => Promise<void>): Heard & { port: SessionP
 }
 
 export interface StartOptions {
-  place?: Place
+  fixture?: Fixture
   flags?: readonly string[]
-  kept?: unknown
+  savedState?: unknown
   program?: string
   settings?: Record<string, unknown>
   limits?: Partial<AcpLimits>
@@ -124,14 +124,14 @@ export interface StartOptions {
 
 export interface Started extends Heard {
   readonly session: Session
-  readonly place: Place
+  readonly fixture: Fixture
   readonly warnings: string[]
   /** Resolves with the evidence once the agent is in that state, from now on or already. */
   reaches(state: SessionState): Promise<string>
 }
 
 export async function start(options: StartOptions = {}): Promise<Started> {
-  const place = options.place ?? openPlace()
+  const fixture = options.fixture ?? openFixture()
   const { port, ...heard } = listen(options.hear ?? (async () => {}))
   const warnings: string[] = []
   const runtime = createAcpRuntime({
@@ -145,11 +145,11 @@ export async function start(options: StartOptions = {}): Promise<Started> {
     {
       name: 'coder',
       program: options.program ?? 'any',
-      settings: { ...fakeAgent(place.folder, options.flags), ...options.settings },
+      settings: { ...fakeAgent(fixture.folder, options.flags), ...options.settings },
       prompt: 'You write code.',
-      cwd: options.cwd ?? place.folder,
-      folder: join(place.folder, 'private'),
-      savedState: options.kept,
+      cwd: options.cwd ?? fixture.folder,
+      folder: join(fixture.folder, 'private'),
+      savedState: options.savedState,
       nonce: 'n1',
       credentials: async () => ({ url: 'http://127.0.0.1:7420', token: 'orc_secret' }),
     },
@@ -160,7 +160,7 @@ export async function start(options: StartOptions = {}): Promise<Started> {
     ...heard,
     warnings,
     session,
-    place,
+    fixture,
     async reaches(state) {
       await heard.until(() => session.state === state, `state ${state}`)
       return heard.states.findLast((change) => change.state === state)?.evidence ?? ''

@@ -38,10 +38,10 @@ describe('a broken or hostile ACP agent', () => {
 
   it('that floods is throttled by its pipe, and loses no text', async () => {
     const gate = Promise.withResolvers<void>()
-    const { session, said, reaches, place } = await startIdle({ hear: () => gate.promise })
+    const { session, said, reaches, fixture } = await startIdle({ hear: () => gate.promise })
     await session.deliver(turn('FLOOD 8000', 'msg_1'))
     await sleep(1500)
-    expect(place.record('flooded')).toEqual([])
+    expect(fixture.record('flooded')).toEqual([])
     gate.resolve()
     await reaches('idle')
     const lines = said.join('').trimEnd().split('\n')

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { minuteIsOver } from '../../../src/runtimes/acp/connection.ts'
-import { openPlace, start, startIdle, turn } from './harness.ts'
+import { openFixture, start, startIdle, turn } from './harness.ts'
 
 /** A conversation of one message, whose process is gone. */
 async function earlier(flags: readonly string[] = []) {
-  const place = openPlace()
-  const first = await startIdle({ place, flags })
+  const fixture = openFixture()
+  const first = await startIdle({ fixture, flags })
   await first.session.deliver(turn('SAY <orc-command type="x"/>', 'msg_1'))
   await first.reaches('idle')
   await first.session.leave()
-  return { place, kept: first.recorder.kept as object, flags }
+  return { fixture, savedState: first.recorder.savedState as object, flags }
 }
 
 describe('an ACP conversation after a restart', () => {
@@ -17,9 +17,9 @@ describe('an ACP conversation after a restart', () => {
     const before = await earlier()
     const again = await start(before)
     expect(await again.reaches('idle')).toBe('fake 1.0: resumed conversation conversation-1')
-    expect(again.place.record('load')).toMatchObject([{ sessionId: 'conversation-1' }])
-    expect(again.place.record('new')).toHaveLength(1)
-    expect(again.recorder.kept).toMatchObject({ conversation: { sessionId: 'conversation-1' } })
+    expect(again.fixture.record('load')).toMatchObject([{ sessionId: 'conversation-1' }])
+    expect(again.fixture.record('new')).toHaveLength(1)
+    expect(again.recorder.savedState).toMatchObject({ conversation: { sessionId: 'conversation-1' } })
   })
 
   it('is not processed twice: replayed text is not new (C4)', async () => {
@@ -45,8 +45,8 @@ describe('an ACP conversation after a restart', () => {
   })
 
   it('shows nothing if the agent resumes without a replay', async () => {
-    const { session, place } = await startIdle(await earlier(['--no-load', '--resume']))
-    expect(place.record('resume')).toHaveLength(1)
+    const { session, fixture } = await startIdle(await earlier(['--no-load', '--resume']))
+    expect(fixture.record('resume')).toHaveLength(1)
     expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
   })
 
@@ -57,31 +57,34 @@ describe('an ACP conversation after a restart', () => {
   })
 
   it('gets its role again (ask 15)', async () => {
-    const { session, place } = await startIdle(await earlier())
+    const { session, fixture } = await startIdle(await earlier())
     await session.deliver(turn('SAY new', 'msg_2'))
-    expect(place.record<string>('prompt').at(-1)).toMatch(/^\[ORCHUB MESSAGE role\]\n.*\n.*was resumed/)
+    expect(fixture.record<string>('prompt').at(-1)).toMatch(/^\[ORCHUB MESSAGE role\]\n.*\n.*was resumed/)
   })
 
   it('starts anew, and reports so, when the agent does not know it or cannot resume', async () => {
-    const { place, kept } = await earlier()
-    const wrong = await start({ place, kept: { ...kept, conversation: { sessionId: 'gone', begunAt: 0 } } })
+    const { fixture, savedState } = await earlier()
+    const wrong = await start({
+      fixture,
+      savedState: { ...savedState, conversation: { sessionId: 'gone', begunAt: 0 } },
+    })
     expect(await wrong.reaches('idle')).toMatch(
       /^fake 1\.0: conversation gone could not be resumed \(.*\); started conversation-2$/,
     )
     expect((await wrong.session.locate(['msg_1']))[0]?.at).toBe('unknown')
-    const unable = await start({ place, kept, flags: ['--no-load'] })
+    const unable = await start({ fixture, savedState, flags: ['--no-load'] })
     expect(await unable.reaches('idle')).toContain('could not be resumed (the agent does not support it)')
   })
 
   it('is not handed to another program', async () => {
-    const { place, kept } = await earlier()
-    const { reaches } = await start({ place, kept: { ...kept, program: 'gemini' } })
+    const { fixture, savedState } = await earlier()
+    const { reaches } = await start({ fixture, savedState: { ...savedState, program: 'gemini' } })
     expect(await reaches('idle')).toContain('started ')
-    expect(place.record('load')).toEqual([])
+    expect(fixture.record('load')).toEqual([])
   })
 
   it('survives saved state of unknown origin', async () => {
-    const { reaches } = await start({ kept: { strange: true } })
+    const { reaches } = await start({ savedState: { strange: true } })
     expect(await reaches('idle')).toContain('started conversation conversation-1')
   })
 

@@ -38,8 +38,8 @@ describe('starting an ACP agent', () => {
       JAVA_HOME: '/opt/java',
       CLAUDECODE: '1',
     }
-    const { place } = await startIdle({ environment })
-    const [{ env }] = place.record<{ env: Record<string, string> }>('start') as [
+    const { fixture } = await startIdle({ environment })
+    const [{ env }] = fixture.record<{ env: Record<string, string> }>('start') as [
       { env: Record<string, string> },
     ]
     expect(env).toMatchObject({
@@ -54,14 +54,14 @@ describe('starting an ACP agent', () => {
   })
 
   it('keeps the token out of the command line', async () => {
-    const { place } = await startIdle()
-    expect(JSON.stringify(place.record<{ argv: string[] }>('start')[0]?.argv)).not.toContain('orc_secret')
+    const { fixture } = await startIdle()
+    expect(JSON.stringify(fixture.record<{ argv: string[] }>('start')[0]?.argv)).not.toContain('orc_secret')
   })
 
   it('offers our tools over HTTP, or over stdio if it has no HTTP', async () => {
     const over = async (...flags: string[]) => {
-      const { place } = await startIdle({ flags })
-      return place.record<{ mcpServers: unknown[] }>('new')[0]?.mcpServers
+      const { fixture } = await startIdle({ flags })
+      return fixture.record<{ mcpServers: unknown[] }>('new')[0]?.mcpServers
     }
     expect(await over()).toEqual([
       {
@@ -84,8 +84,8 @@ describe('starting an ACP agent', () => {
   })
 
   it('sets the mode the settings name, and fails on one that is not offered', async () => {
-    const { place } = await startIdle({ settings: { mode: 'plan' } })
-    expect(place.record('mode')).toEqual(['plan'])
+    const { fixture } = await startIdle({ settings: { mode: 'plan' } })
+    expect(fixture.record('mode')).toEqual(['plan'])
     const wrong = await start({ settings: { mode: 'warp' } })
     expect(await wrong.reaches('error')).toContain('it has no mode warp; it offers ask, plan')
   })
@@ -125,12 +125,12 @@ describe('starting an ACP agent', () => {
 
 describe('the role of an ACP agent', () => {
   it('is the first part of the first turn, in a frame, and not a turn of its own', async () => {
-    const { session, place, until } = await startIdle()
-    expect(place.record('prompt')).toEqual([])
+    const { session, fixture, until } = await startIdle()
+    expect(fixture.record('prompt')).toEqual([])
     await session.deliver(turn('SAY one', 'msg_1'))
     await until(() => session.state === 'idle', 'the end of the turn')
     await session.deliver(turn('SAY two', 'msg_2'))
-    const [first, second] = place.record<string>('prompt')
+    const [first, second] = fixture.record<string>('prompt')
     expect(first).toMatch(
       /^\[ORCHUB MESSAGE role\]\n[\s\S]*You write code\.[\s\S]*\[END ORCHUB MESSAGE role\]\n\n\[ORCHUB MESSAGE msg_1\]/,
     )
@@ -138,27 +138,27 @@ describe('the role of an ACP agent', () => {
   })
 
   it('is a system prompt if the agent accepts one', async () => {
-    const { session, place } = await startIdle({ flags: ['--system-prompt'] })
-    expect(place.record('new')).toMatchObject([
+    const { session, fixture } = await startIdle({ flags: ['--system-prompt'] })
+    expect(fixture.record('new')).toMatchObject([
       { systemPrompt: { mode: 'append', content: [{ type: 'text', text: 'You write code.' }] } },
     ])
     await session.deliver(turn('SAY one', 'msg_1'))
-    expect(place.record<string>('prompt')[0]).toMatch(/^\[ORCHUB MESSAGE msg_1\]/)
+    expect(fixture.record<string>('prompt')[0]).toMatch(/^\[ORCHUB MESSAGE msg_1\]/)
   })
 
   it('is not repeated after a compaction if it is a system prompt', async () => {
-    const { session, place, reaches } = await startIdle({ flags: ['--system-prompt'] })
+    const { session, fixture, reaches } = await startIdle({ flags: ['--system-prompt'] })
     await session.deliver(turn(COMPACTION, 'msg_1'))
     await reaches('idle')
     await session.deliver(turn('SAY two', 'msg_2'))
-    expect(place.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE msg_2\]/)
+    expect(fixture.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE msg_2\]/)
   })
 
   it('is repeated after a compaction', async () => {
-    const { session, place, reaches } = await startIdle()
+    const { session, fixture, reaches } = await startIdle()
     await session.deliver(turn(COMPACTION, 'msg_1'))
     await reaches('idle')
     await session.deliver(turn('SAY two', 'msg_2'))
-    expect(place.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE role\][\s\S]*was compacted/)
+    expect(fixture.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE role\][\s\S]*was compacted/)
   })
 })

@@ -76,19 +76,19 @@ describe('a turn of an ACP agent', () => {
   })
 
   it('carries any text unchanged: multi-line, 100 KB, controls of the protocol, emoji (C17)', async () => {
-    const { session, place } = await startIdle({ flags: ['--system-prompt'] })
+    const { session, fixture } = await startIdle({ flags: ['--system-prompt'] })
     const text = `!ls\n/quit\n\ttab @x 👩‍🚀 \u001B[201~ {"jsonrpc":"2.0"}\n${'é'.repeat(50_000)}\\`
     await session.deliver({ text, ids: [] })
-    expect(place.record('prompt')).toEqual([text])
+    expect(fixture.record('prompt')).toEqual([text])
   })
 
   it('escapes file names for an agent that reads them', async () => {
-    const { session, place } = await startIdle({
+    const { session, fixture } = await startIdle({
       flags: ['--system-prompt'],
       settings: { mentions: 'alone' },
     })
     await session.deliver({ text: 'see @x, me@example.com', ids: [] })
-    expect(place.record('prompt')).toEqual(['see \\@x, me@example.com'])
+    expect(fixture.record('prompt')).toEqual(['see \\@x, me@example.com'])
   })
 
   it('stays queued when the agent rejects it, and nothing else is tried for a while', async () => {

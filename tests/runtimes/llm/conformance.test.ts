@@ -8,7 +8,7 @@ import type { ModelRequest } from '../../fakes/model-server/play.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { describeRuntime } from '../conformance.ts'
 import { createDoor } from './harness.ts'
-import { clock, modelAt, TOOLS, type Wire } from './surroundings.ts'
+import { clock, modelAt, TOOLS, type Wire } from './test-model.ts'
 
 /** Says what stands behind `say ` in a turn, and works for as long as `work MS` says. */
 function obey({ userText }: ModelRequest) {

@@ -13,7 +13,7 @@ import { type ModelServer, startModelServer } from '../../fakes/model-server/mod
 import type { Play } from '../../fakes/model-server/play.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
-import { clock, modelAt, TOOLS, type Wire } from './surroundings.ts'
+import { clock, modelAt, TOOLS, type Wire } from './test-model.ts'
 
 /** A door that carries out each key once, and writes down what was asked of it. */
 export function createDoor(answer: (said: RawCommand) => Receipt | Promise<Receipt> = () => DONE) {
@@ -37,7 +37,7 @@ export function createDoor(answer: (said: RawCommand) => Receipt | Promise<Recei
 
 const DONE: Receipt = { status: 'ok', result: 'Command executed' }
 
-export interface Place {
+export interface Fixture {
   readonly server: ModelServer
   readonly folder: string
   readonly door: ReturnType<typeof createDoor>
@@ -49,7 +49,7 @@ export interface Place {
 }
 
 /** An agent of the runtime llm before a scripted model, for one test. */
-export async function openPlace(
+export async function openFixture(
   play: Play,
   options: {
     wire?: Wire
@@ -59,7 +59,7 @@ export async function openPlace(
     door?: ReturnType<typeof createDoor>
     env?: Record<string, string>
   } = {},
-): Promise<Place> {
+): Promise<Fixture> {
   const server = await startModelServer({ play })
   const folder = mkdtempSync(join(tmpdir(), 'orc-llm-'))
   const door = options.door ?? createDoor()

@@ -4,7 +4,7 @@ import { createModels } from '../../../src/llm/sdk/models.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { createRecorder } from '../recorder.ts'
-import { clock, modelAt, TOOLS } from './surroundings.ts'
+import { clock, modelAt, TOOLS } from './test-model.ts'
 
 const [url, folder] = process.argv.slice(2) as [string, string]
 const settings = { m: modelAt(url, 'openai-compatible') }
@@ -36,4 +36,4 @@ await session.deliver({
   ids: ['msg_7'],
   text: '[ORCHUB MESSAGE msg_7]\nWrite to Bob.\n[END ORCHUB MESSAGE msg_7]',
 })
-console.log(JSON.stringify(port.kept))
+console.log(JSON.stringify(port.savedState))

@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Play } from '../../fakes/model-server/play.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder } from '../recorder.ts'
-import { openPlace } from './harness.ts'
+import { openFixture } from './harness.ts'
 
 const send = (to: string) => ({ name: 'send_message', input: { to, content: 'Hello.' } })
 
@@ -21,30 +21,30 @@ const WORK: Play = ({ toolResults }) => {
 
 /** The agent did all its work and waits; the conversation is as it would be without the crash. */
 async function worked() {
-  const place = await openPlace(WORK)
-  const session = await place.start()
-  await place.port.untilState('idle')
+  const fixture = await openFixture(WORK)
+  const session = await fixture.start()
+  await fixture.port.untilState('idle')
   await session.deliver(turnOf('msg_7', 'Write to all.'))
-  await place.port.untilState('idle')
+  await fixture.port.untilState('idle')
   await session.leave()
-  return place
+  return fixture
 }
 
 describe('a resumed conversation', () => {
   it('continues after a crash at any byte, and repeats no command (C25)', async () => {
-    const place = await worked()
-    const whole = readFileSync(place.file())
+    const fixture = await worked()
+    const whole = readFileSync(fixture.file())
     const ends = [...whole.keys()].filter((at) => whole[at] === 10).map((at) => at + 1)
     // At the end of each record, and in the middle of the next one.
     const cuts = ends.flatMap((end, index) => [end, Math.floor((end + (ends[index + 1] ?? end)) / 2)])
     expect(cuts.length).toBeGreaterThan(15)
     for (const cut of cuts) {
-      writeFileSync(place.file(), whole.subarray(0, cut))
+      writeFileSync(fixture.file(), whole.subarray(0, cut))
       const port = createRecorder()
-      const session = await place.start({ savedState: place.port.kept }, port)
+      const session = await fixture.start({ savedState: fixture.port.savedState }, port)
       await port.untilState('idle')
       await session.leave()
-      const found = place.lines()
+      const found = fixture.lines()
       const kinds = found.map(({ type }) => type).filter((type) => type !== 'said')
       expect(kinds, `cut at ${cut}`).toEqual([
         'user',
@@ -59,41 +59,41 @@ describe('a resumed conversation', () => {
       expect(port.arrivals.every(({ ids }) => ids.join() === 'msg_7')).toBe(true)
     }
     // The door saw calls again, each under the key it had before.
-    expect(place.door.asked.length).toBeGreaterThan(3)
-    expect(place.door.effects).toBe(3)
+    expect(fixture.door.asked.length).toBeGreaterThan(3)
+    expect(fixture.door.effects).toBe(3)
   })
 
   it('reports text again that may not have been processed, with the same key, and only that (C25)', async () => {
-    const place = await openPlace(() => ({ text: 'Hear me.' }))
+    const fixture = await openFixture(() => ({ text: 'Hear me.' }))
     const deaf = createRecorder({ onText: () => new Promise(() => {}) })
-    const session = await place.start({}, deaf)
+    const session = await fixture.start({}, deaf)
     await deaf.untilState('idle')
     await session.deliver(turnOf('msg_7', 'Speak.'))
     await deaf.untilState('idle')
     await session.leave()
 
     const port = createRecorder()
-    const second = await place.start({ savedState: deaf.kept }, port)
+    const second = await fixture.start({ savedState: deaf.savedState }, port)
     await port.untilState('idle')
     const key = expect.stringMatching(/:2$/)
     expect(port.utterances).toEqual([{ text: 'Hear me.', channel: 'api', key }])
-    await expect.poll(() => place.lines().at(-1)).toEqual({ type: 'said', of: 2 })
+    await expect.poll(() => fixture.lines().at(-1)).toEqual({ type: 'said', of: 2 })
     await second.leave()
 
     const third = createRecorder()
-    await place.start({ savedState: port.kept }, third)
+    await fixture.start({ savedState: port.savedState }, third)
     await third.untilState('idle')
     expect(third.utterances).toEqual([])
   })
 
   it('is remembered by the model', async () => {
-    const place = await worked()
+    const fixture = await worked()
     const port = createRecorder()
-    const session = await place.start({ savedState: place.port.kept }, port)
+    const session = await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     await session.deliver(turnOf('msg_8', 'And now?'))
     await port.untilState('idle')
-    const { body } = place.server.calls().at(-1)!
+    const { body } = fixture.server.calls().at(-1)!
     expect(body).toContain('Write to all.')
     expect(body).toContain('Now Dave.')
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'submitted' }])
@@ -101,47 +101,47 @@ describe('a resumed conversation', () => {
   })
 
   it('continues a turn that the end of the service interrupted', async () => {
-    const place = await openPlace([
+    const fixture = await openFixture([
       { times: 1, reply: { text: 'Never heard.', delayMs: 60_000 } },
       { reply: { text: 'Heard.' } },
     ])
-    const session = await place.start()
-    await place.port.untilState('idle')
+    const session = await fixture.start()
+    await fixture.port.untilState('idle')
     await session.deliver(turnOf('msg_7', 'Speak.'))
-    await place.server.waitFor(({ request }) => request !== undefined)
+    await fixture.server.waitFor(({ request }) => request !== undefined)
     await session.leave()
-    expect(place.port.states.at(-1)!.state).toBe('exited')
+    expect(fixture.port.states.at(-1)!.state).toBe('exited')
 
     const port = createRecorder()
-    await place.start({ savedState: place.port.kept }, port)
+    await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     expect(port.text()).toBe('Heard.')
     expect(port.arrivals).toMatchObject([{ ids: ['msg_7'], state: 'read' }])
-    expect(place.lines().filter(({ type }) => type === 'user')).toHaveLength(1)
+    expect(fixture.lines().filter(({ type }) => type === 'user')).toHaveLength(1)
   })
 
   it('survives the kill of its process in the middle of an answer (C25)', async () => {
-    const place = await openPlace([
+    const fixture = await openFixture([
       { times: 1, reply: { text: 'half '.repeat(200), chunkSize: 5, chunkMs: 50 } },
       { reply: { text: 'All of it.' } },
     ])
     const folder = mkdtempSync(join(tmpdir(), 'orc-llm-killed-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const script = fileURLToPath(new URL('./killed-agent.ts', import.meta.url))
-    const child = spawn(process.execPath, [script, place.server.url, folder], {
+    const child = spawn(process.execPath, [script, fixture.server.url, folder], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const [line] = await once(child.stdout, 'data')
-    await place.server.waitFor(({ request }) => request !== undefined)
+    await fixture.server.waitFor(({ request }) => request !== undefined)
     child.kill('SIGKILL')
     await once(child, 'close')
 
-    const session = await place.start({ savedState: JSON.parse(String(line)), folder })
-    await place.port.untilState('idle')
-    expect(place.port.text()).toBe('All of it.')
+    const session = await fixture.start({ savedState: JSON.parse(String(line)), folder })
+    await fixture.port.untilState('idle')
+    expect(fixture.port.text()).toBe('All of it.')
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'submitted' }])
     expect(
-      place.server
+      fixture.server
         .calls()
         .at(-1)!
         .body.match(/Write to Bob/g),
@@ -149,51 +149,51 @@ describe('a resumed conversation', () => {
   })
 
   it('whose file is missing starts anew, and does not claim to know what it received', async () => {
-    const place = await worked()
-    rmSync(place.file())
+    const fixture = await worked()
+    rmSync(fixture.file())
     const port = createRecorder()
-    const session = await place.start({ savedState: place.port.kept }, port)
+    const session = await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     expect(port.states.at(-1)!.evidence).toContain('started a new conversation')
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'unknown' }])
   })
 
   it('skips a damaged line', async () => {
-    const place = await worked()
-    appendFileSync(place.file(), 'not a record\n{"type":"user"}\n')
+    const fixture = await worked()
+    appendFileSync(fixture.file(), 'not a record\n{"type":"user"}\n')
     const port = createRecorder()
-    const session = await place.start({ savedState: place.port.kept }, port)
+    const session = await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     await session.deliver(turnOf('msg_8', 'Still there?'))
     await port.untilState('idle')
-    expect(place.server.calls().at(-1)!.body).toContain('Write to all.')
+    expect(fixture.server.calls().at(-1)!.body).toContain('Write to all.')
   })
 
   it('starts anew beside the earlier one when there is no saved state', async () => {
-    const place = await worked()
+    const fixture = await worked()
     const port = createRecorder()
-    await place.start({}, port)
+    await fixture.start({}, port)
     await port.untilState('idle')
-    expect(port.kept).not.toEqual(place.port.kept)
+    expect(port.savedState).not.toEqual(fixture.port.savedState)
   })
 
   it('is readable by its owner only', async () => {
-    const place = await worked()
-    expect(statSync(place.file()).mode & 0o777).toBe(0o600)
+    const fixture = await worked()
+    expect(statSync(fixture.file()).mode & 0o777).toBe(0o600)
   })
 })
 
 describe('a conversation that cannot be written', () => {
   it('accepts no turn until it can be written again', async () => {
-    const place = await openPlace(() => ({ text: 'ok' }))
-    const session = await place.start()
-    await place.port.untilState('idle')
+    const fixture = await openFixture(() => ({ text: 'ok' }))
+    const session = await fixture.start()
+    await fixture.port.untilState('idle')
     const turn = turnOf('msg_7', 'Go.')
     // A value that JSON cannot represent simulates a full disk: the write fails.
     const unwritable = { ...turn, ids: [1n as unknown as string] }
     expect(await session.deliver(unwritable)).toMatchObject({ state: 'queued' })
-    expect(readFileSync(place.file(), 'utf8')).toBe('')
+    expect(readFileSync(fixture.file(), 'utf8')).toBe('')
     expect(await session.deliver(turn)).toMatchObject({ state: 'submitted' })
-    await place.port.until('it answered', () => place.port.text() === 'ok')
+    await fixture.port.until('it answered', () => fixture.port.text() === 'ok')
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Receipt } from '../../../src/protocol/receipt.ts'
 import type { ModelReply, Play } from '../../fakes/model-server/play.ts'
 import { turnOf } from '../conformance.ts'
-import { createDoor, openPlace } from './harness.ts'
+import { createDoor, openFixture } from './harness.ts'
 
 const send = (to: string) => ({ name: 'send_message', input: { to, content: 'Hello.' } })
 
@@ -12,11 +12,11 @@ const USES_A_TOOL: Play = [
   { reply: { text: 'Writing to Bob.', toolCalls: [send('Bob')] } },
 ]
 
-async function ready(play: Play, options: Parameters<typeof openPlace>[1] = {}) {
-  const place = await openPlace(play, options)
-  const session = await place.start()
-  await place.port.untilState('idle')
-  return { ...place, session }
+async function ready(play: Play, options: Parameters<typeof openFixture>[1] = {}) {
+  const fixture = await openFixture(play, options)
+  const session = await fixture.start()
+  await fixture.port.untilState('idle')
+  return { ...fixture, session }
 }
 
 describe('a turn of an agent that is a model', () => {
@@ -269,13 +269,13 @@ describe('an interruption (C2)', () => {
       return Promise.race([door.command(said, key), stopped.promise])
     }
     const stopped = Promise.withResolvers<never>()
-    const place = await openPlace(() => ({ toolCalls: [send('Bob')] }), { limits: { interruptMs: 50 } })
-    const session = await place.start({ command })
-    await place.port.untilState('idle')
+    const fixture = await openFixture(() => ({ toolCalls: [send('Bob')] }), { limits: { interruptMs: 50 } })
+    const session = await fixture.start({ command })
+    await fixture.port.untilState('idle')
     await session.deliver(turnOf('msg_7', 'Write.'))
     await begun.promise
     setTimeout(() => stopped.reject(new Error('the test is over')), 500)
-    return { ...place, session }
+    return { ...fixture, session }
   }
 
   it('ends a turn that waits for a retry of its model', async () => {

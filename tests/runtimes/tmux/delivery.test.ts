@@ -3,25 +3,28 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Session } from '../../../src/runtimes/runtime.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
-import { openTmuxPlace, type TmuxPlace } from '../tmux-place.ts'
+import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
-let place: TmuxPlace
+let fixture: TmuxFixture
 let port: Recorder
 beforeEach(async () => {
-  place = await openTmuxPlace()
+  fixture = await openTmuxFixture()
   port = createRecorder()
 })
-afterEach(() => place.close())
+afterEach(() => fixture.close())
 
 async function start(over: Record<string, unknown> = {}): Promise<Session> {
-  const session = await place.runtime.start(place.agent({ settings: place.settings('alice', over) }), port)
+  const session = await fixture.runtime.start(
+    fixture.agent({ settings: fixture.settings('alice', over) }),
+    port,
+  )
   await port.untilState('idle')
   return session
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-const pane = () => place.panes().at(-1)!
-const shown = (format: string) => place.tmux('display-message', '-p', '-t', pane(), format)
+const pane = () => fixture.panes().at(-1)!
+const shown = (format: string) => fixture.tmux('display-message', '-p', '-t', pane(), format)
 
 async function until(what: string, isTrue: () => boolean) {
   for (let waited = 0; !isTrue(); waited += 20) {
@@ -49,25 +52,25 @@ describe('a message in a pane', () => {
       const turn = turnOf(`msg_${number}`, text)
       const arrival = await session.deliver(turn)
       expect(arrival, HOSTILE[number]![0]).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
-      expect(place.received().at(-1)!.text, HOSTILE[number]![0]).toBe(turn.text)
+      expect(fixture.received().at(-1)!.text, HOSTILE[number]![0]).toBe(turn.text)
       await port.until('it is idle again', () => session.state === 'idle')
     }
-    expect(place.received()).toHaveLength(HOSTILE.length)
+    expect(fixture.received()).toHaveLength(HOSTILE.length)
   })
 
   it('names files with a backslash to a program that is said to read them', async () => {
     const session = await start({ mentions: 'anywhere' })
     const turn = turnOf('msg_1', 'look at @src/main.ts, me@example.com')
     await session.deliver(turn)
-    expect(place.received()[0]!.text).toBe(turn.text.replaceAll('@', '\\@'))
+    expect(fixture.received()[0]!.text).toBe(turn.text.replaceAll('@', '\\@'))
   })
 
   it('cannot end its own paste, nor press keys', async () => {
     const session = await start()
     const turn = turnOf('msg_1', 'before\u001b[201~\rexit 9\r\n\u0003\u0015\u009b201~\u0000after\r\nlast')
     await session.deliver(turn)
-    expect(place.received()).toHaveLength(1)
-    expect(place.received()[0]!.text).toContain('before[201~\nexit 9\n201~after\nlast')
+    expect(fixture.received()).toHaveLength(1)
+    expect(fixture.received()[0]!.text).toContain('before[201~\nexit 9\n201~after\nlast')
   })
 
   it('is entered after a while where the program wants it so', async () => {
@@ -81,16 +84,16 @@ describe('a message in a pane', () => {
 
   it('waits for a draft, and is not fused with it', async () => {
     const session = await start()
-    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
-      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
     )
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
     await pause(700)
-    expect(place.received()).toEqual([])
-    place.tmux('send-keys', '-t', pane(), 'Enter')
+    expect(fixture.received()).toEqual([])
+    fixture.tmux('send-keys', '-t', pane(), 'Enter')
     await delivery
-    expect(place.received().map(({ text }) => text)).toEqual([
+    expect(fixture.received().map(({ text }) => text)).toEqual([
       'half a thought',
       turnOf('msg_1', 'hello').text,
     ])
@@ -98,68 +101,68 @@ describe('a message in a pane', () => {
 
   it('stays queued, and says why, when the draft stays (C27)', async () => {
     const session = await start({ patience_ms: 300 })
-    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
-      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
     )
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('draft') })
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
   })
 
   it('tells what is in its way, and when nothing is any more, also after it gave up', async () => {
     const session = await start({ patience_ms: 300 })
-    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
-      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
     )
     const turn = turnOf('msg_1', 'hello')
     expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
     expect(port.obstacles).toEqual([expect.stringContaining('draft')])
-    place.tmux('copy-mode', '-t', pane())
+    fixture.tmux('copy-mode', '-t', pane())
     await port.until('copy mode is told', () => port.obstacles.at(-1)?.includes('copy mode') === true)
-    place.tmux('send-keys', '-t', pane(), '-X', 'cancel')
+    fixture.tmux('send-keys', '-t', pane(), '-X', 'cancel')
     await port.until('the draft is told again', () => port.obstacles.at(-1)?.includes('draft') === true)
-    place.tmux('send-keys', '-t', pane(), 'Enter')
+    fixture.tmux('send-keys', '-t', pane(), 'Enter')
     await port.until('the way is free', () => port.obstacles.at(-1) === undefined)
     expect(await session.deliver(turn)).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
-    expect(place.received().map(({ text }) => text)).toEqual(['half a thought', turn.text])
+    expect(fixture.received().map(({ text }) => text)).toEqual(['half a thought', turn.text])
   })
 
   it('tells nothing more of what is in its way once its session is left', async () => {
     const session = await start({ patience_ms: 100 })
-    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
-      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
     )
     await session.deliver(turnOf('msg_1', 'hello'))
     await session.leave()
-    place.tmux('send-keys', '-t', pane(), 'Enter')
+    fixture.tmux('send-keys', '-t', pane(), 'Enter')
     await pause(1200)
     expect(port.obstacles).toEqual([expect.stringContaining('draft')])
   })
 
   it('waits while the pane is in copy mode, and comes when it is left', async () => {
     const session = await start()
-    place.tmux('copy-mode', '-t', pane())
+    fixture.tmux('copy-mode', '-t', pane())
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
     await pause(300)
-    expect(place.received()).toEqual([])
-    place.tmux('send-keys', '-t', pane(), '-X', 'cancel')
+    expect(fixture.received()).toEqual([])
+    fixture.tmux('send-keys', '-t', pane(), '-X', 'cancel')
     expect(await delivery).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
-    expect(place.received()).toHaveLength(1)
+    expect(fixture.received()).toHaveLength(1)
   })
 
   it('is entered after all when copy mode came between the paste and Enter', async () => {
     const session = await start({ enter_after_ms: 400 })
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
-    await until('it is pasted', () => place.tmux('capture-pane', '-p', '-t', pane()).includes('END ORCHUB'))
-    place.tmux('copy-mode', '-t', pane())
+    await until('it is pasted', () => fixture.tmux('capture-pane', '-p', '-t', pane()).includes('END ORCHUB'))
+    fixture.tmux('copy-mode', '-t', pane())
     await pause(700)
-    expect(place.received()).toEqual([])
-    place.tmux('send-keys', '-t', pane(), '-X', 'cancel')
+    expect(fixture.received()).toEqual([])
+    fixture.tmux('send-keys', '-t', pane(), '-X', 'cancel')
     expect(await delivery).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
-    expect(place.received()).toHaveLength(1)
+    expect(fixture.received()).toHaveLength(1)
   })
 
   it('is never typed into a dialog (C27)', async () => {
@@ -168,17 +171,17 @@ describe('a message in a pane', () => {
     await port.untilState('waiting_input')
     const arrival = await session.deliver(turnOf('msg_2', 'hello'))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('waiting for a person') })
-    expect(place.received()).toHaveLength(1)
-    place.tmux('send-keys', '-t', pane(), 'y')
+    expect(fixture.received()).toHaveLength(1)
+    fixture.tmux('send-keys', '-t', pane(), 'y')
     await port.untilState('idle')
-    expect(place.received().at(-1)).toEqual({ answered: 'y' })
+    expect(fixture.received().at(-1)).toEqual({ answered: 'y' })
   })
 
   it('is entered once more when Enter was swallowed', async () => {
     const session = await start({ env: { RECEIVER_SWALLOWS: '1' }, evidence_ms: 500 })
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
     expect(arrival.evidence).toContain('second Enter')
-    expect(place.received().map(({ text }) => text)).toEqual([turnOf('msg_1', 'hello').text])
+    expect(fixture.received().map(({ text }) => text)).toEqual([turnOf('msg_1', 'hello').text])
   })
 
   it('is uncertain, not delivered, when nothing shows that it was taken (C27)', async () => {
@@ -197,7 +200,7 @@ describe('a message in a pane', () => {
   })
 
   it('waits for a program that has not asked for bracketed paste', async () => {
-    const plain = place.settings()
+    const plain = fixture.settings()
     const command = [...(plain.command as string[]), '--no-brackets']
     const session = await start({ command, patience_ms: 300 })
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
@@ -215,9 +218,9 @@ describe('a message in a pane', () => {
   it('leaves no text of its own behind, in files or in tmux', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'hello'))
-    expect(place.tmux('list-buffers')).toBe('')
+    expect(fixture.tmux('list-buffers')).toBe('')
     const { readdirSync } = await import('node:fs')
-    const files = readdirSync(place.agent().folder)
+    const files = readdirSync(fixture.agent().folder)
     expect(files.filter((name) => name.endsWith('.txt') || name.endsWith('.sh'))).toEqual([])
   })
 })
@@ -225,16 +228,16 @@ describe('a message in a pane', () => {
 describe('its role', () => {
   it('is pasted as the first turn, and it is starting until then', async () => {
     const session = await start({ prompt: 'paste' })
-    expect(place.received().map(({ text }) => text)).toEqual(['You are a test.'])
+    expect(fixture.received().map(({ text }) => text)).toEqual(['You are a test.'])
     expect(port.states.map(({ state }) => state)).toEqual(['idle'])
     await session.deliver(turnOf('msg_1', 'hello'))
-    expect(place.received()).toHaveLength(2)
+    expect(fixture.received()).toHaveLength(2)
   })
 
   it('is the last argument where that is wanted', async () => {
     const command = ['sh', '-c', 'echo "told: $0"; printf "> "; read -r line']
     await start({ command, prompt: 'argument' })
-    expect(place.tmux('capture-pane', '-p', '-t', pane())).toContain('told: You are a test.')
+    expect(fixture.tmux('capture-pane', '-p', '-t', pane())).toContain('told: You are a test.')
   })
 })
 
@@ -245,7 +248,7 @@ describe('a turn of answers only', () => {
     expect(await session.deliver({ text, ids: [] })).toMatchObject({
       state: expect.stringMatching(/submitted|read/),
     })
-    expect(place.received()[0]!.text).toBe(text)
+    expect(fixture.received()[0]!.text).toBe(text)
   })
 })
 
@@ -261,25 +264,25 @@ describe('an interrupt', () => {
 describe('a person at the keyboard', () => {
   it('keeps their text apart from ours, and their keyboard afterwards', async () => {
     const session = await start()
-    const person = await place.attach()
+    const person = await fixture.attach()
     person.type('half ')
-    await until('the draft is there', () => place.tmux('capture-pane', '-p', '-t', pane()).includes('half'))
+    await until('the draft is there', () => fixture.tmux('capture-pane', '-p', '-t', pane()).includes('half'))
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
     person.type('a thought\r')
     expect(await delivery).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
-    expect(place.received().map(({ text }) => text)).toEqual([
+    expect(fixture.received().map(({ text }) => text)).toEqual([
       'half a thought',
       turnOf('msg_1', 'hello').text,
     ])
     expect(shown('#{pane_input_off}')).toBe('0')
     person.type('and on\r')
-    await until('they are heard', () => place.received().length === 3)
-    expect(place.received()[2]!.text).toBe('and on')
+    await until('they are heard', () => fixture.received().length === 3)
+    expect(fixture.received()[2]!.text).toBe('and on')
   })
 
   it('blocks nothing by only looking', async () => {
     const session = await start()
-    await place.attach()
+    await fixture.attach()
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
     expect(['submitted', 'read']).toContain(arrival.state)
     expect(shown('#{pane_input_off}')).toBe('0')
@@ -287,7 +290,7 @@ describe('a person at the keyboard', () => {
 
   it('types all the time, and nothing is mixed or lost', async () => {
     const session = await start({ patience_ms: 200 })
-    const person = await place.attach()
+    const person = await fixture.attach()
     const keys = 'abcdefghij'
     let typed = ''
     const typing = (async () => {
@@ -305,7 +308,7 @@ describe('a person at the keyboard', () => {
       arrival = await session.deliver(turnOf('msg_1', 'hello'))
     }
     expect(['submitted', 'read']).toContain(arrival.state)
-    const texts = place.received().map(({ text }) => text!)
+    const texts = fixture.received().map(({ text }) => text!)
     expect(texts.filter((text) => text.includes('ORCHUB'))).toEqual([turnOf('msg_1', 'hello').text])
     expect(texts.filter((text) => !text.includes('ORCHUB')).join('\r')).toBe(typed.slice(0, -1))
   })

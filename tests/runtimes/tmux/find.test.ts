@@ -1,41 +1,41 @@
 /** While everything is halted, a service that is back only looks for what still runs. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createRecorder } from '../recorder.ts'
-import { openTmuxPlace, type TmuxPlace } from '../tmux-place.ts'
+import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
-let place: TmuxPlace
+let fixture: TmuxFixture
 beforeEach(async () => {
-  place = await openTmuxPlace()
+  fixture = await openTmuxFixture()
 })
-afterEach(() => place.close())
+afterEach(() => fixture.close())
 
 describe('find', () => {
   it('returns an agent that still runs in its pane', async () => {
     const port = createRecorder()
-    const first = await place.runtime.start(place.agent(), port)
+    const first = await fixture.runtime.start(fixture.agent(), port)
     await port.untilState('idle')
-    const kept = port.kept
+    const savedState = port.savedState
     await first.leave()
-    const panes = place.panes()
+    const panes = fixture.panes()
     const again = createRecorder()
-    const runtime = await place.reopen()
-    const found = await runtime.find!(place.agent({ savedState: kept }), again)
+    const runtime = await fixture.reopen()
+    const found = await runtime.find!(fixture.agent({ savedState }), again)
     expect(found).toBeDefined()
     await again.untilState('idle')
-    expect(place.panes()).toEqual(panes)
+    expect(fixture.panes()).toEqual(panes)
     await found!.stop()
   })
 
   it('returns undefined, and starts nothing, if the agent no longer runs', async () => {
     const port = createRecorder()
-    const first = await place.runtime.start(place.agent(), port)
+    const first = await fixture.runtime.start(fixture.agent(), port)
     await port.untilState('idle')
-    const kept = port.kept
+    const savedState = port.savedState
     await first.stop()
-    const panes = place.panes()
-    const runtime = await place.reopen()
-    expect(await runtime.find!(place.agent({ savedState: kept }), createRecorder())).toBeUndefined()
-    expect(await runtime.find!(place.agent({ savedState: undefined }), createRecorder())).toBeUndefined()
-    expect(place.panes()).toEqual(panes)
+    const panes = fixture.panes()
+    const runtime = await fixture.reopen()
+    expect(await runtime.find!(fixture.agent({ savedState }), createRecorder())).toBeUndefined()
+    expect(await runtime.find!(fixture.agent({ savedState: undefined }), createRecorder())).toBeUndefined()
+    expect(fixture.panes()).toEqual(panes)
   })
 })

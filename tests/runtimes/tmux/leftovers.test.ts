@@ -9,9 +9,9 @@ import type { AgentStart } from '../../../src/runtimes/runtime.ts'
 import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
-import { openTmuxPlace, type TmuxPlace } from '../tmux-place.ts'
+import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
-let place: TmuxPlace
+let fixture: TmuxFixture
 let port: Recorder
 let resumed: unknown[]
 beforeEach(async () => {
@@ -25,28 +25,28 @@ beforeEach(async () => {
     { ...any, launch },
     { ...any, launch, name: 'other' },
   ]
-  place = await openTmuxPlace({ programs })
+  fixture = await openTmuxFixture({ programs })
   port = createRecorder()
 })
-afterEach(() => place.close())
+afterEach(() => fixture.close())
 
-async function start(over: Partial<AgentStart> = {}, runtime = place.runtime) {
-  const session = await runtime.start(place.agent(over), port)
+async function start(over: Partial<AgentStart> = {}, runtime = fixture.runtime) {
+  const session = await runtime.start(fixture.agent(over), port)
   await port.untilState('idle')
   return session
 }
 
 /** With nothing left or closed in order. */
-async function startAfterKill(kept: unknown, over: Partial<AgentStart> = {}) {
+async function startAfterKill(savedState: unknown, over: Partial<AgentStart> = {}) {
   port = createRecorder()
-  return start({ savedState: kept, ...over }, await place.reopen())
+  return start({ savedState, ...over }, await fixture.reopen())
 }
 
 /** Starts an agent and is killed right after its process runs; resolves with what was kept until then. */
 async function killedAfterLaunch(over: Partial<AgentStart> = {}): Promise<{ mark: string }> {
   const { promise: launched, resolve } = Promise.withResolvers<void>()
   let first: unknown
-  void place.runtime.start(place.agent(over), {
+  void fixture.runtime.start(fixture.agent(over), {
     ...port,
     saveState(value) {
       if (first === undefined) {
@@ -66,20 +66,20 @@ const isTaken = { state: expect.stringMatching(/submitted|read/) }
 
 describe('a service that is killed between a launch and saving its state', () => {
   it('leaves a mark by which the next service ends that process before it starts its own (C15)', async () => {
-    const kept = await killedAfterLaunch()
-    await expect.poll(() => marked(kept.mark)).toBeGreaterThan(0)
-    await startAfterKill(kept)
-    expect(await marked(kept.mark)).toBe(0)
-    expect(place.panes()).toHaveLength(2)
-    expect(await place.leftovers!()).toHaveLength(1)
+    const savedState = await killedAfterLaunch()
+    await expect.poll(() => marked(savedState.mark)).toBeGreaterThan(0)
+    await startAfterKill(savedState)
+    expect(await marked(savedState.mark)).toBe(0)
+    expect(fixture.panes()).toHaveLength(2)
+    expect(await fixture.leftovers!()).toHaveLength(1)
   })
 
   it('leaves the conversation that was to be resumed', async () => {
     const conversation = { run: 'the last one' }
-    const kept = await killedAfterLaunch({
+    const savedState = await killedAfterLaunch({
       savedState: { mark: 'none', programName: 'any', program: conversation },
     })
-    await startAfterKill(kept)
+    await startAfterKill(savedState)
     expect(resumed).toEqual([conversation, conversation])
   })
 
@@ -87,13 +87,13 @@ describe('a service that is killed between a launch and saving its state', () =>
     const { mark } = await killedAfterLaunch()
     await startAfterKill(undefined)
     expect(await marked(mark)).toBe(0)
-    expect(place.panes()).toHaveLength(2)
+    expect(fixture.panes()).toHaveLength(2)
   })
 
   it('leaves agents of other names alone', async () => {
     const others = createRecorder()
-    await place.runtime.start(place.agent({ name: 'alice the second' }), others)
-    const { mark } = TmuxSavedState.parse(others.kept)
+    await fixture.runtime.start(fixture.agent({ name: 'alice the second' }), others)
+    const { mark } = TmuxSavedState.parse(others.savedState)
     await start()
     expect(await marked(mark)).toBeGreaterThan(0)
   })
@@ -102,49 +102,49 @@ describe('a service that is killed between a launch and saving its state', () =>
 describe('an agent that is found again', () => {
   it('is restarted without its conversation when its program changed', async () => {
     await start()
-    const before = TmuxSavedState.parse(port.kept)
-    await startAfterKill(port.kept, { program: 'other' })
+    const before = TmuxSavedState.parse(port.savedState)
+    await startAfterKill(port.savedState, { program: 'other' })
     expect(await marked(before.mark)).toBe(0)
-    expect(place.panes()).not.toContain(before.pane)
+    expect(fixture.panes()).not.toContain(before.pane)
     expect(resumed).toEqual([undefined, undefined])
-    expect(TmuxSavedState.parse(port.kept).programName).toBe('other')
+    expect(TmuxSavedState.parse(port.savedState).programName).toBe('other')
   })
 
   it('is restarted when it cannot be followed', async () => {
     await start()
-    const before = TmuxSavedState.parse(port.kept)
+    const before = TmuxSavedState.parse(port.savedState)
     const session = await startAfterKill({ ...before, program: { run: 7 } })
     expect(await marked(before.mark)).toBe(0)
-    expect(place.panes()).toHaveLength(2)
+    expect(fixture.panes()).toHaveLength(2)
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
   })
 
   it('gets a message that was left unsubmitted at its prompt, and then the next (C25)', async () => {
-    const settings = place.settings('alice', { enter_after_ms: 9000 })
+    const settings = fixture.settings('alice', { enter_after_ms: 9000 })
     const session = await start({ settings })
     void session.deliver(turnOf('msg_1', 'hello'))
-    const pane = TmuxSavedState.parse(port.kept).pane
-    const shown = () => place.tmux('capture-pane', '-p', '-t', pane)
+    const pane = TmuxSavedState.parse(port.savedState).pane
+    const shown = () => fixture.tmux('capture-pane', '-p', '-t', pane)
     await expect.poll(shown).toContain('[END ORCHUB MESSAGE msg_1]')
-    const next = await startAfterKill(port.kept)
+    const next = await startAfterKill(port.savedState)
     expect(next.hasPendingInput?.()).toBe(true)
     expect(await next.locate(['msg_1'])).not.toMatchObject([{ at: 'absent' }])
     expect(next.hasPendingInput?.()).toBe(false)
-    expect(place.tmux('display-message', '-p', '-t', pane, '#{pane_input_off}')).toBe('0')
+    expect(fixture.tmux('display-message', '-p', '-t', pane, '#{pane_input_off}')).toBe('0')
     await expect.poll(async () => (await next.locate(['msg_1']))[0]?.at).toBe('submitted')
     expect(await next.deliver(turnOf('msg_2', 'hello'))).toMatchObject(isTaken)
-    const texts = place.received().map(({ text }) => text)
+    const texts = fixture.received().map(({ text }) => text)
     expect(texts).toEqual([turnOf('msg_1', 'hello').text, turnOf('msg_2', 'hello').text])
   })
 })
 
 describe('files with secrets or messages in them', () => {
-  const folder = () => place.agent().folder
+  const folder = () => fixture.agent().folder
 
   it('are removed at the next start after a killed service', async () => {
     await start()
     writeFileSync(join(folder(), 'orc-12-3-4.txt'), 'a message')
-    await startAfterKill(port.kept)
+    await startAfterKill(port.savedState)
     expect(readdirSync(folder()).filter((name) => name.startsWith('orc-'))).toEqual([])
   })
 
@@ -152,26 +152,26 @@ describe('files with secrets or messages in them', () => {
     await start()
     const { text } = turnOf('msg_1', 'hello')
     writeFileSync(join(folder(), 'orc-12-3-4.txt'), text)
-    place.tmux('set-buffer', '-b', 'orc-12-3-4', text)
-    const buffers = () => place.tmux('list-buffers', '-F', '#{buffer_sample}')
+    fixture.tmux('set-buffer', '-b', 'orc-12-3-4', text)
+    const buffers = () => fixture.tmux('list-buffers', '-F', '#{buffer_sample}')
     expect(buffers()).toContain('msg_1')
-    const next = await startAfterKill(port.kept)
+    const next = await startAfterKill(port.savedState)
     expect(buffers()).toBe('')
     expect(await next.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
     expect(await next.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
-    expect(place.received().map(({ text }) => text)).toEqual([turnOf('msg_1', 'hello').text])
+    expect(fixture.received().map(({ text }) => text)).toEqual([turnOf('msg_1', 'hello').text])
   })
 
   it('are removed when the pane cannot be started', async () => {
     const name = 'alice'
-    const over = place.agent({ name, folder: join(place.folder, 'agents', 'bell\u0007') })
-    await expect(place.runtime.start({ ...over, settings: place.settings(name) }, port)).rejects.toThrow()
+    const over = fixture.agent({ name, folder: join(fixture.folder, 'agents', 'bell\u0007') })
+    await expect(fixture.runtime.start({ ...over, settings: fixture.settings(name) }, port)).rejects.toThrow()
     expect(existsSync(join(over.folder, 'launch.sh'))).toBe(false)
   })
 })
 
 it('names the invalid setting when a program cannot use its settings', async () => {
-  const starting = place.runtime.start(place.agent({ settings: { command: 7 } }), port)
+  const starting = fixture.runtime.start(fixture.agent({ settings: { command: 7 } }), port)
   await expect(starting).rejects.toMatchObject({
     code: 'RUNTIME_FAILED',
     message: expect.stringMatching(/^any got unexpected data \(command: .*\)$/),
@@ -181,11 +181,11 @@ it('names the invalid setting when a program cannot use its settings', async () 
 describe('the saved state of an agent that no longer runs', () => {
   it('suffices to end its processes and its pane', async () => {
     await start()
-    const kept = TmuxSavedState.parse(port.kept)
-    const next = await place.reopen()
-    await next.discard!(kept)
-    expect(await findProcesses({ mark: kept.mark })).toEqual([])
-    await next.discard!(kept)
+    const savedState = TmuxSavedState.parse(port.savedState)
+    const next = await fixture.reopen()
+    await next.discard!(savedState)
+    expect(await findProcesses({ mark: savedState.mark })).toEqual([])
+    await next.discard!(savedState)
     await next.discard!('nothing of ours')
   })
 })

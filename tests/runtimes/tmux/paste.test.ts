@@ -12,22 +12,22 @@ import { readPendingInput } from '../../../src/runtimes/tmux/pending-input.ts'
 import { openTmuxServer, serverEnvironment, type TmuxServer } from '../../../src/runtimes/tmux/server.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { turnOf } from '../conformance.ts'
-import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
+import { openTmuxFixture, realClock, type TmuxFixture } from '../tmux-fixture.ts'
 
-let place: TmuxPlace
+let fixture: TmuxFixture
 let server: TmuxServer
 let pane: TmuxPane
 let obstacles: (string | undefined)[]
 const turn = turnOf('msg_1', 'hello')
 
 beforeEach(async () => {
-  place = await openTmuxPlace()
+  fixture = await openTmuxFixture()
   server = openTmuxServer({
-    ...{ socket: place.socket, command: 'tmux', env: serverEnvironment(process.env) },
+    ...{ socket: fixture.socket, command: 'tmux', env: serverEnvironment(process.env) },
     ...{ clock: realClock, log: QUIET_LOG },
   })
   await server.connect()
-  const command = place.settings().command as string[]
+  const command = fixture.settings().command as string[]
   const [opened] = await server.run([
     'new-window',
     '-d',
@@ -45,7 +45,7 @@ beforeEach(async () => {
     log: QUIET_LOG,
     id,
     pid: 0,
-    folder: place.folder,
+    folder: fixture.folder,
     isFound: false,
     onBlocked: (reason) => void obstacles.push(reason),
   })
@@ -54,7 +54,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await server.close()
-  await place.close()
+  await fixture.close()
 })
 
 const { promise: never } = Promise.withResolvers<DeliveryResult>()
@@ -78,12 +78,12 @@ function afterTheLook(what: () => void): PasteOptions['inputBox'] {
   }
 }
 
-const inputOff = () => place.tmux('display-message', '-p', '-t', pane.id, '#{pane_input_off}')
+const inputOff = () => fixture.tmux('display-message', '-p', '-t', pane.id, '#{pane_input_off}')
 
 describe('a text on its way into a pane', () => {
   const taken = Promise.resolve<DeliveryResult>({ state: 'submitted', evidence: 'it said so' })
-  const buffers = () => place.tmux('list-buffers', '-F', '#{buffer_name}').split('\n').filter(Boolean)
-  const files = () => readdirSync(place.folder).filter((name) => name.startsWith('orc-'))
+  const buffers = () => fixture.tmux('list-buffers', '-F', '#{buffer_name}').split('\n').filter(Boolean)
+  const files = () => readdirSync(fixture.folder).filter((name) => name.startsWith('orc-'))
   const shown = async () => (await pane.screen()).lines.filter((line) => line !== '')
 
   it('leaves no buffer and no file behind when the guard refuses', async () => {
@@ -97,13 +97,13 @@ describe('a text on its way into a pane', () => {
 
   it('is loaded again when the pane changed right before the paste', async () => {
     const inputBox = afterTheLook(() => {
-      place.tmux('copy-mode', '-t', pane.id)
-      setTimeout(() => place.tmux('send-keys', '-t', pane.id, '-X', 'cancel'), 100)
+      fixture.tmux('copy-mode', '-t', pane.id)
+      setTimeout(() => fixture.tmux('send-keys', '-t', pane.id, '-X', 'cancel'), 100)
     })
     expect(await pane.paste(turn, manner({ inputBox, evidence: taken }))).toMatchObject({
       state: 'submitted',
     })
-    await expect.poll(() => place.received().map(({ text }) => text)).toEqual([turn.text])
+    await expect.poll(() => fixture.received().map(({ text }) => text)).toEqual([turn.text])
     expect(buffers()).toEqual([])
     expect(files()).toEqual([])
   })
@@ -111,31 +111,31 @@ describe('a text on its way into a pane', () => {
 
 describe('between the snapshot and the paste', () => {
   it('a pane that enters copy mode is not written to', async () => {
-    const inputBox = afterTheLook(() => place.tmux('copy-mode', '-t', pane.id))
+    const inputBox = afterTheLook(() => fixture.tmux('copy-mode', '-t', pane.id))
     const arrival = await pane.paste(turn, manner({ inputBox }))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('copy mode') })
-    expect(place.received()).toEqual([])
-    expect(place.tmux('list-buffers')).toBe('')
+    expect(fixture.received()).toEqual([])
+    expect(fixture.tmux('list-buffers')).toBe('')
   })
 
   it('a pane whose input is switched off is not written to', async () => {
-    const inputBox = afterTheLook(() => place.tmux('select-pane', '-d', '-t', pane.id))
+    const inputBox = afterTheLook(() => fixture.tmux('select-pane', '-d', '-t', pane.id))
     const arrival = await pane.paste(turn, manner({ inputBox }))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('switched off') })
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
   })
 
   it('panes that are synchronized are not written to', async () => {
     const inputBox = afterTheLook(() =>
-      place.tmux('set-option', '-w', '-t', pane.id, 'synchronize-panes', 'on'),
+      fixture.tmux('set-option', '-w', '-t', pane.id, 'synchronize-panes', 'on'),
     )
     const arrival = await pane.paste(turn, manner({ inputBox }))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('synchronized') })
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
   })
 
   it('a pane that is closed is not written to', async () => {
-    const inputBox = afterTheLook(() => place.tmux('kill-pane', '-t', pane.id))
+    const inputBox = afterTheLook(() => fixture.tmux('kill-pane', '-t', pane.id))
     const arrival = await pane.paste(turn, manner({ inputBox }))
     expect(arrival).toMatchObject({ state: 'queued' })
   })
@@ -146,11 +146,11 @@ describe('between the snapshot and the paste', () => {
       looks += 1
       return 'empty' as const
     }
-    await place.attach()
+    await fixture.attach()
     const arrival = await pane.paste(turn, manner({ inputBox, patienceMs: 8000 }))
     expect(arrival.state).toBe('uncertain')
     expect(looks).toBeGreaterThan(1)
-    expect(place.received()).toHaveLength(1)
+    expect(fixture.received()).toHaveLength(1)
     expect(inputOff()).toBe('0')
   })
 })
@@ -171,7 +171,7 @@ describe('a person who takes over the pane in the control room', () => {
     const arrival = await pane.paste(turn, manner({ inputBox, patienceMs: 300 }))
     expect(arrival).toEqual({ state: 'queued', evidence: 'not written: ann has taken over its terminal' })
     expect((await pane.screen()).lines[0]).toBe('> mine')
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
     pane.close()
   })
 
@@ -182,14 +182,14 @@ describe('a person who takes over the pane in the control room', () => {
     await keyboard.type(' and mine')
     keyboard.release()
     expect(await pane.submitPending(draft)).toBe(false)
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
   })
 
   it('and types nothing leaves our text for us to submit', async () => {
     await leaveUnsent()
     pane.takeOver('ann').release()
     expect(await pane.submitPending(draft)).toBe(true)
-    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+    await expect.poll(() => fixture.received()).toMatchObject([{ text: turn.text }])
   })
 })
 
@@ -207,14 +207,14 @@ describe('between the paste and Enter', () => {
       state: 'uncertain',
       evidence: expect.stringContaining('Enter was not pressed'),
     })
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
     expect(inputOff()).toBe('0')
   })
 
   it('typed keys do not get in', async () => {
-    const typed = afterThePaste(() => place.tmux('send-keys', '-t', pane.id, 'fused'))
+    const typed = afterThePaste(() => fixture.tmux('send-keys', '-t', pane.id, 'fused'))
     await pane.paste(turn, typed)
-    expect(place.received().map(({ text }) => text)).toEqual([turn.text])
+    expect(fixture.received().map(({ text }) => text)).toEqual([turn.text])
   })
 
   /** A pane whose connection is cut off at commands that hold the word: before tmux has them, or after it did them. */
@@ -228,7 +228,7 @@ describe('between the paste and Enter', () => {
     }
     const cut: TmuxServer = Object.create(server, { run: { value: run } })
     return createPane({
-      ...{ server: cut, clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: place.folder },
+      ...{ server: cut, clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder },
       isFound: false,
     })
   }
@@ -238,9 +238,9 @@ describe('between the paste and Enter', () => {
     async (when) => {
       const late = manner({ enterAfterMs: 200, evidenceMs: 60_000 })
       void cutOffAt('Enter', 1, when).paste(turn, late)
-      await expect.poll(() => place.received(), { timeout: 3000 }).toMatchObject([{ text: turn.text }])
+      await expect.poll(() => fixture.received(), { timeout: 3000 }).toMatchObject([{ text: turn.text }])
       await expect.poll(inputOff).toBe('0')
-      expect(place.received()).toHaveLength(1)
+      expect(fixture.received()).toHaveLength(1)
     },
   )
 
@@ -252,14 +252,14 @@ describe('between the paste and Enter', () => {
     expect(arrival).toMatchObject({ state: 'uncertain' })
     expect(inputOff()).toBe('0')
     expect(await cut.submitPending({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
-    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+    await expect.poll(() => fixture.received()).toMatchObject([{ text: turn.text }])
   })
 
   it('lasting copy mode leaves the text unsubmitted, and the result says so', async () => {
-    const left = afterThePaste(() => place.tmux('copy-mode', '-t', pane.id))
+    const left = afterThePaste(() => fixture.tmux('copy-mode', '-t', pane.id))
     const arrival = await pane.paste(turn, left)
     expect(arrival).toEqual({ state: 'uncertain', evidence: expect.stringContaining('copy mode') })
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
     expect(inputOff()).toBe('0')
   })
 })
@@ -271,13 +271,13 @@ describe('after Enter', () => {
   })
 
   it('a draft that may belong to a person is not submitted', async () => {
-    const inputBox = () => (place.received().length === 0 ? ('empty' as const) : ('draft' as const))
-    const person = await place.attach()
+    const inputBox = () => (fixture.received().length === 0 ? ('empty' as const) : ('draft' as const))
+    const person = await fixture.attach()
     const delivery = pane.paste(turn, manner({ inputBox, evidenceMs: 1500, patienceMs: 8000 }))
-    await expect.poll(() => place.received(), { timeout: 8000 }).toHaveLength(1)
+    await expect.poll(() => fixture.received(), { timeout: 8000 }).toHaveLength(1)
     person.type('mine')
     expect(await delivery).toMatchObject({ state: 'uncertain' })
-    expect(place.received()).toHaveLength(1)
+    expect(fixture.received()).toHaveLength(1)
   })
 
   it('text that is still there is submitted when the program is idle again', async () => {
@@ -288,15 +288,15 @@ describe('after Enter', () => {
       server.run(...commands.map((words) => words.map(withoutEnter)))
     const deaf = createPane({
       server: Object.create(server, { run: { value: run } }) as TmuxServer,
-      ...{ clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: place.folder, isFound: false },
+      ...{ clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder, isFound: false },
     })
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 150)
     expect(await deaf.paste(turn, manner({ state: () => state }))).toMatchObject({ state: 'uncertain' })
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
     isDeaf = false
     expect(await deaf.submitPending({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
-    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+    await expect.poll(() => fixture.received()).toMatchObject([{ text: turn.text }])
   })
 
   it('arrival is not reported without evidence', async () => {
@@ -305,32 +305,32 @@ describe('after Enter', () => {
       state: 'uncertain',
       evidence: expect.stringContaining('no evidence within 200 ms'),
     })
-    expect(place.received()).toHaveLength(1)
+    expect(fixture.received()).toHaveLength(1)
   })
 })
 
 it('does not write into an input box it cannot recognise', async () => {
   const arrival = await pane.paste(turn, manner({ inputBox: () => 'unknown', patienceMs: 100 }))
   expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('recognised') })
-  expect(place.received()).toEqual([])
+  expect(fixture.received()).toEqual([])
 })
 
 it('keys are pressed, except in copy mode', async () => {
   await pane.press(['a', 'Enter'])
-  await expect.poll(() => place.received()).toHaveLength(1)
-  place.tmux('copy-mode', '-t', pane.id)
+  await expect.poll(() => fixture.received()).toHaveLength(1)
+  fixture.tmux('copy-mode', '-t', pane.id)
   await pane.press(['b', 'Enter'])
-  place.tmux('send-keys', '-t', pane.id, '-X', 'cancel')
+  fixture.tmux('send-keys', '-t', pane.id, '-X', 'cancel')
   await pane.press(['c', 'Enter'])
-  await expect.poll(() => place.received().map(({ text }) => text)).toEqual(['a', 'c'])
+  await expect.poll(() => fixture.received().map(({ text }) => text)).toEqual(['a', 'c'])
 })
 
 describe('a service that is killed between the paste and Enter', () => {
-  const unsent = () => place.tmux('display-message', '-p', '-t', pane.id, '#{@orc_unsent}')
+  const unsent = () => fixture.tmux('display-message', '-p', '-t', pane.id, '#{@orc_unsent}')
 
   const foundBy = async (clock = realClock) =>
     createPane({
-      ...{ server, clock, log: QUIET_LOG, id: pane.id, pid: 0, folder: place.folder, isFound: true },
+      ...{ server, clock, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder, isFound: true },
       pendingInput: await readPendingInput(server, realClock, pane.id),
     })
 
@@ -339,9 +339,9 @@ describe('a service that is killed between the paste and Enter', () => {
     void pane.paste(turn, manner({ enterAfterMs: 60_000 }))
     await expect.poll(unsent).toMatch(/^\d+ \[END ORCHUB MESSAGE msg_1\]$/)
     await expect
-      .poll(() => place.tmux('capture-pane', '-p', '-t', pane.id))
+      .poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id))
       .toContain('[END ORCHUB MESSAGE msg_1]')
-    place.tmux('send-keys', '-t', pane.id, 'x')
+    fixture.tmux('send-keys', '-t', pane.id, 'x')
     expect(inputOff()).toBe('1')
     return foundBy(clock)
   }
@@ -353,7 +353,7 @@ describe('a service that is killed between the paste and Enter', () => {
     const found = await foundBy()
     expect(await found.submitPending(draft)).toBe(true)
     expect(inputOff()).toBe('0')
-    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+    await expect.poll(() => fixture.received()).toMatchObject([{ text: turn.text }])
     expect(await found.submitPending(draft)).toBe(false)
     // There was no evidence; the empty box tells the next delivery.
     const next = await foundBy()
@@ -366,11 +366,11 @@ describe('a service that is killed between the paste and Enter', () => {
     ['', '[Pasted Text: 8 lines]'],
     [', and began another line', '[Pasted Text: 8 lines]\n   '],
   ])('has Enter pressed again by the next one where a program that hung swallowed it%s', async (_, shown) => {
-    place.tmux('set-buffer', '-b', 'shown', shown)
-    place.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
-    place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
-    place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
-    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('lines]')
+    fixture.tmux('set-buffer', '-b', 'shown', shown)
+    fixture.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
+    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain('lines]')
     const found = await foundBy()
     expect(await found.submitPending(draft)).toBe(true)
   })
@@ -380,12 +380,12 @@ describe('a service that is killed between the paste and Enter', () => {
     ['with more behind it', '[Pasted Text: 8 lines] and mine'],
     ['behind a word', 'mine [Pasted Text: 8 lines]'],
   ])('does not take a paste for its own that is shown %s', async (_, shown) => {
-    place.tmux('send-keys', '-t', pane.id, '-l', shown)
-    place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
-    place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
-    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain(shown)
+    fixture.tmux('send-keys', '-t', pane.id, '-l', shown)
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
+    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain(shown)
     expect(await (await foundBy()).submitPending(draft)).toBe(false)
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
   })
 
   it('has it submitted before the next message is written, and the two are not mixed (C25)', async () => {
@@ -394,18 +394,18 @@ describe('a service that is killed between the paste and Enter', () => {
     const inputBox: PasteOptions['inputBox'] = ({ lines, cursor }) =>
       lines[cursor.y] === '>' ? 'empty' : 'unknown'
     await found.paste(next, manner({ inputBox, patienceMs: 5000 }))
-    expect(place.received().map(({ text }) => text)).toEqual([turn.text, next.text])
+    expect(fixture.received().map(({ text }) => text)).toEqual([turn.text, next.text])
   })
 
   it('has nothing submitted in a dialog, and no text that a person added to', async () => {
     await foundAgain()
-    place.tmux('select-pane', '-e', '-t', pane.id)
+    fixture.tmux('select-pane', '-e', '-t', pane.id)
     const found = await foundBy()
     expect(await found.submitPending({ ...draft, state: () => 'waiting_input' })).toBe(false)
-    place.tmux('send-keys', '-t', pane.id, ' and mine')
+    fixture.tmux('send-keys', '-t', pane.id, ' and mine')
     await expect.poll(async () => (await found.screen()).lines.join('\n')).toContain('and mine')
     expect(await found.submitPending({ ...draft, inputBox: () => 'unknown' })).toBe(false)
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
     expect(await found.submitPending({ ...draft, inputBox: () => 'empty' })).toBe(false)
     expect([inputOff(), unsent()]).toEqual(['0', ''])
   })
@@ -416,26 +416,26 @@ describe('a service that is killed between the paste and Enter', () => {
     await expect.poll(inputOff).toBe('0')
     expect(unsent()).toContain(found.pendingText?.())
     expect(await found.submitPending(draft)).toBe(true)
-    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+    await expect.poll(() => fixture.received()).toMatchObject([{ text: turn.text }])
   })
 
   it('does not count it as settled before the program can have reported the turn (C25)', async () => {
     const found = await foundAgain()
     const slow = { ...draft, lagMs: 60_000 }
     expect(await found.submitPending(slow)).toBe(true)
-    await expect.poll(() => place.received()).toHaveLength(1)
+    await expect.poll(() => fixture.received()).toHaveLength(1)
     expect(await found.submitPending({ ...slow, inputBox: () => 'empty' })).toBe(true)
     expect(await found.submitPending({ ...slow, state: () => 'busy' })).toBe(false)
     expect(await found.submitPending({ ...slow, inputBox: () => 'empty' })).toBe(false)
-    expect(place.received()).toHaveLength(1)
+    expect(fixture.received()).toHaveLength(1)
   })
 
   it('is not searched above the cursor if no input box is known: the program may have accepted it', async () => {
-    place.tmux('set-buffer', '-b', 'shown', '[END ORCHUB MESSAGE msg_1]\n   ')
-    place.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
-    place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
-    place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
-    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('msg_1]')
+    fixture.tmux('set-buffer', '-b', 'shown', '[END ORCHUB MESSAGE msg_1]\n   ')
+    fixture.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
+    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain('msg_1]')
     const found = await foundBy()
     expect(await found.submitPending({ ...draft, inputBox: () => 'unknown' })).toBe(false)
     expect(await found.submitPending(draft)).toBe(true)
@@ -467,7 +467,7 @@ describe('a delivery that is no longer wanted', () => {
     gone.abort(new Error('the agent was paused'))
     expect(await delivery).toEqual({ state: 'queued', evidence: 'no longer wanted: the agent was paused' })
     expect(pane.blockedBy()).toBeUndefined()
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
   })
 
   it('is not written when it is cancelled between the snapshot and the paste', async () => {
@@ -481,9 +481,9 @@ describe('a delivery that is no longer wanted', () => {
   it('is finished if it was already pasted: half a message would mix with the next (C25)', async () => {
     const gone = new AbortController()
     const delivery = pane.paste(turn, manner({ enterAfterMs: 300, signal: gone.signal }))
-    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('END ORCHUB')
+    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain('END ORCHUB')
     gone.abort('paused')
     expect(await delivery).toMatchObject({ state: 'uncertain' })
-    expect(place.received().map(({ text }) => text)).toEqual([turn.text])
+    expect(fixture.received().map(({ text }) => text)).toEqual([turn.text])
   })
 })

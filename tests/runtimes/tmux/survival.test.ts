@@ -12,23 +12,23 @@ import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
-import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
+import { openTmuxFixture, realClock, type TmuxFixture } from '../tmux-fixture.ts'
 
-let place: TmuxPlace
+let fixture: TmuxFixture
 let port: Recorder
 beforeEach(async () => {
-  place = await openTmuxPlace()
+  fixture = await openTmuxFixture()
   port = createRecorder()
 })
-afterEach(() => place.close())
+afterEach(() => fixture.close())
 
-async function start(over: Partial<AgentStart> = {}, runtime = place.runtime): Promise<Session> {
-  const session = await runtime.start(place.agent(over), port)
+async function start(over: Partial<AgentStart> = {}, runtime = fixture.runtime): Promise<Session> {
+  const session = await runtime.start(fixture.agent(over), port)
   await port.untilState('idle')
   return session
 }
 
-const kept = (from = port) => TmuxSavedState.parse(from.kept)
+const savedState = (from = port) => TmuxSavedState.parse(from.savedState)
 const processesOf = (of: TmuxSavedState) => ({ mark: of.mark, leader: of.process })
 const isTaken = { state: expect.stringMatching(/submitted|read/) }
 
@@ -38,7 +38,7 @@ function controlClients(): number[] {
     try {
       const words = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
       const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${name}/status`, 'utf8'))?.[1]
-      const isOurs = words.includes(place.socket) && words.includes('-C') && Number(parent) === process.pid
+      const isOurs = words.includes(fixture.socket) && words.includes('-C') && Number(parent) === process.pid
       return isOurs ? [Number(name)] : []
     } catch {
       return []
@@ -49,21 +49,21 @@ function controlClients(): number[] {
 describe('an agent in a pane', () => {
   it('has its identity in its environment, and nothing else has it', async () => {
     await start()
-    const environment = readFileSync(`/proc/${kept().process.pid}/environ`, 'latin1').split('\0')
+    const environment = readFileSync(`/proc/${savedState().process.pid}/environ`, 'latin1').split('\0')
     expect(environment).toEqual(
       expect.arrayContaining([
         'ORC_URL=http://127.0.0.1:1',
         'ORC_TOKEN=secret-token',
         'ORC_AGENT=alice',
-        `ORC_SESSION=${kept().mark}`,
+        `ORC_SESSION=${savedState().mark}`,
         'ORC_BIN=/nowhere/orc',
       ]),
     )
     expect(environment.some((line) => /^TMUX(_PANE)?=/.test(line))).toBe(false)
-    expect(place.tmux('show-environment', '-g')).not.toContain('secret-token')
-    expect(place.tmux('list-panes', '-a', '-F', '#{pane_start_command}')).not.toContain('secret-token')
-    expect(JSON.stringify(kept())).not.toContain('secret-token')
-    const folder = place.agent().folder
+    expect(fixture.tmux('show-environment', '-g')).not.toContain('secret-token')
+    expect(fixture.tmux('list-panes', '-a', '-F', '#{pane_start_command}')).not.toContain('secret-token')
+    expect(JSON.stringify(savedState())).not.toContain('secret-token')
+    const folder = fixture.agent().folder
     for (const file of readdirSync(folder)) {
       expect(readFileSync(join(folder, file), 'utf8')).not.toContain('secret-token')
     }
@@ -72,11 +72,17 @@ describe('an agent in a pane', () => {
   it('gets the environment of the service, and the tmux server does not', async () => {
     const environment = { ...process.env, JAVA_HOME: '/opt/java', API_KEY: `it's\n"two lines"`, UID: '7' }
     const runtime = createTmuxRuntime({
-      ...{ socket: place.socket, programs: [createAnyProgram()], clock: realClock, bin: 'orc', environment },
+      ...{
+        socket: fixture.socket,
+        programs: [createAnyProgram()],
+        clock: realClock,
+        bin: 'orc',
+        environment,
+      },
       log: QUIET_LOG,
     })
     const session = await start({}, runtime)
-    const found = readFileSync(`/proc/${kept().process.pid}/environ`, 'latin1').split('\0')
+    const found = readFileSync(`/proc/${savedState().process.pid}/environ`, 'latin1').split('\0')
     expect(found).toEqual(
       expect.arrayContaining([
         'JAVA_HOME=/opt/java',
@@ -85,7 +91,7 @@ describe('an agent in a pane', () => {
         'TERM=screen-256color',
       ]),
     )
-    expect(place.tmux('show-environment', '-g')).not.toMatch(/JAVA_HOME|API_KEY/)
+    expect(fixture.tmux('show-environment', '-g')).not.toMatch(/JAVA_HOME|API_KEY/)
     await session.stop()
     await runtime.close!()
   })
@@ -93,20 +99,20 @@ describe('an agent in a pane', () => {
   it('leaves no process when it is stopped, not even a daemon (C15)', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'daemon'))
-    const agent = processesOf(kept())
+    const agent = processesOf(savedState())
     await expect.poll(async () => (await findProcesses(agent)).length, { timeout: 5000 }).toBeGreaterThan(1)
     await session.stop()
     expect(await findProcesses(agent)).toEqual([])
-    expect(await place.leftovers!()).toEqual([])
-    expect(place.panes()).toHaveLength(1)
+    expect(await fixture.leftovers!()).toEqual([])
+    expect(fixture.panes()).toHaveLength(1)
   })
 
   it('is ended even if it was suspended or ignores signals', async () => {
     const deaf = "trap '' TERM HUP; printf '> '; while :; do sleep 1; done"
-    const session = await start({ settings: { ...place.settings(), command: ['sh', '-c', deaf] } })
-    process.kill(kept().process.pid, 'SIGSTOP')
+    const session = await start({ settings: { ...fixture.settings(), command: ['sh', '-c', deaf] } })
+    process.kill(savedState().process.pid, 'SIGSTOP')
     await session.stop()
-    expect(await place.leftovers!()).toEqual([])
+    expect(await fixture.leftovers!()).toEqual([])
   })
 
   it('is reported as exited with its code and last lines, and its daemons end too', async () => {
@@ -117,45 +123,47 @@ describe('an agent in a pane', () => {
     expect(port.states.at(-1)!.evidence).toContain('exited with 4')
     expect(port.states.at(-1)!.evidence).toContain('so long')
     await port.until('its last words are said', () => port.text().includes('\nso long'))
-    await expect.poll(() => place.leftovers!(), { timeout: 5000 }).toEqual([])
+    await expect.poll(() => fixture.leftovers!(), { timeout: 5000 }).toEqual([])
   })
 
   it('is reported as exited when its process is killed', async () => {
     await start()
-    process.kill(kept().process.pid, 'SIGKILL')
+    process.kill(savedState().process.pid, 'SIGKILL')
     await port.untilState('exited')
     expect(port.states.at(-1)!.evidence).toContain('signal 9')
   })
 
   it('is reported as exited when a person closes its pane', async () => {
     await start()
-    place.tmux('kill-pane', '-t', kept().pane)
+    fixture.tmux('kill-pane', '-t', savedState().pane)
     await port.untilState('exited')
     expect(port.states.at(-1)!.evidence).toContain('closed')
   })
 
   it('does not get a message that arrives as it dies (C27)', async () => {
     const session = await start({
-      settings: place.settings('alice', { enter_after_ms: 500, evidence_ms: 500 }),
+      settings: fixture.settings('alice', { enter_after_ms: 500, evidence_ms: 500 }),
     })
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
-    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', kept().pane)).toContain('END ORCHUB')
-    process.kill(kept().process.pid, 'SIGKILL')
+    await expect
+      .poll(() => fixture.tmux('capture-pane', '-p', '-t', savedState().pane))
+      .toContain('END ORCHUB')
+    process.kill(savedState().process.pid, 'SIGKILL')
     expect(await delivery).toMatchObject({ state: 'uncertain' })
-    expect(place.received()).toEqual([])
+    expect(fixture.received()).toEqual([])
   })
 
   it('does not block other agents while it is suspended', async () => {
     const others = createRecorder()
-    const slow = await start({ settings: place.settings('alice', { evidence_ms: 20_000 }) })
-    const quick = await place.runtime.start(place.agent({ name: 'bob' }), others)
+    const slow = await start({ settings: fixture.settings('alice', { evidence_ms: 20_000 }) })
+    const quick = await fixture.runtime.start(fixture.agent({ name: 'bob' }), others)
     await others.untilState('idle')
-    process.kill(kept().process.pid, 'SIGSTOP')
+    process.kill(savedState().process.pid, 'SIGSTOP')
     const stuck = slow.deliver(turnOf('msg_1', 'x'.repeat(100_000)))
     const before = Date.now()
     expect(await quick.deliver(turnOf('msg_2', 'hello'))).toMatchObject(isTaken)
     expect(Date.now() - before).toBeLessThan(5000)
-    process.kill(kept().process.pid, 'SIGCONT')
+    process.kill(savedState().process.pid, 'SIGCONT')
     expect(await stuck).toMatchObject(isTaken)
   })
 })
@@ -166,7 +174,7 @@ describe('a cancelled start', () => {
   /** Agents of this program are launched, and then nobody ever gets to follow them. */
   async function openHanging() {
     const program: AgentProgram = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
-    const options = { socket: place.socket, programs: [program], clock: realClock, bin: 'orc' }
+    const options = { socket: fixture.socket, programs: [program], clock: realClock, bin: 'orc' }
     const runtime = createTmuxRuntime({ ...options, log: QUIET_LOG })
     runtimes.push(runtime)
     return runtime
@@ -176,46 +184,46 @@ describe('a cancelled start', () => {
 
   it('ends an agent that was launched but is not followed yet (C15)', async () => {
     const gone = new AbortController()
-    const starting = (await openHanging()).start(place.agent({ signal: gone.signal }), port)
-    await port.until('it is launched', () => TmuxSavedState.safeParse(port.kept).success)
-    await expect.poll(() => place.leftovers!()).not.toEqual([])
+    const starting = (await openHanging()).start(fixture.agent({ signal: gone.signal }), port)
+    await port.until('it is launched', () => TmuxSavedState.safeParse(port.savedState).success)
+    await expect.poll(() => fixture.leftovers!()).not.toEqual([])
     gone.abort(STARTING)
     await expect(starting).rejects.toBe(STARTING)
-    expect(await place.leftovers!()).toEqual([])
-    expect(place.panes()).toHaveLength(1)
+    expect(await fixture.leftovers!()).toEqual([])
+    expect(fixture.panes()).toHaveLength(1)
   })
 
   it('ends an agent that was found but is not followed yet', async () => {
     const session = await start()
     await session.leave()
     const gone = new AbortController()
-    const found = place.agent({ savedState: port.kept, signal: gone.signal })
+    const found = fixture.agent({ savedState: port.savedState, signal: gone.signal })
     const starting = (await openHanging()).start(found, createRecorder())
     setTimeout(() => gone.abort(STARTING), 500)
     await expect(starting).rejects.toBe(STARTING)
-    expect(await place.leftovers!()).toEqual([])
+    expect(await fixture.leftovers!()).toEqual([])
   })
 
   it('ends soon even if tmux hangs, and its processes can be ended without tmux', async () => {
     const session = await start()
     await session.leave()
-    const server = Number(place.tmux('display-message', '-p', '#{pid}'))
+    const server = Number(fixture.tmux('display-message', '-p', '#{pid}'))
     process.kill(server, 'SIGSTOP')
     try {
       const gone = new AbortController()
-      const starting = place.runtime.start(
-        place.agent({ savedState: port.kept, signal: gone.signal }),
+      const starting = fixture.runtime.start(
+        fixture.agent({ savedState: port.savedState, signal: gone.signal }),
         createRecorder(),
       )
       setTimeout(() => gone.abort(STARTING), 200)
       await expect(starting).rejects.toBe(STARTING)
-      const discarded = place.runtime.discard!(port.kept)
+      const discarded = fixture.runtime.discard!(port.savedState)
       // The pid stays until tmux, its parent, continues.
-      const alive = async () => (await findProcesses(processesOf(kept()))).length
+      const alive = async () => (await findProcesses(processesOf(savedState()))).length
       await expect.poll(alive, { timeout: 8000 }).toBe(0)
       process.kill(server, 'SIGCONT')
       await discarded
-      expect(place.panes()).toHaveLength(1)
+      expect(fixture.panes()).toHaveLength(1)
     } finally {
       process.kill(server, 'SIGCONT')
     }
@@ -226,8 +234,8 @@ describe('the title above a pane', () => {
   it('is the label of the session, whatever the program sets and whatever the label contains', async () => {
     const session = await start()
     session.setLabel!('alice · idle · 3 unread #[fg=red]#(touch x)\u001b]')
-    const format = ['display-message', '-p', '-t', kept().pane, '#{@orc_title}']
-    await expect.poll(() => place.tmux(...format)).toBe('alice · idle · 3 unread  [fg=red] (touch x) ]')
+    const format = ['display-message', '-p', '-t', savedState().pane, '#{@orc_title}']
+    await expect.poll(() => fixture.tmux(...format)).toBe('alice · idle · 3 unread  [fg=red] (touch x) ]')
   })
 })
 
@@ -237,18 +245,18 @@ describe('twenty agents', () => {
     const ports = Array.from({ length: 20 }, () => createRecorder())
     const team = await Promise.all(
       ports.map((each, n) => {
-        const settings = { ...place.settings(`a${n}`), command: ['sh', '-c', sh] }
-        return place.runtime.start(place.agent({ name: `a${n}`, settings }), each)
+        const settings = { ...fixture.settings(`a${n}`), command: ['sh', '-c', sh] }
+        return fixture.runtime.start(fixture.agent({ name: `a${n}`, settings }), each)
       }),
     )
     await Promise.all(ports.map((each) => each.untilState('idle', 25_000)))
-    const windows = place.tmux('list-windows', '-t', '=orchub:', '-F', '#{window_panes}').split('\n')
+    const windows = fixture.tmux('list-windows', '-t', '=orchub:', '-F', '#{window_panes}').split('\n')
     expect(windows).toEqual(['1', '4', '4', '4', '4', '4'])
     const arrivals = await Promise.all(team.map((session) => session.deliver(turnOf('msg_1', 'hello'))))
     for (const arrival of arrivals) expect(arrival).toMatchObject(isTaken)
     await Promise.all(team.map((session) => session.stop()))
-    expect(place.panes()).toHaveLength(1)
-    expect(await place.leftovers!()).toEqual([])
+    expect(fixture.panes()).toHaveLength(1)
+    expect(await fixture.leftovers!()).toEqual([])
   })
 })
 
@@ -257,42 +265,44 @@ describe('the connection to tmux', () => {
     const session = await start()
     for (const pid of controlClients()) process.kill(pid, 'SIGKILL')
     expect(await session.deliver(turnOf('msg_1', 'say hello'))).toMatchObject(isTaken)
-    expect(place.received()).toHaveLength(1)
-    process.kill(kept().process.pid, 'SIGKILL')
+    expect(fixture.received()).toHaveLength(1)
+    process.kill(savedState().process.pid, 'SIGKILL')
     await port.untilState('exited')
   })
 
   it('causes no second copy when it is lost in the middle of a delivery (C25)', async () => {
-    const session = await start({ settings: place.settings('alice', { enter_after_ms: 300 }) })
+    const session = await start({ settings: fixture.settings('alice', { enter_after_ms: 300 }) })
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
-    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', kept().pane)).toContain('END ORCHUB')
+    await expect
+      .poll(() => fixture.tmux('capture-pane', '-p', '-t', savedState().pane))
+      .toContain('END ORCHUB')
     for (const pid of controlClients()) process.kill(pid, 'SIGKILL')
     await delivery
-    expect(place.received()).toHaveLength(1)
-    expect(place.tmux('display-message', '-p', '-t', kept().pane, '#{pane_input_off}')).toBe('0')
+    expect(fixture.received()).toHaveLength(1)
+    expect(fixture.tmux('display-message', '-p', '-t', savedState().pane, '#{pane_input_off}')).toBe('0')
   })
 
   it('reports every agent as exited when the server is killed; the next start resumes the conversation on a new server', async () => {
     await start()
-    process.kill(kept().server.pid, 'SIGKILL')
+    process.kill(savedState().server.pid, 'SIGKILL')
     await port.untilState('exited')
     expect(port.states.at(-1)!.evidence).toContain('tmux server')
-    const before = kept()
-    const session = await start({ savedState: port.kept })
-    expect(kept().server.pid).not.toBe(before.server.pid)
+    const before = savedState()
+    const session = await start({ savedState: port.savedState })
+    expect(savedState().server.pid).not.toBe(before.server.pid)
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
     expect(await findProcesses(processesOf(before))).toEqual([])
   })
 
   it('replaces a dead pane that was saved', async () => {
     await start()
-    const before = kept()
+    const before = savedState()
     process.kill(before.process.pid, 'SIGKILL')
     await port.untilState('exited')
-    await start({ savedState: port.kept })
-    expect(kept().pane).not.toBe(before.pane)
-    expect(place.panes()).toHaveLength(2)
-    expect(place.panes()).not.toContain(before.pane)
+    await start({ savedState: port.savedState })
+    expect(savedState().pane).not.toBe(before.pane)
+    expect(fixture.panes()).toHaveLength(2)
+    expect(fixture.panes()).not.toContain(before.pane)
   })
 
   it('starts anew when the saved state is not its own', async () => {
@@ -303,8 +313,8 @@ describe('the connection to tmux', () => {
   it('ends the server with the last agent and not earlier', async () => {
     const session = await start()
     await session.stop()
-    await place.runtime.close!()
-    expect(() => place.tmux('list-sessions')).toThrow()
+    await fixture.runtime.close!()
+    expect(() => fixture.tmux('list-sessions')).toThrow()
   })
 })
 
@@ -314,12 +324,12 @@ describe('a restart of the service', () => {
     await session.deliver(turnOf('msg_1', 'say before'))
     await port.until('it spoke', () => port.text().includes('\nbefore'))
     await session.leave()
-    await place.runtime.close!()
-    place.tmux('send-keys', '-t', kept().pane, 'say meanwhile', 'Enter')
-    await expect.poll(() => place.received()).toHaveLength(2)
+    await fixture.runtime.close!()
+    fixture.tmux('send-keys', '-t', savedState().pane, 'say meanwhile', 'Enter')
+    await expect.poll(() => fixture.received()).toHaveLength(2)
     const first = port
     port = createRecorder()
-    await start({ savedState: first.kept }, await place.reopen())
+    await start({ savedState: first.savedState }, await fixture.reopen())
     await port.until('it is caught up', () => port.text().includes('meanwhile'))
     expect(port.text()).not.toContain('before')
     expect(
@@ -335,14 +345,14 @@ describe('a restart of the service', () => {
         return never
       },
     })
-    const session = await place.runtime.start(place.agent(), before)
+    const session = await fixture.runtime.start(fixture.agent(), before)
     await before.untilState('idle')
     await session.deliver(turnOf('msg_1', 'say one'))
     await expect.poll(() => before.utterances.length).toBe(1)
-    place.tmux('send-keys', '-t', kept(before).pane, 'say two', 'Enter')
-    await expect.poll(() => place.received()).toHaveLength(2)
+    fixture.tmux('send-keys', '-t', savedState(before).pane, 'say two', 'Enter')
+    await expect.poll(() => fixture.received()).toHaveLength(2)
     // Killed: nothing is left or closed in order.
-    await start({ savedState: before.kept }, await place.reopen())
+    await start({ savedState: before.savedState }, await fixture.reopen())
     await port.until('all is said', () => port.utterances.length === 2)
     expect(port.utterances[0]).toEqual(before.utterances[0])
     expect(port.utterances[1]!.text).toContain('\ntwo')
@@ -351,14 +361,20 @@ describe('a restart of the service', () => {
 
   it('switches a keyboard on again that was off', async () => {
     const session = await start()
-    place.tmux('select-pane', '-d', '-t', kept().pane)
+    fixture.tmux('select-pane', '-d', '-t', savedState().pane)
     await session.leave()
-    await place.runtime.close!()
-    const { kept: saved } = port
+    await fixture.runtime.close!()
+    const { savedState: saved } = port
     port = createRecorder()
-    await start({ savedState: saved }, await place.reopen())
+    await start({ savedState: saved }, await fixture.reopen())
     expect(
-      place.tmux('display-message', '-p', '-t', kept({ kept: saved } as Recorder).pane, '#{pane_input_off}'),
+      fixture.tmux(
+        'display-message',
+        '-p',
+        '-t',
+        savedState({ savedState: saved } as Recorder).pane,
+        '#{pane_input_off}',
+      ),
     ).toBe('0')
   })
 })
@@ -366,17 +382,17 @@ describe('a restart of the service', () => {
 describe('tmux itself', () => {
   const open = (tmux: string) =>
     createTmuxRuntime({
-      ...{ socket: place.socket, programs: [], clock: realClock, log: QUIET_LOG },
+      ...{ socket: fixture.socket, programs: [], clock: realClock, log: QUIET_LOG },
       ...{ bin: 'orc', tmux },
     })
 
   it('is reported as missing, with a hint, when it is not installed', async () => {
     const runtime = createTmuxRuntime({
-      ...{ socket: place.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
+      ...{ socket: fixture.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
       programs: [{ name: 'any' } as never],
       tmux: '/nowhere/tmux',
     })
-    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({
+    await expect(runtime.start(fixture.agent(), port)).rejects.toMatchObject({
       code: 'RUNTIME_MISSING',
       message: expect.stringContaining('not installed'),
       hint: expect.stringContaining('Install tmux'),
@@ -384,22 +400,22 @@ describe('tmux itself', () => {
   })
 
   it('is refused when it is too old', async () => {
-    const old = join(place.folder, 'tmux')
+    const old = join(fixture.folder, 'tmux')
     writeFileSync(old, '#!/bin/sh\necho tmux 2.9a\n', { mode: 0o755 })
     const runtime = createTmuxRuntime({
-      ...{ socket: place.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
+      ...{ socket: fixture.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
       programs: [{ name: 'any' } as never],
       tmux: old,
     })
-    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({
+    await expect(runtime.start(fixture.agent(), port)).rejects.toMatchObject({
       code: 'RUNTIME_MISSING',
       message: expect.stringContaining('too old'),
     })
   })
 
   /** A tmux whose first clients are disconnected, as by a server that was just killed. */
-  function createEndingTmux(times: number): TmuxPlace['runtime'] {
-    const path = join(place.folder, 'tmux')
+  function createEndingTmux(times: number): TmuxFixture['runtime'] {
+    const path = join(fixture.folder, 'tmux')
     const count = `$(ls "$(dirname "$0")" | grep -c '^ended-')`
     const script = [
       '#!/bin/sh',
@@ -410,7 +426,7 @@ describe('tmux itself', () => {
     ]
     writeFileSync(path, script.join('\n'), { mode: 0o755 })
     return createTmuxRuntime({
-      ...{ socket: place.socket, clock: realClock, log: QUIET_LOG, bin: 'orc', tmux: path },
+      ...{ socket: fixture.socket, clock: realClock, log: QUIET_LOG, bin: 'orc', tmux: path },
       programs: [createAnyProgram()],
     })
   }
@@ -418,7 +434,7 @@ describe('tmux itself', () => {
   it('is started again when its client meets a server that is ending', async () => {
     const runtime = createEndingTmux(3)
     const session = await start({}, runtime)
-    expect(readdirSync(place.folder).filter((name) => name.startsWith('ended-'))).toHaveLength(3)
+    expect(readdirSync(fixture.folder).filter((name) => name.startsWith('ended-'))).toHaveLength(3)
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
     await runtime.close!()
   })
@@ -426,17 +442,17 @@ describe('tmux itself', () => {
   it('is started again when an earlier server never ends and disconnects every client', async () => {
     // As when a client creates its session just after `kill-server`.
     const hook = `set-hook -gu session-closed ; new-session -d -s orchub 'sleep 1000'`
-    place.tmux('-f', '/dev/null', 'new-session', '-d', 'sleep 1000')
-    place.tmux('set-hook', '-g', 'session-closed', hook)
-    place.tmux('kill-server')
-    expect(() => place.tmux('list-sessions')).toThrow('server exited unexpectedly')
+    fixture.tmux('-f', '/dev/null', 'new-session', '-d', 'sleep 1000')
+    fixture.tmux('set-hook', '-g', 'session-closed', hook)
+    fixture.tmux('kill-server')
+    expect(() => fixture.tmux('list-sessions')).toThrow('server exited unexpectedly')
     const session = await start()
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
   })
 
   it('is not retried forever: the error names the reason', async () => {
     const runtime = createEndingTmux(1_000_000)
-    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({
+    await expect(runtime.start(fixture.agent(), port)).rejects.toMatchObject({
       code: 'RUNTIME_FAILED',
       message: 'tmux did not start: lost the connection to tmux: server exited unexpectedly',
     })
@@ -444,15 +460,15 @@ describe('tmux itself', () => {
 
   it('runs no unknown program', async () => {
     const runtime = open('tmux')
-    expect(runtime.check(place.agent())).toMatchObject([{ message: expect.stringContaining('any') }])
-    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+    expect(runtime.check(fixture.agent())).toMatchObject([{ message: expect.stringContaining('any') }])
+    await expect(runtime.start(fixture.agent(), port)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
   })
 
   it('keeps its options to our session: nothing global is changed', async () => {
     await start()
-    const changed = place.tmux('show-options', '-g').split('\n')
+    const changed = fixture.tmux('show-options', '-g').split('\n')
     expect(changed).toContain('update-environment[0] DISPLAY')
     expect(changed).toContain('default-size 80x24')
-    expect(place.tmux('show-options', '-g', '-w')).toContain('remain-on-exit off')
+    expect(fixture.tmux('show-options', '-g', '-w')).toContain('remain-on-exit off')
   })
 })

@@ -13,7 +13,7 @@ export interface Noted {
   answer?: unknown
 }
 
-export async function openHookDesk() {
+export async function startHookServer() {
   const hooks: Noted[] = []
   const messages: { to: string; authorization: string | undefined }[] = []
   let session: Session | undefined
@@ -66,7 +66,7 @@ export async function openHookDesk() {
     hooks,
     messages,
     /** From now on hooks reach this session; undefined: the service is away, as far as they can tell. */
-    attend(next: Session | undefined) {
+    attach(next: Session | undefined) {
       session = next
     },
     async close() {
@@ -83,4 +83,4 @@ async function jsonOf(incoming: IncomingMessage): Promise<unknown> {
   return body === '' ? undefined : JSON.parse(body)
 }
 
-export type HookDesk = Awaited<ReturnType<typeof openHookDesk>>
+export type HookServer = Awaited<ReturnType<typeof startHookServer>>

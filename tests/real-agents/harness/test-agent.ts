@@ -13,14 +13,14 @@ import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
-import { HAND_MS } from './hand.ts'
 import { type Home, prepareHome } from './home.ts'
 import { endProcessesOf, processesOf } from './leftovers.ts'
 import { createRecordingPort, type RecordingPort } from './recording-port.ts'
+import { TYPING_PAUSE_MS } from './terminal.ts'
 
 const execute = promisify(execFile)
 
-export interface StageOptions {
+export interface TestAgentOptions {
   readonly agent: AgentName
   readonly program: AgentProgram
   readonly play: Play
@@ -41,9 +41,9 @@ const clock = {
   },
 }
 
-let staged = 0
+let opened = 0
 
-export async function openStage(options: StageOptions) {
+export async function openTestAgent(options: TestAgentOptions) {
   const { agent, program } = options
   const root = await mkdtemp(join(tmpdir(), `orc-${agent}-`))
   const model = await startModelServer({ play: options.play })
@@ -52,7 +52,7 @@ export async function openStage(options: StageOptions) {
   const home: Home = await prepareHome(agent, {
     ...{ folder: join(root, 'home'), cwd, modelUrl: model.url, key: 'sk-ant-fake-dev' },
   })
-  const socket = `orc-stage-${process.pid}-${staged++}`
+  const socket = `orc-agent-${process.pid}-${opened++}`
   const problems: unknown[] = []
   const log = {
     ...QUIET_LOG,
@@ -67,12 +67,12 @@ export async function openStage(options: StageOptions) {
     })
   let runtime = newRuntime()
   const tmux = async (...args: string[]) => (await execute('tmux', ['-L', socket, ...args])).stdout
-  const paneOf = (kept: unknown) => (kept as { pane: string }).pane
-  const screen = (port: RecordingPort) => tmux('capture-pane', '-p', '-t', paneOf(port.kept))
+  const paneOf = (savedState: unknown) => (savedState as { pane: string }).pane
+  const screen = (port: RecordingPort) => tmux('capture-pane', '-p', '-t', paneOf(port.savedState))
   const type = (port: RecordingPort, text: string) =>
-    tmux('send-keys', '-t', paneOf(port.kept), '-l', '--', text)
+    tmux('send-keys', '-t', paneOf(port.savedState), '-l', '--', text)
   const press = (port: RecordingPort, ...keys: string[]) =>
-    tmux('send-keys', '-t', paneOf(port.kept), ...keys)
+    tmux('send-keys', '-t', paneOf(port.savedState), ...keys)
 
   async function look(
     port: RecordingPort,
@@ -126,7 +126,7 @@ export async function openStage(options: StageOptions) {
     async enter(port: RecordingPort, line: string) {
       await type(port, line)
       await shows(port, new RegExp(`[›❯>]\\s${RegExp.escape(line)}\\s*$`, 'm'))
-      await sleep(HAND_MS)
+      await sleep(TYPING_PAUSE_MS)
       await press(port, 'Enter')
     },
     shows,
@@ -148,4 +148,4 @@ export async function openStage(options: StageOptions) {
   }
 }
 
-export type Stage = Awaited<ReturnType<typeof openStage>>
+export type TestAgent = Awaited<ReturnType<typeof openTestAgent>>

@@ -9,7 +9,7 @@ import type { AgentStart, Runtime } from '../../src/runtimes/runtime.ts'
 import { createTmuxRuntime, type TmuxOptions } from '../../src/runtimes/tmux/runtime.ts'
 import { attachPerson, type Person } from '../fakes/person-at-terminal.ts'
 import { QUIET_LOG } from '../fakes/quiet-log.ts'
-import type { RuntimePlace } from './conformance.ts'
+import type { RuntimeFixture } from './conformance.ts'
 
 const RECEIVER = resolve(import.meta.dirname, '../fakes/raw-receiver.ts')
 
@@ -37,7 +37,7 @@ export interface Received {
   answered?: string
 }
 
-export interface TmuxPlace extends RuntimePlace {
+export interface TmuxFixture extends RuntimeFixture {
   readonly socket: string
   readonly folder: string
   reopen(): Promise<Runtime>
@@ -51,11 +51,11 @@ export interface TmuxPlace extends RuntimePlace {
   attach(window?: number): Promise<Person>
 }
 
-let places = 0
+let fixtures = 0
 
-export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<TmuxPlace> {
+export async function openTmuxFixture(over: Partial<TmuxOptions> = {}): Promise<TmuxFixture> {
   const folder = mkdtempSync(join(tmpdir(), 'orc tmux #{x}%H-'))
-  const socket = `orc-test-${process.pid}-${++places}`
+  const socket = `orc-test-${process.pid}-${++fixtures}`
   const runtimes: Runtime[] = []
   const people: Person[] = []
   const open = () => {

@@ -5,9 +5,9 @@ import type { ConfigInput, ProgramName } from '../../../src/config/config.ts'
 import { prepareHome } from './home.ts'
 import { endProcessesOf, killProcessesOf, processesOf, signalProcessesOf } from './leftovers.ts'
 
-export interface CastOptions {
+export interface TeamAgentsOptions {
   /** Agent → which installed program it is. */
-  readonly cast: Readonly<Record<string, AgentName>>
+  readonly programs: Readonly<Record<string, AgentName>>
   readonly folder: string
   readonly modelUrl: string
   readonly runtime?: 'tmux' | 'acp'
@@ -23,10 +23,10 @@ const PROGRAM: Record<AgentName, ProgramName> = {
   opencode: 'opencode',
 }
 
-export async function prepareCast({ cast, folder, modelUrl, runtime = 'tmux' }: CastOptions) {
+export async function prepareTeamAgents({ programs, folder, modelUrl, runtime = 'tmux' }: TeamAgentsOptions) {
   const agents: ConfigInput['agents'] = {}
   const homeOf = (name: string) => join(folder, 'homes', name)
-  for (const [name, installed] of Object.entries(cast)) {
+  for (const [name, installed] of Object.entries(programs)) {
     const cwd = join(folder, 'work', name)
     const home = await prepareHome(installed, {
       ...{ folder: homeOf(name), cwd, modelUrl, key: `sk-ant-fake-${name}` },
@@ -48,7 +48,7 @@ export async function prepareCast({ cast, folder, modelUrl, runtime = 'tmux' }: 
       signalProcessesOf(homeOf(name), signal, spared),
     kill: (name: string) => killProcessesOf(homeOf(name)),
     async end() {
-      for (const name of Object.keys(cast)) await endProcessesOf(homeOf(name))
+      for (const name of Object.keys(programs)) await endProcessesOf(homeOf(name))
     },
   }
 }

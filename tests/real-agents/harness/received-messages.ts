@@ -6,7 +6,7 @@ const PATIENCE_MS = 120_000
 const marker = (id: string) => `[ORCHUB MESSAGE ${id}]`
 
 /** The prompts that an agent's model actually received, which is what counts in the end. */
-export function givenTo(model: ModelServer, agent: string) {
+export function receivedBy(model: ModelServer, agent: string) {
   const calls = () => model.calls(agent)
   /** Programs ask their model for titles and suggestions too, and quote the conversation in it. */
   const ownCalls = () => calls().filter((call) => call.request?.side === false)

@@ -1,6 +1,6 @@
 import type { ModelReply, ModelRequest, Player, ToolCall } from '../../fakes/model-server/play.ts'
 
-type Said = ModelReply | Promise<ModelReply> | ((request: ModelRequest) => ModelReply)
+type Reply = ModelReply | Promise<ModelReply> | ((request: ModelRequest) => ModelReply)
 
 /** A command as the model sends it: its type, its fields, and which of them is the body. */
 export type Saying = (type: string, fields: Readonly<Record<string, string>>, body?: string) => Command
@@ -10,34 +10,45 @@ interface Command {
   readonly call?: { readonly type: string; readonly input: object }
 }
 
-/** Each agent's model has a part: what it answers, once, when it is given a message with those words. */
-export function createParts() {
-  let lines: { agent: string; words: string; said: Said }[] = []
+/**
+ * Scripts the model: it gives each scripted reply once, to the first prompt that contains its words, from the named agent
+ * or from any. Other prompts get a reply without consequences.
+ */
+export function createModelScript() {
+  let entries: { agent: string | undefined; words: string; reply: Reply }[] = []
 
   const play: Player = (request) => {
     if (request.side || request.userText === '') return undefined
     // Interrupted prompts stay in the conversation: only the last one counts.
-    const line = lines.find(({ agent, words }) => agent === request.agent && request.prompt.includes(words))
-    if (line === undefined) return undefined
-    lines = lines.filter((one) => one !== line)
-    return typeof line.said === 'function' ? line.said(request) : line.said
+    const entry = entries.find(
+      ({ agent, words }) =>
+        (agent === undefined || agent === request.agent) && request.prompt.includes(words),
+    )
+    if (entry === undefined) return undefined
+    entries = entries.filter((one) => one !== entry)
+    return typeof entry.reply === 'function' ? entry.reply(request) : entry.reply
   }
 
   return {
     play,
-    when(agent: string, words: string, said: Said) {
-      lines.push({ agent, words, said })
+    /** Replies to the next prompt with these words. */
+    answer(words: string, reply: Reply) {
+      entries.push({ agent: undefined, words, reply })
     },
-    /** The model is silent, and its agent busy, until it is let go on. */
-    hold(agent: string, words: string): (said: ModelReply) => void {
+    /** Replies to the agent's next prompt with these words. */
+    when(agent: string, words: string, reply: Reply) {
+      entries.push({ agent, words, reply })
+    },
+    /** The model stays silent, and its agent busy, until the returned function is called. */
+    hold(words: string, agent?: string): (reply: ModelReply) => void {
       const { promise, resolve } = Promise.withResolvers<ModelReply>()
-      lines.push({ agent, words, said: promise })
+      entries.push({ agent, words, reply: promise })
       return resolve
     },
-    /** Script entries that were never used. A test that ends with some has not tested what its name says. */
-    unsaid: () => lines.map(({ agent, words }) => `${agent} ${words}`),
-    forget() {
-      lines = []
+    /** Entries that were never used. A test that ends with some has not tested what its name says. */
+    unused: () => entries.map(({ agent, words }) => `${agent} ${words}`),
+    clear() {
+      entries = []
     },
   }
 }
