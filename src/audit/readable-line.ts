@@ -47,10 +47,6 @@ export function parseLine(line: string): AuditLine | undefined {
 }
 
 /** Escapes hostile text for one line of a terminal or a log, and keeps its content visible. */
-function escapeText(text: string): string {
-  return escapeUnsafe(text, UNSAFE)
-}
-
 function escapeUnsafe(text: string, unsafe: RegExp): string {
   return text.replace(unsafe, (character) => {
     return NAMED_ESCAPES[character] ?? `\\u{${character.codePointAt(0)!.toString(16)}}`

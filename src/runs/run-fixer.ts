@@ -68,7 +68,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
     if (failure !== undefined) return done(false, failure)
     const isCorrected = driver.run.nodes.get(node)!.corrected
     const taken = await collectCorrections({
-      ...{ place: driver.runFolder, name: FIXED, agent: node },
+      ...{ runFolder: driver.runFolder, name: FIXED, agent: node },
       ...{ workspace, isCorrected, signal },
     })
     if (!taken.ok) return done(false, textOf(taken.error))

@@ -1,20 +1,13 @@
 import { mkdirSync, renameSync } from 'node:fs'
 import { copyFiles, namesOf } from './outbox.ts'
-import { attempt, ProblemError, refuse, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
-import {
-  type Directory,
-  lookAt,
-  type Opened,
-  openDirectory,
-  openFolder,
-  openPart,
-} from './safe-fs/directory.ts'
+import { attempt, refuse, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
+import { type Directory, lookAt, mustOpen, openDirectory, openFolder, openPart } from './safe-fs/directory.ts'
 import { makeFolder, temporaryName } from './safe-fs/files.ts'
 import { removeTree } from './safe-fs/remove-tree.ts'
 
 interface CorrectionsWanted {
   /** The folder of the run. */
-  readonly place: string
+  readonly runFolder: string
   /** The folder in it that holds the corrected inputs of each agent. */
   readonly name: string
   readonly agent: string
@@ -26,19 +19,23 @@ interface CorrectionsWanted {
 }
 
 /** Orchub writes these files anew each time, so a fixer cannot replace them. */
-const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+const PROTOCOL_FILES: ReadonlySet<string> = new Set([
+  'instructions.md',
+  'dependencies.json',
+  'references.json',
+])
 
 /** The folder in the fixer's outbox that holds corrected inputs; everything beside it is the fixer's report. */
 const CORRECTED = 'inputs'
 
 /**
- * Copies the inputs that a fixer corrected to `place/name/agent`, where the next preparation of the agent finds them. Other
+ * Copies the inputs that a fixer corrected to `runFolder/name/agent`, where the next preparation of the agent finds them. Other
  * agents can write there, so all access goes through open folders.
  */
 export function collectCorrections(wanted: CorrectionsWanted): Promise<WorkspaceResult<readonly string[]>> {
-  const { place, name, agent, workspace, isCorrected, signal } = wanted
+  const { runFolder, name, agent, workspace, isCorrected, signal } = wanted
   return attempt(name, async () => {
-    const fixed = openCorrections(place, name)
+    const fixed = openCorrections(runFolder, name)
     const draft = temporaryName(agent)
     const openDraft = () => mustOpen(openFolder(fixed, draft))
     try {
@@ -47,11 +44,11 @@ export function collectCorrections(wanted: CorrectionsWanted): Promise<Workspace
       const leftOut = await inFolder(openCorrected(workspace), (from) =>
         copyFiles(from, openDraft, {
           signal,
-          takes: (path) => !OWN.has(path),
+          takes: (path) => !PROTOCOL_FILES.has(path),
           copied: (path) => files.add(path),
         }),
       )
-      if (files.size === 0) nothingThere(leftOut)
+      if (files.size === 0) refuseEmpty(leftOut)
       const before = isCorrected ? openFolder(fixed, agent) : undefined
       // A person who reported a fix may have changed the files that the plan names, and put nothing here.
       if (before?.ok === true || (before !== undefined && before.error.code !== 'missing')) {
@@ -74,8 +71,8 @@ export function collectCorrections(wanted: CorrectionsWanted): Promise<Workspace
   })
 }
 
-function openCorrections(place: string, name: string): Directory {
-  const root = openDirectory(place, { shown: '' })
+function openCorrections(runFolder: string, name: string): Directory {
+  const root = openDirectory(runFolder, { shown: '' })
   try {
     return makeFolder(root, name)
   } finally {
@@ -87,14 +84,14 @@ function openCorrected(workspace: string): Directory {
   const outbox = openPart(workspace, 'outbox')
   try {
     const opened = openFolder(outbox, CORRECTED)
-    return !opened.ok && opened.error.code === 'missing' ? nothingThere() : mustOpen(opened)
+    return !opened.ok && opened.error.code === 'missing' ? refuseEmpty() : mustOpen(opened)
   } finally {
     outbox.close()
   }
 }
 
-function nothingThere(leftOut: readonly WorkspaceProblem[] = []): never {
-  const what = leftOut.length === 0 ? 'nothing' : 'nothing that counts'
+function refuseEmpty(leftOut: readonly WorkspaceProblem[] = []): never {
+  const what = leftOut.length === 0 ? 'nothing' : 'no usable file'
   refuse('missing', 'the fixer', `put ${what} into outbox/${CORRECTED}/${namesOf(leftOut)}`)
 }
 
@@ -104,9 +101,4 @@ async function inFolder<T>(folder: Directory, work: (folder: Directory) => Promi
   } finally {
     folder.close()
   }
-}
-
-function mustOpen<T>(opened: Opened<T>): T {
-  if (opened.ok) return opened.value
-  throw new ProblemError(opened.error)
 }

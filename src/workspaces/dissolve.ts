@@ -75,7 +75,7 @@ export async function dissolve(wanted: DissolveWanted): Promise<WorkspaceResult<
     const report = formatReport(title, records)
     const saved = await attempt(title, () => save(wanted, report))
     if (!saved.ok) return saved
-    // From here on an abort has no effect: half a workspace is of no use.
+    // From here on, an abort has no effect: a half-removed workspace is useless.
     const remains: WorkspaceProblem[] = []
     const branchesKept: string[] = []
     for (const { workspace, worktree } of agents) {
@@ -149,7 +149,7 @@ async function save(wanted: DissolveWanted, report: string): Promise<WorkspacePr
   const leftOut: WorkspaceProblem[] = []
   const leaveOut = (target: string, problems: readonly WorkspaceProblem[]) => {
     if (problems.length > 0 && !allowLoss) {
-      const what = `would not hold everything, and the rest would be lost: ${nameProblems(problems)}`
+      const what = `would be incomplete, and the rest would be lost: ${nameProblems(problems)}`
       refuse('invalid', target, what)
     }
     leftOut.push(...problems)
@@ -157,7 +157,7 @@ async function save(wanted: DissolveWanted, report: string): Promise<WorkspacePr
   const made: string[] = []
   for (const path of [reportFile, archive, keepOutputsIn]) {
     if (path === undefined) continue
-    if (existsSync(path)) refuse('exists', path, 'exists already: move it away first')
+    if (existsSync(path)) refuse('exists', path, 'already exists; move it away first')
   }
   try {
     if (reportFile !== undefined) {

@@ -249,7 +249,7 @@ async function openDraft(workspace: string, limits: FileLimits, signal: AbortSig
 
   /** Checks before anything is written that the place is free, not reserved by the protocol, and within the limit. */
   function claim(path: string): void {
-    if (path === '') refuse('bad_path', 'inbox', 'is the folder itself')
+    if (path === '') refuse('bad_path', 'inbox', 'cannot be the target of a file; name a path inside it')
     if (taken.has(path)) {
       refuse('exists', `inbox/${path}`, 'already exists: two inputs have the same target path')
     }
@@ -359,7 +359,7 @@ async function beginDraft(root: Directory, name: string): Promise<Directory> {
 }
 
 function tooLarge(what: string, shown: string, limit: number): never {
-  refuse('too_large', shown, `would bring the ${what} over ${formatBytes(limit)}, which is the limit`)
+  refuse('too_large', shown, `would exceed the limit of ${formatBytes(limit)} for all ${what} together`)
 }
 
 /** C21. `path` is where the file is; `instead_of` where a copy would have been. */

@@ -42,7 +42,7 @@ export interface OutboxFile {
 /** The files that an agent has delivered. workspace/ is never read (S4.10). */
 export interface Outbox {
   readonly outputs: readonly OutboxFile[]
-  /** The work itself, without the summary, the reports and the partial work. */
+  /** The results themselves: no summary, reports or partial results. */
   readonly deliverables: readonly OutboxFile[]
   readonly summary: string | undefined
   /** Why summary.md exists but cannot be read: it is too large, or a hard link. */
@@ -61,7 +61,7 @@ export const ERROR_REPORT = 'error_report.md'
 const PARTIAL = 'partial/'
 const MAX_NAMED = 3
 /** S4.7, S4.8, S4.11. */
-const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
+const REPORTS = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
 
 interface CollectOptions {
   readonly limits?: FileLimits
@@ -102,7 +102,7 @@ export function collectOutbox(
 
 function sortOutputs(outputs: readonly OutboxFile[]) {
   const partial = outputs.filter(({ path }) => path.startsWith(PARTIAL))
-  const deliverables = outputs.filter(({ path }) => !ABOUT_THE_WORK.has(path) && !path.startsWith(PARTIAL))
+  const deliverables = outputs.filter(({ path }) => !REPORTS.has(path) && !path.startsWith(PARTIAL))
   return { outputs, partial, deliverables }
 }
 
@@ -139,7 +139,7 @@ const PARTS = {
   'partial work': 'partialWork',
 } as const satisfies Record<string, keyof ErrorReport>
 
-/** A failing agent may not keep to the form: text under no known heading counts as the description. */
+/** A failing agent may not follow the form: text outside the known headings counts as description. */
 export function parseErrorReport(content: string): ErrorReport {
   const parts: Record<keyof ErrorReport, string[]> = {
     type: [],

@@ -83,7 +83,7 @@ export function problemOf(error: unknown, path: string): WorkspaceProblem {
       return problem('bad_name', path, 'has a name that is too long')
     case 'ENOSPC':
     case 'EDQUOT':
-      return problem('disk_full', path, 'does not fit on the disk')
+      return problem('disk_full', path, 'cannot be written: the disk is full')
   }
   throw error
 }

@@ -2,7 +2,7 @@
  * The message queue of a run, messages/ (S4.16): posting, reading and watching. A watch is in one of these states:
  * - watching: `done` holds the last version of each file. An event makes its file pending, an unnamed event all files.
  * - pending: the files are read at the end of the turn, in the order of their numbers.
- * - retrying: a file is not a message yet. It is read again after each delay in `AGAIN`, 1.6 s in all, and then refused.
+ * - retrying: a file is not a message yet. It is read again after each delay in `RETRY_DELAYS_MS`, 1.6 s in all, and then refused.
  * - over the limit: the folder holds more than `MAX_MESSAGES` files. Reported once; each event lists the folder again.
  * - closed.
  */
@@ -40,7 +40,7 @@ type NumberSource = (highest: number) => number | Promise<number>
 /**
  * Puts a message into the folder of a queue under the next free number (C23). The process that creates the file `.number.N`
  * exclusively owns the number; it writes the message under another name and renames it, so that it appears whole. If the
- * file exists already, because of a running process, a dead one or a hostile agent, the next number is tried; nobody waits.
+ * file exists already, because of a running process, a dead one or a hostile agent, the next number is tried without waiting.
  * Messages that were read may be deleted: a caller that must not reuse numbers passes `nextNumber`.
  */
 export async function postMessage(
@@ -204,7 +204,7 @@ function parseMessage(file: string, content: string): ParsedMessage {
   // An agent's name may contain `_to_`, so compare with the expected file name instead of splitting.
   const digits = NAME.exec(file)?.[3]
   if (number === undefined || file !== `${parsed.data.from}_to_${parsed.data.to}_${digits}.json`) {
-    return refused('invalid', 'names another sender or recipient than its file name')
+    return refused('invalid', 'has a sender or recipient that differs from its file name')
   }
   return { ok: true, value: { ...parsed.data, file, number, sha256: hash('sha256', text) } }
 }
@@ -216,7 +216,7 @@ interface QueueWatchOptions {
   /** A file that is still not a message after all retries, or a problem with the folder itself. */
   refused(problem: WorkspaceProblem): void
   /** Delays before retries, in ms. */
-  readonly again?: readonly number[]
+  readonly retryDelays?: readonly number[]
 }
 
 export interface QueueWatch {
@@ -230,10 +230,15 @@ interface SeenFile {
   readonly what: string
 }
 
-const AGAIN = [20, 50, 100, 200, 400, 800]
+const RETRY_DELAYS_MS = [20, 50, 100, 200, 400, 800]
 
 /** Follows the folder of a queue by file events. Messages that are present arrive in the order of their numbers. */
-export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWatchOptions): QueueWatch {
+export function watchQueue({
+  folder,
+  received,
+  refused,
+  retryDelays = RETRY_DELAYS_MS,
+}: QueueWatchOptions): QueueWatch {
   /** The last content under each name: after a message is deleted, another one may reuse its name. */
   const done = new Map<string, SeenFile>()
   const tries = new Map<string, number>()
@@ -298,14 +303,14 @@ export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWa
       if (isOther(file, version, read.value.sha256)) received(read.value)
       return
     }
-    // Deleted in the meantime.
+    // It was deleted.
     if (read.error.code === 'missing') {
       tries.delete(file)
       done.delete(file)
       return
     }
     const count = tries.get(file) ?? 0
-    const wait = again[count]
+    const wait = retryDelays[count]
     if (wait === undefined) {
       tries.delete(file)
       if (isOther(file, version, read.error.message)) refused(read.error)

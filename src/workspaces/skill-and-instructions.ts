@@ -48,10 +48,10 @@ interface InboxContents {
 const ANY_DELIVERABLE = 'Place main deliverable in `outbox/`'
 const SUMMARY_TOO = 'Include summary in `outbox/summary.md`'
 
-/** Expected of every agent, and added wherever it is missing. */
+/** True for lines that every agent gets, because they are added wherever they are missing. */
 export const isExpectedAnyway = (line: string) => line === ANY_DELIVERABLE || line === SUMMARY_TOO
 
-/** Adds what follows from the plan where the author wrote nothing; the summary is always required (S4.7). */
+/** Fills empty sections with what follows from the plan. The summary is always required (S4.7). */
 export function fillIn(
   instructions: PlanInstructions,
   { inputs, dependencies, outputs }: InboxContents,
@@ -121,7 +121,7 @@ export function tidy(text: string): string {
 
 const HEADING = new RegExp(`^## (${SECTIONS.join('|')})[ \\t]*$`, 'i')
 const TITLE = /^# Task:[ \t]*(.*)$/i
-/** List markers, including those that only people use. */
+/** All common list markers: people do not use only ours. */
 const MARK = /^(?:[-*+]|\d+[.)])[ \t]+/
 const BOXED_MARK = /^(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?/
 
@@ -215,29 +215,27 @@ export function formatSkill(skill: Skill): string {
     ...deliverable.map((line) => `- ${line}`),
     '',
     '## Communication Protocol',
-    'You and the orchestrator speak through files in this folder, and in no other way.',
+    'You and the orchestrator communicate only through files in this folder.',
     '',
     '1. Set `state` in `status.json` to `running` and `started` to the time (UTC, ISO 8601).',
-    '2. Read `inbox/instructions.md`, then the other files of `inbox/`. Change nothing in `inbox/`: it is compared afterwards.',
-    '   `inbox/references.json`, if it is there, says where files are that were too large to copy; read them there.',
-    '3. Work in `workspace/`. It is yours alone; nobody collects it.',
+    '2. Read `inbox/instructions.md`, then the other files of `inbox/`. Do not change anything in `inbox/`: every change is detected.',
+    '   `inbox/references.json`, if it exists, lists files that were too large to copy; read them at the paths it gives.',
+    '3. Work in `workspace/`. It is your scratch space and is never collected.',
     ...(skill.hasWorktree
-      ? [
-          '   `worktree/` is a git worktree on a branch of your own. Commit there; do not merge and do not push.',
-        ]
+      ? ['   `worktree/` is a git worktree on your own branch. Commit there; do not merge or push.']
       : []),
-    '4. As you go, keep `progress` in `status.json`: `current_step`, `steps_completed`, `total_steps`.',
-    '5. Put the results into `outbox/`, and what you did into `outbox/summary.md`, in a few sentences. Both are required.',
-    '   `outbox/changelog.md`, `outbox/issues.md`, `outbox/metadata.json` and a folder `outbox/data/` are yours to use.',
+    '4. As you go, update `progress` in `status.json`: `current_step`, `steps_completed`, `total_steps`.',
+    '5. Put the results into `outbox/`, and describe in `outbox/summary.md` in a few sentences what you did. Both are required.',
+    '   `outbox/changelog.md`, `outbox/issues.md`, `outbox/metadata.json` and a folder `outbox/data/` are optional.',
     '   Plain files and folders only: links are not followed.',
-    '6. When all of it is in place, set `state` to `completed` and `completed` to the time. Write nothing after that.',
+    '6. When everything is in place, set `state` to `completed` and `completed` to the time. Write nothing after that.',
     '',
-    'If you cannot go on, write `outbox/error_report.md` with the headings `# Error Report`, `## Error Type`, `## Description`,',
+    'If you cannot continue, write `outbox/error_report.md` with the headings `# Error Report`, `## Error Type`, `## Description`,',
     '`## Attempted Recovery`, `## Suggested Resolution`, `## Partial Work`; put what you have into `outbox/partial/`; then set',
     '`state` to `failed` and `error` to `{"type": …, "message": …, "details": …, "recoverable": true or false}`.',
     '',
     'The state goes from `pending` to `running` to `completed` or `failed`, and never back. Keep the fields of `status.json` that you do',
-    'not know. Write it to a temporary file in this folder and rename that to `status.json`, so that nobody reads half of it.',
+    'not know. Write a temporary file in this folder and rename it to `status.json`, so that an incomplete file is never read.',
     ...(skill.messages === undefined ? [] : ['', ...messageLines(name, skill.messages)]),
     '',
   ].join('\n')
@@ -245,8 +243,8 @@ export function formatSkill(skill: Skill): string {
 
 function messageLines(name: string, folder: string): string[] {
   return [
-    `Messages, if you need them at all, are files in \`${folder}\`: \`${name}_to_{agent}_NNN.json\`, where NNN is one more than the`,
-    'highest number there, written under a temporary name and renamed:',
+    `To send a message, write a file \`${name}_to_{agent}_NNN.json\` in \`${folder}\`, where NNN is one more than the highest`,
+    'number there. Write it under a temporary name, then rename it:',
     '`{"from": …, "to": …, "timestamp": …, "type": "data_ready" | "question" | "answer" | "update", "content": …}`.',
   ]
 }
@@ -271,11 +269,11 @@ const TEMPLATE: Record<WorkspaceTemplate, Template> = {
     approach: [
       'Note the questions to be answered before you look for answers.',
       'Prefer primary sources; look for what contradicts a finding as well as for what supports it.',
-      'Keep apart what a source says and what you conclude from it.',
+      'Separate what a source says from what you conclude from it.',
     ],
     deliverable: [
       'The findings, each with its source and how sure it is.',
-      'What could not be found out.',
+      'What you could not find out.',
       'The list of sources.',
     ],
   },
@@ -284,64 +282,61 @@ const TEMPLATE: Record<WorkspaceTemplate, Template> = {
     approach: [
       'Read the code around a change first, and keep to its style.',
       'Build the smallest thing that meets the requirements; write tests along with it.',
-      'Run the tests and the checks before you say that it is done.',
-      'Where you have a git worktree, commit your work there, in steps with messages that say why.',
+      'Run the tests and checks before you report completion.',
+      'If you have a git worktree, commit your work there in small steps, with messages that say why.',
     ],
     deliverable: [
       'The code, or a patch; in a worktree, the commits.',
       'Its tests, and how to run them.',
-      'What was left out on purpose.',
+      'What you left out on purpose.',
     ],
   },
   analysis: {
-    role: 'an analyst who draws conclusions from data that others can follow',
+    role: 'an analyst who draws conclusions from data so that others can verify them',
     approach: [
-      'Look at the data before you trust it: what is missing, doubled, out of range?',
+      'Inspect the data before you trust it: what is missing, duplicated or out of range?',
       'Say which method you use and why; make every number reproducible.',
-      'Tell results from noise, and causes from things that merely go together.',
+      'Distinguish results from noise, and causes from correlations.',
     ],
     deliverable: [
       'The results with the numbers behind them.',
       'The method, with scripts where you used any.',
-      'What the data cannot tell.',
+      'What the data cannot show.',
     ],
   },
   writer: {
-    role: 'a writer who makes a text that its readers understand at the first reading',
+    role: 'a writer whose readers understand the text at first reading',
     approach: [
       'Find out from the instructions who will read it, and what they should know or do afterwards.',
       'Use only facts from the inbox; mark what you could not confirm.',
-      'Write, leave out what is not needed, then read it once more as the reader.',
+      'Write, cut what is not needed, then read it once more as a reader would.',
     ],
-    deliverable: [
-      'The finished text in the form that was asked for.',
-      'Questions left open, if there are any.',
-    ],
+    deliverable: ['The finished text in the requested form.', 'Open questions, if any.'],
   },
   review: {
     role: 'a reviewer who finds what is wrong before the users do',
     approach: [
-      'Hold the work against its requirements, one by one, before you look at anything else.',
-      'Try it where it can be tried; a finding that you have seen yourself counts more than one that you suspect.',
-      'Say what is wrong, where, how bad it is, and how it could be put right. Do not rewrite the work.',
+      'Check the work against its requirements, one by one, before anything else.',
+      'Try it out where you can: a problem that you have seen counts more than one that you suspect.',
+      'Say what is wrong, where, how serious it is, and how to fix it. Do not rewrite the work.',
     ],
     deliverable: [
       'A verdict: accepted, accepted with changes, or not accepted.',
-      'The findings, the worst first, each with its place.',
-      'What you did not look at.',
+      'The findings, worst first, each with its location.',
+      'What you did not review.',
     ],
   },
   integration: {
-    role: 'an integrator who makes one whole out of the work of several others',
+    role: 'an integrator who combines the work of several agents into one result',
     approach: [
-      'Take stock of what each of them delivered, and of what is missing.',
-      'Where they contradict each other, find out who is right; where you cannot, say so and keep both.',
-      'Change as little as you can in the parts; check the whole.',
+      'List what each of them delivered and what is missing.',
+      'Where they contradict each other, find out who is right; if you cannot, say so and keep both versions.',
+      'Change the parts as little as possible; check the whole.',
     ],
     deliverable: [
-      'The whole, ready to be used.',
-      'Which part came from whom.',
-      'Contradictions, and how each was settled.',
+      'The combined result, ready to use.',
+      'Which part came from which agent.',
+      'Contradictions, and how each was resolved.',
     ],
   },
   generic: {
@@ -349,8 +344,8 @@ const TEMPLATE: Record<WorkspaceTemplate, Template> = {
     approach: [
       'Read everything in the inbox before you start.',
       'Work in small steps, and check the result of each.',
-      'Hold the result against the success criteria before you say that it is done.',
+      'Check the result against the success criteria before you report completion.',
     ],
-    deliverable: ['What the instructions ask for, all of it.'],
+    deliverable: ['Everything that the instructions ask for.'],
   },
 }

@@ -3,7 +3,7 @@
  * - watching: waits for file events.
  * - due: an event came in. The file is read at the end of the turn, or after a rest if the last read took long
  *   (`REST_FACTOR` times as long), because a large file is written in many pieces.
- * - retrying: the file could not be read. It is read again after each delay in `AGAIN`, 1.6 s in all: agents write files
+ * - retrying: the file could not be read. It is read again after each delay in `RETRY_DELAYS_MS`, 1.6 s in all: agents write files
  *   in pieces, or remove and create them. Leads to watching, or to reported.
  * - reported: the problem was reported once; the next readable content leads to watching.
  * - closed: by `close`, or because the workspace is gone.
@@ -121,7 +121,7 @@ export function mayFollow(from: WorkspaceState, to: WorkspaceState): boolean {
 
 /**
  * The states passed from the last known state to the new one, or undefined if the transition is impossible. The file is
- * not a log: between two reads an agent may have passed through a state that nobody saw.
+ * not a log: between two reads an agent may have passed through a state unseen.
  */
 export function statesBetween(
   from: WorkspaceState,
@@ -268,10 +268,10 @@ interface StatusWatchOptions {
   readonly from?: WorkspaceState
   news(news: StatusNews): void
   /** Delays before retries, in ms. An agent may write in pieces, or in two steps. */
-  readonly again?: readonly number[]
+  readonly retryDelays?: readonly number[]
 }
 
-const AGAIN = [20, 50, 100, 200, 400, 800]
+const RETRY_DELAYS_MS = [20, 50, 100, 200, 400, 800]
 
 /** After a slow read, wait this many times as long: a large file is written in many pieces. */
 const REST_FACTOR = 10
@@ -286,7 +286,7 @@ export function watchStatus({
   workspace,
   from = 'pending',
   news,
-  again = AGAIN,
+  retryDelays = RETRY_DELAYS_MS,
 }: StatusWatchOptions): StatusWatch {
   let state = from
   /** The initial content is not news. */
@@ -348,7 +348,7 @@ export function watchStatus({
   /** Only time uses up retries: an agent that writes byte by byte uses none, and one that never finishes is reported. */
   function cannotRead(found: WorkspaceProblem) {
     if (nextTry !== undefined || reported === found.code) return
-    const wait = again[tries]
+    const wait = retryDelays[tries]
     if (wait === undefined) {
       reported = found.code
       tries = 0

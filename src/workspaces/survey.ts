@@ -100,7 +100,7 @@ export interface EarlierAttempt {
 
 const MAX_ATTEMPTS = 1000
 
-/** The kept attempts, oldest first. */
+/** The stored attempts, oldest first. */
 export function readAttempts(workspace: string): Promise<WorkspaceResult<readonly EarlierAttempt[]>> {
   return attempt(ATTEMPTS, () => {
     const root = openDirectory(workspace, { shown: '' })
@@ -234,7 +234,7 @@ function timeOf(status: WorkspaceStatus | undefined): string {
   return completed >= started ? `${((completed - started) / 1000).toFixed(0)} s` : ''
 }
 
-/** Quoted, so that no line of an agent's text becomes a heading of the report. */
+/** Quotes the text, so no line of it becomes a heading of the report. */
 function quote(text: string): string[] {
   const clipped = text.length <= LONGEST_SUMMARY ? text : `${text.slice(0, LONGEST_SUMMARY)}…`
   return clipped.split(/\r\n?|\n/).map((line) => `> ${line}`.trimEnd())

@@ -55,7 +55,7 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Workspac
   const parent = dirname(path)
   const draft = join(parent, temporaryName(basename(path)))
   try {
-    // A rename would replace an empty folder without a word.
+    // A rename would silently replace an empty folder.
     if (existsSync(path)) return failed(problem('exists', path, 'already exists'))
     makeDraft(draft)
     const root = openDirectory(draft, { shown: '' })
@@ -75,7 +75,7 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Workspac
   }
 }
 
-/** SKILL.md of a workspace that is there already: the plan, or the agent, may have changed it. */
+/** Rewrites SKILL.md in an existing workspace if the plan, or the agent, has changed it. */
 export function renewSkill(wanted: WorkspaceWanted): Promise<WorkspaceResult<void>> {
   return attempt('SKILL.md', () => {
     const text = formatSkill(wanted)
@@ -130,7 +130,7 @@ export function keepAttempt(workspace: string, number: number, why = ''): Promis
   })
 }
 
-/** Prepares an attempt that starts over: leftovers of its earlier start are not work. */
+/** Prepares an attempt that starts again from the beginning: deletes what its earlier start left behind. */
 export function clearAttempt(workspace: string): Promise<WorkspaceResult<void>> {
   return attempt('outbox', async () => {
     const root = openWritable(workspace)

@@ -56,7 +56,7 @@ it('explains messages/ to agents only if the plan has it (S4.16, S4.17)', async 
   const [quiet, loud] = [await team.start(a), await team.start(`messages: true\n${a}`)]
   await team.ended(quiet)
   await team.ended(loud)
-  expect(team.file(loud, 'a', 'SKILL.md')).toContain('`../messages`: `a_to_{agent}_NNN.json`')
+  expect(team.file(loud, 'a', 'SKILL.md')).toContain('`a_to_{agent}_NNN.json` in `../messages`')
   expect(team.file(quiet, 'a', 'SKILL.md')).not.toContain('messages')
   expect(existsSync(team.pathIn(quiet, 'messages'))).toBe(false)
 })
@@ -128,7 +128,7 @@ it('refuses and records invalid messages, unknown senders and forged names', asy
   await team.until(async () => notes().some((text) => text.includes('004.json')))
   const all = notes().join('\n')
   expect(all).toContain('other_to_Helper_001.json is refused: Helper is not an agent of this run')
-  expect(all).toContain('text_to_other_002.json names another sender or recipient')
+  expect(all).toContain('text_to_other_002.json has a sender or recipient that differs')
   expect(all).not.toContain('I am the boss.')
   expect(await mail('Writer')).toEqual([])
 })

@@ -45,7 +45,14 @@ async function take(fix: number, files: Record<string, string>, isCorrected = fi
   mkdirSync(join(workspace, 'outbox'), { recursive: true })
   for (const [path, text] of Object.entries(files)) put(`_fixes/b.${fix}/outbox/${path}`, text)
   const { signal } = new AbortController()
-  return await collectCorrections({ place, name: '_fixed', agent: 'b', workspace, isCorrected, signal })
+  return await collectCorrections({
+    runFolder: place,
+    name: '_fixed',
+    agent: 'b',
+    workspace,
+    isCorrected,
+    signal,
+  })
 }
 
 const fixed = (file: string) => readFileSync(join(place, '_fixed/b', file), 'utf8')
@@ -89,7 +96,7 @@ it('changes nothing and leaves nothing behind if a correction is refused', async
   symlinkSync('/etc/passwd', join(place, '_fixes/b.5/outbox/inputs/one'))
   const why = 'one is a symbolic link, which is not followed'
   expect(await take(5, {})).toMatchObject({
-    error: [{ message: `the fixer put nothing that counts into outbox/inputs/; outbox/inputs/${why}` }],
+    error: [{ message: `the fixer put no usable file into outbox/inputs/; outbox/inputs/${why}` }],
   })
   expect(await take(3, { 'inputs/instructions.md': 'mine' })).toMatchObject({ ok: false })
   put('_fixes/b.4/outbox/inputs', 'a file')

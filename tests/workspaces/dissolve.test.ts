@@ -115,8 +115,8 @@ describe('dissolving', () => {
     expectOk(await keepAttempt(agents[0]!.workspace, 1))
     write(agents[0]!.workspace, { 'outbox/error_report.md': 'x'.repeat(2 * 1024 * 1024) })
     const { report } = expectOk(await dissolve({ title: 'x', agents, limits }))
-    expect(report).toContain('- note: outbox/error_report.md is 2 MiB large, and 1 MiB is the limit\n')
-    expect(report).toContain('- note: attempts/1/outbox/error_report.md is 1048577 bytes large')
+    expect(report).toContain('- note: outbox/error_report.md is 2 MiB, over the limit of 1 MiB\n')
+    expect(report).toContain('- note: attempts/1/outbox/error_report.md is 1048577 bytes, over the limit')
   })
 
   it('refuses while an agent runs, and changes nothing', async () => {

@@ -185,7 +185,7 @@ describe('SKILL.md', () => {
       hasWorktree: true,
       messages: '../messages/',
     } as const
-    expect(formatSkill(skill)).toContain('`worktree/` is a git worktree on a branch of your own')
+    expect(formatSkill(skill)).toContain('`worktree/` is a git worktree on your own branch')
     expect(formatSkill(skill)).toContain('`w_to_{agent}_NNN.json`')
   })
 

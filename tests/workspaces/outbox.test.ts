@@ -54,7 +54,7 @@ describe('collecting an outbox', () => {
 
   it('says why an error report is not read, also for earlier attempts', async () => {
     const workspace = await filled({ 'error_report.md': 'x'.repeat(1024 * 1024 + 1) })
-    const why = 'error_report.md is 1048577 bytes large, and 1 MiB is the limit'
+    const why = 'error_report.md is 1048577 bytes, over the limit of 1 MiB'
     const { errorReport, errorReportProblem } = await collect(workspace)
     expect(errorReport).toBe(undefined)
     expect(errorReportProblem?.message).toBe(`outbox/${why}`)
@@ -86,7 +86,7 @@ describe('collecting an outbox', () => {
       const large = await filled({ 'summary.md': 'x'.repeat(1024 * 1024 + 1), 'a.txt': '' })
       const outbox = expectOk(await collectOutbox(large, { limits, content }))
       expect(findShortcomings(outbox)).toMatchObject([
-        { code: 'too_large', message: 'outbox/summary.md is 1048577 bytes large, and 1 MiB is the limit' },
+        { code: 'too_large', message: 'outbox/summary.md is 1048577 bytes, over the limit of 1 MiB' },
       ])
       expect(await missing({ 'summary.md': 'x'.repeat(1024 * 1024), 'a.txt': '' })).toEqual([])
     },

@@ -42,7 +42,7 @@ function watching(folder = makePlace()) {
       refused.push(item)
       told?.()
     },
-    again: [5, 10, 20, 40],
+    retryDelays: [5, 10, 20, 40],
   })
   onTestFinished(() => watch.close())
   async function until(done: () => boolean) {

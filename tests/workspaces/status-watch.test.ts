@@ -9,7 +9,7 @@ import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
 import { type StatusNews, updateStatus, watchStatus } from '../../src/workspaces/status.ts'
 import { expectOk, makeWorkspace } from './harness.ts'
 
-async function watching(options: { again?: number[]; from?: 'running' } = {}) {
+async function watching(options: { retryDelays?: number[]; from?: 'running' } = {}) {
   const workspace = await makeWorkspace()
   const news: StatusNews[] = []
   let told: (() => void) | undefined
@@ -97,7 +97,7 @@ describe('watching status.json', () => {
   })
 
   it('reports an unreadable file once, and continues when it is fixed', async () => {
-    const { file, until, texts } = await watching({ again: [5, 5, 5] })
+    const { file, until, texts } = await watching({ retryDelays: [5, 5, 5] })
     writeFileSync(file, '{"state": "runn')
     await until((all) => all.length >= 1)
     appendFileSync(file, 'x')
@@ -117,7 +117,7 @@ describe('watching status.json', () => {
   })
 
   it('reports a file that is over the limit', async () => {
-    const { file, until, texts } = await watching({ again: [5] })
+    const { file, until, texts } = await watching({ retryDelays: [5] })
     writeFileSync(file, `{"state": "completed", "log": "${'x'.repeat(11_000_000)}"}`)
     await until((all) => all.length >= 1)
     expect(texts()).toEqual(['unreadable too_large'])

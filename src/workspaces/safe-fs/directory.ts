@@ -129,7 +129,7 @@ export function openFolder(
     opened.close()
     return refused(changed(shown))
   } catch (error) {
-    return refused(sincePresent(error, shown))
+    return refused(replacedOr(error, shown))
   }
 }
 
@@ -151,14 +151,14 @@ export function openPart(workspace: string, name: string, shown: string = name):
 
 /** Opens the folders along a path, one inside the other, and keeps only the last. Without segments, opens the root again. */
 export function openFolders(root: Directory, segments: readonly string[]): Opened<Directory> {
-  let current = reopen(root)
+  let current = root
   for (const segment of segments) {
     const next = openFolder(current, segment)
-    current.close()
+    if (current !== root) current.close()
     if (!next.ok) return next
     current = next.value
   }
-  return { ok: true, value: current }
+  return { ok: true, value: current === root ? reopen(root) : current }
 }
 
 /** A second handle of an open folder, to be closed by itself. */
@@ -187,7 +187,7 @@ export function openFile(directory: Directory, name: string): Opened<OpenFile> {
     if (!seen.isFile()) return refused(notAFile(shown, seen))
     return openSeen(directory, name, seen)
   } catch (error) {
-    return refused(sincePresent(error, shown))
+    return refused(replacedOr(error, shown))
   }
 }
 
@@ -202,7 +202,7 @@ export function openSeen(directory: Directory, name: string, seen: BigIntStats):
     closeSync(fd)
     return refused(changed(shown))
   } catch (error) {
-    return refused(sincePresent(error, shown))
+    return refused(replacedOr(error, shown))
   }
 }
 
@@ -229,8 +229,8 @@ function changed(shown: string): WorkspaceProblem {
   return problem('changed', shown, 'was replaced while it was being opened')
 }
 
-/** The entry existed a moment ago, so a missing or different one is a change. */
-function sincePresent(error: unknown, shown: string): WorkspaceProblem {
+/** The entry existed a moment ago: if it is missing or different now, it was replaced. */
+function replacedOr(error: unknown, shown: string): WorkspaceProblem {
   const code = errnoOf(error)
   const isGone = code === 'ENOENT' || code === 'ELOOP' || code === 'ENOTDIR' || code === 'ENXIO'
   return isGone ? changed(shown) : problemOf(error, shown)
@@ -264,10 +264,16 @@ export function* namesIn(directory: Directory): Generator<Buffer, void> {
   }
 }
 
-/** Lets other work run between two files, which are read and written synchronously. Throws after an abort. */
+/** The longest time to block the event loop. */
+const MAX_BLOCK_MS = 4
+let lastTurn = 0
+
+/** Lets other work run from time to time between files, which are read and written synchronously. Throws after an abort. */
 export async function nextTurn(signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted()
+  if (performance.now() - lastTurn < MAX_BLOCK_MS) return
   await setImmediate()
+  lastTurn = performance.now()
 }
 
 /** Linux: opens only the location, which needs no permission on the file. Node has no constant for it. */
@@ -328,7 +334,7 @@ export function readName(bytes: Buffer): Result<string, BadName> {
 
 /** The problem with a name, or undefined. */
 function faultOf(name: string): string | undefined {
-  if (name === '' || name === '.' || name === '..') return 'has an empty name or a name of dots'
+  if (name === '' || name === '.' || name === '..') return 'has an invalid name: it is empty, "." or ".."'
   if (name.includes('/')) return 'has a slash in its name'
   if (!name.isWellFormed()) return 'has a name that is not UTF-8'
   if (UNPRINTABLE.test(name)) return 'has control characters in its name'

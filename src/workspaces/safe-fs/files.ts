@@ -70,7 +70,7 @@ function changed(shown: string): never {
   refuse('changed', shown, 'was changed while it was being read')
 }
 
-/** Reads a whole file up to a limit. Refuses a file with a second name, which may be outside. */
+/** Reads a whole file up to a size limit. Refuses a file with a second hard link, which may be outside. */
 export function readSmall(directory: Directory, name: string, limit: number): Opened<Buffer> {
   const opened = openFile(directory, name)
   if (!opened.ok) return opened
@@ -86,7 +86,7 @@ export function readSmall(directory: Directory, name: string, limit: number): Op
     if (stat.size > BigInt(limit)) {
       const [size, most] = [formatBytes(Number(stat.size)), formatBytes(limit)]
       // A rounded number would hide a single byte over the limit.
-      const why = `is ${size === most ? `${stat.size} bytes` : size} large, and ${most} is the limit`
+      const why = `is ${size === most ? `${stat.size} bytes` : size}, over the limit of ${most}`
       return { ok: false, error: problem('too_large', shown, why) }
     }
     const buffer = Buffer.allocUnsafe(Number(stat.size))
@@ -148,7 +148,8 @@ export function createFile(directory: Directory, name: string, mode: number): nu
   const fd = openSync(directory.at(name), NEW_FILE, mode)
   try {
     // Check while the file is still empty.
-    if (!isAt(directory, name, fd)) refuse('changed', showIn(directory, name), 'is not where it was made')
+    if (!isAt(directory, name, fd))
+      refuse('changed', showIn(directory, name), 'was moved while it was being created')
     return fd
   } catch (error) {
     closeSync(fd)
@@ -207,18 +208,16 @@ function writeAll(fd: number, data: Buffer): void {
 
 /** Creates the missing folders along a path and opens the last one. Without segments, opens the root again. */
 export function makeFolders(root: Directory, segments: readonly string[]): Directory {
-  let current = reopen(root)
+  let current = root
   for (const segment of segments) {
+    const parent = current
     try {
-      const next = makeFolder(current, segment)
-      current.close()
-      current = next
-    } catch (error) {
-      current.close()
-      throw error
+      current = makeFolder(parent, segment)
+    } finally {
+      if (parent !== root) parent.close()
     }
   }
-  return current
+  return current === root ? reopen(root) : current
 }
 
 /** Opens a folder in an open one, and creates it first if it is missing. */

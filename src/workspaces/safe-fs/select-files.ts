@@ -55,7 +55,7 @@ interface SelectOptions {
    * tree. `any`: the tree is the user's own.
    */
   readonly hardLinks: 'inside' | 'any'
-  /** Paths to skip, without a word. */
+  /** Paths to skip without reporting them. */
   skips?(path: string): boolean
   /** Entries that are never taken, anywhere in the tree. */
   readonly withheld?: WithheldFiles | undefined
@@ -238,7 +238,7 @@ export interface OutputPattern {
 
 /** All outputs, without the remains of a failure (S4.11). */
 const ALL = 'outbox/**'
-const LEFT_BEHIND = new Set(['error_report.md', 'partial'])
+const FAILURE_REMAINS = new Set(['error_report.md', 'partial'])
 
 /** Accepts patterns with or without a leading `outbox/`. */
 export function parseOutputs(outputs: readonly string[]): WorkspaceResult<OutputPattern[]> {
@@ -267,7 +267,7 @@ function patternOf(pattern: string, glob: Glob): OutputPattern {
 }
 
 function takesBy(glob: Glob, pattern: string): OutputPattern['takes'] {
-  if (pattern === ALL || pattern === 'outbox/') return (segments) => !LEFT_BEHIND.has(segments[0]!)
+  if (pattern === ALL || pattern === 'outbox/') return (segments) => !FAILURE_REMAINS.has(segments[0]!)
   const takes = (segments: readonly string[]) => matchesGlob(glob, `outbox/${segments.join('/')}`)
   // A folder stands for everything in it.
   return glob.isLiteral ? (segments) => segments.some((_, end) => takes(segments.slice(0, end + 1))) : takes

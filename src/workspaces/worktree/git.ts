@@ -25,7 +25,7 @@ interface GitFailure {
 const TIMEOUT_MS = 60_000
 
 /**
- * An agent may have changed the repository's settings, so nothing that a setting could start runs: no hook, monitor, pager,
+ * An agent may have changed the repository's settings, so nothing that a setting could start may run: no hook, monitor, pager,
  * external diff or signature program. Content filters may still run; their environment has none of the service's variables.
  */
 const SAFE = [
@@ -168,7 +168,7 @@ function openWorktree(path: string) {
     return refuse(
       'missing',
       WORKTREE,
-      'is gone: the agent deleted or moved it, with every file that was in no commit',
+      'is gone: the agent deleted or moved it, including its uncommitted files',
     )
   }
 }

@@ -50,7 +50,7 @@ export async function findUnmerged(worktree: FoundWorktree): Promise<WorkspaceRe
   const hasHead = await exists(location, 'HEAD')
   const loose = hasHead === true ? await listCommits(location, ['HEAD'], ['--not', ...EVERYWHERE]) : []
   if (commits === 'unreadable' || hasHead === 'unreadable' || loose === undefined) {
-    const what = `is a worktree of which git cannot tell the commits that are only on ${branch ?? 'its HEAD'}`
+    const what = `cannot be checked: git cannot list the commits that are only on ${branch ?? 'its HEAD'}`
     return failed(problem('unreadable', WORKTREE, what))
   }
   const files = await inWorktree(worktree, async (own) => ({
@@ -136,8 +136,7 @@ async function listOpaque(own: GitLocation): Promise<string[]> {
 
 async function ask(location: GitLocation, args: readonly string[], maxBytes: number): Promise<string[]> {
   const ran = await runGit(location, args, maxBytes)
-  if (!ran.ok)
-    return refuse('unreadable', WORKTREE, `is a worktree that git cannot list: ${ran.error.message}`)
+  if (!ran.ok) return refuse('unreadable', WORKTREE, `cannot be listed by git: ${ran.error.message}`)
   return ran.value.split('\0').filter((line) => line !== '')
 }
 
@@ -158,13 +157,13 @@ function holdsFiles(workTree: string, path: string): boolean {
   }
 }
 
-/** For people, in one line. */
+/** Lists file names in one line. */
 export function nameFiles(paths: readonly string[]): string {
   const more = paths.length - MAX_FILES_NAMED
   return paths.slice(0, MAX_FILES_NAMED).map(showName).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
-/** For people, in one line. */
+/** Lists commits in one line. */
 export function nameCommits(commits: readonly CommitName[]): string {
   const shown = commits
     .slice(0, MAX_COMMITS_NAMED)

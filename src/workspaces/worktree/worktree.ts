@@ -112,7 +112,7 @@ async function commitAt(location: GitLocation, revision: string): Promise<string
 
 /**
  * Removes the repository's record of a worktree whose folder is gone. Its branch stays unless all of its commits are on another
- * one, so no commit on it is lost; so does a branch of the user's that the agent checked out.
+ * one, so no commit is lost. A branch of the user that the agent checked out stays as well.
  */
 export async function releaseWorktree(worktree: FoundWorktree): Promise<{ branchKept: boolean }> {
   const { gitDir, branch } = worktree
@@ -139,7 +139,7 @@ export async function findWorktree(workspace: string): Promise<WorktreeLookup> {
   const path = join(folder, WORKTREE)
   const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined
   const around = await findGitDir(dirname(folder)).catch((error: unknown) => {
-    // Without git there never was a worktree.
+    // Without git, no worktree can have been created.
     if (isThere) throw error
     return { ok: true as const, value: undefined }
   })
@@ -156,7 +156,7 @@ export async function findWorktree(workspace: string): Promise<WorktreeLookup> {
   if (own === undefined) {
     return {
       unseen: isThere
-        ? [...unseen, problem('invalid', WORKTREE, 'belongs to no repository around it')]
+        ? [...unseen, problem('invalid', WORKTREE, 'does not belong to the repository around it')]
         : unseen,
     }
   }
@@ -324,7 +324,7 @@ async function findHead({ gitDir, branch }: Worktree): Promise<string> {
   if (found.ok) return found.value.trim()
   return found.error.code === 1 && found.error.message === ''
     ? ''
-    : refuse('unreadable', branch, `is a branch that git cannot read: ${found.error.message}`)
+    : refuse('unreadable', branch, `cannot be read by git: ${found.error.message}`)
 }
 
 interface OnBranch extends Pick<BranchSummary, 'commits' | 'files'> {
@@ -343,7 +343,7 @@ async function readBranch({ gitDir, base, branch }: Worktree, notes: string[]): 
     return refuse(
       'unreadable',
       branch,
-      `is a branch whose commits git cannot tell: ${log.error.message || log.error.code}`,
+      `has commits that git cannot list: ${log.error.message || log.error.code}`,
     )
   }
   const numbers = await runGit(location, ['diff', '--numstat', '-z', ...PLAIN_DIFF, range], LISTS)

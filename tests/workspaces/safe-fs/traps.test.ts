@@ -220,10 +220,10 @@ describe('copying from an outbox', () => {
     expect(await refusal({ files: 4 })).toBe('maker/outbox holds more than 4 files, which is the limit')
     expect(await refusal({ depth: 2 })).toBe('maker/outbox has folders more than 2 deep, which is the limit')
     expect(await refusal({ copiedBytes: 9 })).toBe(
-      'maker/outbox/e would bring the copies over 9 bytes, which is the limit',
+      'maker/outbox/e would exceed the limit of 9 bytes for all copies together',
     )
     expect(await refusal({ inlineBytes: 4, referencedBytes: 9 })).toBe(
-      'maker/outbox/e would bring the references over 9 bytes, which is the limit',
+      'maker/outbox/e would exceed the limit of 9 bytes for all references together',
     )
     expect(readdirSync(inbox)).toEqual([])
     expectOk(await handOver(from, to, ['outbox/**'], { files: 5, depth: 3, copiedBytes: 10 }))

@@ -151,7 +151,7 @@ describe('a worktree', () => {
     commit('y', '1')
     rmSync(join(repository, '.git', 'objects', lost.slice(0, 2), lost.slice(2)), { force: true })
     expect(problemsOf(await summarizeBranch(worktree)).map(({ message }) => message)).toEqual([
-      expect.stringContaining('orc/run-1/coder is a branch whose commits git cannot tell: '),
+      expect.stringContaining('orc/run-1/coder has commits that git cannot list: '),
     ])
   })
 
@@ -401,7 +401,7 @@ describe('a worktree', () => {
 
   it('that is gone is reported, and its commits still count', async () => {
     const { workspace, worktree, commit } = await makeTree()
-    const gone = 'worktree is gone: the agent deleted or moved it, with every file that was in no commit'
+    const gone = 'worktree is gone: the agent deleted or moved it, including its uncommitted files'
     const moved = join(workspace, 'moved')
     renameSync(worktree.path, moved)
     expect(problemsOf(await summarizeBranch(worktree)).map(({ message }) => message)).toEqual([
