@@ -7,7 +7,7 @@ import type { ContextUsage, UsageTracker } from './usage.ts'
 export { renderPrompt } from './prompt.ts'
 export { readAgent, readAgents, setPaused } from './store.ts'
 
-/** An agent as everyone may see it: its declared status and the state of its session. */
+/** The public view of an agent: its declared status and the state of its session. */
 interface RosterEntry {
   name: string
   parent?: string

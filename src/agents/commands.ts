@@ -66,7 +66,7 @@ const QUERIES: Record<QueryStateFields['query'], StateQuery> = {
       ...(readable === 'all' ? {} : { parties: [...new Set([speaker.name, ...readable])] }),
       limit: LOG_LENGTH,
     })
-    // The newest that fit into an answer, oldest first.
+    // The newest messages that fit into a response, oldest first.
     const messages = withinBytes(newest.toReversed()).toReversed()
     return {
       status: 'ok',
@@ -148,11 +148,13 @@ const requestActionHandler = (options: RequestActionOptions): Handler<FieldsOf<'
 
 type Act = (options: RequestActionOptions, tx: Tx, target: string) => Promise<Receipt>
 
-/** Sessions change after the commit: first the intention is recorded, then it happens. */
+/** Sessions change after the commit, so that the audit entry is stored first. */
 const ACTS: Record<AgentAction, Act> = {
   spawn_agent: afterCommit('starting', ({ sessions }, target) => sessions.start(target)),
   terminate_agent: afterCommit('stopping', ({ sessions }, target) => sessions.stop(target)),
-  reset_session: afterCommit('starting afresh', ({ sessions }, target) => sessions.reset(target)),
+  reset_session: afterCommit('restarting with a new conversation', ({ sessions }, target) =>
+    sessions.reset(target),
+  ),
   pause_session: setPausedAct(true),
   resume_session: setPausedAct(false),
 }
@@ -164,7 +166,7 @@ function afterCommit(
   return async (options, tx, target) => {
     tx.afterCommit(() => {
       act(options, target).catch((error: unknown) =>
-        options.log.error({ agent: target, err: error }, `${target} is not ${doing}: it failed`),
+        options.log.error({ agent: target, err: error }, `${target}: ${doing} failed`),
       )
     })
     return { status: 'ok', result: `${target} is ${doing}`, details: { target } }
@@ -205,7 +207,7 @@ const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
   },
 }
 
-/** How full an agent's context is, from the records of its program (C26). */
+/** Reports the context usage from the records of the agent's program (C26). */
 const contextStatusHandler = (
   usageTracker: Pick<UsageTracker, 'context' | 'spent'>,
 ): Handler<FieldsOf<'context_status'>> => ({
@@ -226,7 +228,7 @@ const contextStatusHandler = (
 const ADVICE = { ok: '', unknown: '', warning: '; it is getting full', critical: '; it is nearly full' }
 
 function describeContext(agent: string, known: ContextUsage | undefined): string {
-  if (known?.tokens === undefined) return `${agent}'s program has told nothing of its context yet`
+  if (known?.tokens === undefined) return `${agent}'s program has not reported its context usage yet`
   const share = known.percent === undefined ? '' : ` (${known.percent} % of ${known.window})`
   const lines = known.lines === undefined ? '' : `, ${known.lines} lines`
   return `${known.tokens} tokens${share}${lines}${ADVICE[known.level]}`

@@ -127,7 +127,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       }
       if (options.isHalted() && action !== 'terminate_agent') {
         return {
-          reason: `everything is stopped, so ${name} cannot be started`,
+          reason: `Everything is stopped, so ${name} cannot be started`,
           hint: 'Run `orc go` to continue.',
         }
       }

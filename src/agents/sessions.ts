@@ -14,7 +14,7 @@ import type { UsageTracker } from './usage.ts'
 
 /** The agents that Orchub runs: starts, reattaches to and ends their sessions. */
 export interface Sessions {
-  /** Why an action cannot be done right now; undefined if it can. */
+  /** Why an action is impossible right now; undefined if it is possible. */
   impossible(agent: string, action: AgentAction): { reason: string; hint: string } | undefined
   /** Resumes the agent's last conversation, or reattaches if it still runs. */
   start(agent: string): Promise<void>
@@ -49,7 +49,7 @@ export interface Sessions {
   turnBegan(agent: string): number | undefined
   /** Why a queued message is not delivered yet. Undefined for an agent that fetches its messages itself. */
   waitsFor(agent: string): string | undefined
-  /** Updates the team's rows. */
+  /** Registers the team's agents, and reads which ones are paused. */
   open(): Promise<void>
   /** Starts autostart agents, and those that ran when the service ended. `url` is the service's address for agents. */
   begin(url: string): Promise<void>

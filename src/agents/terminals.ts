@@ -35,7 +35,7 @@ interface WatchedScreen {
 
 /** The poll interval while the terminal changes. */
 const BUSY_POLL_MS = 80
-/** The poll interval after IDLE_AFTER polls without a change. */
+/** The poll interval after IDLE_AFTER polls without changes. */
 const IDLE_POLL_MS = 400
 const IDLE_AFTER = 12
 /** Lines shown for a session without a terminal that only reports its output. */
@@ -177,37 +177,37 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
     const found = held.get(agent)
     if (found === undefined || sessions.session(agent) === found.session) return found
     // The agent was restarted, so this is a different terminal.
-    letGo(agent)
+    removeHolder(agent)
     return undefined
   }
 
-  function letGo(agent: string) {
+  function removeHolder(agent: string) {
     const found = held.get(agent)
     if (found === undefined) return
     held.delete(agent)
     found.cancelIdle()
     found.keyboard.release()
-    tell(agent)
+    notifyWatchers(agent)
   }
 
-  function tell(agent: string) {
+  function notifyWatchers(agent: string) {
     for (const { changed } of watchers.get(agent) ?? []) changed()
   }
 
-  async function drop(agent: string, { name, tokenId }: TerminalHolder, why: string) {
+  async function releaseHeld(agent: string, { name, tokenId }: TerminalHolder, why: string) {
     const now = current(agent)
     if (now === undefined || !isSameHolder(now.by, { name, tokenId })) return
-    letGo(agent)
-    await note('released', agent, name, `${name} released the terminal of ${agent}${why}`)
+    removeHolder(agent)
+    await record('released', agent, name, `${name} released the terminal of ${agent}${why}`)
   }
 
-  function dropLater(agent: string, by: TerminalHolder, why: string) {
-    drop(agent, by, why).catch((error: unknown) =>
+  function releaseInBackground(agent: string, by: TerminalHolder, why: string) {
+    releaseHeld(agent, by, why).catch((error: unknown) =>
       log.error({ agent, err: error }, 'could not record the release of a terminal'),
     )
   }
 
-  async function note(what: 'taken' | 'released', agent: string, by: string, text: string) {
+  async function record(what: 'taken' | 'released', agent: string, by: string, text: string) {
     await store.write((tx) =>
       tx.audit({
         type: `terminal.${what}`,
@@ -221,7 +221,7 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
   }
 
   function startIdle(agent: string, by: TerminalHolder) {
-    return clock.after(IDLE_MS, () => dropLater(agent, by, ' after ten minutes without a key'))
+    return clock.after(IDLE_MS, () => releaseInBackground(agent, by, ' after ten minutes without a key'))
   }
 
   return {
@@ -233,12 +233,12 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
       if (now !== undefined && isSameHolder(now.by, by)) return
       if (now !== undefined) throw taken(agent, now.by.name)
       held.set(agent, { by, session, keyboard: session.takeOver(by.name), cancelIdle: startIdle(agent, by) })
-      tell(agent)
-      await note('taken', agent, by.name, `${by.name} took over the terminal of ${agent}; deliveries wait`)
+      notifyWatchers(agent)
+      await record('taken', agent, by.name, `${by.name} took over the terminal of ${agent}; deliveries wait`)
     },
     async release(agent, by) {
       const now = current(agent)
-      if (now?.by.name === by.name) await drop(agent, now.by, '')
+      if (now?.by.name === by.name) await releaseHeld(agent, now.by, '')
     },
     keyboard(agent, by) {
       const now = current(agent)
@@ -257,13 +257,13 @@ export function createTerminalHolders(options: TerminalHoldersOptions): Terminal
         const now = held.get(agent)
         if (now !== undefined && isSameHolder(now.by, by) && isLast()) {
           clock.after(GRACE_MS, () => {
-            if (isLast()) dropLater(agent, by, ' by closing its window')
+            if (isLast()) releaseInBackground(agent, by, ' by closing its window')
           })
         }
       }
     },
     close() {
-      for (const agent of [...held.keys()]) letGo(agent)
+      for (const agent of [...held.keys()]) removeHolder(agent)
     },
   }
 }

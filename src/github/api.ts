@@ -52,7 +52,7 @@ const GithubLogSchema = z.object({
 
 /** The needs of the team on GitHub compared with its access. */
 const SetupSchema = z.object({
-  login: z.string().optional().describe('The login of the service, if GitHub tells'),
+  login: z.string().optional().describe('The login of the service, if GitHub reports it'),
   needs: z.object({
     permissions: z.array(z.object({ name: z.string(), level: z.string(), why: z.string() })),
     events: z.array(z.string()),
@@ -62,7 +62,7 @@ const SetupSchema = z.object({
     z.object({
       level: z
         .enum(['ok', 'missing', 'note', 'unknown'])
-        .describe('missing: the team cannot work. note: worth knowing. unknown: GitHub does not tell'),
+        .describe('missing: the team cannot work. note: worth knowing. unknown: GitHub does not report it'),
       repository: z.string().optional(),
       text: z.string(),
       mend: z.string().optional().describe('How to fix it'),

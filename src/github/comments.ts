@@ -118,7 +118,7 @@ export async function escalateExpiredRequest(
 const MARK = 'orchub:action='
 const KEY = /^[0-9a-f]{32}$/
 
-/** A hidden comment. After a crash between the call and its record, it shows that the call was made. */
+/** A hidden comment that identifies our text, so that it isn't posted again after a crash. */
 export function markOf(key: string): string {
   if (!KEY.test(key)) throw new Error(`not an action key: ${key.slice(0, 40)}`)
   return `<!-- ${MARK}${key} -->`
@@ -145,7 +145,7 @@ export function signed(text: string, { key, agent, approvedAs, mayMention }: Tex
   ].join('\n')
 }
 
-/** Otherwise a manipulated model could notify every member of an organization. */
+/** Defuses mentions, so that a manipulated model cannot notify every member of an organization. */
 export function withoutMentions(text: string, allowed: readonly string[]): string {
   const may = new Set(allowed.map((login) => login.toLowerCase()))
   // After a letter or a digit, the @ belongs to an email address. Mentions in code are defused too: only GitHub's parser

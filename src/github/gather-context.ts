@@ -30,7 +30,6 @@ const GOVERNANCE =
 const GOVERNANCE_ORDER = ['CONTRIBUTING', 'CODE_OF_CONDUCT', 'GOVERNANCE', 'SECURITY', 'README']
 const READ = { governance: 4, workflows: 3 }
 const DOCS_CACHE_MS = 10 * 60_000
-const ACCOUNT_CACHE = 10_000
 const MAX_RELATED = 8
 const MAX_STALE = 30
 const MAX_COMMENTS = 30
@@ -65,7 +64,6 @@ export function createContextReader({
   redact,
 }: Pick<GithubDependencies, 'store' | 'github' | 'clock' | 'redact'>) {
   const docsCache = new Map<string, { at: number; docs: RepositoryDocs }>()
-  const accounts = new Map<string, string>()
   // Redacted before the cut, which could otherwise split a secret and leave half of it.
   const cut = (text: string, length: number) => shortened(redact(text), length)
 
@@ -113,17 +111,6 @@ export function createContextReader({
         text: `${title}\nlabels: ${labels.join(', ') || 'none'}; ${comments} comments; last activity ${updatedAt ?? 'long ago'}`,
       })),
     }
-  }
-
-  /** Cached for good, because the date never changes; undefined for a deleted account. */
-  async function accountCreated(login: string, repository: string): Promise<string | undefined> {
-    const cached = accounts.get(login)
-    if (cached !== undefined) return cached
-    const created = isoTime(valueOrUnknown(await github.accountCreated(login, repository)))
-    if (created === undefined) return undefined
-    if (accounts.size >= ACCOUNT_CACHE) accounts.clear()
-    accounts.set(login, created)
-    return created
   }
 
   async function relatedTo(event: GitHubEvent): Promise<RelatedThread[]> {
@@ -201,7 +188,9 @@ export function createContextReader({
       has && author !== undefined
         ? github.contributionsOf(repository, author.login, number).then(valueOrUnknown)
         : undefined,
-      has && author !== undefined ? accountCreated(author.login, repository) : undefined,
+      has && author !== undefined
+        ? github.accountCreated(author.login, repository).then(valueOrUnknown).then(isoTime)
+        : undefined,
       has ? docsOf(repository) : { found: { ragAvailable: false }, excerpts: [] },
       relatedTo(event),
       has && staleDays !== undefined ? staleThreads(repository, staleDays) : { numbers: [], excerpts: [] },

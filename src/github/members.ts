@@ -65,7 +65,7 @@ export function createMembers(deps: GithubDependencies, effects: MessageEffects)
       // Read before the mail: the mail of every delegation handed out here has then arrived.
       const works = await dueWork(agent)
       const left = works.length > 0 ? 0 : Math.max(0, deadline - clock.now())
-      // A member that has the delegation has also read the message about it.
+      // Fetching a delegation also acknowledges the message about it.
       const mail = await mailboxes.waitForMail(agent, { waitMs: left, evidence: EVIDENCE, signal })
       if (mail.length > 0) {
         await store.write(async (tx) => {
@@ -194,7 +194,7 @@ function createMessageHandler(
   async function ask(agent: string, message: HitlApprovalRequest, text: string): Promise<void> {
     const { issueNumber, prNumber } = message.proposedAction
     const work = await workFor(agent, message.inReplyTo, issueNumber ?? prNumber)
-    if (work === undefined) throw violation('in_reply_to: you have no task that this is about')
+    if (work === undefined) throw violation('in_reply_to: you have no task on this thread')
     const completion = {
       ...EMPTY_COMPLETION,
       message_id: `${message.id}-completion`,
@@ -239,7 +239,7 @@ function createMessageHandler(
   }
 }
 
-/** The report parser expects a completion; an approval request comes without one. */
+/** Added to an approval request, because the report parser expects a completion. */
 const EMPTY_COMPLETION = {
   message_type: 'task_completion',
   to_agent: ORCHESTRATOR,

@@ -85,13 +85,13 @@ export function createActionQueue(deps: GithubDependencies): WorkQueue {
     const { repository, key, created_at } = row
     if (action.kind === 'pull_request')
       return await github.findPullRequest(repository, action.head, markOf(key), login)
-    const place = {
+    const thread = {
       repository,
       number: action.number,
       kind: action.kind,
       since: created_at - CLOCK_SKEW_MS,
     }
-    return await github.findText(place, markOf(key), login)
+    return await github.findText(thread, markOf(key), login)
   }
 
   /** Posts the comment that explains a close, once. */

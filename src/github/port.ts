@@ -10,7 +10,7 @@ export interface GitHub {
   /** The current state of an issue or a pull request. */
   look(repository: string, number: number): Promise<GitHubResult<Subject>>
   /** The first comment or review by that login that contains the text. Returns its URL. */
-  findText(place: TextPlace, text: string, by: string): Promise<GitHubResult<string | undefined>>
+  findText(search: TextSearch, text: string, by: string): Promise<GitHubResult<string | undefined>>
   /** An open or closed pull request by that login from that branch that contains the text. Returns its URL. */
   findPullRequest(
     repository: string,
@@ -60,7 +60,7 @@ export interface MissedDelivery {
   readonly guid: string
 }
 
-export interface TextPlace {
+export interface TextSearch {
   readonly repository: string
   readonly number: number
   readonly kind: 'comment' | 'review'

@@ -80,8 +80,8 @@ export function createEventQueue(
       for (const [index, reply] of slash.replies.entries()) {
         if (event.repository === undefined || event.subject === undefined) continue
         const { repository, subject } = event
-        const place = { source: replySource(event.id, index), repository, number: subject.number }
-        await commentAsService(tx, place, reply)
+        const thread = { source: replySource(event.id, index), repository, number: subject.number }
+        await commentAsService(tx, thread, reply)
       }
       if (context === undefined) return
       const routed = routeEvent(routes, event, context)
@@ -205,7 +205,7 @@ function createSlashCommands({ store, team, log, handle }: GithubDependencies) {
     if (!(await isAboutRepository(verdict.request, event.repository))) {
       return `There is no ${verdict.request} to decide in this repository.`
     }
-    const said = {
+    const decision = {
       type: 'decide',
       fields: {
         id: verdict.request,
@@ -213,7 +213,7 @@ function createSlashCommands({ store, team, log, handle }: GithubDependencies) {
         ...(verdict.comment === '' ? {} : { comment: verdict.comment }),
       },
     }
-    const receipt = await handle({ kind: 'person', person: person.name }, said)
+    const receipt = await handle({ kind: 'person', person: person.name }, decision)
     if (receipt.status === 'error') {
       // After a crash the same comment is processed again, and its verdict already counts.
       if (receipt.code === 'CONFLICT' && (await hasDecided(verdict.request, command.name, person.name)))

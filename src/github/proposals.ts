@@ -20,7 +20,7 @@ import {
 import { judgeProposal, type PolicyDecision } from './core/policy.ts'
 import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { approverLogins, isConfidentialRole } from './roles.ts'
-import { changeAction, findAction, type GithubWork, insertAction, linkRequest } from './store.ts'
+import { changeAction, findAction, type GithubWork, insertAction } from './store.ts'
 import { ACTION_KINDS } from './team-settings.ts'
 
 /** S3.13: after this time the action is not done, and people are notified. */
@@ -102,7 +102,7 @@ export function createProposals(deps: GithubDependencies) {
       expiresAt: tx.now + Math.round(hours * HOUR_MS),
       timers,
     })
-    await linkRequest(tx, key, request)
+    await changeAction(tx, key, { state: 'asked', request })
     const asked = `Asked people (${id}) whether to ${what}: ${decision.reason}`
     log(tx, { work, proposal }, asked, AUDIT.asked)
     // In the thread of the work if there is one: an agent must not choose where the service writes.
@@ -118,8 +118,8 @@ export function createProposals(deps: GithubDependencies) {
       },
       redact,
     )
-    const place = { source: `${work.id}/ask/${id}`, repository: work.repository, number }
-    await commentAsService(tx, place, text, approverLogins(team(), settings()))
+    const thread = { source: `${work.id}/ask/${id}`, repository: work.repository, number }
+    await commentAsService(tx, thread, text, approverLogins(team(), settings()))
   }
 
   function log(
@@ -237,7 +237,7 @@ export function githubCommands(redact: (text: string) => string): CommandEntry[]
       if (row.state !== 'asked') return new AppError('CONFLICT', `The proposal is already ${row.state}`)
       if (row.repository !== repository)
         return new AppError('INVALID_COMMAND', 'The repository cannot be changed')
-      // With a changed key, this approval would perform a proposal that other people are still asked about.
+      // A changed key would perform a proposal that people have not decided on.
       const request = row.request === null ? undefined : await findHumanRequest(tx, row.request)
       if (request === undefined || request.state === 'open')
         return new AppError('INVALID_COMMAND', 'The key of a proposal cannot be changed')

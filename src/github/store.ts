@@ -315,10 +315,6 @@ export async function changeAction(tx: Tx, key: string, change: ActionChange): P
   )
 }
 
-export async function linkRequest(tx: Tx, key: string, request: number): Promise<void> {
-  await tx.run('UPDATE github_actions SET request = ? WHERE key = ?', [request, key])
-}
-
 /** The requests of proposals that wait for people. */
 export async function requestsOfAskedActions(reader: Reader): Promise<number[]> {
   const rows = await reader.all<{ request: number }>(

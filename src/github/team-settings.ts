@@ -1,4 +1,4 @@
-/** Vocabulary of the GitHub team, shared with orc.yaml. */
+/** Roles, routes, action policies and triggers of the GitHub team, as orc.yaml sets them. */
 
 /** Actions that the service performs on GitHub for an agent. */
 export const ACTION_KINDS = ['label', 'comment', 'review', 'branch', 'pull_request', 'close'] as const

@@ -6,7 +6,7 @@ const step = (to: string, ...when: string[]): RouteStep => ({ to, when, on: 'suc
 
 const ON_PULL_REQUEST = [step('lifecycle'), step('scribe', 'touches_docs')]
 
-/** The defaults; orc.yaml replaces or adds routes by event. */
+/** Routes in orc.yaml replace these by event, or add to them. */
 export const DEFAULT_ROUTES: EventRoutes = {
   'issues.opened': [step('triage'), step('concierge', 'first_timer')],
   'issues.reopened': [step('triage')],
@@ -30,7 +30,7 @@ export const COMMAND_ROLES: Readonly<Partial<Record<SlashName, string>>> = {
   'repo-stats': 'community',
 }
 
-/** Facts that only GitHub knows; an unknown fact is false. */
+/** Facts that the service reads from GitHub; false if GitHub does not report them. */
 export interface EventFacts {
   readonly firstTimer: boolean
   readonly touchesDocs: boolean
@@ -92,7 +92,7 @@ export function touchesDocs(files: readonly string[]): boolean {
   return files.some((file) => DOCS.test(file))
 }
 
-/** Why the team ignores an event, as far as the event itself shows. */
+/** Why the team ignores an event; undefined if nothing in the event says so. */
 export function whyIgnored(
   { type, repository, sender, comment }: GitHubEvent,
   repositories: readonly string[] | undefined,
@@ -153,10 +153,10 @@ function toCommand(text: string, words: string): ParsedSlash {
   return name === undefined ? { name, text: text.slice(0, 40) } : { name, words: words.trim() }
 }
 
-/** In ascending order. Unknown associations rank below all of them (C19). */
+/** Author associations in ascending order of trust; unknown ones rank lowest (C19). */
 const RANKS: readonly string[] = ['CONTRIBUTOR', 'COLLABORATOR', 'MEMBER', 'OWNER']
 
-/** The least association. `people`: only people in orc.yaml, whatever their association. */
+/** The association that a command requires. `people`: only people listed in orc.yaml. */
 const PERMISSIONS: Record<SlashName, 'anyone' | 'people' | 'CONTRIBUTOR' | 'COLLABORATOR'> = {
   help: 'anyone',
   'find-gfi': 'anyone',
@@ -181,8 +181,8 @@ export function mayUse(name: SlashName, { association, person }: SlashAuthor): b
 }
 
 /** `req_7` and the comment after it. */
-export function readVerdict(words: string): { request: string; comment: string } | undefined {
-  const match = /^(req_[1-9]\d{0,15})(?:\s+([\s\S]*))?$/i.exec(words)
+export function readVerdict(text: string): { request: string; comment: string } | undefined {
+  const match = /^(req_[1-9]\d{0,15})(?:\s+([\s\S]*))?$/i.exec(text)
   return match === null ? undefined : { request: match[1]!.toLowerCase(), comment: match[2]?.trim() ?? '' }
 }
 

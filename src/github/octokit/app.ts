@@ -4,11 +4,11 @@ import { AppError } from '../../base/errors.ts'
 import type { GitHubResult, MissedDelivery } from '../port.ts'
 import type { ApiRequest } from './survey.ts'
 
-type ClientOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
+type OctokitClientOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
 
 /** Clients of a GitHub App: one for the App itself and one for each installation, which may cover many repositories. */
 export function createApp(
-  basic: ClientOptions,
+  basic: OctokitClientOptions,
   credentials: Extract<Credentials, { kind: 'app' }>,
   authStrategy: typeof createAppAuth,
 ) {

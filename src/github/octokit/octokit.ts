@@ -10,7 +10,7 @@ import type {
   GitHubResult,
   PerformOptions,
   RepositoryFigures,
-  TextPlace,
+  TextSearch,
 } from '../port.ts'
 import { type Credentials, createApp, createDeliveries } from './app.ts'
 import { createBranches } from './branches.ts'
@@ -99,8 +99,8 @@ export function createOctokit(options: OctokitOptions): GitHub {
       const left = rateLimits.failureFor(credential)
       if (left !== undefined) return { ok: false, error: left }
       const [owner, repo] = repository?.split('/') ?? []
-      const place = route.includes('{owner}') && repository !== undefined ? { owner, repo } : {}
-      const answer = await access.client.request(route, { ...place, ...params })
+      const names = route.includes('{owner}') && repository !== undefined ? { owner, repo } : {}
+      const answer = await access.client.request(route, { ...names, ...params })
       return { ok: true, value: { data: answer.data as Data, headers: answer.headers } }
     } catch (error) {
       const failure = failureOf(error, now())
@@ -214,7 +214,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
       })
       return found.ok ? { ok: true, value: ownAmong(found.value, text, by) } : found
     },
-    async findText({ repository, number, kind, since }: TextPlace, text, by) {
+    async findText({ repository, number, kind, since }: TextSearch, text, by) {
       const isReview = kind === 'review'
       const found = await pages<AuthoredText>(
         repository,
