@@ -7,7 +7,7 @@ import type { GithubTeamState } from './api.ts'
 import { type AgentHealthCheck, encodeTeamMessage } from './core/protocol.ts'
 import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { agentFor } from './roles.ts'
-import { latestDeliveryAt } from './store.ts'
+import { latestDeliveryAt, readFailureStreak } from './store.ts'
 import { TEAM_ROLES } from './team-settings.ts'
 
 const KIND = 'github_health'
@@ -179,40 +179,6 @@ const ORDER: readonly HealthStatus[] = ['healthy', 'degraded', 'error']
 
 function worst(statuses: readonly HealthStatus[]): HealthStatus {
   return ORDER[Math.max(...statuses.map((status) => ORDER.indexOf(status)))]!
-}
-
-/** The agent's consecutive failures. */
-export async function readFailureStreak(
-  reader: Reader,
-  agent: string,
-): Promise<{ failures: number; halted: boolean }> {
-  const row = await reader.get<{ failures: number; halted_at: number | null }>(
-    'SELECT failures, halted_at FROM github_standing WHERE agent = ?',
-    [agent],
-  )
-  return { failures: row?.failures ?? 0, halted: (row?.halted_at ?? null) !== null }
-}
-
-export async function storeFailureStreak(
-  tx: Tx,
-  agent: string,
-  { failures, halted }: { failures: number; halted: boolean },
-): Promise<void> {
-  await tx.run(
-    `INSERT INTO github_standing (agent, failures, halted_at) VALUES (?, ?, ?)
-     ON CONFLICT (agent) DO UPDATE SET failures = excluded.failures,
-       halted_at = CASE WHEN excluded.halted_at IS NULL THEN NULL ELSE COALESCE(github_standing.halted_at, excluded.halted_at) END`,
-    [agent, failures, halted ? tx.now : null],
-  )
-}
-
-/** Agents halted after too many consecutive failures. */
-export async function readHalted(
-  reader: Reader,
-): Promise<{ agent: string; failures: number; halted_at: number }[]> {
-  return await reader.all<{ agent: string; failures: number; halted_at: number }>(
-    'SELECT agent, failures, halted_at FROM github_standing WHERE halted_at IS NOT NULL ORDER BY agent',
-  )
 }
 
 interface AgentFigures {

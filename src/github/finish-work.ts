@@ -7,7 +7,6 @@ import type { Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
 import { isEnd, type Task } from '../tasks/task.ts'
 import { findTask } from '../tasks/tasks.ts'
-import { readFailureStreak, storeFailureStreak } from './agent-health.ts'
 import { escalateFailedWork } from './comments.ts'
 import { afterOutcome, NO_FAILURES } from './core/policy.ts'
 import { readReport, type TaskError, taskError } from './core/report.ts'
@@ -15,7 +14,16 @@ import { type Delegation, reportContextOf, requiresHitl } from './delegate-work.
 import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import type { Proposals } from './proposals.ts'
 import { isConfidentialRole } from './roles.ts'
-import { endWork, findWork, type GithubWork, openWork, putOffWork, workOfTask } from './store.ts'
+import {
+  endWork,
+  findWork,
+  type GithubWork,
+  openWork,
+  putOffWork,
+  readFailureStreak,
+  storeFailureStreak,
+  workOfTask,
+} from './store.ts'
 
 const RETRY = 'github_retry'
 

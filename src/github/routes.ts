@@ -7,7 +7,6 @@ import { formatId } from '../base/ids.ts'
 import { personBehind } from '../commands/team.ts'
 import { MAX_COMMAND_BYTES } from '../protocol/codec.ts'
 import type { Reader } from '../store/store.ts'
-import { readHalted } from './agent-health.ts'
 import { describeAction, type RepositoryAction } from './core/action.ts'
 import type { GithubTeam } from './github.ts'
 import { isConfidentialRole } from './roles.ts'
@@ -22,6 +21,7 @@ import {
   readConduct,
   readDeliveries,
   readDelivery,
+  readHalted,
   workOfDeliveries,
 } from './store.ts'
 

@@ -1,6 +1,6 @@
 /** Faults of webhooks, of GitHub and of agents, and the guarantees that hold then (issue 6, §4). */
 import { describe, expect, it } from 'vitest'
-import { readFailureStreak } from '../../src/github/agent-health.ts'
+import { readFailureStreak } from '../../src/github/store.ts'
 import { readHumanRequests } from '../../src/people/people.ts'
 import { decide } from '../harness/engine.ts'
 import { bug, NOTHING, openGithubTeam } from './harness.ts'

@@ -1,12 +1,13 @@
 import { expect, it } from 'vitest'
 import { addSpending } from '../../../src/agents/store.ts'
-import { readHalted, storeFailureStreak } from '../../../src/github/agent-health.ts'
 import {
   insertAction,
   insertWork,
   keepDelivery,
   readActions,
   readDeliveries,
+  readHalted,
+  storeFailureStreak,
   workOfDeliveries,
 } from '../../../src/github/store.ts'
 import { moveDeliveries } from '../../../src/messages/delivery-states.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createAgentHealth, readFailureStreak, storeFailureStreak } from '../../../src/github/agent-health.ts'
+import { createAgentHealth } from '../../../src/github/agent-health.ts'
 import type { GithubDependencies } from '../../../src/github/dependencies.ts'
 import { indexEvent, searchDocuments } from '../../../src/github/search-index.ts'
 import {
@@ -26,6 +26,8 @@ import {
   putOffWork,
   readConduct,
   readDelivery,
+  readFailureStreak,
+  storeFailureStreak,
   takenSince,
   workOfDeliveries,
 } from '../../../src/github/store.ts'
