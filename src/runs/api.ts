@@ -154,7 +154,7 @@ const missingInputs = z.array(z.string()).optional().describe("Input files of th
 export const startRun = defineCommand({
   type: 'start_run',
   audience: 'people',
-  summary: 'Run a plan. A plan with a mistake starts nothing. The same Idempotency-Key starts one run only',
+  summary: 'Run a plan, unless it has mistakes. Requests with the same Idempotency-Key start one run',
   fields: z.object({
     plan: z.string().describe('The text of plan.yaml'),
     folder: z
@@ -162,7 +162,7 @@ export const startRun = defineCommand({
       .describe("The absolute path that the plan's paths are relative to; workspaces go to runs/ID in it"),
     file: planFile,
     name: z.string().max(200).optional().describe('The name of the run, unless the plan has one'),
-    concurrency: concurrency.describe("Replaces the plan's own"),
+    concurrency: concurrency.describe("Number of agents that run in parallel. Default: the plan's"),
   }),
   example: 'orc run plan.yaml',
   details: z.object({ run_id: z.string(), missing_inputs: missingInputs }),
@@ -172,7 +172,7 @@ export const resumeRun = defineCommand({
   type: 'resume_run',
   audience: 'people',
   summary:
-    'Resume a run that has ended. Agents that completed with the same inputs are not run again. A run that is still going is left alone, and changes to it are refused',
+    'Resume a run that has ended. Agents that completed with the same inputs do not run again. A run that has not ended continues unchanged; changes to it are refused',
   fields: z.object({
     id: runId,
     plan: z.string().optional().describe('The new text of the plan. Default: the plan of the last round'),
@@ -182,20 +182,18 @@ export const resumeRun = defineCommand({
       .describe("The path that the plan's paths are relative to now; the workspaces stay where they are"),
     file: planFile,
     concurrency,
-    fresh: z.boolean().optional().describe('Run completed agents again, too'),
+    fresh: z.boolean().optional().describe('True: also run agents again that completed with the same inputs'),
     round: z
       .int()
       .min(1)
       .optional()
-      .describe(
-        'The round to resume into: the open one, or the one after the last that ended. No later round is started',
-      ),
+      .describe('The round to continue or start: the open round, or the one after the last round that ended'),
   }),
   example: 'orc run --resume run_7',
   details: z.object({
     run_id: z.string(),
     round: z.number(),
-    resumed: z.boolean().describe('False: the run is still going, or the requested round had begun already'),
+    resumed: z.boolean().describe('False: the run has not ended, or the requested round had already begun'),
     missing_inputs: missingInputs,
   }),
 })
@@ -208,7 +206,7 @@ export const cancelRun = defineCommand({
   example: 'orc run cancel run_7',
   details: z.object({
     run_id: z.string(),
-    cancelled: z.boolean().describe('False: it had ended or was cancelled before'),
+    cancelled: z.boolean().describe('False: the run had ended or been cancelled before'),
   }),
 })
 

@@ -40,7 +40,7 @@ interface LiveAttempt {
 /** Shortest interval between two stored progress reports of an agent. */
 const PROGRESS_MS = 500
 
-/** Follows the live attempts: their workers and their status.json. Each attempt ends with exactly one `exited` event. */
+/** Follows the live attempts through their workers and their status.json. Each one ends with exactly one `exited` event. */
 export function createAttempts({ clock, log, workers, deliver, endEarlier, inform }: AttemptsOptions) {
   const live = new Map<string, LiveAttempt>()
   let closed = false
@@ -74,13 +74,13 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       refuse(`the leftover outbox cannot be removed: ${cleared.error[0]!.message}`)
       return
     }
-    // If the attempt was cancelled meanwhile, the cancellation reports its end.
+    // If the attempt was cancelled during these steps, the cancellation reports its end.
     if (closed || !isPending(driver.run, effect)) return
     const begin = (port: WorkPort) => workers[order.runner.kind].start(order, port)
     open(driver, order, node, attempt, 'pending', begin)
   }
 
-  /** After a restart. */
+  /** Called for running attempts after a restart. */
   async function follow(driver: Driver, { node, attempt }: Follow): Promise<void> {
     if (live.has(keyOf(driver, node, attempt))) return
     const said = driver.run.nodes.get(node)!.said
@@ -122,7 +122,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       status.flush()
       watch?.close()
       live.delete(key)
-      // The process is gone, so an unreadable status.json stays unreadable: report that with the end.
+      // No process can repair an unreadable status.json any more, so report that problem with the end.
       const isUnexplained = ended.code === 0 && ended.why === '' && watch?.state() === 'running'
       const read = isUnexplained ? readStatus(order.workspace) : undefined
       const why = read?.ok === false ? read.error.message : ended.why
@@ -165,13 +165,13 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       live.set(key, { worker, look })
       if (isFrozen) worker.freeze(true)
     } catch (error) {
-      log.error({ err: error, run: driver.id, node }, 'an attempt could not be started')
+      log.error({ err: error, run: driver.id, node }, 'starting an attempt failed')
       const why = `it could not be started: ${reasonOf(error)}`
       end({ code: null, signal: null, lost: false, why })
     }
   }
 
-  /** Writes the report of an agent that uses commands into status.json, so that both ways look the same (S4.2). */
+  /** An agent may report by a command instead of status.json (S4.2). Copies the report there, to handle both ways alike. */
   let reporting: Promise<unknown> = Promise.resolve()
   function report(workspace: string, how: 'completed' | 'failed', why: string): Promise<void> {
     const done = reporting.then(async () => {
@@ -181,7 +181,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       updateStatus(workspace, { state: how, completed: now(), ...error })
     })
     reporting = done.catch((error: unknown) =>
-      log.error({ err: error }, 'a report could not be put into a workspace'),
+      log.error({ err: error }, 'writing a report into a workspace failed'),
     )
     return done.catch(() => {})
   }
@@ -194,7 +194,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
     else void stopUnknown(driver, node, attempt, finished)
   }
 
-  /** Stops an attempt that this service has not started: one from before a restart, or one that is just starting. */
+  /** Stops an attempt that is just starting, or that an earlier service started. */
   async function stopUnknown(driver: Driver, node: string, attempt: number, finished: boolean) {
     const order = orderOf(driver, node, attempt)
     const said = driver.run.nodes.get(node)!.said

@@ -12,7 +12,7 @@
  * - closed: `close` has written the remaining changes. Further events are dropped.
  */
 import type { AuditDraft } from '../audit/entry.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { AppError, reasonOf } from '../base/errors.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import { parseId } from '../base/ids.ts'
@@ -42,7 +42,7 @@ import {
   updateRecord,
 } from './store.ts'
 
-/** Drives one open run. Every change of the run goes through `tell`. */
+/** Drives one open run: applies its events, stores the result, and starts the effects. */
 export interface Driver extends RunFacts {
   readonly run: Run
   readonly folder: string
@@ -100,7 +100,7 @@ interface Unstored {
   outside: Keyed<OutsideEffect>[]
 }
 
-/** Longest delay of changes that nothing waits for, so that several share a transaction. */
+/** Longest delay of changes that nothing waits for. Several of them then share a transaction. */
 const BATCH_MS = 25
 /** Retry interval while the disk is full or the store is unavailable. */
 const RETRY_MS = 1000
@@ -296,7 +296,7 @@ export function createDriver(
         })
         // Wake callers now instead of when there is space again.
         markStored(stored)
-        await new Promise<void>((resolve) => options.clock.after(RETRY_MS, resolve))
+        await sleep(options.clock, RETRY_MS)
       }
     }
     if (fault !== undefined) {

@@ -45,7 +45,7 @@ export function createRunEffects(options: RunEffectsOptions) {
     const done = carryOut(driver, effect, isNew, broken)
       .catch((error: unknown) => {
         if (broken.aborted) return
-        log.error({ err: error, run: driver.id, effect: effect.type }, 'an effect of a run failed')
+        log.error({ err: error, run: driver.id, effect: effect.type }, 'performing an effect of a run failed')
         giveUp(driver, effect, error)
       })
       .finally(() => underWay.delete(effect.key))
@@ -99,9 +99,9 @@ export function createRunEffects(options: RunEffectsOptions) {
     }
   }
 
-  /** Reports a failure of Orchub itself as an event, so that the run does not wait forever. */
+  /** Turns an error of Orchub itself into an event. Without it, the run would wait forever. */
   function giveUp(driver: Driver, effect: Keyed<OutsideEffect>, error: unknown) {
-    const why = `Orchub failed at it: ${reasonOf(error)}`
+    const why = `internal error: ${reasonOf(error)}`
     switch (effect.type) {
       case 'prepare': {
         const { node, preparation } = effect
@@ -143,7 +143,7 @@ export function createRunEffects(options: RunEffectsOptions) {
     halt() {
       validating.abort()
     },
-    /** Resolves when the aborted validations have ended, so that they can run again. */
+    /** Resolves when the aborted validations have ended. They can run again after that. */
     async afterHalt() {
       const left = [...underWay].filter(([key]) => key.includes('/validate/')).map(([, done]) => done)
       await Promise.all(left)

@@ -34,11 +34,17 @@ interface Prepared {
   readonly record?: NodeRecord
 }
 
-/** Orchub writes these files from the plan, which is hashed itself. */
-const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+/** Orchub writes these files from the agent's definition, which the hash covers already. */
+const OWN_FILES: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
 
-/** Problems that may be gone at the next try. */
-const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'read_only', 'torn'])
+/** A retry may not meet these problems again. */
+const TRANSIENT: ReadonlySet<ProblemCode> = new Set([
+  'changed',
+  'disk_full',
+  'unreadable',
+  'read_only',
+  'torn',
+])
 
 export interface PrepareOptions {
   markOf: RunMarks['of']
@@ -46,7 +52,7 @@ export interface PrepareOptions {
   withheldFrom(driver: Driver): readonly Withheld[]
 }
 
-/** Makes the workspace if it is missing, and fills its inbox with the user's files, outputs of dependencies and corrections. */
+/** Creates the workspace if necessary, and fills its inbox with input files, outputs of dependencies and corrections. */
 export async function prepareNode(
   driver: Driver,
   effect: Prepare,
@@ -56,15 +62,15 @@ export async function prepareNode(
   const { node, preparation, sources, missing, hasPreviousResult } = effect
   const agent = driver.run.graph.agents.get(node)!
   const workspace = workspaceOf(driver.runFolder, node)
-  /** `record` keeps a worktree that was made before the failure. */
+  /** `record`: a worktree that was created before the failure must still be stored. */
   const failed = (problems: readonly WorkspaceProblem[], record: NodeRecord = {}): Prepared => {
-    const why = problems.map(({ message }) => message).join('; ')
-    const recoverable = problems.every(({ code }) => PASSING.has(code))
+    const why = problemText(problems)
+    const recoverable = problems.every(({ code }) => TRANSIENT.has(code))
     return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
   }
   const made = await makeWorkspace(driver, agent, workspace, markOf)
   if (!made.ok) return failed(made.error)
-  // Other agents can write to `_fixed`, so it counts only after a person or fixer reported a correction.
+  // Any agent can write to `_fixed`, so its files count only after a person or a fixer reported a correction.
   const { corrected } = driver.run.nodes.get(node)!
   const corrections = corrected ? correctionsOf(driver.runFolder, node) : undefined
   const prepared = await prepareInbox({
@@ -87,13 +93,21 @@ export async function prepareNode(
   const { manifest, leftOut } = prepared.value
   const inbox = JSON.stringify(manifest)
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
-  const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
+  const files = manifest.inputs.filter(({ path }) => !OWN_FILES.has(path))
   const inputsHash = hashInputs({ agent, files, missing })
   const outputsHash = hasPreviousResult ? await hashOutbox(workspace, signal) : null
   return {
     event: { type: 'inputs_copied', node, preparation, inputsHash, outputsHash },
     record: { inbox, ...made.value },
   }
+}
+
+export const PROBLEMS_SHOWN = 5
+
+export function problemText(problems: readonly WorkspaceProblem[]): string {
+  const shown = problems.slice(0, PROBLEMS_SHOWN).map(({ message }) => message)
+  const more = problems.length - shown.length
+  return shown.join('; ') + (more > 0 ? `; and ${more} more` : '')
 }
 
 /** Title of the instructions. */
@@ -158,7 +172,7 @@ async function hashOutbox(workspace: string, signal: AbortSignal): Promise<strin
   return collected.ok ? hashOutputs(madeOutputs(collected.value)) : null
 }
 
-/** Files of the service that no agent may get, even if an input folder contains them. */
+/** Files that are never copied into an inbox, even if an input folder contains them. */
 export function withheldFrom(
   { folder, runFolder }: Pick<Driver, 'folder' | 'runFolder'>,
   { stateFolder, store }: Pick<Config, 'stateFolder' | 'store'>,
@@ -166,7 +180,7 @@ export function withheldFrom(
   const secret = (what: string) => (path: string) => ({ path, what, isSecret: true })
   const ofStore = store.engine === 'sqlite' ? ['', '-wal', '-shm'].map((end) => `${store.file}${end}`) : []
   return [
-    // A plan inside the state folder, like that of the demo, has its inputs there.
+    // A plan inside the state folder, such as the demo's, has its inputs there.
     ...(isWithin(realpathSync(folder), stateFolder)
       ? ['operator.token', 'agents']
           .map((name) => join(stateFolder, name))
@@ -192,17 +206,17 @@ interface Inputs {
   readonly missing: readonly string[]
 }
 
-/** Decides whether an agent runs again. Independent of the order of the files. */
+/** An agent runs again if this hash changes. The order of the files does not matter. */
 export function hashInputs({ agent, files, missing }: Inputs): string {
   return digest(['inputs', definitionOf(agent), sortedFiles(files), [...missing].sort()])
 }
 
-/** Decides whether the dependents of an agent run again. */
+/** The dependents of an agent run again if this hash changes. */
 export function hashOutputs(outputs: readonly Pick<OutputFile, 'path' | 'sha256'>[]): string {
   return digest(['outputs', sortedFiles(outputs)])
 }
 
-/** The part of an agent's definition that affects its work. Retries, timeouts and recovery do not. */
+/** The part of an agent's definition that affects its work, without retries, timeouts and recovery. */
 function definitionOf(agent: PlanAgent): unknown {
   const { runner, template, instructions, inputs, outputs, checks, judge, worktree, dependsOn } = agent
   return canonical({

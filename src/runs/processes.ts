@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts'
 import { endProcesses, HAS_MARKS, type ProcessFacts, readProcesses } from '../runtimes/processes.ts'
 import type { Driver } from './driver.ts'
 
-/** Marks in the environment of processes, by which this service and the next one recognize the processes of an attempt. */
+/** Marks in the environment of processes. This service and the next one find the processes of an attempt by them. */
 
 export interface RunMarks {
   /** `what`: `attempt 3` or `fix 1`. Empty: the prefix of all marks of the agent. */
@@ -15,7 +15,7 @@ export interface RunMarks {
   find(): Promise<Map<string, ProcessFacts[]>>
 }
 
-/** The state folder is part of the marks, to tell two services on one machine apart. */
+/** Marks include a hash of the state folder, which distinguishes services on the same machine. */
 export function createRunMarks(stateFolder: string): RunMarks {
   const prefix = `run-${hash('sha256', spelt(stateFolder)).slice(0, 12)}/`
   return {
@@ -24,7 +24,7 @@ export function createRunMarks(stateFolder: string): RunMarks {
     async find() {
       const found = new Map<string, ProcessFacts[]>()
       for (const one of await readProcesses()) {
-        // A service that an agent started bears the mark of the agent.
+        // If an agent started this service, this process has the agent's mark.
         if (one.isZombie || one.pid === process.pid || !one.mark?.startsWith(prefix)) continue
         const same = found.get(one.mark)
         if (same === undefined) found.set(one.mark, [one])
@@ -50,7 +50,7 @@ export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<
       if (mark.startsWith(marks.ofRun(run))) await endProcesses({ mark })
     }
   } catch (error) {
-    log.error({ err: error, run }, 'leftover processes of a run could not be ended')
+    log.error({ err: error, run }, 'ending the leftover processes of a run failed')
   }
 }
 
@@ -83,7 +83,9 @@ export async function endUnwanted(
   const unwanted = [...found].filter((mark) => !wanted.has(mark))
   await Promise.all(
     unwanted.map((mark) =>
-      endProcesses({ mark }).catch((error: unknown) => log.error({ err: error, mark }, 'it cannot be ended')),
+      endProcesses({ mark }).catch((error: unknown) =>
+        log.error({ err: error, mark }, 'ending leftover processes failed'),
+      ),
     ),
   )
 }

@@ -5,7 +5,7 @@
  * - working: a worker runs. `state` and `reason` hold its latest report, whether by status.json or by a command. Leads to
  *   stopping when it reports an end, when `stop` is called, or after the timeout that the plan gives the fixer.
  * - frozen: a halt suspends the worker and the timeout, of which `timeLeft` is left. Leads back to working.
- * - stopping: the worker was told to stop. `stopped` holds the reason unless the fixer itself reported the end.
+ * - stopping: the worker is being stopped. `stopped` holds the reason unless the fixer itself reported the end.
  * - ended: the worker has ended, and its report is written. A success leads to collecting the corrected inputs.
  * - left: the service stops. Nothing is reported, because the next service finds the fixer or starts it again.
  */
@@ -20,13 +20,12 @@ import {
   ERROR_REPORT,
   prepareInbox,
   removeFolder,
-  type WorkspaceProblem,
 } from '../workspaces/workspaces.ts'
 import { isPending, type Keyed, type OutsideEffect, type RunEvent } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import { DEFAULTS } from './plan/validate.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
-import { outputsFrom, type PrepareOptions } from './prepare-inbox.ts'
+import { outputsFrom, type PrepareOptions, problemText } from './prepare-inbox.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
 import type { FollowWork, Worker, WorkerKinds, WorkOrder } from './workers/worker.ts'
 
@@ -60,7 +59,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
     const follow = existsSync(workspace) ? await kind.find(order) : undefined
     if (follow === undefined) {
       const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
-      if (!made.ok) return done(false, textOf(made.error))
+      if (!made.ok) return done(false, problemText(made.error))
       // Cancelled while its inbox was filled.
       if (!isPending(driver.run, effect)) return done(false, 'it was stopped')
     }
@@ -71,7 +70,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
       ...{ runFolder: driver.runFolder, name: FIXED, agent: node },
       ...{ workspace, isCorrected, signal },
     })
-    if (!taken.ok) return done(false, textOf(taken.error))
+    if (!taken.ok) return done(false, problemText(taken.error))
     driver.note(node, `its inputs were corrected: ${taken.value.slice(0, 10).join(', ')}`)
     return done(true, '')
   }
@@ -276,11 +275,4 @@ async function prepare(
     ],
     signal,
   })
-}
-
-function textOf(problems: readonly WorkspaceProblem[]): string {
-  return problems
-    .map(({ message }) => message)
-    .slice(0, 5)
-    .join('; ')
 }

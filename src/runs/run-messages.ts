@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep, unlessAborted } from '../base/clock.ts'
 import { AppError, type ErrorCode } from '../base/errors.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
 import type { Log } from '../base/log.ts'
@@ -34,8 +34,8 @@ export interface OutgoingRunMessage {
 const RETRY_MS = 1000
 
 /**
- * The message queue of a run, messages/ (S4.16). Records each message of an agent once, by file name and content, and forwards it
- * to recipients with a mailbox; others find the file. Messages from people become files as well.
+ * The message queue of a run, messages/ (S4.16). Records each message of an agent once, by file name and content, and
+ * forwards it to recipients that have a mailbox. All others read the file. Messages from people become files as well.
  */
 export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }: RunMessagesOptions) {
   const queues = new Map<string, QueueWatch>()
@@ -47,25 +47,15 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     taking = taking.then(() => keep(driver, message))
   }
 
-  /** Retries until the store accepts it or the service ends; the next service finds the file again. */
+  /** Retries until the store accepts the message or the service ends. The next service finds the file again. */
   async function keep(driver: Driver, message: ReceivedMessage): Promise<void> {
     for (;;) {
       try {
         return await store.write((tx) => receive(tx, driver, message))
       } catch (error) {
-        log.error({ err: error, run: driver.id }, 'a message of a run could not be recorded')
-        if (!isOfStore(error) || ending.signal.aborted) return
-        await new Promise<void>((resolve) => {
-          const cancel = clock.after(RETRY_MS, resolve)
-          ending.signal.addEventListener(
-            'abort',
-            () => {
-              cancel()
-              resolve()
-            },
-            { once: true },
-          )
-        })
+        log.error({ err: error, run: driver.id }, 'recording a message of a run failed')
+        if (!isTransient(error)) return
+        await unlessAborted(sleep(clock, RETRY_MS), ending.signal).catch(() => {})
         if (ending.signal.aborted) return
       }
     }
@@ -75,10 +65,10 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     const { from, to, type, file, number, sha256 } = message
     // `send` records the operator's own messages; an agent may forge one.
     if (from === OPERATOR) return
-    // Readers may remove a message, and another one may then reuse its name.
+    // A reader may remove a message, and a new one may then have the same name.
     const key = `${driver.id}/messages/${file}`
     const known = (await findReceipt(tx, ORCHESTRATOR, key))?.digest
-    if (known === sha256 || known === WITHOUT_DIGEST) return
+    if (known === sha256) return
     replaceReceipt(tx, ORCHESTRATOR, key, { digest: sha256, receipt: file })
     await raiseNumber(tx, driver, number)
     const { agents } = driver.run.graph
@@ -91,17 +81,17 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     await forward(tx, driver, message)
   }
 
-  /** Stores the highest number ever used, because messages may be removed and their numbers must stay unique (C23). */
+  /** Stores the highest number used so far: numbers stay unique even if their messages are removed (C23). */
   async function raiseNumber(tx: Tx, driver: Driver, number: number): Promise<number> {
     const key = `${driver.id}/messages`
     const highest = Number((await findReceipt(tx, ORCHESTRATOR, key))?.receipt ?? 0)
-    // A forged high number must not use up all numbers before it.
+    // Ignore a forged high number, which would use up all numbers before it.
     if (number <= highest || number > highest + MOST_SKIPPED) return highest
     replaceReceipt(tx, ORCHESTRATOR, key, { digest: 'number', receipt: String(number) })
     return number
   }
 
-  /** Stores the number before a file uses it, so that a crash in between does not give it twice. */
+  /** Stores the number before a file uses it: after a crash in between, no other message gets it. */
   function nextNumber(driver: Driver, highestThere: number): Promise<number> {
     return store.write(async (tx) => {
       const number = (await raiseNumber(tx, driver, highestThere)) + 1
@@ -110,7 +100,7 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
     })
   }
 
-  /** Forwards a message to the recipient's mailbox, if there is one, and says how to answer. */
+  /** Forwards a message to the recipient's mailbox, if it has one, with a line on how to answer. */
   async function forward(
     tx: Tx,
     driver: Driver,
@@ -144,8 +134,8 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
         })
         queues.set(driver.id, queue)
       } catch (error) {
-        log.error({ err: error, run: driver.id }, 'the message queue of a run cannot be watched')
-        driver.note(null, 'messages/ cannot be watched')
+        log.error({ err: error, run: driver.id }, 'watching the message queue of a run failed')
+        driver.note(null, 'messages/ cannot be watched, so messages between agents are not forwarded')
       }
     },
     /** Sends a message from a person. Returns the name of its file. */
@@ -171,8 +161,8 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
         const { code, message } = posted.error[0]!
         const hint =
           code === 'too_large'
-            ? 'Put large content into a file, and say where it is.'
-            : 'The file could not be put into messages/.'
+            ? 'Put large content into a file, and send its path.'
+            : `The file could not be written to ${messagesOf(driver.runFolder)}.`
         throw new AppError(REFUSALS[code] ?? 'INVALID_REQUEST', message, { hint })
       }
       const { file } = posted.value
@@ -206,14 +196,11 @@ const REFUSALS: Partial<Record<ProblemCode, ErrorCode>> = {
   read_only: 'CONFLICT',
 }
 
-/** Largest gap between two numbers. */
+/** Largest accepted gap between two numbers. */
 const MOST_SKIPPED = 10_000
 
-/** Digest that earlier versions stored for a message. */
-const WITHOUT_DIGEST = 'run'
-
-/** Errors that may be gone at the next try. */
-function isOfStore(error: unknown): boolean {
+/** True for errors that a retry may not meet again. */
+function isTransient(error: unknown): boolean {
   return error instanceof AppError && (error.code === 'STORE_FULL' || error.code === 'STORE_UNAVAILABLE')
 }
 

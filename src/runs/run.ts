@@ -2,7 +2,7 @@ import { type Graph, graphOf, type Plan } from './plan.ts'
 
 /** A run as it is stored: one head, and one node for each agent. Times are milliseconds since the epoch. */
 
-/** `preparing`: inputs are being copied. `retrying`: waits for the backoff, or for the end of the last attempt. */
+/** `preparing`: its inputs are being copied. `retrying`: it waits for the backoff, or for the end of the last attempt. */
 export const NODE_STATES = [
   'waiting',
   'ready',
@@ -19,7 +19,7 @@ export const NODE_STATES = [
 ] as const
 export type NodeState = (typeof NODE_STATES)[number]
 
-/** Final within one round. */
+/** States that are final within one round. */
 const SETTLED_STATES = ['completed', 'failed', 'skipped', 'cancelled'] as const
 export type SettledState = (typeof SETTLED_STATES)[number]
 
@@ -65,7 +65,7 @@ export interface OutputFile {
 
 type EvidenceStep = 'schema' | 'outputs' | 'checks' | 'judge'
 
-/** In the order of C22. */
+/** The result of one validation step. The steps run in the order of C22. */
 export interface RunEvidence {
   readonly step: EvidenceStep
   readonly outcome: 'passed' | 'failed' | 'skipped' | 'unavailable'
@@ -77,7 +77,7 @@ export interface NodeAttempt {
   readonly orderedAt: number
   /** Null: it never started. */
   readonly startedAt: number | null
-  /** When its outcome was known; its process may have run longer. */
+  /** When the outcome was known. The process may have run longer. */
   readonly endedAt: number | null
   readonly outcome: 'running' | 'claimed' | 'completed' | 'failed' | 'lost' | 'cancelled'
   readonly why: string
@@ -86,7 +86,7 @@ export interface NodeAttempt {
   readonly spent: RunCost | null
 }
 
-/** The outputs of a completed agent, and the hash of the inputs that they were made from. */
+/** The outputs of a completed agent, with the hash of the inputs that it made them from. */
 export interface NodeResult {
   readonly attempt: number
   readonly inputsHash: string
@@ -103,16 +103,16 @@ export interface RunNode {
   readonly waitingFor: number
   /** Position in the queue of ready nodes. */
   readonly queued: number | null
-  /** Number of preparations in all rounds. These counters are part of the keys of effects. */
+  /** This and the next three counters cover all rounds, and are part of the keys of effects. */
   readonly preparations: number
   readonly attempt: number
   readonly fixes: number
   readonly asks: number
-  /** Attempts since its last fresh start, for counting retries. */
+  /** Attempts since the retries were last reset. */
   readonly tries: number
   /** Fixes in this round. */
   readonly fixed: number
-  /** A person or a fixer corrected its inputs: from then on, and in later rounds, files in `_fixed` replace the originals. */
+  /** A person or a fixer corrected its inputs: files in `_fixed` replace the originals in this and in later rounds. */
   readonly corrected: boolean
   /** Attempts that were lost with the machine or the service. */
   readonly losses: number
@@ -127,7 +127,7 @@ export interface RunNode {
   readonly stallAt: number | null
   readonly progress: Progress | null
   readonly inputsHash: string | null
-  /** Completed without being run: an earlier round had done it from the same inputs. */
+  /** Completed without running, because an earlier round completed it with the same inputs. */
   readonly cached: boolean
   /** Result of an earlier round; cleared when a new attempt overwrites it. */
   readonly previousResult: NodeResult | null
@@ -162,7 +162,7 @@ export interface RunHead {
   readonly unconsolidated?: Readonly<Record<string, string>>
   /** Last position given in the queue of ready nodes. */
   readonly lastQueued: number
-  /** Counts: unsettled nodes, occupied slots, nodes with a process, and settled nodes by state. */
+  /** These count unsettled nodes, occupied slots, live processes, and settled nodes by state. */
   readonly open: number
   readonly slots: number
   readonly alive: number
@@ -175,7 +175,7 @@ export function isSettled(state: NodeState): state is SettledState {
   return SETTLED.has(state)
 }
 
-/** Returns an empty text if nothing was spent, as far as is known. */
+/** Returns an empty text if no spending is known. */
 export function formatSpent({ cost, inputTokens, outputTokens }: RunCost): string {
   const tokens = inputTokens + outputTokens
   if (tokens === 0 && cost === null) return ''
@@ -200,7 +200,7 @@ export interface RunOptions {
   readonly now: number
 }
 
-/** Makes a new run; the `begun` event starts it. */
+/** Creates a run. The `begun` event starts it. */
 export function createRun({ id, plan, now }: RunOptions): Run {
   const graph = graphOf(plan)
   const nodes = plan.agents.map(({ name }): RunNode => {

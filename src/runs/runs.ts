@@ -78,7 +78,7 @@ export interface Runs {
   open(): Promise<void>
   /** Continues the open runs. Call it once the service can be reached. */
   begin(): Promise<void>
-  /** `leave`: processes that can outlive the service keep running, and the next service finds them. */
+  /** `leave`: processes that can outlive the service keep running for the next service to find. */
   close(how: 'leave' | 'end'): Promise<void>
 }
 
@@ -110,7 +110,8 @@ export function createRuns(options: RunsOptions): Runs {
   const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
   const requests = createRunRequests(cut)
   const marks = createRunMarks(team().config.stateFolder)
-  let leftovers: Promise<ReadonlyMap<string, readonly ProcessFacts[]>> = Promise.resolve(new Map())
+  /** Processes that an earlier service left running, by mark. */
+  let leftovers: ReadonlyMap<string, readonly ProcessFacts[]> = new Map()
   const troubleListeners = new Set<(run: string, text: string | undefined) => void>()
   let begun = false
   let closed = false
@@ -184,14 +185,14 @@ export function createRuns(options: RunsOptions): Runs {
     store
       .write((tx) => requests.ask(tx, driver, notice))
       .catch((error: unknown) =>
-        log.error({ err: error, run: driver.id }, 'a notice to people could not be stored'),
+        log.error({ err: error, run: driver.id }, 'storing a notice to people failed'),
       )
   }
 
   async function see(id: string): Promise<SeenRun | undefined> {
     const driver = drivers.get(id)
     if (driver !== undefined && (await driver.settled()) === undefined) return driver
-    // Show only stored state: anything else would be lost with the service.
+    // While a write fails, show the stored state: a crash would lose anything newer.
     const stored = await seeStoredRun(store, id)
     return driver === undefined || stored === undefined ? stored : { ...stored, trouble: driver.trouble }
   }
@@ -232,11 +233,11 @@ export function createRuns(options: RunsOptions): Runs {
 
   return {
     async start(order, call) {
-      mayBegin()
+      refuseDuringHalt()
       return await orders.start(order, call)
     },
     async resume(id, order, call) {
-      mayBegin()
+      refuseDuringHalt()
       return await orders.resume(id, order, call)
     },
     async cancel(id, by, reason) {
@@ -255,7 +256,7 @@ export function createRuns(options: RunsOptions): Runs {
       const isCancelled = isNew || cancelled !== null
       const what = isCancelled ? 'is cancelled' : 'has ended'
       throw new AppError(fault.code, `${id} ${what}, but this cannot be stored yet: ${fault.message}`, {
-        hint: `Orchub retries every second${isCancelled ? '; the agents end once it is stored' : ''}.`,
+        hint: `Orchub retries every second${isCancelled ? '; the agents stop once the cancellation is stored' : ''}.`,
         cause: fault,
       })
     },
@@ -266,7 +267,7 @@ export function createRuns(options: RunsOptions): Runs {
       return seen.filter((one) => one !== undefined)
     },
     async requestOf(run, node, ask) {
-      // Wait for the write, so that a caller who saw the question also finds the request.
+      // The request is stored with the question, so wait for that write.
       await drivers.get(run)?.settled()
       return await requests.find(store, { run, node, ask })
     },
@@ -346,14 +347,13 @@ export function createRuns(options: RunsOptions): Runs {
     },
 
     async begin() {
-      const found = await marks.find()
-      leftovers = Promise.resolve(found)
-      await endUnwanted(found.keys(), drivers.values(), marks, log)
+      leftovers = await marks.find()
+      await endUnwanted(leftovers.keys(), drivers.values(), marks, log)
       begun = true
       for (const driver of drivers.values()) {
         mail.follow(driver)
         const { head } = driver.run
-        // Take the stored effects before new ones are added; their events follow the one that reports the restart.
+        // Take the stored effects before `restarted` adds new ones. Their events come after it.
         const owed = isHalted() ? [] : pendingEffects(driver.run)
         if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
         for (const effect of owed) effects.perform(driver, effect, false)
@@ -374,9 +374,8 @@ export function createRuns(options: RunsOptions): Runs {
     },
   }
 
-  function mayBegin() {
-    const refusal = haltState.halted() === undefined ? undefined : haltState.refusal()
-    if (refusal !== undefined) throw refusal
+  function refuseDuringHalt() {
+    if (isHalted()) throw haltState.refusal()
   }
 }
 

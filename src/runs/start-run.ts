@@ -42,11 +42,11 @@ interface RunStarterOptions extends PlanContext {
   drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver
   /** Throws for an unknown id. */
   mustFind(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
-  /** Drops a run that was not stored. */
+  /** Stops driving a run that could not be stored. */
   abandon(driver: Driver): void
 }
 
-/** Starts and resumes runs: stores them first, and drives them then. */
+/** Starts and resumes runs: stores them, then drives them. */
 export function createRunStarter(options: RunStarterOptions) {
   const { store, now, drivers, drive, abandon, mustFind } = options
 
@@ -121,7 +121,7 @@ export function createRunStarter(options: RunStarterOptions) {
     }
     const records =
       seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
-    // The second of two concurrent calls finds a driver here: nothing is awaited before `drive`.
+    // Nothing is awaited between this check and `drive`, so the second of two concurrent calls finds the driver.
     const begun = drivers.get(id)
     if (begun !== undefined) return rejoin(begun, order)
     const driver = drive({ id, folder, runFolder: seen.runFolder, by: seen.by }, next, records)
@@ -173,7 +173,7 @@ export function createRunStarter(options: RunStarterOptions) {
     const refusal = cannotChange(seen, order, asked)
     if (refusal !== undefined) throw refusal
     const details = { run_id: id, round: run.head.round, resumed: false }
-    return receiptOf(resumeCommand, `${id} is going already`, details)
+    return receiptOf(resumeCommand, `${id} has not ended`, details)
   }
 
   return { start, resume }

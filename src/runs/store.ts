@@ -29,7 +29,7 @@ export interface RunFacts {
   readonly by: string
 }
 
-/** Facts about an agent's workspace as JSON, stored where the agent cannot change them. */
+/** Facts about an agent's workspace: the inbox manifest and the worktree as JSON, and the task. Agents cannot change them. */
 export interface NodeRecord {
   readonly inbox?: string
   readonly worktree?: string
@@ -171,7 +171,7 @@ export async function readNodes(
   }))
 }
 
-/** The daemon that drives the run: its chain holds the audit of the run. */
+/** The daemon that drives the run. Its audit chain has the entries of the run. */
 export async function daemonOfRun(reader: Reader, id: string): Promise<string | undefined> {
   const row = await reader.get<{ daemon: string }>('SELECT daemon FROM runs WHERE id = ?', [
     parseId('run', id) ?? 0,
@@ -218,7 +218,7 @@ function keyOf(id: string): number {
 
 const KEYS = Object.keys(EMPTY_NODE) as (keyof typeof EMPTY_NODE)[]
 
-/** Leaves out empty fields, so that a field added by a newer version gets its default. */
+/** Leaves out empty fields. `readNode` fills them in, as well as fields that a newer version adds. */
 function writeNode(node: RunNode): string {
   const stored: Record<string, unknown> = { name: node.name, state: node.state }
   for (const key of KEYS) {
@@ -244,7 +244,7 @@ function readHead(document: string): RunHead {
 /** A run for display. */
 export interface SeenRun extends RunFacts {
   readonly run: Run
-  /** Why it is blocked by something other than an agent: a full disk. */
+  /** Why it is blocked by something other than an agent, such as a full disk. */
   readonly trouble?: string | undefined
   record(node: string): NodeRecord
 }
@@ -274,13 +274,15 @@ export async function listStoredRuns(
 }
 
 export function noSuchRun(id: string): AppError {
-  return new AppError('NOT_FOUND', `There is no run ${id.slice(0, 100)}`, { hint: '`orc runs` lists them.' })
+  return new AppError('NOT_FOUND', `There is no run ${id.slice(0, 100)}`, {
+    hint: 'Run `orc run list` to see the runs.',
+  })
 }
 
-/** Short states that every agent passes: they get no audit entry. */
-const PASSING: ReadonlySet<NodeState> = new Set(['waiting', 'ready', 'preparing'])
+/** Short states that every agent goes through. They get no audit entry. */
+const UNAUDITED: ReadonlySet<NodeState> = new Set(['waiting', 'ready', 'preparing'])
 
-const REASON = 2000
+const REASON_CHARACTERS = 2000
 
 /** Returns the audit entries for an event, which also feed the event stream. `run` is the state before the event. */
 export function auditEntriesOf(
@@ -309,7 +311,7 @@ export function auditEntriesOf(
       entries.push(stepped(id, node, cut))
   }
   for (const effect of effects) {
-    if (effect.type === 'note') entries.push(noted(id, effect.node, cut(effect.text, REASON)))
+    if (effect.type === 'note') entries.push(noted(id, effect.node, cut(effect.text, REASON_CHARACTERS)))
     if (effect.type !== 'run_ended') continue
     const { settled } = head
     const counts = Object.entries(settled).filter(([, count]) => count > 0)
@@ -321,7 +323,7 @@ export function auditEntriesOf(
     entries.push(entry(id, 'reported', `${id}: the report of round ${round} is written`, { round }))
   }
   if (event.type === 'report_failed') {
-    const text = `${id}: the report of round ${round} could not be written: ${cut(event.why, REASON)}`
+    const text = `${id}: the report of round ${round} could not be written: ${cut(event.why, REASON_CHARACTERS)}`
     entries.push(entry(id, 'reported', text, { round, written: false }))
   }
   return entries
@@ -337,7 +339,7 @@ export function noted(run: string, node: string | null, text: string): AuditDraf
 }
 
 function isAudited(before: RunNode, { state, attempt }: RunNode): boolean {
-  return !PASSING.has(state) && (state !== before.state || attempt !== before.attempt)
+  return !UNAUDITED.has(state) && (state !== before.state || attempt !== before.attempt)
 }
 
 function isNewProgress(before: Progress | null, { step, done, total }: Progress): boolean {
@@ -346,7 +348,7 @@ function isNewProgress(before: Progress | null, { step, done, total }: Progress)
 
 function moved(run: string, node: RunNode, cut: RedactedExcerpt): AuditDraft {
   const { name, state, attempt, cached } = node
-  const reason = cut(node.reason, REASON)
+  const reason = cut(node.reason, REASON_CHARACTERS)
   const why = reason === '' ? '' : `: ${reason}`
   const which = state === 'running' ? ` (attempt ${attempt})` : ''
   return entry(run, 'node', `${run} ${name} is ${state}${which}${why}`, {

@@ -15,12 +15,19 @@ import { findingsText, resultOf, runCheck } from '../tasks/validation/checks.ts'
 import { findJudge, judgeReport } from '../tasks/validation/judge.ts'
 import { collectOutbox, findShortcomings, type Outbox } from '../workspaces/outbox.ts'
 import { readStatus } from '../workspaces/status.ts'
-import { checkInbox, formatInstructions, type WorkspaceProblem } from '../workspaces/workspaces.ts'
+import { checkInbox, formatInstructions } from '../workspaces/workspaces.ts'
 import { summarizeBranch } from '../workspaces/worktree/worktree.ts'
 import type { Keyed, OutsideEffect, RunEvent, RunEventOf } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import type { PlanAgent } from './plan.ts'
-import { hashOutputs, madeOutputs, manifestIn, worktreeOf } from './prepare-inbox.ts'
+import {
+  hashOutputs,
+  madeOutputs,
+  manifestIn,
+  PROBLEMS_SHOWN,
+  problemText,
+  worktreeOf,
+} from './prepare-inbox.ts'
 import type { RunMarks } from './processes.ts'
 import type { RunEvidence } from './run.ts'
 import { workspaceOf } from './run-folder.ts'
@@ -41,7 +48,6 @@ interface OutputValidatorOptions {
 }
 
 const SUMMARY_CHARACTERS = 8000
-const PROBLEMS_SHOWN = 5
 const JUDGE_MS = { model: 5 * 60_000, agent: 30 * 60_000 }
 
 /** Validates in the order of C22: schema, required outputs, checks, judge. The first failure ends it. */
@@ -72,7 +78,7 @@ export function createOutputValidator(options: OutputValidatorOptions) {
     if (worktree !== undefined) {
       const summed = await summarizeBranch(worktree)
       if (!summed.ok) {
-        found('outputs', 'failed', textOf(summed.error))
+        found('outputs', 'failed', problemText(summed.error))
         return refused()
       }
       for (const note of summed.value.notes.slice(0, PROBLEMS_SHOWN)) driver.note(node, note)
@@ -197,9 +203,9 @@ async function collectValid(
     // Find oversized outputs before any check runs.
     sizeCounts: true,
   })
-  if (!collected.ok) return { ok: false, error: textOf(collected.error) }
+  if (!collected.ok) return { ok: false, error: problemText(collected.error) }
   const short = findShortcomings(collected.value, { outputs: agent.outputs })
-  if (short.length > 0) return { ok: false, error: textOf(short) }
+  if (short.length > 0) return { ok: false, error: problemText(short) }
   return collected
 }
 
@@ -216,16 +222,10 @@ async function whatChanged(
 ): Promise<string | undefined> {
   if (manifest === undefined) return undefined
   const checked = await checkInbox(workspace, manifest, { signal })
-  if (!checked.ok) return textOf(checked.error)
+  if (!checked.ok) return problemText(checked.error)
   if (checked.value.length === 0) return undefined
   const shown = checked.value.slice(0, PROBLEMS_SHOWN).map(({ path, change }) => `${path} (${change})`)
   return `it changed its inbox, which is read-only: ${shown.join(', ')}`
-}
-
-function textOf(problems: readonly WorkspaceProblem[]): string {
-  const shown = problems.slice(0, PROBLEMS_SHOWN).map(({ message }) => message)
-  const more = problems.length - shown.length
-  return shown.join('; ') + (more > 0 ? `; and ${more} more` : '')
 }
 
 function failedText({ name, why, output }: CheckResult): string {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep, unlessAborted } from '../base/clock.ts'
 import { keepOutbox } from '../workspaces/outbox.ts'
 import { removeFolder, replaceFiles, type WorkspaceResult } from '../workspaces/workspaces.ts'
 import { DISK_FULL, type Driver } from './driver.ts'
@@ -93,7 +93,7 @@ export function createReportWriter(clock: Clock) {
         const fault = await work()
         if (fault?.isFull !== true) return fault
         driver.setWaitingForDisk(FULL)
-        await pause(clock, RETRY_MS, signal)
+        await unlessAborted(sleep(clock, RETRY_MS), signal)
       }
     } finally {
       driver.setWaitingForDisk(undefined)
@@ -121,22 +121,6 @@ export function createReportWriter(clock: Clock) {
     if (fault !== undefined) throw new Error(fault.text)
     return unconsolidated
   }
-}
-
-/** Rejects when `signal` aborts first. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const stop = () => {
-      cancel()
-      reject(signal.reason)
-    }
-    const cancel = clock.after(ms, () => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    })
-    signal.addEventListener('abort', stop, { once: true })
-  })
 }
 
 function noteFault(driver: Driver, name: string, text: string): ReportFault {

@@ -201,7 +201,7 @@ agents:
     const refusal = {
       code: 'STORE_FULL',
       message: expect.stringContaining('cannot be stored yet'),
-      hint: expect.stringContaining('the agents end once it is stored'),
+      hint: expect.stringContaining('the agents stop once the cancellation is stored'),
     }
     await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject(refusal)
     await expect(team.runs.cancel(id, 'somebody', 'again')).rejects.toMatchObject(refusal)

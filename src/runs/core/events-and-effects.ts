@@ -25,13 +25,13 @@ interface OfAttempt extends OfNode {
  */
 export type RunEvent =
   | { type: 'begun' }
-  /** The service is back. Comes before the events of due timers. */
+  /** The service has restarted. This event comes before those of due timers. */
   | { type: 'restarted' }
   | { type: 'run_timed_out' }
   | { type: 'cancelled'; by: string; reason: string }
   /** `unconsolidated`: agents whose outputs are not in `_outputs`, with the reason. */
   | { type: 'report_written'; round: number; unconsolidated?: Readonly<Record<string, string>> }
-  /** The report was given up; the run has ended without it. */
+  /** The run ends without its report. */
   | { type: 'report_failed'; round: number; why: string }
   // Preparing and starting
   /** `outputsHash`: hash of its current outbox, if an earlier result is kept. */
@@ -89,7 +89,7 @@ export const ON_DUE: Record<NodeTimer, (node: string) => RunEvent> = {
 
 /** Effects that are part of the transaction that stores the run. */
 export type StoreEffect =
-  /** A null node stands for the run itself. */
+  /** Null: a timer of the run itself. */
   | { type: 'set_timer'; node: string | null; kind: NodeTimer | 'run'; at: number }
   | { type: 'clear_timer'; node: string | null; kind: NodeTimer | 'run' }
   /** `awaits` false: a notice (C7). Otherwise the verdict comes back with this number. */
@@ -100,7 +100,7 @@ export type StoreEffect =
   | { type: 'note'; node: string | null; text: string }
   | { type: 'run_ended'; outcome: RunOutcome }
 
-/** The previous attempt, for the next one. */
+/** The previous attempt, as described to the next one. */
 interface PreviousAttempt {
   attempt: number
   why: string
@@ -112,8 +112,8 @@ interface OutputSource extends Pick<Dependency, 'agent' | 'outputs' | 'copyTo'> 
 }
 
 /**
- * Effects that are performed after the commit. Unfinished ones follow from the stored run (`pendingEffects`). Each leads
- * to an event, and is safe to repeat under its key.
+ * Effects that are performed after the commit. Unfinished ones are derived from the stored run (`pendingEffects`). Each
+ * effect leads to an event, and may safely be performed again under the same key.
  */
 export type OutsideEffect =
   /**
@@ -132,7 +132,7 @@ export type OutsideEffect =
   | { type: 'start_attempt'; node: string; attempt: number; before: PreviousAttempt | null }
   /** Follow status.json and the process. Events: status, active, exited. */
   | { type: 'follow_attempt'; node: string; attempt: number }
-  /** `finished`: it reported completion, and may exit by itself. Event: exited. */
+  /** `finished`: it reported completion, so it gets time to exit on its own. Event: exited. */
   | { type: 'stop_attempt'; node: string; attempt: number; finished: boolean }
   /** Validate in the order of C22. Event: validated. */
   | { type: 'validate'; node: string; attempt: number }
@@ -150,8 +150,8 @@ export type Effect = StoreEffect | Keyed<OutsideEffect>
 type ReadNode = (name: string) => RunNode
 
 /**
- * Derives the unfinished effects from stored state alone, so a crash between a commit and its effects loses none and no
- * second list is needed. After a restart the engine performs all of them again.
+ * Derives the unfinished effects from the stored state. A crash between a commit and its effects therefore loses none: after
+ * a restart, the service performs all of them again.
  */
 export function pendingEffects(run: Run): Keyed<OutsideEffect>[] {
   const read: ReadNode = (name) => run.nodes.get(name)!

@@ -51,7 +51,7 @@ function handle<E extends RunEvent>(transition: Transition, event: E): RunRefusa
   return handler(transition, event)
 }
 
-/** Shortest time left for an attempt after a restart, to find out what it reported and how it ended. */
+/** After a restart, every attempt has at least this long, in which the service reads what it has reported. */
 const FOUND_WITHIN_MS = 10_000
 
 function cancel(transition: Transition, by: string, reason: string, timedOut: boolean): void {
@@ -69,7 +69,7 @@ function isReportPending({ head }: Transition, round: number): boolean {
   return head.reportPending && head.round === round
 }
 
-/** Lost attempts that do not count as failures. After that, the agent itself may bring the machine down. */
+/** Lost attempts that do not count as failures. After more of them, the agent itself may be what brings the machine down. */
 const FREE_LOSSES = 3
 
 function stale(name: string, what: string): RunRefusal {
@@ -149,7 +149,7 @@ function lose(transition: Transition, node: RunNode, why: string): void {
 const HANDLERS: RunHandlers = {
   ...recovery,
 
-  // Events of the run as a whole: the only ones that visit every node.
+  // Events of the run as a whole. Only these visit every node.
 
   begun(transition) {
     const { head, now } = transition
@@ -163,7 +163,7 @@ const HANDLERS: RunHandlers = {
     return undefined
   },
 
-  /** No service watched for a while, so silence does not count. */
+  /** No service was watching, so the agents could not show activity. Stall timeouts start again. */
   restarted(transition) {
     for (const { name, stallMs } of transition.run.graph.plan.agents) {
       const node = transition.read(name)
@@ -363,7 +363,7 @@ export function resumeRun(run: Run, { plan, now }: Omit<RunOptions, 'id'>): Resu
   return { ok: true, value: fresh }
 }
 
-/** Keeps the counters, so that keys of effects stay unique. */
+/** Keeps the counters, because keys of effects must stay unique. */
 function carried(before: RunNode): Partial<RunNode> {
   const { preparations, attempt, fixes, asks, corrected, attempts } = before
   return {

@@ -62,7 +62,7 @@ export function readPlan(
   return problems.length > 0 ? { ok: false, error: sortProblems(problems) } : { ok: true, value: plan }
 }
 
-/** Input files that don't exist yet. Not a mistake: something may still create them. */
+/** Input files that don't exist. This is not an error, because they may be created before the agent starts. */
 export function missingInputs({ agents }: Plan, folder: string): string[] {
   const paths = agents.flatMap(({ inputs }) => inputs.map(({ path }) => `${path}`))
   return [...new Set(paths)].filter((path) => !existsSync(resolve(folder, path)))

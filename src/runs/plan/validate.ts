@@ -254,7 +254,7 @@ export function planJsonSchema(): Record<string, unknown> {
   return z.toJSONSchema(PlanSchema, { target: 'draft-7', io: 'input' })
 }
 
-/** Limits the suggestions for unknown names, because each one compares all names. */
+/** Suggestions for unknown names in one plan. Each one compares the name with all others, which takes time. */
 const SUGGESTIONS = 10
 
 /** Reports mistakes that concern several entries. */
@@ -388,52 +388,46 @@ function checkTeam(plan: Plan, { agents, models, checkProgram }: PlanTeam, repor
   }
 }
 
-/** Reports outputs that no agent makes. An agent that declares none may make any. */
+/** Reports wanted outputs that no agent declares. An agent that declares none may make any file. */
 function checkOutputs({ agents }: Plan, report: Report): void {
   const producers = new Map(agents.map((agent) => [agent.name, agent]))
-  const globs = rememberGlobs()
   for (const { name, dependsOn } of agents) {
     for (const [index, { agent, outputs }] of dependsOn.entries()) {
       const producer = producers.get(agent)
       if (producer === undefined || producer.outputs.length === 0) continue
       for (const [at, output] of outputs.entries()) {
-        if (mayMake(producer, output, globs)) continue
+        if (mayMake(producer, output)) continue
         const message = `${agent} does not make ${output}`
         const hint = `It declares ${producer.outputs.slice(0, 10).join(', ')}.`
         report(['agents', name, 'depends_on', index, 'outputs', at], message, hint)
       }
     }
-    checkCollisions(name, dependsOn, globs, report)
+    checkCollisions(name, dependsOn, report)
   }
 }
 
-function mayMake(producer: PlanAgent, output: string, globs: (text: string) => Glob): boolean {
+function mayMake(producer: PlanAgent, output: string): boolean {
   if (output === ALL_OUTPUTS) return true
-  const wanted = globs(output)
+  const wanted = globOf(output)
   return (
-    producer.outputs.some((declared) => globsMeet(withAllInIt(globs(declared)), withAllInIt(wanted))) ||
+    producer.outputs.some((declared) => globsMeet(withAllInIt(globOf(declared)), withAllInIt(wanted))) ||
     [...UNDECLARED].some((file) => matchesGlob(wanted, file))
   )
 }
 
-/** A literal path may name a folder, which stands for everything in it. */
+/** A path without wildcards may name a folder, and then includes all its files. */
 function withAllInIt(glob: Glob): Glob {
   return glob.isLiteral ? { ...glob, alternatives: glob.alternatives.map((names) => [...names, null]) } : glob
 }
 
-/** Reports certain collisions in the inbox; copying finds the others. */
-function checkCollisions(
-  name: string,
-  dependsOn: readonly Dependency[],
-  globs: (text: string) => Glob,
-  report: Report,
-): void {
+/** Reports files that collide in the inbox for certain. Copying finds the other collisions. */
+function checkCollisions(name: string, dependsOn: readonly Dependency[], report: Report): void {
   const taken = new Map<string, string>()
   for (const [index, { agent, outputs, copyTo }] of dependsOn.entries()) {
     for (const output of outputs) {
       // Every outbox has a summary.md (S4.7).
       const file = output === ALL_OUTPUTS ? 'outbox/summary.md' : output
-      if (!globs(file).isLiteral) continue
+      if (!globOf(file).isLiteral) continue
       const target = `${copyTo}/${file.slice('outbox/'.length)}`
       const other = taken.get(target)
       if (other !== undefined && other !== agent) {
@@ -446,15 +440,8 @@ function checkCollisions(
   }
 }
 
-function rememberGlobs(): (text: string) => Glob {
-  const known = new Map<string, Glob>()
-  return (text) => {
-    const remembered = known.get(text)
-    if (remembered !== undefined) return remembered
-    const parsed = parseGlob(text)
-    // resolvePlan has replaced invalid globs.
-    if (!parsed.ok) throw new Error(`Not a glob: ${text}`)
-    known.set(text, parsed.value)
-    return parsed.value
-  }
+function globOf(text: string): Glob {
+  const parsed = parseGlob(text)
+  if (!parsed.ok) throw new Error(`Not a glob: ${text}, although resolvePlan replaces invalid ones`)
+  return parsed.value
 }

@@ -33,11 +33,11 @@ export interface CommandWorkersOptions {
   log: Log
   marks: RunMarks
   environment: Readonly<NodeJS.ProcessEnv>
-  /** The processes that an earlier service left, by mark. */
-  leftovers(): Promise<ReadonlyMap<string, readonly ProcessFacts[]>>
+  /** Processes that an earlier service left running, by mark. */
+  leftovers(): ReadonlyMap<string, readonly ProcessFacts[]>
 }
 
-/** A command that reported completion gets this long to exit by itself. */
+/** A command that reported completion is ended if it does not exit within this time. */
 const EXIT_MS = 5000
 
 /** Shell commands, each a process group in the workspace. */
@@ -60,7 +60,9 @@ export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind
       if (!isClosed) port.ended(ended)
     })
     const end = () =>
-      process.end().catch((error: unknown) => log.error({ err: error }, 'processes of a run cannot be ended'))
+      process
+        .end()
+        .catch((error: unknown) => log.error({ err: error }, 'ending the processes of a run failed'))
     return {
       stop(finished) {
         if (isDone) return
@@ -95,9 +97,9 @@ export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind
       port.started()
       return worker
     },
-    async find(work) {
+    find(work) {
       const order = orderOf(work)
-      const processes = (await leftovers()).get(order.mark) ?? []
+      const processes = leftovers().get(order.mark) ?? []
       if (processes.length === 0 && readExit(order.exitFile).note === undefined) return undefined
       return (port) => {
         const worker = workerOf(adoptCommand(order, processes), order, port)
@@ -123,7 +125,7 @@ export interface CommandOrder {
 
 /** A process group that outlives the service; the next service finds it again. */
 export interface CommandProcess {
-  /** Resolves when the group is gone, and after a failure everything else that bears the mark, too. */
+  /** Resolves when the process group has ended; after a failure, when all processes with the mark have ended. */
   readonly ended: Promise<WorkEnd>
   /** Ends every process that it started. */
   end(): Promise<void>
@@ -132,11 +134,11 @@ export interface CommandProcess {
 }
 
 /**
- * Leads the process group of a command. It writes its pid and then the exit code of the command to descriptor 3, so that
- * a service that was away knows how the command ended. The command has a shell of its own: neither `exec` nor an EXIT
- * trap keeps the code from being written. `?` stands for a signal: that may have been a service on its way out, so the
- * next service treats the attempt as lost and starts it again. A signal to the whole group must not end the wrapper
- * first; with a handler, unlike `trap ''`, the command still gets the default action.
+ * Leads the process group of a command. It writes its pid, and later the exit code of the command, to descriptor 3: the
+ * next service then knows how the command ended. The command runs in a second shell, so that neither `exec` nor an EXIT
+ * trap can prevent this. `?` means that a signal ended the command. A stopping service may have sent it, so the next
+ * service treats the attempt as lost and starts it again. The trap keeps a signal to the group from ending the wrapper
+ * first. Unlike `trap ''`, it leaves the default action of the command in place.
  */
 const WRAPPER = `trap : HUP INT QUIT TERM
 echo $$ >&3
@@ -150,7 +152,7 @@ exit $code`
 const SIGNALS = new Map(Object.entries(osConstants.signals).map(([name, number]) => [128 + number, name]))
 const TAIL_BYTES = 2000
 const SHOWN = 300
-/** The end of a process is reported to its own parent only; an adopted one is polled. */
+/** The system reports the end of a process to its parent only, so an adopted command is polled. */
 const POLL_MS = 100
 
 export function startCommand(order: CommandOrder): CommandProcess {
@@ -177,7 +179,7 @@ export function startCommand(order: CommandOrder): CommandProcess {
       const by = signal ?? SIGNALS.get(code!) ?? null
       resolve({ code: by === null ? code : null, signal: by, lost: false, why: '' })
     })
-    // A service that stops must not wait for it.
+    // Let the service exit while the command runs.
     child.unref()
   } finally {
     for (const file of files) closeSync(file)
@@ -192,7 +194,7 @@ export function startCommand(order: CommandOrder): CommandProcess {
   return {
     ended: exited.then(async ({ code, signal, lost, why }) => {
       isOver = true
-      // The group may be gone before everything else that is being ended.
+      // The group may end before the other processes that `end` stops.
       await ending?.catch(() => {})
       await endLeftovers(mark, pid, code)
       return { code, signal, lost, why: code === 0 || why !== '' ? why : explain(code, signal, logFile) }
@@ -208,8 +210,8 @@ export function startCommand(order: CommandOrder): CommandProcess {
 }
 
 /**
- * Follows a command that an earlier service started. `processes` are those with its mark; they may all have ended. The
- * command has ended when its wrapper has, whatever else still bears the mark.
+ * Follows a command that an earlier service started. `processes` are those with its mark, if any are left. The command
+ * has ended when its wrapper has, even if other processes still have the mark.
  */
 export function adoptCommand(
   { mark, exitFile, logFile }: Pick<CommandOrder, 'mark' | 'exitFile' | 'logFile'>,
@@ -217,7 +219,7 @@ export function adoptCommand(
 ): CommandProcess {
   const { promise: ended, resolve } = Promise.withResolvers<WorkEnd>()
   const { pid } = readExit(exitFile)
-  // An agent may have destroyed the file: then the oldest group leader is taken for the wrapper.
+  // If an agent has removed the file, assume that the oldest group leader is the wrapper.
   const leader =
     pid === undefined
       ? processes
@@ -227,7 +229,7 @@ export function adoptCommand(
 
   async function poll() {
     const isThere = leader !== undefined && isAlive(leader)
-    // Read after that look, because the wrapper writes the code before it ends.
+    // Read this after `isAlive`, because the wrapper writes the code before it ends.
     const { note } = readExit(exitFile)
     if (isThere && note === undefined) {
       setTimeout(() => void poll(), POLL_MS)
@@ -251,7 +253,7 @@ export function adoptCommand(
   }
 }
 
-/** `note`: the exit code, or null for a signal; undefined while there is none. */
+/** `note`: the exit code; null after a signal; undefined until the command has ended. */
 export function readExit(exitFile: string): { pid: number | undefined; note: number | null | undefined } {
   const found = /^(\d{1,10})\n(?:(\d{1,3}|\?)\n)?/.exec(readPart(exitFile, 32, 'head'))
   if (found === null) return { pid: undefined, note: undefined }
@@ -260,13 +262,13 @@ export function readExit(exitFile: string): { pid: number | undefined; note: num
 }
 
 /**
- * Ends what a command left in its group, and after a failure also what left the group: it would work beside the next
- * attempt. Finding the latter takes a scan of all processes, which a success does not need.
+ * Ends the processes that a command left in its group. After a failure, also ends those that left the group, because
+ * they would disturb the next attempt. Finding these takes a scan of all processes, so a success skips it.
  */
 async function endLeftovers(mark: string, group: number | undefined, code: number | null): Promise<void> {
   const leader = group !== undefined && signalGroup(group, 0) ? leaderOf(group, undefined) : undefined
   if (leader === undefined && (code === 0 || !HAS_MARKS)) return
-  // A failure is retried before the next attempt.
+  // If this fails, `endEarlier` tries again before the next attempt.
   await endProcesses({ mark, leader }).catch(() => {})
 }
 
@@ -283,10 +285,10 @@ function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** The lines of a stack trace, which follow the one that says what was wrong. */
+/** Lines of a stack trace. The line before them has the message. */
 const STACK_FRAME = /^[\t ]+at .*(?:\n|$)/gm
 
-/** The last lines say most about a failure. */
+/** Adds the last lines of the output, which usually explain a failure. */
 function explain(code: number | null, signal: string | null, logFile: string): string {
   const how =
     code !== null ? `it exited with ${code}` : signal === null ? 'it ended' : `it was ended by ${signal}`
@@ -300,8 +302,8 @@ function explain(code: number | null, signal: string | null, logFile: string): s
 }
 
 /**
- * The files in `_logs/` of a run: what an attempt printed and how it ended. Every agent of the run can write there, so
- * nothing here follows a link, waits for a pipe or reuses a file that is already there.
+ * The files in `_logs/` of a run: the output and the exit code of each attempt. Every agent of the run can write there,
+ * so nothing here follows a link, waits for a pipe or reuses an existing file.
  */
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, O_APPEND } = fileFlags
@@ -312,7 +314,7 @@ export function makeLogFolder(folder: string): void {
   mkdirSync(folder, { recursive: true })
 }
 
-/** Opens a new log. After a power cut the same attempt starts again: what it printed before is kept as `.before`. */
+/** Opens a new log. If the same attempt starts again, after a power failure, its first output is kept as `.before`. */
 export function openLog(file: string): number {
   if (sizeOf(file) > 0) {
     rmSync(`${file}.before`, { recursive: true, force: true })
@@ -321,19 +323,19 @@ export function openLog(file: string): number {
   return openNew(file, O_APPEND)
 }
 
-/** Opens a new file in place of whatever has that name; the caller closes it. */
+/** Removes any file with this name and opens a new one. The caller closes it. */
 export function openNew(file: string, flags = 0): number {
   rmSync(file, { recursive: true, force: true })
   return openSync(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | flags, 0o644)
 }
 
-/** 0 if there is no such file. */
+/** Returns 0 if the file does not exist. */
 export function sizeOf(file: string): number {
   const found = lstatSync(file, { throwIfNoEntry: false })
   return found?.isFile() ? found.size : 0
 }
 
-/** Reads the first or the last `most` bytes; an empty text if there is no such file. */
+/** Reads the first or the last `most` bytes. Returns an empty text if the file does not exist. */
 export function readPart(file: string, most: number, part: 'head' | 'tail'): string {
   let fd: number
   try {

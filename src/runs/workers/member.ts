@@ -3,7 +3,7 @@
  * - delegating: its program starts, or its task is being stored. `stop` aborts a start; a stored task is ended after it.
  * - followed: the task exists, and every change of it is read. Leads to ended.
  * - stopping: `stop` has cancelled or settled the task. Its end is not a report on the work.
- * - given up: the task asks people for help after its last failure; it is cancelled, because the run decides what follows.
+ * - given up: the task failed and asks people for help. It is cancelled, because the run decides what happens next.
  * - ended: reported once, for programs after their session has stopped.
  * - closed: the service stops. Nothing is reported; the next service finds the task by its key.
  */
@@ -82,7 +82,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
     const agent = isTemporary ? await temporaryAgents.add(order) : nameOf(order)
     if (agent === undefined) return refused('this member of the team no longer exists')
     if (signal.aborted) return refused('it was stopped')
-    // Delegate once the program is ready, so that its startup does not count as work.
+    // Delegate when the program is ready: its startup must not count against the timeout of the task.
     const why = isTemporary
       ? await awaitStartup(agent, (screen) => port.slow(agent, screen), signal)
       : undefined
@@ -166,13 +166,13 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       void temporaryAgents
         .remove(order)
         .catch((error: unknown) =>
-          log.error({ err: error, run: order.run }, 'a program of a run did not end'),
+          log.error({ err: error, run: order.run }, 'stopping a program of a run failed'),
         )
         .then(() => !isClosed && tell())
     }
     const guard = (work: Promise<unknown>) =>
       void work.catch((error: unknown) => {
-        log.error({ err: error, run: order.run, node: order.node }, 'the task of a run failed')
+        log.error({ err: error, run: order.run, node: order.node }, 'following a task of a run failed')
         over(null, reasonOf(error))
       })
 

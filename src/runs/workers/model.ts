@@ -68,7 +68,7 @@ export function createModelWorkers({ log, team, models, usageTracker }: ModelWor
         const { signal } = stopping
         void work(order, port, signal)
           .catch((error: unknown) => {
-            log.error({ err: error, run: order.run, node: order.node }, 'the work of a model failed')
+            log.error({ err: error, run: order.run, node: order.node }, 'calling a model for a run failed')
             return reasonOf(error)
           })
           .then((why) => {

@@ -1,18 +1,18 @@
 import type { Runner } from '../plan.ts'
 import type { RunCost } from '../run.ts'
 
-/** Order for one attempt of an agent, or for one fix. */
+/** Describes one attempt of an agent, or one fix. */
 export interface WorkOrder {
   readonly run: string
   readonly node: string
-  /** `attempt 3`, `fix 1`: with the run and the node it identifies the work, also after a restart. */
+  /** `attempt 3` or `fix 1`. With the run and the node, it identifies the work even after a restart. */
   readonly what: string
   readonly runner: Runner
   readonly workspace: string
   readonly objective: string
   readonly timeoutMs: number
   readonly logFile: string
-  /** How a command ended, for a service that was away meanwhile. */
+  /** Holds the exit code of a command, for a service that did not see it end. */
   readonly exitFile: string
   /** The task of a member of the team, if it already has one. */
   readonly task: string | undefined
@@ -21,9 +21,9 @@ export interface WorkOrder {
 export interface WorkEnd {
   readonly code: number | null
   readonly signal: string | null
-  /** Ended while no service was watching, without an exit code. */
+  /** It ended without an exit code while no service was running. */
   readonly lost: boolean
-  /** The end of what it printed, if that may explain a failure; or why it could not be run. */
+  /** Explains a failure: the end of its output, or why it could not be started. */
   readonly why: string
 }
 
@@ -33,7 +33,7 @@ export interface WorkPort {
   /** A sign of life. */
   active(): void
   metered(spent: RunCost): void
-  /** The program was started but does not become ready: a person may have to look at it. */
+  /** The program has started but is not ready: a person may have to look at its screen. */
   slow(agent: string, screen: string): void
   /** The agent reported by a command instead of status.json. */
   reported(how: 'completed' | 'failed', why: string): void
@@ -43,13 +43,13 @@ export interface WorkPort {
 }
 
 export interface Worker {
-  /** `finished`: it reported completion, and may exit by itself. */
+  /** `finished`: it reported completion, so it gets time to exit on its own. */
   stop(finished: boolean): void
-  /** A halt begins or ends. */
+  /** Called when a halt begins (true) or ends (false). */
   freeze(frozen: boolean): void
-  /** Called before it is declared stalled: whether it works, or has worked since the last call. */
+  /** Called before a stall counts. Returns whether it is active, or was since the last call. */
   showsLife?(): boolean
-  /** The service stops. `leave`: processes that can outlive it go on. Nothing is reported after this. */
+  /** Called when the service stops. `leave`: processes that can outlive it keep running. Nothing is reported after this. */
   close(how: 'leave' | 'end'): Promise<void>
 }
 
@@ -70,5 +70,5 @@ const followOutsider: FollowWork = (port) => ({
   close: async () => {},
 })
 
-/** Someone outside, seen only through status.json: there is no process to start or stop. */
+/** Somebody outside Orchub, visible only through status.json. There is no process to start or stop. */
 export const outsiders: WorkerKind = { start: (_, port) => followOutsider(port), find: () => followOutsider }

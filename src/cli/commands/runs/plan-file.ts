@@ -26,17 +26,17 @@ export function openPlan(file: string): PlanFile {
   return { file, bytes: readFileSync(path), folder: dirname(path), name }
 }
 
-/** The plan as the service gets it, which reads and checks it. */
+/** The plan as sent to the service, which reads and checks it. */
 export function planBody({ file, bytes, folder }: PlanFile) {
   return { plan: bytes.toString(), folder, file }
 }
 
-/** True if the service would accept mistakes: it doesn't see invalid bytes, nor that `nobody` is a placeholder. */
+/** True if the service cannot see a mistake: invalid UTF-8, or an agent of the generated team without agents. */
 export function needsCheckHere({ bytes }: PlanFile, location: TeamLocation): boolean {
   return !isUtf8(bytes) || hasNoAgents(location)
 }
 
-/** Reads and checks a plan in this process: for a preview, and so that a bad plan starts no service. */
+/** Reads and checks a plan in this process: for a preview, and before a service is started for it. */
 export async function checkPlan({ file, bytes, folder, name }: PlanFile, location: TeamLocation) {
   const team = { ...(await teamAt(location)), ...(await programsIn(bytes)) }
   const { missingInputs, readPlan } = await import('../../../runs/plan/read-plan.ts')
@@ -49,7 +49,7 @@ export function warnOfMissing(inputs: readonly string[] = []): void {
   for (const input of inputs) warn(`input ${plainLine(input)} does not exist`)
 }
 
-/** Shows a plan's mistakes in the same way, whether this program or the service found them. */
+/** The same error for mistakes that this process or the service finds. */
 export function planInvalid(problems: string): AppError {
   return new AppError('PLAN_INVALID', `The plan has mistakes\n\n${problems.trimEnd()}\n`, {
     hint: 'Nothing was started. docs/runs.md explains every key of a plan.',

@@ -37,18 +37,22 @@ export const verb: Verb = {
   name: 'run',
   summary: 'run a plan.yaml and watch it until it ends',
   details:
-    'Checks the whole plan before anything starts. If no service is running, it starts one that ends with the run.\n' +
-    'Ctrl-C exits with 130 and leaves the run going. --resume returns to it, or resumes one that has ended; agents that\n' +
-    'completed with the same inputs do not run again. A run that is still going cannot be changed. In a pipe, it prints\n' +
-    'one line per event; with --json, one JSON event per line. For a plan file named like a verb: orc run ./cancel',
+    'Checks the whole plan before anything starts. If no service is running, starts one that ends with the run.\n' +
+    'Ctrl-C exits with 130; the run continues. --resume RUN returns to it, or resumes a run that has ended: agents that\n' +
+    'completed with the same inputs do not run again. A run that has not ended cannot be changed. In a pipe, prints one\n' +
+    'line per event, and with --json one JSON object per event. If the plan file is named like a verb: orc run ./cancel',
   arguments: [{ name: 'PLAN', optional: true }],
   options: [
     { name: 'dry-run', summary: 'show the order and the graph without starting anything' },
     { name: 'mermaid', summary: 'with --dry-run: print the graph as a Mermaid flowchart' },
-    { name: 'resume', value: 'RUN', summary: 'resume a run; with PLAN, use the plan as it is now' },
+    { name: 'resume', value: 'RUN', summary: 'resume a run; with PLAN, use the current plan file' },
     { name: 'fresh', summary: 'with --resume: run all agents again, even completed ones' },
     { name: 'detach', short: 'd', summary: 'start the run and return' },
-    { name: 'concurrency', value: 'N', summary: "agents in parallel, instead of the plan's number" },
+    {
+      name: 'concurrency',
+      value: 'N',
+      summary: "number of agents that run in parallel; overrides the plan's",
+    },
   ],
   examples: [
     'orc run plan.yaml',
@@ -70,7 +74,7 @@ export const verb: Verb = {
     }
     const isChecked = plan !== undefined && needsCheckHere(plan, location)
     if (isChecked) await checkPlan(plan, location)
-    // A service that runs already checks the plan itself.
+    // A running service checks the plan itself.
     const beforeStart = async () => {
       if (plan !== undefined && !isChecked) await checkPlan(plan, location)
     }
@@ -116,7 +120,7 @@ function concurrencyOf({ option }: Invocation): { concurrency?: number } {
   throw usage(`--concurrency: "${text}" is not a valid number of agents`, 'Use a number from 1 to 10000.')
 }
 
-/** Retries if the service is killed meanwhile. It may have stored the run already; the same key prevents a second one. */
+/** Retries if the service is killed. It may have stored the run already; the same key prevents a second run. */
 async function begin(
   service: KeptService,
   plan: PlanFile | undefined,
@@ -181,7 +185,7 @@ async function follow(
     const { startAgain } = service
     const { outcome } = await watchRun({ location, id, json, footer, signal, startAgain })
     const run = await untilReported(location, id).catch((error: unknown) => {
-      // The outcome is known even if no service is left to give the details.
+      // The outcome is known, even if the service with the details is gone.
       if (!isUnreachable(error)) throw error
     })
     if (!json && run !== undefined) showEnd(run)
@@ -191,7 +195,7 @@ async function follow(
     if (!signal.aborted) throw error
     complain(`${id} keeps running. Return to it with: ${resumeCommand(location, id)}`)
     if (service.current().ours !== undefined)
-      complain(`Its service ends with the run; orc down${optionFor(location)} stops both.`)
+      complain(`The service ends with the run. To stop both: orc down${optionFor(location)}`)
     return exitCode('interrupted')
   }
 }
@@ -217,7 +221,7 @@ interface RunBefore {
   run: RunShown | undefined
 }
 
-/** Reads the run before starting a service, because a service continues open runs by itself and may end them at once. */
+/** Reads the run before a service starts, because the service continues open runs and may end them at once. */
 async function readBeforeResume(location: TeamLocation, id: string): Promise<RunBefore> {
   const at = Date.now()
   const { configFile } = location
@@ -258,16 +262,16 @@ async function meantRound(location: TeamLocation, seen: RunShown, typedAt: numbe
   if (seen.cancelled === undefined) {
     return isOpen(seen) || hasEndedSince(seen, typedAt) ? seen.round : seen.round + 1
   }
-  // A cancelled round isn't worth waiting for; resuming it means starting the next.
+  // To resume a cancelled run means to start the next round, once this one has ended.
   return isOpen(await untilReported(location, seen.id)) ? seen.round : seen.round + 1
 }
 
-/** Compares with our own clock only: a service at ORC_URL may have another clock, and we didn't start it. */
+/** Not for a service at ORC_URL, whose clock may differ. */
 function hasEndedSince({ ended_at }: RunShown, at: number): boolean {
   return !process.env.ORC_URL && ended_at !== undefined && Date.parse(ended_at) >= at
 }
 
-/** A stopping service first collects the outputs of its runs. */
+/** How long to wait for a stopping service, which first collects the outputs of its runs. */
 const ENDING_MS = 10_000
 
 /** Opens a new connection each time: the service may have restarted at another address, or ended. */

@@ -66,7 +66,8 @@ export const send: Verb = {
   name: 'run send',
   summary: 'send a message to an agent of a run; - reads standard input',
   details:
-    "Writes a numbered file to the run's messages/ folder, and delivers it if the agent has a mailbox.",
+    "Writes a numbered file to the run's messages/ folder. If the agent has a mailbox, it also gets the message there.\n" +
+    'The plan must set messages: true.',
   arguments: [{ name: 'RUN' }, { name: 'AGENT' }, { name: 'TEXT', rest: true }],
   options: [
     {

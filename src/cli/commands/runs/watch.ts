@@ -46,7 +46,7 @@ export async function watchRun(watched: WatchRunOptions): Promise<RunEnd> {
     throw new AppError('SERVICE_UNREACHABLE', 'The service ended the stream')
   }
 
-  /** The run may have ended while nobody watched, in a service that is gone by now; the store has the events. */
+  /** The service may have ended the run and stopped while it was unreachable. The store then has the events. */
   async function whileAway(): Promise<WhenUnreachable<RunEnd>> {
     const stored = await readEnd(location, id, last)
     if (stored === undefined) return (await watched.startAgain()) ? 'again' : 'wait'
@@ -77,9 +77,9 @@ function showLine(event: RunUpdate) {
   if (line !== undefined) print(line)
 }
 
-/** Redraw at most this often; people can't follow faster changes. */
+/** Shortest interval between two redraws: people can't follow faster changes. */
 const REST_MS = 100
-/** Redraw this often without events, so that the clocks advance. */
+/** Redraw at this interval without events, to advance the clocks. */
 const TICK_MS = 1000
 
 function openRunView(client: Client, id: string, footer: string) {

@@ -303,7 +303,7 @@ describe('orc run without a service', () => {
     const watching = team.begin('run plan.yaml')
     await watching.shows('patient running')
     watching.child.kill('SIGINT')
-    expect((await watching.ended).err).toContain('orc down stops both')
+    expect((await watching.ended).err).toContain('To stop both: orc down')
     expect((await team.orc('runs')).out).toContain('run_1')
     writeFileSync(join(team.folder, 'go'), '')
     expect((await team.orc('run --resume run_1')).code).toBe(0)
