@@ -111,7 +111,7 @@ const SLOW = [
   'web/failures',
   'cli/commands/workspaces/workspace',
   'runs/runs',
-  'cli/commands/agents/lifecycle',
+  'cli/commands/agents',
   'agents/routes/terminals',
   'cli/first-use',
   'runtimes/tmux/paste',
