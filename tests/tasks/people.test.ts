@@ -133,17 +133,6 @@ describe('a command that is held for a person', () => {
     expect(team.turns('Worker')).toBe(2)
   })
 
-  it('is not performed without a decision (C9)', async () => {
-    team = await openTeam({ ...PAIR, Worker: { parent: 'Master', permissions: { terminate_agent: 'ask' } } })
-    await team.rest('Master', 'Worker')
-    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
-    await team.says('Worker', 'request_action', { action: 'terminate_agent', target: 'Master' })
-    await team.ends('Worker')
-    await team.clock.advance(72 * 3600_000)
-    expect(team.puppets.of('Master').ended).toBeUndefined()
-    expect(team.turn('Worker')).toContain('Verdict: expired.')
-  })
-
   it('stays with the task of its turn', async () => {
     team = await openTeam(PAIR, { rules: { ask: [{ from: 'Master', to: 'Worker' }] } })
     await team.rest('Master', 'Worker')

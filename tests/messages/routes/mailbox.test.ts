@@ -36,19 +36,22 @@ describe('GET /api/v1/mailbox', () => {
     })
   })
 
-  it('filters, and returns a page after an id', async () => {
+  it('filters unread, all and urgent, and returns a page after an id (S1.5)', async () => {
     service = await openTestService({
       agents: { Master: { permissions: { urgent: 'allow' } }, Worker: {}, Other: {} },
     })
-    for (const content of ['one', 'two', 'three']) await send('Master', 'Worker', content)
+    for (const content of ['one', 'two']) await send('Master', 'Worker', content)
+    await send('Master', 'Worker', 'three', { priority: 'MEDIUM' })
     await send('Master', 'Worker', 'now', { priority: 'urgent' })
     await service.say('Worker', 'acknowledge', { ids: ['msg_1'] })
     const look = (query: string) => service.get(`/api/v1/mailbox?agent=Worker${query}`)
     expect(contents(await look('&filter=all'))).toEqual(['one', 'two', 'three', 'now'])
     expect(contents(await look(''))).toEqual(['two', 'three', 'now'])
     expect(contents(await look('&filter=urgent'))).toEqual(['now'])
+    expect((await look('')).json.messages[1]).toMatchObject({ content: 'three', priority: 'normal' })
     expect(contents(await look('&filter=all&after=msg_1&limit=2'))).toEqual(['two', 'three'])
     expect(contents(await look('&filter=all&after=msg_99'))).toEqual([])
+    expect((await look('&filter=new')).status).toBe(400)
   })
 
   it("is the caller's own, unless the rules grant more (C14)", async () => {
