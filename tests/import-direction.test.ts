@@ -112,7 +112,7 @@ describe('the import rules', () => {
     ).toEqual(['base/a.ts → base/b.ts → base/c.ts → base/a.ts: files import in a circle'])
   })
 
-  it('refuse node modules in the client, directly and through what it imports', () => {
+  it('refuse Node modules in the client, direct and indirect', () => {
     expect(
       violationsOf({
         'client/client.ts': "import { read } from '../base/a.ts'\nexport const client = read",

@@ -155,7 +155,7 @@ describe('the reason why a queued message waits', () => {
     ['busy', 'it is busy'],
     ['waiting_input', 'it is waiting for a person'],
     ['initializing', 'it is still starting'],
-  ] as const)('is told of an agent that is %s', async (state, reason) => {
+  ] as const)('is shown for an agent that is %s', async (state, reason) => {
     await open()
     worker().become(state)
     await settle()

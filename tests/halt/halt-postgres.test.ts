@@ -45,7 +45,7 @@ describe('a halt of two daemons on one database', () => {
   const isHalted = (one: TestEngine, by: string | undefined) =>
     vi.waitFor(() => expect(one.halt.current()?.by).toBe(by), { timeout: 5000 })
 
-  it('reaches the agents of both, and ends for both, whichever of them says so', async () => {
+  it('applies to the agents of both, and either of them can end it', async () => {
     await engine.halt.stop('ada', 'runaway')
     await isHalted(other, 'ada')
     expect(others.of('Other').interrupts).toBe(1)
@@ -65,7 +65,7 @@ describe('a halt of two daemons on one database', () => {
     await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ada resumed the work'))
   })
 
-  it('is one halt when both stop at once; the first reason stands', async () => {
+  it('is one halt if both request it at once; the first reason counts', async () => {
     await Promise.all([engine.halt.stop('ada', 'one'), other.halt.stop('ben', 'two')])
     const [first, second] = [engine.halt.current(), other.halt.current()]
     expect(first).toEqual(second)
@@ -74,7 +74,7 @@ describe('a halt of two daemons on one database', () => {
     await isHalted(other, undefined)
   })
 
-  it('is seen after the connection that listens was lost', async () => {
+  it('is noticed although the listening connection was lost', async () => {
     await server.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'orchub second'`,
     )

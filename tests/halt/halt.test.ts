@@ -30,8 +30,8 @@ const delegate = async () => {
 }
 const deliveries = async (name: string) => (await team.mailOf(name)).map(({ delivery }) => delivery)
 
-describe('stopping everything (issue 4, §4)', () => {
-  it('interrupts whoever is at work, hands out nothing and keeps what comes for later', async () => {
+describe('a halt (issue 4, §4)', () => {
+  it('interrupts busy agents, delivers nothing, and keeps new messages for later', async () => {
     await open()
     await team.orders('send_message', { to: 'Worker', content: 'the first' })
     expect(team.puppets.of('Worker').interrupts).toBe(0)
@@ -57,7 +57,7 @@ describe('stopping everything (issue 4, §4)', () => {
     expect(team.turn('Lead')).not.toContain('Go on')
   })
 
-  it('interrupts again whoever began while another let everything go on a moment too early', async () => {
+  it('interrupts an agent that began a turn while the previous halt ended', async () => {
     await open()
     const stopping = team.halt.stop('operator', undefined)
     team.haltState.end()
@@ -69,7 +69,7 @@ describe('stopping everything (issue 4, §4)', () => {
     await go()
   })
 
-  it('refuses what agents would do, says so, lets them look, and tells them when they may go on', async () => {
+  it('refuses commands of agents except reads, and notifies these agents when it ends', async () => {
     await open()
     await stop('a look first')
     const refused = await team.says('Worker', 'send_message', { to: 'Lead', content: 'hello' })
@@ -91,7 +91,7 @@ describe('stopping everything (issue 4, §4)', () => {
     })
   })
 
-  it('answers a repeated command that was carried out before with its receipt', async () => {
+  it('answers a repetition of an earlier command with its receipt', async () => {
     await open()
     const said = { type: 'send_message', fields: { to: 'Lead', content: 'hello' } }
     const first = await team.handle(agent('Worker'), said, { idempotencyKey: 'k' })
@@ -99,7 +99,7 @@ describe('stopping everything (issue 4, §4)', () => {
     expect(await team.handle(agent('Worker'), said, { idempotencyKey: 'k' })).toEqual(first)
   })
 
-  it('lets clocks stand still, and go on with the time they had left (C8)', async () => {
+  it('stops all timers, which continue with the time they had left (C8)', async () => {
     await open()
     const id = await delegate()
     await team.clock.advance(60_000)
@@ -117,7 +117,7 @@ describe('stopping everything (issue 4, §4)', () => {
     expect((await team.task(id)).attempt).toBe(2)
   })
 
-  it('counts no reminder for the turn that it broke off, and one for the turn after it', async () => {
+  it('causes no reminder for the turn that it interrupted, but one for the next turn', async () => {
     await open()
     const id = await delegate()
     await stop()
@@ -131,7 +131,7 @@ describe('stopping everything (issue 4, §4)', () => {
     expect((await team.task(id)).reminders).toBe(1)
   })
 
-  it('gives a task that is delegated meanwhile its whole time', async () => {
+  it('leaves its whole time to a task that is delegated during the halt', async () => {
     await open()
     await stop()
     await team.clock.advance(3600_000)
@@ -144,7 +144,7 @@ describe('stopping everything (issue 4, §4)', () => {
     expect((await team.task('task_1')).attempt).toBe(1)
   })
 
-  it('starts no agent until it goes on', async () => {
+  it('starts no agent until it ends', async () => {
     await open()
     await team.orders('request_action', { action: 'terminate_agent', target: 'Worker' })
     await stop()
@@ -156,7 +156,7 @@ describe('stopping everything (issue 4, §4)', () => {
     expect(team.puppets.started('Worker')).toBe(2)
   })
 
-  it('does not start an agent afterwards that was stopped meanwhile', async () => {
+  it('does not start an agent afterwards that was stopped during the halt', async () => {
     await open()
     await team.sessions.stop('Worker')
     await stop()
@@ -166,7 +166,7 @@ describe('stopping everything (issue 4, §4)', () => {
     expect(team.puppets.started('Worker')).toBe(1)
   })
 
-  it('approves nothing, and takes a no', async () => {
+  it('refuses approvals, and accepts rejections', async () => {
     team = await openTeam(
       { Lead: { permissions: { terminate_agent: 'ask' } }, Worker: { parent: 'Lead' } },
       { limits: { rate: 'off' } },
@@ -184,8 +184,8 @@ describe('stopping everything (issue 4, §4)', () => {
   })
 })
 
-describe('a halt in the midst of things', () => {
-  it('withdraws a delivery that has not begun, and gives it once afterwards', async () => {
+describe('a halt during other work', () => {
+  it('withdraws a delivery that has not begun, and repeats it once afterwards', async () => {
     await open()
     const under = Promise.withResolvers<DeliveryResult>()
     team.puppets.of('Worker').arrival = under.promise
@@ -206,7 +206,7 @@ describe('a halt in the midst of things', () => {
     expect((await deliveries('Worker'))[0]).toBe('submitted')
   })
 
-  it('interrupts a turn that was being given, once it has begun', async () => {
+  it('interrupts a turn that was being delivered, once it has begun', async () => {
     await open()
     const under = Promise.withResolvers<DeliveryResult>()
     team.puppets.of('Worker').arrival = under.promise
@@ -222,7 +222,7 @@ describe('a halt in the midst of things', () => {
     expect(team.turn('Worker')).toContain('continue where you left off')
   })
 
-  it('ends a turn that stands before a dialog, and leaves a dialog outside of a turn alone', async () => {
+  it('ends a turn that waits at a dialog, and leaves a dialog outside of a turn alone', async () => {
     await open()
     team.puppets.of('Lead').become('initializing')
     for (const name of ['Lead', 'Worker']) team.puppets.of(name).become('waiting_input')
@@ -236,7 +236,7 @@ describe('a halt in the midst of things', () => {
     expect((await go())?.told).toEqual(['Worker'])
   })
 
-  it('leaves a turn alone that a person begins at the terminal', async () => {
+  it('does not interrupt a turn that a person begins at the terminal', async () => {
     await open()
     await stop()
     await team.clock.advance(60_000)
@@ -245,7 +245,7 @@ describe('a halt in the midst of things', () => {
     expect(team.puppets.of('Worker').interrupts).toBe(0)
   })
 
-  it('comes before everything that waits for the disk', async () => {
+  it('takes effect before commands that wait for the disk', async () => {
     await open()
     const before = Array.from({ length: 10_000 }, (_, index) =>
       team.say('Worker', 'send_message', { to: 'Lead', content: `message ${index}` }),
@@ -263,7 +263,7 @@ describe('a halt in the midst of things', () => {
     expect(team.turns('Lead')).toBe(0)
   })
 
-  it('said twice, is one halt: the first reason stands, and who is still busy is interrupted again', async () => {
+  it('that is requested twice keeps its first reason, and busy agents are interrupted again', async () => {
     await open()
     const [first, second] = await Promise.all([stop('first'), stop('second')])
     expect([first.already, second.already]).toEqual([false, true])
@@ -273,7 +273,7 @@ describe('a halt in the midst of things', () => {
     expect((await stop()).interrupts).toMatchObject([{ agent: 'Worker', stopped: true }])
   })
 
-  it('ends once, though two say so, and going on without a halt is nothing', async () => {
+  it('ends once although two people end it; ending no halt has no effect', async () => {
     await open()
     expect(await go()).toBeUndefined()
     await stop()
@@ -284,7 +284,7 @@ describe('a halt in the midst of things', () => {
     expect(await team.store.all('SELECT * FROM halt')).toEqual([])
   })
 
-  it('ends with what was held, in the order in which it came, ahead of what comes then', async () => {
+  it('releases held messages in order, before newer ones', async () => {
     team = await openTeam({ Lead: {}, Worker: { parent: 'Lead', deliver: 'single' } })
     await team.rest('Lead', 'Worker')
     const send = (content: string) => team.order('send_message', { to: 'Worker', content })
@@ -323,7 +323,7 @@ describe('a halt in the midst of things', () => {
     ])
   })
 
-  it('stays when it is said once more while everything is about to go on', async () => {
+  it('stays in force if it is requested again while it ends', async () => {
     await open()
     await stop('first')
     const going = team.halt.go('operator').catch((error: unknown) => error)
@@ -334,7 +334,7 @@ describe('a halt in the midst of things', () => {
     expect(team.halt.current()).toBeUndefined()
   })
 
-  it('outlives the process, and what it owes is told once after it', async () => {
+  it('survives a restart, and its notices come once afterwards', async () => {
     await open()
     const id = await delegate()
     await team.clock.advance(30_000)
@@ -360,7 +360,7 @@ describe('a halt in the midst of things', () => {
     expect((await team.mailOf('Lead')).filter(({ title }) => title === 'Go on')).toHaveLength(1)
   })
 
-  it('keeps a waiting receiver waiting until it is over', async () => {
+  it('keeps receivers waiting until it ends', async () => {
     await open()
     await stop()
     await team.orders('send_message', { to: 'Other', content: 'x' })
@@ -380,7 +380,7 @@ describe('a halt in the midst of things', () => {
     gone.abort()
   })
 
-  it('holds even when it cannot be written down, and says so', async () => {
+  it('takes effect even if it cannot be stored, and says so', async () => {
     await open()
     const { write } = team.store
     team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'The disk is full'))
@@ -396,7 +396,7 @@ describe('a halt in the midst of things', () => {
     expect(await go()).toBeDefined()
   })
 
-  it('interrupts a program that does not stop three times at most, one after the other', async () => {
+  it('interrupts a program that does not stop at most three times', async () => {
     await open()
     await team.orders('send_message', { to: 'Worker', content: 'work' })
     const session = team.sessions.session('Worker')!
@@ -423,7 +423,7 @@ describe('a halt in the midst of things', () => {
 describe('any order of events', () => {
   const step = fc.constantFrom('delegate', 'send', 'minute', 'end', 'stop', 'go', 'restart', 'report')
 
-  it('sets nothing in motion while halted, and loses and doubles nothing', async () => {
+  it('starts nothing during a halt, and nothing is lost or duplicated', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
         await open()

@@ -14,7 +14,7 @@ afterEach(async () => {
 const message = (content: string) => ({ type: 'send_message', to: 'Worker', content })
 
 describe('POST /api/v1/halt', () => {
-  it('is for the operator, says who, when and why, and shows in state, health and metrics', async () => {
+  it('needs the operator, records who, when and why, and appears in state, health and metrics', async () => {
     service = await openTestService()
     const forbidden = await service.call('POST', '/api/v1/halt', { token: service.tokens.master, body: {} })
     expect(forbidden.status).toBe(403)
@@ -37,7 +37,7 @@ describe('POST /api/v1/halt', () => {
     expect(again.json).toMatchObject({ already: true, halt: { reason: 'in circles' } })
   })
 
-  it('refuses agents with 423 and takes the operator’s messages for later', async () => {
+  it('refuses agents with 423, and keeps messages of the operator for later', async () => {
     service = await openTestService()
     await service.call('POST', '/api/v1/halt', { body: {} })
     const refused = await service.command(service.tokens.master, message('no'))
@@ -56,7 +56,7 @@ describe('POST /api/v1/halt', () => {
     })
   })
 
-  it('takes effect ahead of ten thousand commands that wait', async () => {
+  it('takes effect before ten thousand waiting commands', async () => {
     service = await openTestService()
     const { tokens } = service
     const batch = Array.from({ length: 1000 }, (_, index) => message(`message ${index}`))
@@ -95,7 +95,7 @@ limits: { rate: off }
 `
 
 describe('a halt and kill -9', () => {
-  it('is still there when the service is back, and ends once', async () => {
+  it('stays in force after the restart, and ends once', async () => {
     daemon = await createDaemon(TEAM)
     await daemon.start()
     const worker = await daemon.token('Worker')

@@ -58,7 +58,7 @@ describe('an answer that does not match its schema', () => {
     ['send', '{"to": ', 'not a JSON object'],
     ['send', '[1]', 'not a JSON object'],
     ['launch', '{}', 'no tool "launch"'],
-  ])('in a call of the tool %s with %s is told as an invalid call', async (name, written, why) => {
+  ])('in a call of the tool %s with %s is reported as an invalid call', async (name, written, why) => {
     const url = await openRawServer((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       const send = (data: unknown) => response.write(`data: ${JSON.stringify(data)}\n\n`)

@@ -43,7 +43,7 @@ describe('kill -9 on SQLite', () => {
   })
   afterAll(() => daemon.close())
 
-  it('loses, doubles and reorders nothing that was acknowledged, over 100 kills, and the audit verifies (C25)', async () => {
+  it('loses, duplicates and reorders no acknowledged message in 100 kills, and the audit verifies (C25)', async () => {
     await crashLoop(daemon, 100)
   })
 })

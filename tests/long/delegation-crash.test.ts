@@ -297,7 +297,7 @@ describe('kill -9 in each state of a three-level delegation', () => {
     },
   )
 
-  it('analyzing: it goes on where it was, and nothing is done twice', async () => {
+  it('analyzing: it continues, and nothing is done twice', async () => {
     const flow = await begin()
     for (const station of [ANALYZING, ...STATIONS.slice(1)]) {
       await station.reach(flow)
@@ -309,7 +309,7 @@ describe('kill -9 in each state of a three-level delegation', () => {
     expectNoStepTwice(flow)
   })
 
-  it('all of them, one after the other, as well', async () => {
+  it('in all of them, one after the other', async () => {
     const flow = await begin()
     for (const station of STATIONS) {
       await station.reach(flow)
@@ -322,7 +322,7 @@ describe('kill -9 in each state of a three-level delegation', () => {
     expectNoStepTwice(flow)
   })
 
-  it('and at any other moment: a model may be asked again, but nothing is done twice', async () => {
+  it('and at any other time: a model may be called again, but nothing is done twice', async () => {
     const flow = await begin()
     await flow.order('request_action', { action: 'resume_session', target: 'Bottom' })
     let kills = 0
@@ -346,7 +346,7 @@ describe('kill -9 in each state of a three-level delegation', () => {
 })
 
 describe('kill -9 after another end', () => {
-  it.each(['cancel', 'fail', 'skip'] as const)('by %s begins nothing again', async (action) => {
+  it.each(['cancel', 'fail', 'skip'] as const)('by %s starts nothing again', async (action) => {
     const flow = await begin()
     await flow.become('waiting_child', 'waiting_child', 'pending')
     await flow.rest()

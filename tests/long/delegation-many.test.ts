@@ -100,7 +100,7 @@ function residentMebibytes(daemon: Daemon): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${daemon.pid()}/status`, 'utf8'))![1]) / 1024
 }
 
-it('keeps 5,000 open delegations and their clocks over kill -9, and all of them end', async () => {
+it('keeps 5,000 open delegations and their timers across kill -9, and all of them end', async () => {
   const daemon = await createDaemon(CONFIG)
   onTestFinished(() => daemon.close())
   await daemon.start()

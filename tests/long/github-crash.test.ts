@@ -135,7 +135,7 @@ const KINDS: readonly Kind[] = [
 ]
 
 describe('a service that is killed', () => {
-  it('right after it took the webhook works on it when it is back (C25)', async () => {
+  it('right after it accepted a webhook processes it after the restart (C25)', async () => {
     const team = await open()
     expect((await team.send()).status).toBe(202)
     await team.crash()
@@ -143,7 +143,7 @@ describe('a service that is killed', () => {
     expect((await team.send()).json).toMatchObject({ status: 'known' })
   })
 
-  it('while the model thinks has it answered, and acts once', async () => {
+  it('while the model thinks gets its answer after the restart, and acts once', async () => {
     const team = await open()
     const asked = new Promise<void>((resolve) => team.atModelCall(resolve))
     await team.send()
@@ -161,7 +161,7 @@ describe('a service that is killed', () => {
     await team.done()
   })
 
-  it.each(KINDS)('between $kind and its record does it once (C25)', async (one) => {
+  it.each(KINDS)('between $kind and its record performs it once (C25)', async (one) => {
     const { kind, action, done, isTheAct = isWrite, after = [] } = one
     const team = await open([action])
     team.fake.repository.branches.set('ready', 'b'.repeat(40))

@@ -45,7 +45,7 @@ describe('the packed tarball, installed into an empty folder', () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('holds the program and its papers, and nothing of the workshop', () => {
+  it('contains the program and its documentation, and no development files', () => {
     expect(packed).toEqual(
       expect.arrayContaining([
         'bin/orc.js',
@@ -62,12 +62,12 @@ describe('the packed tarball, installed into an empty folder', () => {
     expect(packed.filter((path) => /^(src|tests|scripts|bench|node_modules)\//.test(path))).toEqual([])
   })
 
-  it('answers npx orc --help and --version, with an old Node too', async () => {
+  it('answers npx orc --help and --version, even with an old Node', async () => {
     expect((await run(folder, 'npx', 'orc', '--help')).stdout).toContain('send-message')
     expect((await run(folder, 'npx', 'orc', '--version')).stdout.trim()).toBe(version)
   })
 
-  it('runs with Node 24, and gives the same help', async () => {
+  it('runs with Node 24, and prints the same help', async () => {
     const orc = (...args: string[]) =>
       run(folder, process.execPath, 'node_modules/orchub/bin/orc.js', ...args)
     expect((await orc('scan', '--help')).stdout).toContain('scan')
@@ -75,7 +75,7 @@ describe('the packed tarball, installed into an empty folder', () => {
     expect(stdout).toBe((await run(folder, 'npx', 'orc', '--help')).stdout)
   })
 
-  it('says which Node it needs where that is too old, and takes the npm package node beside it', async () => {
+  it('says which Node it needs if that is too old, and uses the npm package node if installed', async () => {
     const env = { ...process.env, PATH: `${makeOldNode(folder)}${delimiter}${PATH}` }
     const scan = () =>
       execute(join(folder, 'node_modules/.bin/orc'), ['scan', '--help'], { cwd: folder, env })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { createTeamFolder } from '../cli/orc.ts'
 
-it('ends by itself after its last run, although nobody watched that (--detach)', {
+it('ends by itself after its last run, even without a watcher (--detach)', {
   timeout: 90_000,
 }, async () => {
   const team = createTeamFolder('agents: { Idle: {} }\nservice: { port: 0 }\n')

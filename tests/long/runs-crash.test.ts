@@ -40,7 +40,7 @@ async function startRun(plan: (folder: string) => string) {
   return { folder, place: join(folder, 'runs', run_id), daemon, untilEnded }
 }
 
-it('goes on after kill -9 at any point, and runs nothing twice that had ended', {
+it('continues after kill -9 at any point, and runs no completed agent twice', {
   timeout: 120_000,
 }, async () => {
   const { folder, daemon, untilEnded } = await startRun(planOf)
@@ -88,7 +88,7 @@ it.each([
   90_000,
 )
 
-it('does not run a command again that ended while nobody looked, by whatever way', async () => {
+it('does not repeat a command that ended while the service was down', async () => {
   const { folder, outcome } = await endUnseen(
     (at) => `agents:
   plain: { command: "echo plain >> ${at}/began.log; sleep 1; ${DONE}" }
@@ -100,7 +100,7 @@ it('does not run a command again that ended while nobody looked, by whatever way
   expect(linesOf(join(folder, 'began.log')).sort()).toEqual(['deed', 'other', 'plain'])
 }, 90_000)
 
-it('comes back though an agent has put a pipe in the place of the exit code', async () => {
+it('recovers although an agent replaced the file of its exit code by a pipe', async () => {
   const { outcome, place } = await endUnseen(
     (at) => `agents:
   a: { command: "rm -f ../_logs/a.1.exit; mkfifo ../_logs/a.1.exit ../_logs/b.1.exit; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
@@ -111,7 +111,7 @@ it('comes back though an agent has put a pipe in the place of the exit code', as
   expect(existsSync(join(place, 'report.md'))).toBe(true)
 }, 90_000)
 
-it('comes back though an agent has made the file of its exit code huge', async () => {
+it('recovers although an agent made the file of its exit code huge', async () => {
   const { outcome } = await endUnseen(
     (at) => `agents:
   a: { command: "truncate -s 3G ../_logs/a.1.exit; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
@@ -121,7 +121,7 @@ it('comes back though an agent has made the file of its exit code huge', async (
   expect(outcome).toBe('completed')
 }, 90_000)
 
-it('leaves alone what an agent has started to live on, and is not held up by it', async () => {
+it('does not wait for, or end, a daemon that an agent started', async () => {
   const { folder, outcome } = await endUnseen(
     (at) => `agents:
   a: { command: "echo a >> ${at}/began.log; setsid sh -c 'while ! test -e ${at}/enough; do sleep 0.1; done; echo lived on > ${at}/lived' & sleep 1; ${DONE}; exit 0" }
@@ -132,7 +132,7 @@ it('leaves alone what an agent has started to live on, and is not held up by it'
   expect(linesOf(join(folder, 'lived'))).toEqual(['lived on'])
 }, 90_000)
 
-it('begins one again that was ended by a signal while nobody looked, whatever it left', async () => {
+it('restarts a command that a signal ended while the service was down', async () => {
   const { folder, outcome } = await endUnseen(
     (at) => `agents:
   a: { command: "echo a >> ${at}/began.log; test -e ${at}/second || { touch ${at}/second; setsid sleep 300 & sleep 1; kill -9 $$; }; ${DONE}" }`,

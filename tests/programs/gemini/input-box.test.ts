@@ -14,7 +14,7 @@ describe('the input box of Gemini', () => {
     ['shell mode', 'unknown', screens.shellMode],
     ['a dialog in its place', 'unknown', screens.dialog('touch a.txt')],
     ['nothing at all', 'unknown', { lines: [], styled: [], cursor: { x: 0, y: 0 } }],
-  ] as const)('is seen for what it is: %s', (_name, expected, screen) => {
+  ] as const)('is recognized: %s', (_name, expected, screen) => {
     expect(readInputBox(screen)).toBe(expected)
   })
 

@@ -46,7 +46,7 @@ const HOSTILE: [string, string][] = [
 ]
 
 describe('a message in a pane', () => {
-  it('arrives exactly as it is, whatever is in it (C27)', async () => {
+  it('arrives unchanged, whatever it contains (C27)', async () => {
     const session = await start()
     for (const [number, [, text]] of HOSTILE.entries()) {
       const turn = turnOf(`msg_${number}`, text)
@@ -58,14 +58,14 @@ describe('a message in a pane', () => {
     expect(fixture.received()).toHaveLength(HOSTILE.length)
   })
 
-  it('names files with a backslash to a program that is said to read them', async () => {
+  it('escapes file names for a program that would read these files', async () => {
     const session = await start({ mentions: 'anywhere' })
     const turn = turnOf('msg_1', 'look at @src/main.ts, me@example.com')
     await session.deliver(turn)
     expect(fixture.received()[0]!.text).toBe(turn.text.replaceAll('@', '\\@'))
   })
 
-  it('cannot end its own paste, nor press keys', async () => {
+  it('can neither end its own paste nor press keys', async () => {
     const session = await start()
     const turn = turnOf('msg_1', 'before\u001b[201~\rexit 9\r\n\u0003\u0015\u009b201~\u0000after\r\nlast')
     await session.deliver(turn)
@@ -73,7 +73,7 @@ describe('a message in a pane', () => {
     expect(fixture.received()[0]!.text).toContain('before[201~\nexit 9\n201~after\nlast')
   })
 
-  it('is entered after a while where the program wants it so', async () => {
+  it('gets its Enter after the delay that the program needs', async () => {
     const session = await start({ enter_after_ms: 150 })
     const before = Date.now()
     const arrival = await session.deliver(turnOf('msg_1', 'say hello'))
@@ -82,7 +82,7 @@ describe('a message in a pane', () => {
     expect(shown('#{pane_input_off}')).toBe('0')
   })
 
-  it('waits for a draft, and is not fused with it', async () => {
+  it('waits for a draft, and is not mixed with it', async () => {
     const session = await start()
     fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
@@ -99,7 +99,7 @@ describe('a message in a pane', () => {
     ])
   })
 
-  it('stays queued, and says why, when the draft stays (C27)', async () => {
+  it('stays queued with the reason while the draft remains (C27)', async () => {
     const session = await start({ patience_ms: 300 })
     fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
@@ -110,7 +110,7 @@ describe('a message in a pane', () => {
     expect(fixture.received()).toEqual([])
   })
 
-  it('tells what is in its way, and when nothing is any more, also after it gave up', async () => {
+  it('reports the obstacle and its end, even after the delivery gave up', async () => {
     const session = await start({ patience_ms: 300 })
     fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
@@ -129,7 +129,7 @@ describe('a message in a pane', () => {
     expect(fixture.received().map(({ text }) => text)).toEqual(['half a thought', turn.text])
   })
 
-  it('tells nothing more of what is in its way once its session is left', async () => {
+  it('reports no obstacle once its session was left', async () => {
     const session = await start({ patience_ms: 100 })
     fixture.tmux('send-keys', '-t', pane(), 'half a thought')
     await until('the draft is there', () =>
@@ -142,7 +142,7 @@ describe('a message in a pane', () => {
     expect(port.obstacles).toEqual([expect.stringContaining('draft')])
   })
 
-  it('waits while the pane is in copy mode, and comes when it is left', async () => {
+  it('waits while the pane is in copy mode, and arrives afterwards', async () => {
     const session = await start()
     fixture.tmux('copy-mode', '-t', pane())
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
@@ -153,7 +153,7 @@ describe('a message in a pane', () => {
     expect(fixture.received()).toHaveLength(1)
   })
 
-  it('is entered after all when copy mode came between the paste and Enter', async () => {
+  it('gets its Enter even if copy mode began after the paste', async () => {
     const session = await start({ enter_after_ms: 400 })
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
     await until('it is pasted', () => fixture.tmux('capture-pane', '-p', '-t', pane()).includes('END ORCHUB'))
@@ -177,21 +177,21 @@ describe('a message in a pane', () => {
     expect(fixture.received().at(-1)).toEqual({ answered: 'y' })
   })
 
-  it('is entered once more when Enter was swallowed', async () => {
+  it('gets another Enter if the first one was lost', async () => {
     const session = await start({ env: { RECEIVER_SWALLOWS: '1' }, evidence_ms: 500 })
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
     expect(arrival.evidence).toContain('second Enter')
     expect(fixture.received().map(({ text }) => text)).toEqual([turnOf('msg_1', 'hello').text])
   })
 
-  it('is uncertain, not delivered, when nothing shows that it was taken (C27)', async () => {
+  it('is uncertain without evidence of its arrival (C27)', async () => {
     const session = await start({ patterns: { idle: '^> $' }, evidence_ms: 300 })
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
     expect(arrival).toMatchObject({ state: 'uncertain' })
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'unknown' }])
   })
 
-  it('counts as taken when its echo is followed by the busy pattern', async () => {
+  it('counts as accepted if its echo is followed by the busy pattern', async () => {
     const session = await start({ patterns: { idle: '^> $', busy: 'working' } })
     const arrival = await session.deliver(turnOf('msg_1', 'work 300'))
     expect(arrival).toMatchObject({ state: 'submitted', evidence: expect.stringContaining('busy') })
@@ -199,7 +199,7 @@ describe('a message in a pane', () => {
     expect(port.arrivals[0]).toMatchObject({ ids: ['msg_1'], state: 'read' })
   })
 
-  it('waits for a program that has not asked for bracketed paste', async () => {
+  it('waits for a program that has not enabled bracketed paste', async () => {
     const plain = fixture.settings()
     const command = [...(plain.command as string[]), '--no-brackets']
     const session = await start({ command, patience_ms: 300 })
@@ -215,7 +215,7 @@ describe('a message in a pane', () => {
     expect(await session.locate(['msg_11'])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('leaves no text of its own behind, in files or in tmux', async () => {
+  it('leaves no text behind, in files or in tmux', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'hello'))
     expect(fixture.tmux('list-buffers')).toBe('')
@@ -226,7 +226,7 @@ describe('a message in a pane', () => {
 })
 
 describe('its role', () => {
-  it('is pasted as the first turn, and it is starting until then', async () => {
+  it('is pasted as the first turn, until which the agent is starting', async () => {
     const session = await start({ prompt: 'paste' })
     expect(fixture.received().map(({ text }) => text)).toEqual(['You are a test.'])
     expect(port.states.map(({ state }) => state)).toEqual(['idle'])
@@ -234,7 +234,7 @@ describe('its role', () => {
     expect(fixture.received()).toHaveLength(2)
   })
 
-  it('is the last argument where that is wanted', async () => {
+  it('is the last argument if the settings say so', async () => {
     const command = ['sh', '-c', 'echo "told: $0"; printf "> "; read -r line']
     await start({ command, prompt: 'argument' })
     expect(fixture.tmux('capture-pane', '-p', '-t', pane())).toContain('told: You are a test.')
@@ -242,7 +242,7 @@ describe('its role', () => {
 })
 
 describe('a turn of answers only', () => {
-  it('is taken when the prompt comes back below it', async () => {
+  it('counts as accepted when the prompt appears below it', async () => {
     const session = await start()
     const text = '[ORCHESTRATOR RESPONSE]\nStatus: ok\n[END ORCHESTRATOR RESPONSE]'
     expect(await session.deliver({ text, ids: [] })).toMatchObject({
@@ -253,7 +253,7 @@ describe('a turn of answers only', () => {
 })
 
 describe('an interrupt', () => {
-  it('is claimed only when the prompt came back', async () => {
+  it('is reported as successful only when the prompt is back', async () => {
     const session = await start({ interrupt: ['Escape'] })
     await session.deliver(turnOf('msg_1', 'work 600'))
     await port.untilState('busy')
@@ -262,7 +262,7 @@ describe('an interrupt', () => {
 })
 
 describe('a person at the keyboard', () => {
-  it('keeps their text apart from ours, and their keyboard afterwards', async () => {
+  it('does not get their text mixed with ours, and can type afterwards', async () => {
     const session = await start()
     const person = await fixture.attach()
     person.type('half ')
@@ -280,7 +280,7 @@ describe('a person at the keyboard', () => {
     expect(fixture.received()[2]!.text).toBe('and on')
   })
 
-  it('blocks nothing by only looking', async () => {
+  it('who only watches blocks nothing', async () => {
     const session = await start()
     await fixture.attach()
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
@@ -288,7 +288,7 @@ describe('a person at the keyboard', () => {
     expect(shown('#{pane_input_off}')).toBe('0')
   })
 
-  it('types all the time, and nothing is mixed or lost', async () => {
+  it('can type all the time, and nothing is mixed or lost', async () => {
     const session = await start({ patience_ms: 200 })
     const person = await fixture.attach()
     const keys = 'abcdefghij'

@@ -40,7 +40,7 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     return times
   }
 
-  it('pause and resume it; deliveries wait meanwhile (S1.24)', async () => {
+  it('pause and resume it; deliveries wait while it is paused (S1.24)', async () => {
     await press('Pause')
     await button('Resume').waitFor()
     await becomes('paused')
