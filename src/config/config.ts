@@ -37,7 +37,7 @@ export type LoadedConfig = Result<
   {
     readonly config: Config
     readonly warnings: readonly Problem[]
-    /** Lets others check their own part, such as a runtime its `with`. */
+    /** Reports a problem that others find in their part of the file, such as a runtime in its `with`. */
     problemAt(path: Path, message: string, hint: string): Problem
   },
   readonly Problem[]

@@ -15,6 +15,7 @@ import {
 } from '../github/team-settings.ts'
 import type { Report } from '../yaml/problem.ts'
 import { findCycles } from './cycles.ts'
+import { envVariable, httpUrl } from './fields.ts'
 import { leadsToLoopback } from './loopback.ts'
 
 /** The GitHub team. Secrets appear only as names of environment variables. */
@@ -53,9 +54,6 @@ const CONFIDENCE = 0.95
 /** C18. */
 const EVENTS_PER_MINUTE = 100
 
-const variable = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not a valid name of an environment variable' })
 const login = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:\[bot\])?$/, { error: 'is not a valid GitHub login' })
@@ -108,19 +106,17 @@ const PolicySchema = z.union([
 
 export const GithubSchema = z
   .strictObject({
-    secret_env: variable.describe('The environment variable with the webhook secret.'),
-    token_env: variable.optional().describe('The environment variable with a token. Alternative: "app".'),
+    secret_env: envVariable.describe('The environment variable with the webhook secret.'),
+    token_env: envVariable.optional().describe('The environment variable with a token. Alternative: "app".'),
     app: z
       .strictObject({
         id: z.int().min(1).describe('The id of the App.'),
-        key_env: variable.describe('The environment variable with its private key (PEM).'),
+        key_env: envVariable.describe('The environment variable with its private key (PEM).'),
       })
       .optional()
       .describe('A GitHub App: { id: 12345, key_env: NAME }.'),
-    api_url: z
-      .string()
+    api_url: httpUrl
       .max(500)
-      .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
       .optional()
       .describe(`The URL of the API, for GitHub Enterprise: https://HOST/api/v3. Default: ${GITHUB_API}.`),
     repositories: z
@@ -149,8 +145,8 @@ export const GithubSchema = z
       .record(
         role,
         z.strictObject({
-          url_env: variable.describe('The environment variable with its URL.'),
-          secret_env: variable
+          url_env: envVariable.describe('The environment variable with its URL.'),
+          secret_env: envVariable
             .optional()
             .describe('The environment variable with the secret that signs requests.'),
         }),
@@ -184,7 +180,7 @@ export const GithubSchema = z
       .max(100)
       .nullish()
       .describe('Logins to mention on GitHub when an agent fails.'),
-    moderators_url_env: variable
+    moderators_url_env: envVariable
       .optional()
       .describe(
         'The environment variable with a URL of the moderators, such as a chat: it learns that there is a flag, not what it says.',

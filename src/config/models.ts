@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { DURATION, parseDuration } from '../base/durations.ts'
+import { parseDuration } from '../base/durations.ts'
 import { didYouMean } from '../base/suggestion.ts'
 import { type ModelSettings, PROVIDERS, type Provider } from '../llm/llm.ts'
 import type { Report } from '../yaml/problem.ts'
+import { duration, envVariable, httpUrl } from './fields.ts'
 import { leadsToLoopback } from './loopback.ts'
 
 const DEFAULTS = { timeoutMs: 120_000, retries: 2 } as const
@@ -21,24 +22,17 @@ export const ModelSchema = z
       .enum(PROVIDERS)
       .describe('The provider: anthropic, openai, google, or openai-compatible with a base_url.'),
     model: z.string().min(1).max(200).describe("The provider's name for the model."),
-    base_url: z
-      .string()
-      .max(2000)
-      .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
+    base_url: httpUrl
       .optional()
       .describe(
         'URL of the API, such as http://localhost:11434/v1 for Ollama. Required for openai-compatible.',
       ),
-    key_env: z
-      .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not a valid name of an environment variable' })
+    key_env: envVariable
       .optional()
       .describe(
         `Environment variable that holds the key; never put the key into this file. Default: ${KEYS.anthropic}, ${KEYS.openai} or ${KEYS.google}; none for openai-compatible.`,
       ),
-    timeout: z
-      .string()
-      .regex(DURATION, { error: 'is not a duration' })
+    timeout: duration
       .optional()
       .describe('How long to wait for an answer or its next chunk, such as 90s. Default: 2m.'),
     retries: z

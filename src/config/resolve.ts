@@ -305,12 +305,7 @@ const SOCKET_PATH_BYTES = 107
 
 type ServiceInput = NonNullable<ConfigInput['service']>
 
-export function resolveService(
-  written: ServiceInput,
-  folder: string,
-  report: Report,
-  warn: Report,
-): ServiceConfig {
+function resolveService(written: ServiceInput, folder: string, report: Report, warn: Report): ServiceConfig {
   const { host = DEFAULTS.host, port = DEFAULTS.port, unix_socket, allowed_hosts } = written
   if (!isLoopback(host)) {
     const hint = 'Traffic is not encrypted: keep it in a trusted network or behind a proxy with TLS.'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { AGENT_NAME, PROGRAMS } from '../base/agent.ts'
-import { DURATION } from '../base/durations.ts'
 import { ROLES } from '../base/person.ts'
 import { ACTIONS, type Action, PRESETS, VERDICTS } from '../rules/rule.ts'
+import { duration } from './fields.ts'
 import { GithubLogin, GithubSchema } from './github.ts'
 import { ModelSchema } from './models.ts'
 import { WebhookSchema } from './webhooks.ts'
@@ -42,8 +42,6 @@ const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])(?
 const off = z.union([z.literal('off'), z.literal(false)])
 const count = (most: number) => z.int().min(1).max(most)
 const amount = z.number().positive().max(1_000_000)
-
-const duration = z.string().regex(DURATION, { error: 'is not a duration' })
 
 const Who = (text: string) => anyNumber(z.array(someone).min(1), text)
 const Narrowing = (text: string) => anyNumber(z.array(someone), text)
@@ -218,10 +216,7 @@ const LimitsSchema = z
         off,
         z.strictObject({
           turns: z.int().min(2).max(1000).describe('Maximum number of turns between two agents.'),
-          within: z
-            .string()
-            .regex(DURATION, { error: 'is not a duration' })
-            .describe('Time window for counting turns, such as 90s, 10m or 1h.'),
+          within: duration.describe('Time window for counting turns, such as 90s, 10m or 1h.'),
         }),
       ])
       .optional()

@@ -5,7 +5,7 @@ export type Env = Readonly<Record<string, string | undefined>>
 
 const STATE = '.orc'
 
-/** `.orc` beside the file, or ORC_HOME. In a file of its own so that fast commands load no schemas. */
+/** `.orc` beside the file, or ORC_HOME. A separate file, because fast commands must not load the schemas. */
 export function stateFolder(file: string | undefined, env: Env): string {
   const home = env.ORC_HOME
   if (home !== undefined && home !== '') return resolve(home)
@@ -36,7 +36,7 @@ function make(folder: string): boolean {
     mkdirSync(folder, { mode: 0o700 })
     return true
   } catch (error) {
-    // Another process created it meanwhile.
+    // Another process has just created it.
     if (isFolder(folder)) return false
     throw error
   }

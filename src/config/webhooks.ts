@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Report } from '../yaml/problem.ts'
+import { envVariable, httpUrl } from './fields.ts'
 import { leadsToLoopback } from './loopback.ts'
 
 const WEBHOOK_FORMATS = ['json', 'slack'] as const
@@ -15,22 +16,13 @@ export interface WebhookConfig {
   readonly events: readonly string[]
 }
 
-const variable = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not a valid name of an environment variable' })
-
 /** `human.asked`, `human.*`, `*`. */
 const EVENTS = /^(?:\*|[a-z][a-z0-9_]*\.(?:\*|[a-z][a-z0-9_]*))$/
 
 export const WebhookSchema = z
   .strictObject({
-    url: z
-      .string()
-      .max(2000)
-      .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
-      .optional()
-      .describe('URL that receives the events: https://chat.example/hooks/orc.'),
-    url_env: variable
+    url: httpUrl.optional().describe('URL that receives the events: https://chat.example/hooks/orc.'),
+    url_env: envVariable
       .optional()
       .describe('Environment variable that holds the URL, for URLs that are secret, such as those of Slack.'),
     events: z
@@ -40,7 +32,7 @@ export const WebhookSchema = z
       .describe(
         'Types of audit entries to send: [human.asked, task.completed, "team.*"]. A * never matches private entries, such as security.*: list their types.',
       ),
-    secret_env: variable
+    secret_env: envVariable
       .optional()
       .describe(
         'Environment variable that holds the signing secret, ideally whsec_… in base64. Required for json.',

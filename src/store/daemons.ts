@@ -29,7 +29,7 @@ interface DaemonRow {
 export async function takeLease(tx: Tx, identity: DaemonIdentity, exclusive: boolean): Promise<DaemonLease> {
   const held = await findDaemon(tx, identity.daemon)
   if (held !== undefined && !exclusive && holds(held, tx.now) && !hasEnded(held, identity)) {
-    throw nameTaken(identity, describe(held))
+    throw nameTaken(identity, describeDaemon(held))
   }
   const before = held?.epoch ?? 0
   // If another daemon was faster, the epoch differs from the one read above, and no row comes back.
@@ -52,7 +52,7 @@ export async function takeLease(tx: Tx, identity: DaemonIdentity, exclusive: boo
   )
   if (taken !== undefined) return { daemon: identity.daemon, epoch: taken.epoch }
   const holder = await findDaemon(tx, identity.daemon)
-  throw nameTaken(identity, holder === undefined ? 'it has just started' : describe(holder))
+  throw nameTaken(identity, holder === undefined ? 'it has just started' : describeDaemon(holder))
 }
 
 /** @param epoch also require that the daemon hasn't restarted since */
@@ -82,8 +82,13 @@ function hasEnded(row: DaemonRow, identity: DaemonIdentity): boolean {
   return row.host === identity.host && !isRunning(row.pid)
 }
 
-function describe(row: DaemonRow): string {
-  return `process ${row.pid} on ${row.host}${row.address === '' ? '' : `, at ${row.address}`}`
+/** For the error of a second daemon. */
+export function describeDaemon({
+  pid,
+  host,
+  address,
+}: Pick<DaemonIdentity, 'pid' | 'host' | 'address'>): string {
+  return `process ${pid} on ${host}${address === '' ? '' : `, at ${address}`}`
 }
 
 function nameTaken(identity: DaemonIdentity, holder: string): AppError {

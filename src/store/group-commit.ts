@@ -177,7 +177,7 @@ function rejectAll(batch: Waiting[], error: unknown) {
   for (const waiting of batch) waiting.reject(error)
 }
 
-/** The commit stands: a listener that throws must neither make it look failed nor stop the other listeners. */
+/** The commit is on disk: a listener that throws must neither make it look failed nor stop the other listeners. */
 function guarded(effect: () => void) {
   try {
     effect()

@@ -64,7 +64,7 @@ export interface Store extends Reader {
   close(): Promise<void>
 }
 
-/** The part that each engine implements, kept small on purpose. */
+/** The part that each engine implements. It is small on purpose. */
 export interface Connection extends Reader {
   readonly engine: 'sqlite' | 'postgres'
   readonly skipLocked: string

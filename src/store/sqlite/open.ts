@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../base/errors.ts'
-import type { DaemonIdentity } from '../daemons.ts'
+import { type DaemonIdentity, describeDaemon } from '../daemons.ts'
 import { openStore, type StoreOptions } from '../open-store.ts'
 import { type Dialect, migrate } from '../schema/migrate.ts'
 import { MIGRATIONS } from '../schema/migrations.ts'
@@ -195,12 +195,7 @@ function noteHolder(holderFile: string, { pid, address, host }: DaemonIdentity) 
 
 function describeHolder(holderFile: string): string {
   try {
-    const holder = JSON.parse(readFileSync(holderFile, 'utf8')) as {
-      pid: number
-      address: string
-      host: string
-    }
-    return `process ${holder.pid} on ${holder.host}${holder.address === '' ? '' : `, at ${holder.address}`}`
+    return describeDaemon(JSON.parse(readFileSync(holderFile, 'utf8')))
   } catch {
     return 'unknown process'
   }
@@ -220,9 +215,9 @@ export interface Snapshot {
 export function readSqliteStore(file: string): Snapshot | 'locked' | 'unreadable' {
   if (!existsSync(file)) return 'unreadable'
   if (named(file, () => isStoreLocked(file))) return 'locked'
-  const database = named(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
+  const database = openReadOnly(file)
   try {
-    // All reads share a snapshot, because a daemon may start meanwhile and migrate the file.
+    // All reads share a snapshot: a daemon may start and migrate the file in between.
     named(file, () => database.exec('BEGIN'))
     const reader = sqliteReader(database, file)
     if (hasThisVersion(reader)) return { reader, close: () => database.close() }

@@ -63,7 +63,7 @@ export const verb: Verb = {
   },
 }
 
-/** The archive and the kept outputs leave out the same files; prints only the message that names the agent. */
+/** The archive and the copied outputs leave out the same files: keeps only the message that names the agent. */
 function withoutRepeats(leftOut: readonly WorkspaceProblem[]): string[] {
   const messages = leftOut.map(({ message }) => message)
   return messages.filter((message) => !messages.some((other) => other.endsWith(`/${message}`)))
