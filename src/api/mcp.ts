@@ -146,7 +146,7 @@ const FOR_OPERATOR =
   'operator: set "from" to act for an agent, and "agent" to choose the agent a command is about.'
 
 /** Describes a command as a tool, from the same definition as every other notation (S0.17, S1.23). */
-export function toolOf(definition: CommandDefinition, looksOnly: boolean): Tool {
+function toolOf(definition: CommandDefinition, looksOnly: boolean): Tool {
   const { type, summary } = definition
   // JSON Schema allows additional properties by default, so don't spend every model's tokens on it.
   const { additionalProperties: _, ...inputSchema } = fieldsSchema(definition)
@@ -203,7 +203,7 @@ type Properties = Record<string, { const?: string; type?: string; enum?: unknown
  * A model may repeat either in its answer, which Orchub scans for commands, so text from other agents is escaped and
  * cannot become a command (C17).
  */
-export function toolResult(receipt: Receipt): CallToolResult {
+function toolResult(receipt: Receipt): CallToolResult {
   const safe = escapeStrings(receipt)
   return {
     content: [{ type: 'text', text: textOf(safe) }],

@@ -9,7 +9,7 @@ import type { Receipt } from '../protocol/receipt.ts'
 import type { Store } from '../store/store.ts'
 import { CALL_KINDS, type OpenCalls } from './open-calls.ts'
 
-/** Prometheus metrics in a registry of their own, because an embedding program may run several services. */
+/** Prometheus metrics. Each service has its own registry, because an embedding program may run several services. */
 export interface Metrics {
   render(): Promise<{ type: string; text: string }>
   close(): void

@@ -109,7 +109,7 @@ export function parseJson(text: string): unknown {
     throw new AppError('INVALID_REQUEST', `The body is not valid JSON, at line ${line}, column ${column}`, {
       hint:
         text.trim() === ''
-          ? 'The body is empty; send {"type": …} or an array of such objects.'
+          ? 'The body is empty. Send {"type": …} or an array of such commands.'
           : `Near: ${JSON.stringify(text.slice(Math.max(0, offset - 20), offset + 20))}`,
       cause: error,
     })

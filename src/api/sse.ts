@@ -4,7 +4,7 @@ import { drained, SECURITY_HEADERS } from './http-response.ts'
 import type { OpenCall } from './open-calls.ts'
 
 /** A stream of server-sent events to one reader. */
-export interface EventStream {
+interface EventStream {
   readonly signal: AbortSignal
   /** Returns false when the reader lags behind: then await `drained` before sending more. */
   send(text: string): boolean

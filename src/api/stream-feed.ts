@@ -16,7 +16,7 @@ interface StreamFeedOptions {
   read(after: number): Promise<readonly FeedEvent[]>
   /** Formats the events this reader may see; empty if there are none. */
   render(events: readonly FeedEvent[]): string
-  /** Subscribes to notices that are not in the audit and so have no number of their own; returns the unsubscribe function. */
+  /** Subscribes to notices that are not in the audit and have no sequence number; returns the unsubscribe function. */
   notices?(send: (format: (position: number) => string) => void): () => void
   /** For streams that end, such as those of a task or a run. */
   ending?: {

@@ -1,4 +1,4 @@
-/** Whether a process with that id exists, whoever owns it. */
+/** Whether a process with that id exists, no matter who owns it. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)

@@ -189,9 +189,9 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     command({ type: 'acknowledge', ids: [...ids], ...(agent === undefined ? {} : { agent }) })
 
   return {
-    /** A link that signs a browser in, once. */
+    /** Creates a single-use link that signs a browser in. */
     mintLogin: () => post<AnswerOf<'mintLogin'>>('/api/v1/logins', {}),
-    /** Trades the code of such a link for a session. */
+    /** Exchanges the code of a sign-in link for a session. */
     openSession: (code: string) => post<AnswerOf<'openSession'>>('/api/v1/sessions', { code }),
     closeSession: () => request<AnswerOf<'closeSession'>>({ method: 'DELETE', path: '/api/v1/session' }),
     me: () => get<AnswerOf<'me'>>('/api/v1/me'),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Routes } from '../base/route.ts'
 import { ReceiptSchema } from '../protocol/receipt.ts'
 
-export const CommandBody = z
+const CommandBody = z
   .object({
     type: z.string().describe('The command type, such as send_message; GET /api/v1/commands lists them'),
   })

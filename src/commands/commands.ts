@@ -17,11 +17,11 @@ import type { Team } from './team.ts'
 /** The one door: HTTP, shell, text, files and people all end here. */
 export type Handle = (principal: Principal, raw: RawCommand, origin?: CommandOrigin) => Promise<Receipt>
 
-/** How a command came, apart from who sent it. */
+/** How a command arrived, apart from who sent it. */
 export interface CommandOrigin {
   /** The same key from the same speaker acts once (C25). */
   idempotencyKey?: string
-  /** An agent that sends the same command by a tool and in its text, in one turn, means it once. */
+  /** A command that an agent sends both by a tool and in its text, in one turn, runs once. */
   channel?: Channel
 }
 
@@ -32,7 +32,7 @@ export interface Speaker {
   /** An agent's registered name, or `operator`. */
   readonly name: string
   readonly principal: Principal
-  /** The person behind the token, where a person speaks: for the audit. */
+  /** The person who holds the token, for the audit; undefined if an agent speaks. */
   readonly person?: string
   /** A person speaks for an agent: the agent's rules apply, and the audit names the person. */
   readonly onBehalf: boolean
@@ -63,7 +63,7 @@ interface HandlerTraits {
   looksOnly?: boolean
   /** Agents may send it during a halt, because it sets nothing in motion. */
   whileHalted?: boolean
-  /** Sent by a tool and in the text, it is meant twice. */
+  /** Runs each time, even if an agent sends it both by a tool and in its text. */
   isEachTime?: boolean
   /** People of every role may send it, and the handler decides. Otherwise only operators may change something. */
   forEveryRole?: boolean

@@ -27,7 +27,7 @@ import { changesNothing, identify, peopleOnly, saidBy, signedBy } from './identi
 import type { RateLimits } from './rate-limits.ts'
 import { personBehind, type Team } from './team.ts'
 
-export interface DoorOptions {
+interface DoorOptions {
   store: Store
   registry: Registry
   handlers: Handlers

@@ -3,7 +3,7 @@ import type { Receipt } from '../protocol/receipt.ts'
 import type { MaybePromise, Reader, Tx } from '../store/store.ts'
 import type { CommandAnswer } from './commands.ts'
 
-/** A key that a speaker chose, and the digest of the command it stands for (C25). */
+/** An idempotency key, the speaker that sent it, and the digest of its command (C25). */
 export interface CommandKey {
   readonly owner: string
   readonly key: string
@@ -49,7 +49,7 @@ function conflict({ key }: CommandKey): AppError {
   )
 }
 
-export interface StoredReceipt {
+interface StoredReceipt {
   /** Digest of the command, to notice the same key with another command. */
   digest: string
   receipt: string

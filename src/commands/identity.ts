@@ -40,7 +40,7 @@ function claimedSenders(raw: RawCommand): string[] {
     if (!CLAIMS.has(key) && !CLAIMS.has(key.toLowerCase().replaceAll('-', '_'))) continue
     const value = raw.fields[key]
     if (value === undefined || value === null) continue
-    // A value that is no text can't name the speaker.
+    // A value that isn't text cannot be the speaker's name.
     const text = typeof value === 'string' ? value.trim() : '(not a name)'
     if (text !== '') claims.push(text)
   }

@@ -284,15 +284,15 @@ export function createHalt(options: HaltOptions): Halt {
   }
 }
 
-export function haltedIn({ halted_by: by, reason, at }: HaltRow): Halted {
+function haltedIn({ halted_by: by, reason, at }: HaltRow): Halted {
   return { by, reason: reason ?? undefined, at }
 }
 
-export function agentsIn({ agents }: HaltRow): string[] {
+function agentsIn({ agents }: HaltRow): string[] {
   return JSON.parse(agents) as string[]
 }
 
-export function resumeMessage(halted: Halted, by: string) {
+function resumeMessage(halted: Halted, by: string) {
   return {
     title: 'Go on',
     content: `${describeHalt(halted)}. ${by} resumed the work: continue where you left off. Commands that you sent during the halt were refused; send those again that you still need.`,
@@ -300,11 +300,11 @@ export function resumeMessage(halted: Halted, by: string) {
   }
 }
 
-export function haltEntry(what: string, actor: string, text: string, data: Record<string, unknown>) {
+function haltEntry(what: string, actor: string, text: string, data: Record<string, unknown>) {
   return { type: `team.${what}`, class: 'public' as const, actor, text, data }
 }
 
-export function stoppedAgain(): AppError {
+function stoppedAgain(): AppError {
   return new AppError('CONFLICT', 'Someone halted the team again while the halt was being ended', {
     hint: 'Check with `orc status` who did and why, then run `orc go` again.',
   })

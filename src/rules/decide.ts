@@ -203,7 +203,7 @@ function unknown(rules: Rules, name: string): RuleStep {
   const names = rules.policy.agents.map((agent) => agent.name)
   const shown = names.slice(0, NAMES_SHOWN).join(', ')
   const rest = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : ''
-  const reason = `there is no agent ${JSON.stringify(name.slice(0, 64))}; there are ${shown}${rest}`
+  const reason = `there is no agent ${JSON.stringify(name.slice(0, 64))}; the agents are ${shown}${rest}`
   return { rule: 'built-in: unknown agent', verdict: 'deny', reason }
 }
 

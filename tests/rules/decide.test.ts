@@ -140,7 +140,7 @@ describe('the sender', () => {
 
   it('learns the known agents from an unknown name (S0.15)', () => {
     expect(decideSend(rulesOf(), 'Leaf', 'Boss').reason).toBe(
-      'there is no agent "Boss"; there are Master, Left, Right, Leaf',
+      'there is no agent "Boss"; the agents are Master, Left, Right, Leaf',
     )
   })
 

@@ -47,7 +47,7 @@ export function openingTag(
   return byte === GREATER_THAN || byte === SLASH ? 'mention' : false
 }
 
-/** The offset behind the closing tag whose name ends at `nameEnd`. */
+/** The offset after the closing tag whose name ends at `nameEnd`. */
 export function closingTag(
   bytes: Buffer,
   nameEnd: number,

@@ -20,7 +20,7 @@ type CodeOrText = 'code' | 'text' | 'unsettled'
 interface InlineCode {
   /** Whether `at` is inside inline code. Offsets must grow. Unsettled until the paragraph is complete. */
   at(at: number, isFinal: boolean): CodeOrText
-  /** Whether `at` is inside inline code that begins and ends on its line, and begins behind `floor`. */
+  /** Whether `at` is inside inline code that begins and ends on its line, and begins after `floor`. */
   onLine(at: number, floor: number, isFinal: boolean): CodeOrText
   /** Reads on to `to` and returns the offset up to which the text is no longer needed. */
   advance(to: number): number
@@ -129,7 +129,7 @@ function openLine(window: TextWindow) {
   return { closes }
 }
 
-/** Searches for closing runs behind a point. Each paragraph is read once, however often the caller asks. */
+/** Searches for closing runs after a point. Each paragraph is read once, however often the caller asks. */
 function openLookAhead(window: TextWindow) {
   let read = -1
   /** Length of the run that ends at `read` and may continue. */

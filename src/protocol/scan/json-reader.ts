@@ -22,7 +22,7 @@ import type { TextWindow } from './window.ts'
 const DEPTH_LIMIT = 32
 
 export type JsonOutcome =
-  /** `end` is behind the last brace. */
+  /** `end` is after the last brace. */
   | 'complete'
   /** Complete, but a string contains a line end or a control character at `problemAt`. */
   | 'unescaped'
@@ -181,7 +181,7 @@ export function openJsonReader(window: TextWindow): JsonReader {
     closers.push(RIGHT_BRACE)
   }
 
-  /** Text directly behind a string shows that its closing quotation mark was meant as part of it. */
+  /** Text directly after a string shows that its closing quotation mark was meant as part of it. */
   function isUnescapedQuote(byte: number): boolean {
     return isAfterString && phase === AFTER_VALUE && (isWordPart(byte) || byte === BACKSLASH)
   }

@@ -1,7 +1,7 @@
 /**
  * Candidates that are not decided yet, in text order. While a command is open, everything inside it is provisional: its
  * closing tag turns all of it into the command's text, and without a closing tag each candidate stands by itself. This
- * is what makes one forward pass enough; rereading the text behind each unclosed tag would take quadratic time.
+ * is what makes one forward pass enough; rereading the text after each unclosed tag would take quadratic time.
  */
 import { MAX_COMMAND_TEXT } from '../codec.ts'
 
@@ -60,7 +60,7 @@ interface PendingCommands {
   mention(): void
   close(start: number, end: number): void
   add(candidate: Candidate): void
-  /** Gives up open commands that no closing tag behind `at` can close, because they would be too long. */
+  /** Gives up open commands that no closing tag after `at` can close, because they would be too long. */
   expire(at: number): void
   finish(): void
 }

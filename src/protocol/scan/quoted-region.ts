@@ -14,12 +14,12 @@ interface QuotedRegion {
   /** The line on which the region begins. */
   readonly line: number
   readonly fence: Fence | undefined
-  /** The offset behind the region; Infinity outside of any region and as long as it is unknown. */
+  /** The offset after the region; Infinity outside of any region and as long as it is unknown. */
   readonly end: number
   /** The first closing tag in the region. */
   readonly hidden: { start: number; end: number; line: number } | undefined
   enterFence(fence: Fence, line: number): void
-  /** Enters a region that ends behind the next `terminator`, or at `limit` if there is none before it. */
+  /** Enters a region that ends after the next `terminator`, or at `limit` if there is none before it. */
   enter(kind: RegionKind, from: number, line: number, terminator: Buffer, limit: number): void
   /** Searches the text that has arrived since the last call for the terminator. */
   findEnd(): void
@@ -109,7 +109,7 @@ const ID_LIMIT = 128
 const LINE_LIMIT = 1024
 
 /**
- * The block that begins with the bracket at `at`. A marker counts at the beginning of its line, also behind quote marks
+ * The block that begins with the bracket at `at`. A marker counts at the beginning of its line, also after quote marks
  * and list markers, and at the end of a line. In the middle of a line it is only a mention.
  */
 export function openingEcho(

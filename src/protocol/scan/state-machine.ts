@@ -7,7 +7,7 @@
  * Waiting: what a chunk ended in the middle of. `resume` continues it with the next chunk.
  *   nothing → tag        an opening tag without its `>`      → nothing: the tag reader has an outcome
  *   nothing → object     a JSON command without its `}`      → nothing: the JSON reader has an outcome
- *   nothing → paragraph  a command behind an open backtick   → nothing: the paragraph ended, or the backtick's partner came
+ *   nothing → paragraph  a command after an open backtick   → nothing: the paragraph ended, or the backtick's partner came
  *   If only a few bytes are missing, the state stays `nothing` and the position stays where it is.
  *
  * Quoted region (quoted-region.ts): regions do not nest; starts of others are ignored until the region is left.

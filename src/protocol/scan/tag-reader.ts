@@ -28,7 +28,7 @@ const PROSE_LIMIT = 256
 const RECOVERY_LIMIT = 1024
 
 type TagOutcome =
-  /** `end` is behind the `>`. */
+  /** `end` is after the `>`. */
   | 'open'
   | 'self-closing'
   /** No attribute has a value: the text mentions the tag, perhaps with its closing tag. */
@@ -73,7 +73,7 @@ export function openTagReader(window: TextWindow): TagReader {
     return hasValue ? 'endless' : 'endless-mention'
   }
 
-  /** A broken tag ends with the first `>` behind the beginning of the broken value. */
+  /** A broken tag ends with the first `>` after the beginning of the broken value. */
   function recover(from: number): number {
     phase = RECOVERY
     recoverFrom = from

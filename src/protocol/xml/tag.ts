@@ -122,7 +122,7 @@ function unclosed(name: string, quote: string, value: string): ScanFailure {
   )
 }
 
-/** Explains text directly behind a value: the quotation marks do not match, or one in the value is not escaped. */
+/** Explains text directly after a value: the quotation marks do not match, or one in the value is not escaped. */
 function runsOn(name: string, quote: string, value: string): ScanFailure {
   const beganAnother = /[\w.-]\s*=\s*$/.test(value.slice(-100))
   if (beganAnother || value.includes('>') || TYPOGRAPHIC_QUOTE.test(value))

@@ -11,7 +11,13 @@ import {
 } from '../../../src/agents/store.ts'
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
 import { findReceipt, replaceReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
-import { endHalt, storeAgentsToNotify, storeHaltRow, postponeClocks, readHalt } from '../../../src/halt/store.ts'
+import {
+  endHalt,
+  postponeClocks,
+  readHalt,
+  storeAgentsToNotify,
+  storeHaltRow,
+} from '../../../src/halt/store.ts'
 import { park, parkedBy, unpark } from '../../../src/people/hold-command.ts'
 import {
   askPeople,
