@@ -1,4 +1,4 @@
-# Adds up what the counters found, and draws the ten words that are used most.
+# Adds up the counts and draws the ten most used words.
 set -e
 export LC_ALL=C
 cat inbox/first/counts.txt inbox/second/counts.txt inbox/third/counts.txt |

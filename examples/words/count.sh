@@ -1,4 +1,4 @@
-# Counts the words of inbox/part/, and says how far it is: status.json is all an agent needs to speak.
+# Counts the words of inbox/part/ and reports its progress in status.json.
 set -e
 export LC_ALL=C
 started=$(date -u +%FT%TZ)
