@@ -68,7 +68,7 @@ export async function verifyAudit(
     const changed = await rows.findChangedRequest(store)
     if (changed !== undefined) return fault(verdict.count, changed, 'request')
     const counted = `${verdict.count} entries and ${messages.count()} messages`
-    return { ok: true, count: verdict.count, message: `All is well: ${counted} are as they were written` }
+    return { ok: true, count: verdict.count, message: `${counted} verified, none changed` }
   } finally {
     await messages.close()
   }

@@ -85,7 +85,7 @@ export async function askType(verb: string, type: string, location: TeamLocation
   const reached = known.length > 0
   const hint = reached
     ? 'orc help lists all commands.'
-    : 'orc help lists all commands. If an application adds this one, start its service; it did not respond.'
+    : 'orc help lists all commands. Commands that an application adds need its service, which is not running.'
   throw usage(`There is no command "${verb}"`, hint, { word: verb, among: known.map(verbOf), verbs: true })
 }
 

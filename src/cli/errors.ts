@@ -40,7 +40,8 @@ export function hasEnded(configFile: string | undefined, pid: number): AppError 
 }
 
 function upCommand(configFile: string | undefined): string {
-  return configFile === undefined ? 'orc up' : `orc up --config ${configFile}`
+  const isHere = configFile === undefined || dirname(configFile) === process.cwd()
+  return isHere ? 'orc up' : `orc up --config ${configFile}`
 }
 
 export function unreachable(address: string, cause: NodeJS.ErrnoException): AppError {

@@ -98,7 +98,7 @@ const VERBS: Readonly<Record<string, Load>> = {
   'workspace dissolve': async () => (await import('./commands/workspaces/dissolve.ts')).verb,
 }
 
-/** Other names for a verb, which behave exactly like it. A bare noun is the former name of one of its verbs. */
+/** Other names for a verb, which behave exactly like it. A bare noun stands for one of its verbs. */
 const ALIASES: Readonly<Record<string, string>> = {
   '--help': 'help',
   '-h': 'help',
@@ -151,15 +151,15 @@ const ALIASES: Readonly<Record<string, string>> = {
 const NOUNS: Readonly<Record<string, string>> = {
   agent: 'start, stop and pause agents',
   audit: 'read, verify and export the audit log',
-  github: 'the GitHub team: health, setup, replay, moderation',
-  message: 'messages and mailboxes',
+  github: 'health, setup, replay and moderation of the GitHub team',
+  message: 'list, show and scan messages',
   rules: 'who may talk to whom, and why',
-  run: 'runs of plans',
-  service: 'the service itself: serve, halt, diagnose',
-  task: 'delegated tasks',
-  token: 'tokens of agents and people',
-  webhook: 'outgoing webhooks',
-  workspace: "agents' folders; needs no service",
+  run: 'list, show, steer and cancel runs of plans',
+  service: 'run, halt and diagnose the service',
+  task: 'list, explain and take over tasks',
+  token: 'create, list and revoke tokens',
+  webhook: 'list and test outgoing webhooks',
+  workspace: "create, show, collect and dissolve agents' folders",
 }
 
 /** Nouns whose bare form needs an argument (`orc run PLAN`); without one, list the noun's verbs. */
@@ -240,9 +240,11 @@ async function fail(error: unknown, argv: readonly string[]): Promise<number> {
     ...Object.keys(ALIASES),
     ...types.flatMap((type) => [verbOf(type), ...(type.shell === undefined ? [] : [type.shell])]),
   ].filter((name) => !name.startsWith('-'))
-  return reportThrown(error, argv, ({ word, among, verbs }) =>
-    nearest(word, verbs ? [...known, ...among] : among),
-  )
+  return reportThrown(error, argv, ({ word, among, verbs }) => {
+    // `status x` must not suggest `status`.
+    const isPair = word.includes(' ')
+    return nearest(word, verbs ? [...known, ...among].filter((name) => name.includes(' ') === isPair) : among)
+  })
 }
 
 const argv = process.argv.slice(2)

@@ -20,8 +20,10 @@ interface Argument {
   /** Takes all remaining words. */
   rest?: true
   choices?: readonly string[]
-  /** Accepted but not offered by completion: for the completion scripts themselves. */
+  /** Accepted but not offered: for the completion scripts themselves. */
   unlisted?: readonly string[]
+  /** Left out of the usage line. */
+  hidden?: true
 }
 
 /** A verb of the command line that is not a command type. Help and completion are derived from it. */
@@ -149,7 +151,8 @@ function checkChoice(verb: Verb, name: string, choices: readonly string[] | unde
 }
 
 export function usageLine(verb: Verb): string {
-  const words = (verb.arguments ?? []).map(({ name, optional, rest }) => {
+  const shownArguments = (verb.arguments ?? []).filter(({ hidden }) => !hidden)
+  const words = shownArguments.map(({ name, optional, rest }) => {
     const shown = rest ? `${name}…` : name
     return optional ? `[${shown}]` : shown
   })

@@ -143,7 +143,7 @@ describe('orc audit', () => {
       err: 'No entries match.\n',
     })
     expect((await team.orc('audit --agent Wroker')).err).toContain(
-      'Wroker is not an agent now. Agents: Master',
+      'Wroker is not an agent in this team. Agents: Master',
     )
     expect(await team.orc('audit --type nope --json')).toMatchObject({ out: '', err: '' })
   })

@@ -23,7 +23,7 @@ export const list: Verb = {
   async run({ location, given, showAll }) {
     const client = await openClient(location)
     const { messages } = await client.messages(given('agent', 'since', 'limit'))
-    return showAll(messages, (all) => all.map(mailHead).join('\n'), 'There are no such messages.')
+    return showAll(messages, (all) => all.map(mailHead).join('\n'), 'There are no messages.')
   },
 }
 
@@ -69,15 +69,15 @@ export const send: Verb = {
   },
 }
 
-/** Not mistakes: agents quote commands and answers to each other. */
+/** Agents quote commands and answers to each other; that isn't a mistake. */
 const QUOTED = new Set<string>(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
 
 export const scan: Verb = {
   name: 'message scan',
-  summary: 'show which commands Orchub would extract from a text, and why not others',
+  summary: 'show which commands Orchub finds in a text, and why it skips others',
   details:
-    'Reads FILE, or standard input without FILE or with -. Runs no command and needs no service; while one is running\n' +
-    'here, it also knows the commands that its application adds.\n' +
+    'Reads FILE, or standard input without FILE or with -. Runs no command and needs no service. If one is running here,\n' +
+    'it also knows the commands that its application adds.\n' +
     'With --json each line is {"ok":true,"type","fields","offset","line"} or {"ok":false,"code","message","offset","line"};\n' +
     'offsets are in bytes, and fields are unparsed.',
   arguments: [{ name: 'FILE|-', optional: true }],

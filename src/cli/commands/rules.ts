@@ -122,7 +122,7 @@ function approvalText({ approvers, quorum }: Approval = { quorum: 1 }): string {
 export const explainRule: Verb = {
   name: 'rules explain',
   summary: 'explain which rule allows or forbids a message or an action',
-  details: `ACTION is one of: ${Object.keys(ACTIONS).join(', ')}.\nUses the rules of the running service, or orc.yaml while none runs.`,
+  details: `ACTION is one of: ${Object.keys(ACTIONS).join(', ')}.\nUses the rules of the running service or, if none is running, orc.yaml.`,
   arguments: [
     { name: 'FROM' },
     { name: 'TO' },

@@ -139,7 +139,7 @@ const STARTING_MS = 10_000
 const READABLE_MS = 1500
 const LOOK_AGAIN_MS = 50
 
-/** Asks the running service or, while none runs, the store. Repeats while another process holds the store. */
+/** Asks the running service or, if none is running, the store. Repeats while another process holds the store. */
 async function serviceOrStore<T>(
   location: TeamLocation,
   online: (client: Client) => Promise<T>,
@@ -163,8 +163,8 @@ async function serviceOrStore<T>(
 export type Offline = OfflineStore & { config: Config }
 
 /**
- * Asks the running service, or opens the store directly while none runs. A service that is still starting holds the
- * store's lock without answering; `orc serve & orc token Worker` waits for it.
+ * Asks the running service or, if none is running, opens the store. A service that is still starting holds the store's
+ * lock without answering; `orc serve & orc token Worker` waits for it.
  */
 export function onlineOrOffline<T>(
   location: TeamLocation,
@@ -182,7 +182,7 @@ export function onlineOrOffline<T>(
   return serviceOrStore(location, online, open, STARTING_MS)
 }
 
-/** Opens the store while no service runs. Access to the file makes the caller the operator, unless ORC_TOKEN is set. */
+/** Opens the store when no service is running. Access to the file makes the caller the operator, unless ORC_TOKEN is set. */
 export async function withStore<T>(
   location: TeamLocation,
   use: (offline: Offline) => Promise<T>,
@@ -207,7 +207,7 @@ export async function withStore<T>(
 }
 
 /**
- * Asks the running service about runs, or reads the store while none runs, because a service that `orc run` started
+ * Asks the running service about runs or, if none is running, reads the store, because a service that `orc run` started
  * ends with its run. Writes nothing. Throws SERVICE_UNREACHABLE if a service holds the store but doesn't answer.
  */
 export function reachRuns<T>(

@@ -56,8 +56,10 @@ describe('a service that does not run', () => {
       const ran = await team.orc(args)
       expect(ran).toMatchObject({ code: 5, out: '' })
       expect(ran.err).toContain('SERVICE_UNREACHABLE')
-      expect(ran.err).toContain(`orc up --config ${team.configFile}`)
+      expect(ran.err).toContain('hint: Start it: orc up\n')
     }
+    const ran = await team.orc(`status --config ${team.configFile}`, { cwd: tmpdir() })
+    expect(ran.err).toContain(`hint: Start it: orc up --config ${team.configFile}\n`)
   })
 
   it.each([

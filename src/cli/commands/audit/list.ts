@@ -74,7 +74,7 @@ async function nothingFound(client: Client, { agent, with: other }: AuditQuery):
   const known = agents.map(({ name }) => name)
   const unknown = [agent, other].filter((name) => name !== undefined && !known.includes(name))
   if (unknown.length === 0) return 'No entries match.'
-  return `No entries match; ${unknown.join(' and ')} ${unknown.length === 1 ? 'is not an agent' : 'are not agents'} now. Agents: ${known.join(', ')}.`
+  return `No entries match; ${unknown.join(' and ')} ${unknown.length === 1 ? 'is not an agent' : 'are not agents'} in this team. Agents: ${known.join(', ')}.`
 }
 
 /** Reads the last sequence number first, so that no entry is lost between listing and following. */

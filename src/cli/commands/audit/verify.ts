@@ -20,7 +20,7 @@ export const verb: Verb = {
   name: 'audit verify',
   summary: 'check that no entry was changed, removed, reordered or truncated',
   details:
-    'Asks the running service, or reads the store while none runs; also compares every message with its entry.\n' +
+    'Asks the running service or, if none is running, reads the store; also compares every message with its entry.\n' +
     'With FILE it checks a file that `orc audit export` wrote, including the head in its last line. Somebody who can\n' +
     'write the file could truncate it and rewrite that line, so compare the printed head with another copy.\n' +
     'Public trails (`orc audit export --public`, any format) need no service and no team. --extends also checks that an\n' +
@@ -94,7 +94,7 @@ async function verifyExport(file: string): Promise<ExportVerdict> {
   const line = await firstLine(file)
   const first = parseExportLine(line)
   if (first === undefined && line !== '') {
-    throw new AppError('INVALID_REQUEST', 'Line 1 is not an audit entry', {
+    throw new AppError('INVALID_REQUEST', `${file}: line 1 is not an audit entry`, {
       hint: 'Only exports in jsonl format can be verified: orc audit export -o audit.jsonl',
     })
   }

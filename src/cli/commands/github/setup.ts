@@ -13,7 +13,7 @@ export const verb: Verb = {
   name: 'github setup',
   summary: 'check what the team needs on GitHub, and how to fix what is missing',
   details:
-    'Asks GitHub with the credentials of the running service, or with those in the environment while none runs.\n' +
+    'Asks GitHub with the credentials of the running service or, if none is running, with those in the environment.\n' +
     'Changes nothing. Exits with 1 if something is missing.',
   examples: ['orc github setup', 'orc github setup --json'],
   async run({ location, json }) {

@@ -59,7 +59,7 @@ export const verb: Verb = {
   details: '`orc completion agents` lists the agents in orc.yaml.',
   arguments: [
     { name: 'SHELL', choices: Object.keys(SCRIPTS), unlisted: ['agents', 'words'] },
-    { name: 'WORD', optional: true, rest: true },
+    { name: 'WORD', optional: true, rest: true, hidden: true },
   ],
   examples: [
     'source <(orc completion bash)    # in ~/.bashrc',

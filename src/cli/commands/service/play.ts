@@ -35,7 +35,8 @@ function readScript(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new AppError('NOT_FOUND', `Cannot read ${file} as JSON: ${(error as Error).message}`, {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new AppError('CONFIG_INVALID', `${file} is not JSON: ${error.message}`, {
       hint: 'Name a file that contains a script.',
     })
   }

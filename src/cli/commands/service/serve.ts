@@ -33,12 +33,12 @@ export const SERVICE_OPTIONS: readonly Option[] = [
     summary: `${LOG_LEVELS.join(', ')} (default: info)`,
     choices: LOG_LEVELS,
   },
-  { name: 'quiet', summary: 'no bell or notification when a person is asked' },
+  { name: 'quiet', summary: 'no bell and no notification when a request needs a person' },
 ]
 
 export const verb: Verb = {
   name: 'service serve',
-  summary: 'run the service in the foreground; agents in terminals outlive it',
+  summary: 'run the service in the foreground; agents in terminals survive it',
   details:
     'Reloads orc.yaml when it changes; if the new file has mistakes, the previous configuration stays in force.\n' +
     'Ctrl-C, SIGTERM and SIGHUP stop the service with exit code 0. Agents in terminals keep running, and the next start\n' +
