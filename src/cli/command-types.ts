@@ -46,7 +46,7 @@ export async function builtInShapes(): Promise<Record<string, ShellShape>> {
 }
 
 /** The command types of the running service, including those an application adds; undefined if it refuses to list them. */
-async function askTypes(location: TeamLocation): Promise<CommandHelp[] | undefined> {
+async function fetchTypes(location: TeamLocation): Promise<CommandHelp[] | undefined> {
   const request = { method: 'GET', path: '/api/v1/commands' } as const
   const { commands } = await exchange<{ commands?: CommandHelp[] }>(await openConnection(location), request)
   return commands
@@ -56,9 +56,9 @@ async function askTypes(location: TeamLocation): Promise<CommandHelp[] | undefin
 const PATIENCE_MS = 1000
 
 /** The command types of the running service if it answers in time, otherwise the built-in ones. Never throws. */
-export async function typesHere(location: TeamLocation): Promise<CommandHelp[]> {
+export async function availableTypes(location: TeamLocation): Promise<CommandHelp[]> {
   const tooLong = new Promise<undefined>((resolve) => setTimeout(resolve, PATIENCE_MS, undefined).unref())
-  const asked = await Promise.race([askTypes(location).catch(() => undefined), tooLong])
+  const asked = await Promise.race([fetchTypes(location).catch(() => undefined), tooLong])
   return asked ?? (await builtInTypes())
 }
 
@@ -72,10 +72,10 @@ export function shapeOf({ schema, body }: CommandHelp): ShellShape {
 }
 
 /** Asks the service for a type this program doesn't know; throws with a suggestion if the service doesn't either. */
-export async function askType(verb: string, type: string, location: TeamLocation): Promise<CommandHelp> {
+export async function fetchType(verb: string, type: string, location: TeamLocation): Promise<CommandHelp> {
   let known: CommandHelp[] = []
   try {
-    known = (await askTypes(location)) ?? []
+    known = (await fetchTypes(location)) ?? []
   } catch (error) {
     // A mistyped verb gets the same error whether or not the service runs.
     if (!(error instanceof AppError)) throw error
@@ -102,7 +102,7 @@ export async function showCommandHelp(
   json: boolean,
 ): Promise<number> {
   const known = (await builtInTypes()).find((one) => one.type === type.toLowerCase())
-  const command = known ?? (await askType(verb, type, location))
+  const command = known ?? (await fetchType(verb, type, location))
   if (json) printJson({ name: verbOf(command), ...command })
   else print(commandHelp(command))
   return 0
@@ -120,7 +120,7 @@ function commandHelp(command: CommandHelp): string {
       : [`${body.toUpperCase()} is --${dashed(body)}; - reads it from standard input.`]),
     '',
     paint('bold', 'Options:'),
-    fitted(optionsText(optionsOfType(command))),
+    fitted(optionsText(commandOptions(command))),
     '',
     paint('bold', 'Example:'),
     // Definitions may write in_reply_to; help shows dashes everywhere.
@@ -134,7 +134,7 @@ function commandHelp(command: CommandHelp): string {
 const LONGEST_VALUE = 24
 
 /** The options of a command type in its shell form: its fields, and those that every type has. */
-export function optionsOfType({ type, schema }: CommandHelp): readonly Option[] {
+export function commandOptions({ type, schema }: CommandHelp): readonly Option[] {
   const fields = Object.entries(schema.properties ?? {}).map(([field, { description, enum: choices }]) => {
     const required = schema.required?.includes(field) ? ' (required)' : ''
     const list = choices?.join('|') ?? ''

@@ -5,7 +5,7 @@ import type { ErrorReceipt, Receipt } from '../protocol/receipt.ts'
 import { complain, OutputClosed, paint, plain, printJson } from './output/print.ts'
 
 /** An error before the command reaches the service, with a hint on what to do. */
-function fault(code: ErrorCode, message: string, hint: string, cause?: unknown): AppError {
+function localError(code: ErrorCode, message: string, hint: string, cause?: unknown): AppError {
   return new AppError(code, message, { hint, ...(cause === undefined ? {} : { cause }) })
 }
 
@@ -16,7 +16,7 @@ export function usage(message: string, hint: string, unknown?: UnknownWord): App
 
 /** The error for every command that needs a team, whether it asks the service or reads the file. */
 export function noTeam(configFile: string | undefined): AppError {
-  return fault(
+  return localError(
     'NOT_FOUND',
     configFile === undefined
       ? 'There is no orc.yaml here or in a folder above'
@@ -28,11 +28,11 @@ export function noTeam(configFile: string | undefined): AppError {
 export function notRunning(configFile: string | undefined, stateFolder: string | undefined): AppError {
   const isMissing = configFile === undefined ? stateFolder === undefined : !existsSync(configFile)
   if (isMissing) return noTeam(configFile)
-  return fault('SERVICE_UNREACHABLE', 'The service is not running', `Start it: ${upCommand(configFile)}`)
+  return localError('SERVICE_UNREACHABLE', 'The service is not running', `Start it: ${upCommand(configFile)}`)
 }
 
 export function hasEnded(configFile: string | undefined, pid: number): AppError {
-  return fault(
+  return localError(
     'SERVICE_UNREACHABLE',
     `The service is not running: process ${pid} has ended`,
     `Start it: ${upCommand(configFile)}. If it runs in a container or under another process namespace, set ORC_URL.`,
@@ -46,7 +46,7 @@ function upCommand(configFile: string | undefined): string {
 
 export function unreachable(address: string, cause: NodeJS.ErrnoException): AppError {
   const neverArrived = /ECONNREFUSED|ENOENT|ENOTFOUND|EACCES/.test(cause.code ?? '')
-  return fault(
+  return localError(
     'SERVICE_UNREACHABLE',
     `The service at ${address} does not answer: ${cause.message || cause.code}`,
     neverArrived
@@ -57,7 +57,7 @@ export function unreachable(address: string, cause: NodeJS.ErrnoException): AppE
 }
 
 export function notOrchub(address: string): AppError {
-  return fault(
+  return localError(
     'SERVICE_UNREACHABLE',
     `The server at ${address} is not Orchub`,
     'Check that ORC_URL points to an Orchub service.',
@@ -75,7 +75,7 @@ export function noToken(file: string | undefined, cause: unknown): AppError {
   const code = (cause as NodeJS.ErrnoException).code
   if (file === undefined || code === 'ENOENT') {
     const reason = file === undefined ? 'no state folder is known' : `there is no ${file}`
-    return fault(
+    return localError(
       'UNAUTHENTICATED',
       `No token found: ORC_TOKEN is not set, and ${reason}`,
       "The service creates the operator's token when it starts: orc up. For an agent's token: orc token AGENT",
@@ -83,10 +83,10 @@ export function noToken(file: string | undefined, cause: unknown): AppError {
   }
   if (code !== undefined) {
     const hint = 'Only the user who runs the service is the operator. Agents set ORC_TOKEN.'
-    return fault('FORBIDDEN', `The operator's token cannot be read: ${file} (${code})`, hint, cause)
+    return localError('FORBIDDEN', `The operator's token cannot be read: ${file} (${code})`, hint, cause)
   }
   const mode = (statSync(file).mode & 0o777).toString(8)
-  return fault(
+  return localError(
     'FORBIDDEN',
     `Others can read the operator's token: ${file} has mode 0${mode}`,
     `Run: chmod 600 ${file}. If others may have read it, delete it, restart the service, and revoke the old token (orc token list).`,
@@ -95,12 +95,12 @@ export function noToken(file: string | undefined, cause: unknown): AppError {
 
 export function badToken(file: string | undefined): AppError {
   return file === undefined
-    ? fault(
+    ? localError(
         'UNAUTHENTICATED',
         'ORC_TOKEN does not hold a token',
         'Set it to the output of: orc token AGENT; or unset it.',
       )
-    : fault('UNAUTHENTICATED', `${file} does not hold a token`, 'Delete it and start the service again.')
+    : localError('UNAUTHENTICATED', `${file} does not hold a token`, 'Delete it and start the service again.')
 }
 
 export function tokenInArguments(): AppError {
@@ -169,7 +169,7 @@ export function exitCode(exit: Exit): number {
   return EXIT_CODES[exit][0]
 }
 
-const BY_ERROR: Record<ErrorCode, Exit> = {
+const EXIT_BY_CODE: Record<ErrorCode, Exit> = {
   UNAUTHENTICATED: 'refused',
   FORBIDDEN: 'refused',
   FORBIDDEN_HOST: 'refused',
@@ -207,7 +207,7 @@ const BY_ERROR: Record<ErrorCode, Exit> = {
 
 /** A newer service may know codes that this program does not. */
 function exitOfError(code: string): Exit {
-  return BY_ERROR[code as ErrorCode] ?? 'error'
+  return EXIT_BY_CODE[code as ErrorCode] ?? 'error'
 }
 
 export function exitOfReceipt(receipt: Receipt): Exit {
@@ -259,15 +259,15 @@ type Suggest = (unknown: UnknownWord) => string | undefined
 export function reportThrown(error: unknown, argv: readonly string[], suggest: Suggest): number {
   try {
     if (error instanceof OutputClosed) return exitCode('ok')
-    return reportError(partsOf(error, suggest), wantsJson(argv))
+    return reportError(toErrorReceipt(error, suggest), wantsJson(argv))
   } catch (again) {
     if (again instanceof OutputClosed) return exitCode('error')
     throw again
   }
 }
 
-function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'> {
-  if (!(error instanceof AppError)) return fileFault(error as NodeJS.ErrnoException) ?? ownFault(error)
+function toErrorReceipt(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'> {
+  if (!(error instanceof AppError)) return fileError(error as NodeJS.ErrnoException) ?? internalError(error)
   const { code, message } = error
   const hint = [suggestion(error.data?.unknown as UnknownWord | undefined, suggest), error.hint]
     .filter(Boolean)
@@ -276,7 +276,7 @@ function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'>
 }
 
 /** System errors about a file that the user named. */
-const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: string, hint: string]>> = {
+const FILE_ERRORS: Readonly<Record<string, readonly [code: ErrorCode, message: string, hint: string]>> = {
   ENOENT: ['NOT_FOUND', 'no such file or folder', 'Check its name.'],
   ENOTDIR: ['NOT_FOUND', 'no such file or folder', 'A part of the path is not a folder.'],
   EISDIR: ['USAGE', 'this is a folder', 'Name a file inside it.'],
@@ -287,14 +287,14 @@ const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: s
   ENOSPC: ['STORE_FULL', 'the disk is full', 'Free some space and try again.'],
 }
 
-function fileFault({ code = '', path }: NodeJS.ErrnoException): Omit<ErrorReceipt, 'status'> | undefined {
-  const known = FILE_FAULTS[code]
+function fileError({ code = '', path }: NodeJS.ErrnoException): Omit<ErrorReceipt, 'status'> | undefined {
+  const known = FILE_ERRORS[code]
   if (known === undefined) return undefined
   const [ours, text, hint] = known
   return { code: ours, message: path === undefined ? text : `${path}: ${text}`, hint }
 }
 
-function ownFault(error: unknown): Omit<ErrorReceipt, 'status'> {
+function internalError(error: unknown): Omit<ErrorReceipt, 'status'> {
   const { message, stack } = error instanceof Error ? error : new Error(String(error))
   const text = process.env.ORC_DEBUG ? (stack ?? message) : message
   return { code: 'INTERNAL', message: text, hint: 'Set ORC_DEBUG=1 to see a stack trace.' }

@@ -1,6 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { exitCode } from './errors.ts'
-import { complain, ifTaken } from './output/print.ts'
+import { complain, tryWrite } from './output/print.ts'
 
 /** `hangup`: the terminal closed, which says nothing about whether the agents should stop. */
 type StopReason = 'asked' | 'hangup'
@@ -25,7 +25,7 @@ export function watchStopSignal(): StopSignal {
   const stopBy = (reason: StopReason) => () => {
     if (cameAt === undefined) {
       cameAt = performance.now()
-      ifTaken(() => complain('Stopping … (press Ctrl-C again to exit at once)'))
+      tryWrite(() => complain('Stopping … (press Ctrl-C again to exit at once)'))
       resolve(reason)
       coming.abort()
     } else if (performance.now() - cameAt > SAME_PRESS_MS) process.exit(130)

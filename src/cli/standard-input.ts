@@ -4,7 +4,7 @@ import { AppError } from '../base/errors.ts'
 import { remark } from './output/print.ts'
 
 /** Far above any message limit, so that the service's own limit decides in all realistic cases. */
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 /** Tells a person who typed `-` by mistake that the program waits for input. */
 export function noteTypedInput(): void {
@@ -19,8 +19,8 @@ export async function readInput(): Promise<string> {
   for await (const chunk of process.stdin) {
     chunks.push(chunk)
     size += chunk.length
-    if (size > MOST_BYTES) {
-      throw new AppError('TOO_LARGE', `Standard input is over ${MOST_BYTES / 1024} KiB`, {
+    if (size > MAX_BYTES) {
+      throw new AppError('TOO_LARGE', `Standard input is over ${MAX_BYTES / 1024} KiB`, {
         hint: 'Send it in parts, or put it into a file and send its path.',
       })
     }

@@ -196,7 +196,7 @@ describe('orc audit verify and export', () => {
     await team.orc('audit export --format text -o out.txt')
     expect(readFileSync(join(team.folder, 'out.txt'), 'utf8')).toMatch(/^\[.+\] \[.+\] TOKEN\.MINTED: /)
     const ran = await team.orc('audit verify out.txt')
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Line 1 is not an audit entry') })
+    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('line 1 is not an audit entry') })
   })
 
   it('names a missing file and a folder that is not writable', async () => {

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { PRIORITIES } from '../../messages/message.ts'
 import type { CommandShape, Scanned } from '../../protocol/scanner.ts'
-import { type CommandHelp, shapeOf, typesHere } from '../command-types.ts'
+import { availableTypes, type CommandHelp, shapeOf } from '../command-types.ts'
 import { openClient } from '../connection/client.ts'
 import { sendFields } from '../connection/send-command.ts'
 import { exitCode } from '../errors.ts'
@@ -96,7 +96,7 @@ export const scan: Verb = {
   async run({ words, flag, json, location }) {
     const [{ createScanner }, types] = await Promise.all([
       import('../../protocol/scanner.ts'),
-      typesHere(location),
+      availableTypes(location),
     ])
     const known = new Map(types.map((type) => [type.type, type]))
     const scanner = createScanner((type) => scannedShape(known.get(type)))

@@ -42,7 +42,7 @@ function rulesText(config: Config): string {
   const sections = [
     `${paint('bold', 'preset')}  ${rules.preset}${rules.hub === undefined ? '' : `, the hub is ${rules.hub}`}${lineOf(config, 'rules.preset')}`,
     ...(['forbid', 'ask', 'allow'] as const).flatMap((list) => listText(config, list, rules[list])),
-    ...narrowingText(config),
+    ...restrictionsText(config),
     paint('bold', 'permissions'),
     permissionsText('everyone', config.permissions, (action) => positionOf(config, `permissions.${action}`)),
     ...agents.map(({ name, permissions }) =>
@@ -65,7 +65,7 @@ function listText(config: Config, list: string, rules: readonly Rule[]): string[
 }
 
 /** Restrictions of single agents. */
-function narrowingText(config: Config): string[] {
+function restrictionsText(config: Config): string[] {
   return config.agents.flatMap(({ name, send, receive }) => [
     ...(send === undefined
       ? []
@@ -84,12 +84,12 @@ function permissionsText(who: string, permissions: Permissions, line: (action: s
   return `  ${who}  ${set.map(([action, verdict]) => `${action}: ${verdict}${line(action)}`).join(', ')}`
 }
 
-/** Exceptions to the defaults table: an agent may read the log of its descendants. */
-const IN_FULL: Partial<Record<Action, string>> = { read_log: "its own descendants' only" }
+/** Defaults that a single verdict can't express. */
+const OTHER_DEFAULTS: Partial<Record<Action, string>> = { read_log: "its own descendants' only" }
 
 function defaultsText(): string {
   return (Object.keys(ACTIONS) as Action[])
-    .map((action) => `${action}: ${IN_FULL[action] ?? ACTIONS[action].byDefault}`)
+    .map((action) => `${action}: ${OTHER_DEFAULTS[action] ?? ACTIONS[action].byDefault}`)
     .join(', ')
 }
 

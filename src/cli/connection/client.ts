@@ -113,7 +113,7 @@ export async function throughRestarts<T>(
 }
 
 /** Loads the team's configuration; throws an error that lists the mistakes with their lines. */
-export async function loadTeam({ configFile }: TeamLocation, how: Loading = {}): Promise<Config> {
+export async function loadTeam({ configFile }: TeamLocation, how: LoadOptions = {}): Promise<Config> {
   if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
   const { formatProblems, readConfig } = await import('../../config/config.ts')
   const loaded = (how.read ?? readConfig)(configFile)
@@ -127,7 +127,7 @@ export async function loadTeam({ configFile }: TeamLocation, how: Loading = {}):
   return loaded.value.config
 }
 
-interface Loading {
+interface LoadOptions {
   /** `readTeam` of main.ts also checks the settings of runtimes and programs, but takes longer to load. */
   read?: (file: string) => LoadedConfig
   onWarnings?: (text: string) => void

@@ -106,9 +106,9 @@ function fold(name: string): string {
 
 /** Used when no service.json lists the command: tries the built-in types, then asks the service at ORC_URL. */
 async function findShape(verb: string, type: string, location: TeamLocation): Promise<ShellShape> {
-  const { askType, builtInShapes, shapeOf } = await import('../command-types.ts')
+  const { fetchType, builtInShapes, shapeOf } = await import('../command-types.ts')
   const builtIn = await builtInShapes()
-  return Object.hasOwn(builtIn, type) ? builtIn[type]! : shapeOf(await askType(verb, type, location))
+  return Object.hasOwn(builtIn, type) ? builtIn[type]! : shapeOf(await fetchType(verb, type, location))
 }
 
 async function noSuchField(verb: string, name: string, fields: readonly string[]) {

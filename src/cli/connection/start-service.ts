@@ -166,7 +166,7 @@ export async function openAnswering(location: TeamLocation): Promise<Client | un
   }
 }
 
-/** Something that kills the service this often does it on purpose. */
+/** After this many kills, somebody stops the service on purpose. */
 const MOST_RESTARTS = 3
 
 /**
@@ -213,7 +213,7 @@ async function wasKilled(location: TeamLocation): Promise<boolean> {
 /** Longer than any agent takes to stop. */
 const STOPPING_MS = 60_000
 
-/** Stops the service this command started, unless other runs have begun meanwhile. */
+/** Stops the service this command started, unless it has other runs by now. */
 export async function endServiceOfRun({ ours }: ServiceForRun, location: TeamLocation): Promise<void> {
   const client = ours === undefined ? undefined : await openClientIfRunning(location)
   const state = await client?.state().catch(() => undefined)

@@ -57,12 +57,12 @@ export function fitted(text: string): string {
   return isatty(1) ? wrapped(text, process.stdout.columns || 80) : text
 }
 
-/** Wrapping to fewer columns than this helps nobody. */
-const LEAST = 20
+/** Text in fewer columns than this is unreadable. */
+const MIN_WIDTH = 20
 
 /** Wraps long lines, indenting the rest to where their last column begins. */
 export function wrapped(text: string, most: number): string {
-  if (most < LEAST) return text
+  if (most < MIN_WIDTH) return text
   return text
     .split('\n')
     .flatMap((line) => wrapLine(line, most))
@@ -70,13 +70,13 @@ export function wrapped(text: string, most: number): string {
 }
 
 function wrapLine(line: string, most: number): string[] {
-  if (places(line) <= most) return [line]
+  if (visibleWidth(line) <= most) return [line]
   const hanging = ' '.repeat(columnOf(line, most))
   const lines: string[] = []
   // Each part keeps the spaces before its word, so that columns stay aligned.
   let current = ''
   for (const part of line.match(/ *[^ ]+/g) ?? []) {
-    if (current.trim() !== '' && places(current + part) > most) {
+    if (current.trim() !== '' && visibleWidth(current + part) > most) {
       lines.push(current)
       current = hanging + part.trimStart()
     } else current += part
@@ -88,13 +88,13 @@ function wrapLine(line: string, most: number): string[] {
 function columnOf(line: string, most: number): number {
   const [head] = /^.*\S {2,}(?=\S)/.exec(line) ?? []
   const [indent] = /^ */.exec(line)!
-  const column = head === undefined ? indent.length : places(head)
-  const hasRoom = column <= most / 2 || most - column >= LEAST
+  const column = head === undefined ? indent.length : visibleWidth(head)
+  const hasRoom = column <= most / 2 || most - column >= MIN_WIDTH
   return hasRoom ? column : indent.length + 4
 }
 
 /** Width without the color codes. */
-function places(text: string): number {
+function visibleWidth(text: string): number {
   return width(text.replace(/\x1b\[\d+m/g, ''))
 }
 

@@ -17,11 +17,11 @@ export function notificationMethod(env: Environment): NotificationMethod {
 const BELL = '\x07'
 const END = '\x1b\\'
 const TITLE = 'Orchub'
-const LONGEST = 160
+const MAX_LENGTH = 160
 
 /** The bell, plus a desktop notification with the text where the terminal can show one. */
 export function notification(method: NotificationMethod, text: string): string {
-  const body = harmless(text)
+  const body = sanitize(text)
   switch (method) {
     case 'osc9':
       return `\x1b]9;${TITLE}: ${body}${END}${BELL}`
@@ -36,9 +36,9 @@ export function notification(method: NotificationMethod, text: string): string {
 }
 
 /** Agents write this text, so nothing in it may end the escape sequence or start another. */
-function harmless(text: string): string {
+function sanitize(text: string): string {
   const line = text.replace(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
-  return line.length <= LONGEST ? line : `${line.slice(0, LONGEST)}…`
+  return line.length <= MAX_LENGTH ? line : `${line.slice(0, MAX_LENGTH)}…`
 }
 
 interface Notifier {
@@ -61,7 +61,7 @@ export function createNotifier({ write, method, after }: NotifierOptions): Notif
   let waiting: string[] = []
   let cancel: (() => void) | undefined
 
-  function tell() {
+  function announce() {
     if (waiting.length === 0) return
     const [first] = waiting
     const text = waiting.length === 1 ? first! : `${waiting.length} requests need a person: orc inbox`
@@ -69,14 +69,14 @@ export function createNotifier({ write, method, after }: NotifierOptions): Notif
     write(notification(method, text))
     cancel = after(QUIET_MS, () => {
       cancel = undefined
-      tell()
+      announce()
     })
   }
 
   return {
     asked(text) {
       waiting.push(text)
-      if (cancel === undefined) tell()
+      if (cancel === undefined) announce()
     },
     close: () => cancel?.(),
   }

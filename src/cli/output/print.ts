@@ -1,4 +1,4 @@
-// Not imported, for the reason given in connection.ts.
+// `import` would take longer, and every short command loads this file.
 const { writeSync } = process.getBuiltinModule('node:fs')
 
 /** The reader of the output has exited (`orc audit | head`), which isn't an error: the program ends quietly. */
@@ -30,8 +30,8 @@ export function warn(text: string, label = 'warning'): void {
   complain(`${paint('yellow', `${label}:`, 'err')} ${text}`)
 }
 
-/** Ignores failures to write output that isn't essential: a service keeps running without a reader or on a full disk. */
-export function ifTaken(write: () => void): void {
+/** For output that isn't essential: a service keeps running if its reader has exited or the disk is full. */
+export function tryWrite(write: () => void): void {
   try {
     write()
   } catch (error) {

@@ -55,13 +55,13 @@ function showDetails(receipt: Receipt & { status: 'ok' }): void {
   }
   if (Array.isArray(messages)) for (const mail of messages as ShownMessage[]) print(`\n${mailText(mail)}`)
   for (const [name, value] of Object.entries(others)) {
-    const isQuestion = Array.isArray(messages) && QUESTION.has(name)
-    if (!isQuestion && isWorthShowing(name, value, receipt.result)) print(`${name}: ${valueText(value)}`)
+    const isQueryField = Array.isArray(messages) && QUERY_FIELDS.has(name)
+    if (!isQueryField && isWorthShowing(name, value, receipt.result)) print(`${name}: ${valueText(value)}`)
   }
 }
 
 /** Next to messages, these fields only repeat the query. */
-const QUESTION = new Set(['agent', 'filter'])
+const QUERY_FIELDS = new Set(['agent', 'filter'])
 
 /** Skips empty values and values that the first line already contains. */
 function isWorthShowing(name: string, value: unknown, result: string): boolean {

@@ -9,7 +9,7 @@ import type { Verb } from '../../verb.ts'
 
 type Flag = AnswerOf<'moderation'>['flags'][number]
 
-const LOOK_MS = 3000
+const POLL_MS = 3000
 
 export const verb: Verb = {
   name: 'github moderation',
@@ -47,7 +47,7 @@ export const verb: Verb = {
     })
     return await untilInterrupted(async (signal) => {
       while (!signal.aborted) {
-        await wait(LOOK_MS, signal)
+        await wait(POLL_MS, signal)
         const { flags: now } = await client.moderation({ state })
         for (const one of now.toReversed().filter(({ id }) => !known.has(id))) {
           known.add(one.id)

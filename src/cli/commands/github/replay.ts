@@ -57,7 +57,7 @@ export const verb: Verb = {
     if (option('report') !== undefined && !flag('dry-run'))
       throw usage('--report needs --dry-run', 'Add --dry-run.')
     const payload = readPayload(words[0]!)
-    if (flag('dry-run')) return await rehearse(invocation, name, payload)
+    if (flag('dry-run')) return await previewPayload(invocation, name, payload)
     const client = await openClient(location)
     const { delivery } = await client.replayEvent({ event: name, payload })
     return await followTrail(client, delivery, json)
@@ -77,7 +77,7 @@ function noSuchEvent(name: string): AppError {
   return usage(`GitHub has no event "${name}"`, hint, { word: name.replace(/\..*/s, ''), among: EVENT_NAMES })
 }
 
-async function rehearse(
+async function previewPayload(
   { location, option, json }: Invocation,
   name: string,
   payload: Record<string, unknown>,
@@ -180,7 +180,7 @@ function readPayload(file: string): Record<string, unknown> {
 
 type Trail = AnswerOf<'githubEvent'>
 
-const AGAIN_MS = 300
+const POLL_MS = 300
 
 /** Shows the effects of an event until it is settled. */
 async function followTrail(client: Client, delivery: string, json: boolean): Promise<number> {
@@ -192,7 +192,7 @@ async function followTrail(client: Client, delivery: string, json: boolean): Pro
       last = await client.githubEvent(delivery)
       if (!json) for (const line of linesOf(last)) if (!shown.has(line) && shown.add(line)) print(line)
       if (last.settled || signal.aborted) return
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
   })
   if (json && last !== undefined) printJson(last)

@@ -1,4 +1,4 @@
-import { builtInTypes, type CommandHelp, optionsOfType, verbOf } from '../../command-types.ts'
+import { builtInTypes, type CommandHelp, commandOptions, verbOf } from '../../command-types.ts'
 import { loadTeam } from '../../connection/client.ts'
 import type { TeamLocation } from '../../connection/connection.ts'
 import { noJson } from '../../errors.ts'
@@ -127,7 +127,7 @@ async function findCommand(typed: readonly string[], program: Program, types: re
     if (verb !== undefined)
       return { options: [...(verb.options ?? []), ...COMMON_OPTIONS], words: verb.arguments ?? [], count }
     const type = types.find((one) => one.shell === name.join(' ') || verbOf(one) === name.join(' '))
-    if (type !== undefined) return { options: optionsOfType(type), words: [], count }
+    if (type !== undefined) return { options: commandOptions(type), words: [], count }
   }
   return { options: [], words: [], count: 1 }
 }

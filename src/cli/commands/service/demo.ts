@@ -8,7 +8,7 @@ import { type Config, type ConfigInput, defineConfig } from '../../../config/con
 import { type Orchub, openOffline, ownCommand, startOrchub } from '../../../main.ts'
 import type { ScriptSettings } from '../../../runtimes/script.ts'
 import { noJson } from '../../errors.ts'
-import { ifTaken, paint, plainLine, print, type Style } from '../../output/print.ts'
+import { paint, plainLine, print, type Style, tryWrite } from '../../output/print.ts'
 import { watchStopSignal } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { isOnPath } from './init.ts'
@@ -21,7 +21,7 @@ export const verb: Verb = {
   async run({ json }) {
     if (json) throw noJson('demo', 'While it runs: ORC_HOME=.orc/demo orc audit --follow --json')
     // A reader that exits (`| head`) must not make commits fail.
-    const write = (line: string) => ifTaken(() => print(line))
+    const write = (line: string) => tryWrite(() => print(line))
     const signal = watchStopSignal()
     const demo = await startDemo(process.cwd(), write)
     const wanted = await Promise.race([signal.promise.then(() => 'end' as const), demo.stopAsked])

@@ -1,4 +1,10 @@
-import { builtInTypes, type CommandHelp, showCommandHelp, typesHere, verbOf } from '../../command-types.ts'
+import {
+  availableTypes,
+  builtInTypes,
+  type CommandHelp,
+  showCommandHelp,
+  verbOf,
+} from '../../command-types.ts'
 import { EXIT_CODES, usage } from '../../errors.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
@@ -23,7 +29,7 @@ export const verb: Verb = {
       const [all, version, types] = await Promise.all([
         program.verbs(),
         program.version(),
-        typesHere(location),
+        availableTypes(location),
       ])
       if (json) printJson(overviewJson(all, types, version))
       else print(fitted(await overview(all, types, program)))

@@ -1,7 +1,7 @@
 import { type ServiceResponse, transfer } from '../../connection/connection.ts'
 import type { Verb } from '../../verb.ts'
 
-// Not imported, for the reason given in connection.ts.
+// `import` would take longer, and a hook runs at every step of an agent.
 const { readSync } = process.getBuiltinModule('node:fs')
 
 const output = () => import('../../output/print.ts')

@@ -4,7 +4,7 @@ import { createTransport, newIdempotencyKey, readLines, type Transport } from '.
 import { errorReceipt } from '../../../protocol/receipt.ts'
 import { socketFetch } from '../../connection/client.ts'
 import { openConnection, type TeamLocation } from '../../connection/connection.ts'
-import { ifTaken, printRaw } from '../../output/print.ts'
+import { printRaw, tryWrite } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
@@ -22,7 +22,7 @@ export const verb: Verb = {
     process.stdin.setEncoding('utf8')
     await bridgeMcp({
       lines: readLines(process.stdin as AsyncIterable<string>),
-      write: (message) => ifTaken(() => printRaw(`${message}\n`)),
+      write: (message) => tryWrite(() => printRaw(`${message}\n`)),
       post: postTo(location),
       version: await program.version(),
     })
@@ -64,7 +64,7 @@ interface BridgeOptions {
 /** Retry this long before reporting the service as unreachable: a restart takes less. */
 const PATIENCE_MS = 2000
 /** Poll interval while the service is unreachable. */
-const LOOK_MS = 1000
+const POLL_MS = 1000
 
 /**
  * Forwards MCP messages between standard input and output and the service. All answers come from the service; only while
@@ -129,7 +129,7 @@ async function bridgeMcp({ lines, write, post, version }: BridgeOptions): Promis
     if (watching) return
     watching = true
     while (watching && !ended.signal.aborted) {
-      await wait(LOOK_MS, ended.signal)
+      await wait(POLL_MS, ended.signal)
       try {
         await post(PING, protocolHeaders({}))
         watching = false

@@ -8,7 +8,6 @@ import { usage } from '../../errors.ts'
 import { createNotifier, notificationMethod } from '../../output/notification.ts'
 import {
   complain,
-  ifTaken,
   paint,
   plain,
   plainLine,
@@ -16,6 +15,7 @@ import {
   printJson,
   printRaw,
   type Style,
+  tryWrite,
   warn,
 } from '../../output/print.ts'
 import { watchStopSignal } from '../../signals.ts'
@@ -102,9 +102,9 @@ export async function runService(
   const notifying = notifyOn(orchub, flag, config.notify)
   // The reader of the banner may have exited; keep running.
   if (!stopping.signal.aborted)
-    ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, lastLine))))
+    tryWrite(() => (json ? printJson(facts) : print(banner(config, facts, lastLine))))
   const halted = orchub.engine.halt.current()
-  if (halted !== undefined && !json) ifTaken(() => complain(haltWarning(halted)))
+  if (halted !== undefined && !json) tryWrite(() => complain(haltWarning(halted)))
   const byReason = { asked: agents, hangup: 'leave' } as const
   const runs = flag('for-runs') ? watchRuns(orchub) : undefined
   const wanted = await Promise.race([
@@ -148,19 +148,17 @@ function watchRuns({ engine: { runs, store } }: Orchub) {
   }
 }
 
-/** Entries that need a person's attention. */
-const CALLS: ReadonlySet<string> = new Set(['human.asked'])
-
 /** Notifies on a terminal, where a person may see it. */
 function notifyOn({ engine }: Orchub, flag: Invocation['flag'], notify: Config['notify']) {
   if (notify === 'off' || flag('quiet') || !isatty(1)) return undefined
   const notifier = createNotifier({
     method: notify === 'bell' ? 'bell' : notificationMethod(process.env),
-    write: (text) => ifTaken(() => printRaw(text)),
+    write: (text) => tryWrite(() => printRaw(text)),
     after: engine.clock.after,
   })
   const stop = engine.store.onCommit((entries) => {
-    for (const { type, actor, text } of entries) if (CALLS.has(type)) notifier.asked(`${actor}: ${text}`)
+    for (const { type, actor, text } of entries)
+      if (type === 'human.asked') notifier.asked(`${actor}: ${text}`)
   })
   return {
     close() {
@@ -216,7 +214,7 @@ export async function openLog(level: string): Promise<Log> {
   }
   const least = LOG_LEVELS.indexOf(level as Level)
   const at = (own: Level, style: Style) => (fields: Record<string, unknown>, text: string) => {
-    if (LOG_LEVELS.indexOf(own) >= least) ifTaken(() => complain(logLine(own, style, fields, text)))
+    if (LOG_LEVELS.indexOf(own) >= least) tryWrite(() => complain(logLine(own, style, fields, text)))
   }
   return {
     debug: at('debug', 'dim'),

@@ -30,7 +30,7 @@ export const verb: Verb = {
   },
 }
 
-interface Followed {
+interface FollowOptions {
   query: { limit?: string }
   all: boolean
   show(tasks: readonly ListedTask[]): void
@@ -38,10 +38,10 @@ interface Followed {
 }
 
 /** Redraw at most this often; people can't follow faster changes. */
-const REST_MS = 100
+const REDRAW_MS = 100
 
 /** Reads the last sequence number before the first list, so that no change is lost in between. */
-async function follow(client: Client, { query, all, show, signal }: Followed) {
+async function follow(client: Client, { query, all, show, signal }: FollowOptions) {
   let after = 0
   for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
   const seen = new Set<string>()
@@ -62,7 +62,7 @@ async function follow(client: Client, { query, all, show, signal }: Followed) {
         // The service is restarting.
         isStale = true
       })
-      await new Promise((resolve) => setTimeout(resolve, REST_MS))
+      await new Promise((resolve) => setTimeout(resolve, REDRAW_MS))
     }
     isLooking = false
   }
@@ -81,13 +81,13 @@ async function follow(client: Client, { query, all, show, signal }: Followed) {
   await Promise.race([changes(), failed.promise])
 }
 
-function redrawn(): Followed['show'] {
+function redrawn(): FollowOptions['show'] {
   const live = openLiveText()
   return (tasks) => live.draw(tasks.length === 0 ? paint('dim', 'There are no open tasks.') : taskTree(tasks))
 }
 
 /** Shows each task when it first appears and whenever its state changes. */
-function showChanges(show: (task: ListedTask) => void): Followed['show'] {
+function showChanges(show: (task: ListedTask) => void): FollowOptions['show'] {
   const shown = new Map<string, string>()
   return (tasks) => {
     for (const task of tasks) {

@@ -51,12 +51,12 @@ function haltText({ over, text }: TaskStreamEventOf<'halt'>): string {
 }
 
 /** The text of a message without the context that a delegation adds. */
-export function saidBrief({ text }: TaskStreamEventOf<'message'>): string {
+export function messageBrief({ text }: TaskStreamEventOf<'message'>): string {
   return brief(text.split('\n\nContext:\n', 1)[0]!)
 }
 
 /** A person's answer arrives as a verdict and again as a message with the same text; recognizes the second. */
-export function createEchoes(): (event: TaskStreamEvent) => boolean {
+export function createEchoFilter(): (event: TaskStreamEvent) => boolean {
   const verdicts = new Map<string, string>()
   const keyOf = ({ task_id }: TaskStreamEvent, to: string) => `${task_id} ${to}`
   return (event) => {
@@ -117,5 +117,5 @@ function messageText(event: TaskStreamEventOf<'message'>, about: string): string
   const { kind, from, to } = event
   if (SHOWN_ELSEWHERE.has(kind) || to === OPERATOR) return undefined
   if (kind === 'reminder') return `  ${about}${paint('yellow', `reminding ${to} to report`, 'err')}`
-  return `  ${about}${from} → ${to}  ${kind.replaceAll('_', ' ')}: ${saidBrief(event)}`
+  return `  ${about}${from} → ${to}  ${kind.replaceAll('_', ' ')}: ${messageBrief(event)}`
 }

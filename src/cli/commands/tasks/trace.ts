@@ -7,7 +7,7 @@ import { paint } from '../../output/print.ts'
 import { shortTime } from '../../output/receipt-text.ts'
 import type { Verb } from '../../verb.ts'
 import { taskTree } from './show.ts'
-import { brief, saidBrief } from './task-event-text.ts'
+import { brief, messageBrief } from './task-event-text.ts'
 
 export const verb: Verb = {
   name: 'task trace',
@@ -84,7 +84,7 @@ function describeStep(step: TaskStreamEvent): TraceLine | undefined {
       return { from: step.agent, what: 'chosen', text: `${chosen} (${step.by}): ${brief(step.why)}` }
     }
     case 'message':
-      return { from: step.from, to: step.to, what: step.kind, text: saidBrief(step) }
+      return { from: step.from, to: step.to, what: step.kind, text: messageBrief(step) }
     case 'asked': {
       const text = `${step.request_id}: ${brief(step.text)}`
       return { from: step.from, to: OPERATOR, what: step.awaits ? step.kind : 'notice', text }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { verdictOf } from '../../../../src/cli/commands/tasks/ask.ts'
+import { readDecision } from '../../../../src/cli/commands/tasks/answer-prompt.ts'
 import type { HumanRequest } from '../../../../src/cli/output/request-text.ts'
 
 const request = (given: Partial<HumanRequest>): HumanRequest => ({
@@ -19,29 +19,32 @@ const request = (given: Partial<HumanRequest>): HumanRequest => ({
 
 describe('the text typed at a request', () => {
   it('is the answer to a question, whatever it says (S2.5)', () => {
-    expect(verdictOf(request({}), 'approve')).toEqual({ decision: 'answer', comment: 'approve' })
+    expect(readDecision(request({}), 'approve')).toEqual({ decision: 'answer', comment: 'approve' })
   })
 
   it('must be approve or reject if a worker asks for more time (S3.19)', () => {
     const extension = request({ decisions: ['approve', 'reject'] })
-    expect(verdictOf(extension, 'approve')).toEqual({ decision: 'approve' })
-    expect(verdictOf(extension, 'reject: it takes too long')).toEqual({
+    expect(readDecision(extension, 'approve')).toEqual({ decision: 'approve' })
+    expect(readDecision(extension, 'reject: it takes too long')).toEqual({
       decision: 'reject',
       comment: 'it takes too long',
     })
-    expect(verdictOf(extension, 'well')).toBeUndefined()
+    expect(readDecision(extension, 'well')).toBeUndefined()
   })
 
   it('approves exactly the command that was shown, by its hash (C9)', () => {
     const action = { type: 'send_message', fields: {}, hash: 'c0ffee' }
     const held = request({ kind: 'approval', decisions: ['approve', 'reject', 'modify'], action })
-    expect(verdictOf(held, 'approve')).toEqual({ decision: 'approve', hash: 'c0ffee' })
+    expect(readDecision(held, 'approve')).toEqual({ decision: 'approve', hash: 'c0ffee' })
   })
 
   it('answers a task that needs help if it is neither approve nor reject', () => {
     const plea = request({ kind: 'escalation', decisions: ['approve', 'reject', 'answer'] })
-    expect(verdictOf(plea, 'use the other one')).toEqual({ decision: 'answer', comment: 'use the other one' })
+    expect(readDecision(plea, 'use the other one')).toEqual({
+      decision: 'answer',
+      comment: 'use the other one',
+    })
     // A notice is dismissed with approve and accepts no answer.
-    expect(verdictOf(request({ kind: 'escalation', decisions: ['approve'] }), 'fine')).toBeUndefined()
+    expect(readDecision(request({ kind: 'escalation', decisions: ['approve'] }), 'fine')).toBeUndefined()
   })
 })
