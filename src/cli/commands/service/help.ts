@@ -26,11 +26,9 @@ export const verb: Verb = {
   async run({ words, program, location, json }) {
     const name = words.join(' ')
     if (name === '') {
-      const [all, version, types] = await Promise.all([
-        program.verbs(),
-        program.version(),
-        availableTypes(location),
-      ])
+      const [all, version] = await Promise.all([program.verbs(), program.version()])
+      // Not in parallel: loading the verbs would use up the time that the service has to answer.
+      const types = await availableTypes(location)
       if (json) printJson(overviewJson(all, types, version))
       else print(fitted(await overview(all, types, program)))
       return 0
