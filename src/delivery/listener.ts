@@ -83,28 +83,23 @@ export function createAnsweredCommands(store: Store, agent: string, log: Log): A
 
 const NONCE = 'nonce'
 
-export function knownCommands(registry: Registry, alsoFields: Iterable<string> = []): KnownCommands {
+/** Shared by the listeners of all agents. */
+const knownCommands = new WeakMap<Registry, KnownCommands>()
+
+/** The commands that the scanner looks for. Includes fields that claim a sender: the door can only refuse claims it sees. */
+export function heardCommands(registry: Registry): KnownCommands {
+  const earlier = knownCommands.get(registry)
+  if (earlier !== undefined) return earlier
   const shapes = new Map(
     registry.all().map(({ type, fields, body }) => {
-      const shape = { type, fields: new Set([...Object.keys(fields.shape), ...alsoFields]) }
+      const shape = { type, fields: new Set([...Object.keys(fields.shape), ...CLAIMS, NONCE]) }
       return [type, body === undefined ? shape : { ...shape, body }]
     }),
   )
-  return (type) => shapes.get(type)
-}
-
-/** The same, with the fields that claim a sender: the door can refuse only the claims that it sees. */
-export function heardCommands(registry: Registry): KnownCommands {
-  let known = heard.get(registry)
-  if (known === undefined) {
-    known = knownCommands(registry, [...CLAIMS, NONCE])
-    heard.set(registry, known)
-  }
+  const known: KnownCommands = (type) => shapes.get(type)
+  knownCommands.set(registry, known)
   return known
 }
-
-/** Shared by the listeners of all agents. */
-const heard = new WeakMap<Registry, KnownCommands>()
 
 export function createListener(options: ListenerOptions): Listener {
   const { registry, nonce, handle, respond, answered } = options

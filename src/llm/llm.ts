@@ -100,7 +100,6 @@ export interface ToolResult {
 export interface Generated<Value> {
   readonly ok: true
   readonly value: Value
-  readonly spending: Spending
 }
 
 export interface Streamed {
@@ -110,7 +109,6 @@ export interface Streamed {
   readonly parts?: unknown
   /** `length`: the answer was cut off. */
   readonly finish: 'stop' | 'length'
-  readonly spending: Spending
 }
 
 /** In tokens. `input` excludes tokens read from or written to a cache. */

@@ -33,7 +33,7 @@ describe.each(Object.keys(PROVIDERS) as Provider[])('a model of %s', (provider) 
     })
     const { model } = PROVIDERS[provider]
     const spending = { model, input: 20, output: 9, cacheRead: 100, cacheWrite: 0 }
-    expect(answer).toEqual({ ok: true, value: { completed: true, reason: 'all there' }, spending })
+    expect(answer).toEqual({ ok: true, value: { completed: true, reason: 'all there' } })
     expect(spent).toEqual([spending])
     const [call] = server.requests
     expect(call!.agent).toBe('judge')

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { knownCommands } from '../../src/delivery/listener.ts'
+import { heardCommands } from '../../src/delivery/listener.ts'
 import { createRegistry } from '../../src/protocol/registry.ts'
 import { createScanner, scanText } from '../../src/protocol/scanner.ts'
 
-const known = knownCommands(createRegistry())
+const known = heardCommands(createRegistry())
 const scan = (text: string) => scanText(text, known)
 const briefly = (text: string) =>
   scan(text).map((found) => (found.ok ? [found.type, found.fields] : found.code))

@@ -20,10 +20,10 @@ export interface ModelConnection {
   }
   attempt<T>(once: (attempt: Attempt) => Promise<T>): Promise<T | ModelFailure>
   /** Reports the cost of a request to the caller. */
-  spent(usage: LanguageModelUsage): Spending
+  spent(usage: LanguageModelUsage): void
 }
 
-/** Opened for each call: nothing is kept, least of all the key. */
+/** Opened for each call, so that neither the key nor anything else stays in memory. */
 export async function openModelConnection(
   settings: ModelSettings,
   key: string | undefined,
@@ -43,11 +43,7 @@ export async function openModelConnection(
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     },
     attempt: (once) => attempt({ settings, clock, signal: call.signal, explain }, once),
-    spent(usage) {
-      const spending = spendingOf(settings.model, usage)
-      call.spent?.(spending)
-      return spending
-    },
+    spent: (usage) => call.spent?.(spendingOf(settings.model, usage)),
   }
 }
 
@@ -105,15 +101,4 @@ function spendingOf(model: string, usage: LanguageModelUsage): Spending {
   } = usage.inputTokenDetails
   const input = noCacheTokens ?? Math.max(0, (usage.inputTokens ?? 0) - cacheRead - cacheWrite)
   return { model, input, output: usage.outputTokens ?? 0, cacheRead, cacheWrite }
-}
-
-export function addSpending(before: Spending | undefined, more: Spending): Spending {
-  if (before === undefined) return more
-  return {
-    model: more.model,
-    input: before.input + more.input,
-    output: before.output + more.output,
-    cacheRead: before.cacheRead + more.cacheRead,
-    cacheWrite: before.cacheWrite + more.cacheWrite,
-  }
 }

@@ -2,8 +2,8 @@ import { generateText, jsonSchema, NoObjectGeneratedError, Output } from 'ai'
 import { z } from 'zod'
 import { excerpt } from '../../base/excerpt.ts'
 import type { Result } from '../../base/result.ts'
-import type { Generated, ModelFailure, ObjectCall, Spending } from '../llm.ts'
-import { addSpending, type ModelConnection } from './connection.ts'
+import type { Generated, ModelFailure, ObjectCall } from '../llm.ts'
+import type { ModelConnection } from './connection.ts'
 import { failure, refusalOf } from './failure.ts'
 
 /** The first answer, and one correction. */
@@ -18,7 +18,6 @@ export async function generateObject<Schema extends z.ZodType>(
   const schema = z.toJSONSchema(call.schema, { target: 'draft-7', io: 'input' })
   const instructions = [call.system ?? '', howToAnswer(schema)].join('\n\n').trim()
   const messages: { role: 'user' | 'assistant'; content: string }[] = [{ role: 'user', content: call.prompt }]
-  let spending: Spending | undefined
   let problem = ''
   let asksBySchema = true
   for (let answer = 0; answer < ANSWERS; answer += 1) {
@@ -28,9 +27,8 @@ export async function generateObject<Schema extends z.ZodType>(
       answered = await ask(connection, instructions, messages, undefined)
     }
     if (!answered.ok) return answered
-    spending = addSpending(spending, answered.spending)
     const read = readObject(answered.text, call.schema)
-    if (read.ok) return { ok: true, value: read.value, spending }
+    if (read.ok) return { ok: true, value: read.value }
     problem = read.error
     messages.push(
       { role: 'assistant', content: excerpt(answered.text, SHOWN) || '(nothing)' },
@@ -38,7 +36,7 @@ export async function generateObject<Schema extends z.ZodType>(
     )
   }
   const { provider, model } = connection.settings
-  return failure('garbage', `${provider} (${model}) did not answer by the schema: ${problem}`)
+  return failure('garbage', `${provider} (${model}) gave an answer that does not fit the schema: ${problem}`)
 }
 
 /** Some OpenAI-compatible servers reject requests with a schema. */
@@ -55,7 +53,7 @@ async function ask(
   instructions: string,
   messages: { role: 'user' | 'assistant'; content: string }[],
   schema: Parameters<typeof jsonSchema>[0] | undefined,
-): Promise<{ ok: true; text: string; spending: Spending } | ModelFailure> {
+): Promise<{ ok: true; text: string } | ModelFailure> {
   return await connection.attempt(async ({ signal }) => {
     const result = await generateText({
       ...connection.common,
@@ -71,9 +69,9 @@ async function ask(
       }
       throw error
     })
-    const spending = connection.spent(result.usage)
+    connection.spent(result.usage)
     const refusal = refusalOf(result.finishReason, connection.settings)
-    return refusal ?? { ok: true as const, text: result.text, spending }
+    return refusal ?? { ok: true as const, text: result.text }
   })
 }
 

@@ -1,13 +1,5 @@
 import { type FinishReason, jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from 'ai'
-import type {
-  ChatMessage,
-  ModelFailure,
-  Spending,
-  StreamCall,
-  Streamed,
-  ToolCall,
-  ToolResult,
-} from '../llm.ts'
+import type { ChatMessage, ModelFailure, StreamCall, Streamed, ToolCall, ToolResult } from '../llm.ts'
 import type { ModelConnection } from './connection.ts'
 import { failure, refusalOf } from './failure.ts'
 
@@ -31,7 +23,7 @@ export async function stream(
     quiet(result.responseMessages)
     const texts: string[] = []
     const calls: ToolCall[] = []
-    let spending: Spending | undefined
+    let isComplete = false
     let finish: FinishReason = 'other'
     for await (const part of result.stream) {
       attempt.alive()
@@ -58,12 +50,13 @@ export async function stream(
         case 'abort':
           throw new Error(part.reason ?? 'aborted')
         case 'finish-step':
-          spending = connection.spent(part.usage)
+          connection.spent(part.usage)
+          isComplete = true
           // Some libraries end a broken stream without an error.
           finish = isReason(part) ? part.finishReason : 'error'
       }
     }
-    if (spending === undefined || finish === 'error') return broken(connection)
+    if (!isComplete || finish === 'error') return broken(connection)
     const refusal = refusalOf(finish, connection.settings)
     if (refusal !== undefined) return refusal
     const parts = partsToKeep(await result.responseMessages)
@@ -73,7 +66,6 @@ export async function stream(
       calls,
       ...(parts === undefined ? {} : { parts }),
       finish: finish === 'length' ? 'length' : 'stop',
-      spending,
     }
 
     function begin() {

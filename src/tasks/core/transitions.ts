@@ -5,61 +5,20 @@ import { END_STATES, type TaskState } from '../task.ts'
  * can end in every way, because a person or a timer may end a task at any time. A retry is no transition: a new attempt
  * starts at `pending` with a higher attempt number (`isLegal`).
  */
+const STARTED = ['executing', 'waiting_child', 'waiting_parent', 'waiting_user', 'waiting_approval'] as const
+const FROM_STARTED = [...STARTED, 'blocked', ...END_STATES] as const
+
 const NEXT_STATES: Record<TaskState, readonly TaskState[]> = {
   // Directly to `executing` if a command of the worker overtakes the runtime's receipt.
   pending: ['analyzing', 'executing', 'blocked', ...END_STATES],
   analyzing: ['executing', 'blocked', ...END_STATES],
-  executing: [
-    'waiting_child',
-    'waiting_parent',
-    'waiting_user',
-    'waiting_approval',
-    'blocked',
-    ...END_STATES,
-  ],
-  waiting_child: [
-    'executing',
-    'waiting_parent',
-    'waiting_user',
-    'waiting_approval',
-    'blocked',
-    ...END_STATES,
-  ],
-  waiting_parent: [
-    'executing',
-    'waiting_child',
-    'waiting_user',
-    'waiting_approval',
-    'blocked',
-    ...END_STATES,
-  ],
-  waiting_user: [
-    'executing',
-    'waiting_child',
-    'waiting_parent',
-    'waiting_approval',
-    'blocked',
-    ...END_STATES,
-  ],
-  waiting_approval: [
-    'executing',
-    'waiting_child',
-    'waiting_parent',
-    'waiting_user',
-    'blocked',
-    ...END_STATES,
-  ],
+  executing: FROM_STARTED,
+  waiting_child: FROM_STARTED,
+  waiting_parent: FROM_STARTED,
+  waiting_user: FROM_STARTED,
+  waiting_approval: FROM_STARTED,
   // A release restores the state that the task would have without the hold.
-  blocked: [
-    'pending',
-    'analyzing',
-    'executing',
-    'waiting_child',
-    'waiting_parent',
-    'waiting_user',
-    'waiting_approval',
-    ...END_STATES,
-  ],
+  blocked: ['pending', 'analyzing', ...STARTED, ...END_STATES],
   completed: [],
   failed: [],
   cancelled: [],
