@@ -5,7 +5,11 @@ import { AppError, asAppError, reasonOf } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { AgentConfig } from '../config/config.ts'
-import { type AgentDelivery, createAgentDelivery, doubtUnanswered } from '../delivery/agent-delivery.ts'
+import {
+  type AgentDelivery,
+  createAgentDelivery,
+  markUnansweredUncertain,
+} from '../delivery/agent-delivery.ts'
 import { handedOutBy } from '../delivery/listener.ts'
 import type { RawCommand } from '../protocol/command.ts'
 import { errorReceipt } from '../protocol/receipt.ts'
@@ -168,7 +172,7 @@ export function createSessionStart(options: SessionStartOptions) {
         const url = options.address()
         if (url === undefined) throw new Error('an agent is started before the service listens')
         // Before the process exists: if the service is killed right after its start, the next one finds it running.
-        if (process?.isResumed) await doubtUnanswered(store, options.mailboxes, name)
+        if (process?.isResumed) await markUnansweredUncertain(store, options.mailboxes, name)
         return { url, token: await issueSessionToken(options, name) }
       },
       command: (said, key) => act(name, said, key),

@@ -12,8 +12,8 @@
  *   at a dialog     `waiting_input` outside of a turn: the program asks something before it has begun.
  *   closed          The session is over.
  *
- * What interrupts a turn: a person, a halt, and an urgent message (interrupts.ts). A message of high priority only
- * gives a notice. The states of the hand-over and of each message are described in turns.ts.
+ * A person, a halt and an urgent message interrupt a turn (interrupts.ts). A high-priority message only gives a notice.
+ * turns.ts describes the states of the hand-over, messages/delivery-states.ts those of each message.
  */
 import { ORCHESTRATOR, type SessionState } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
@@ -93,13 +93,13 @@ interface AgentDeliveryOptions {
   onTurnEnded(lastWords: string): void
 }
 
-/** A flood of important messages gives one notice (C2). */
+/** An agent gets at most one notice of high-priority messages in this time (C2). */
 const NOTICE_EVERY_MS = 2000
-/** Bursts of changes show as one line around the terminal. */
+/** Delays the label around the terminal, so a burst of changes updates it once. */
 const LABEL_DELAY_MS = 200
-/** An agent is woken for so many failed commands in a row; one that fails for ever would get turns for ever (S2.1). */
+/** Wake an agent for at most this many failed commands in a row, or one that keeps failing gets turns forever (S2.1). */
 const MISTAKES_ANSWERED = 3
-/** A transcript without a write for this long after a turn is read to its end. */
+/** A transcript counts as complete if nothing is written to it for this long after a turn. */
 const FILE_QUIET_MS = 1000
 /** A turn that begins this soon after a hand-over is the one that was handed over. */
 const TURN_BEGINS_WITHIN_MS = 5000
@@ -145,7 +145,7 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
       agent.mistakes = 0
     },
     onRequeued() {
-      urgentOf(agent).came()
+      urgentOf(agent).mayWait()
       lookForUrgent(agent)
     },
     onChanged: () => updateLabel(agent),
@@ -178,7 +178,7 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
     take: turns.take,
     onMail(priority, from) {
       onMail(agent, priority, from).catch((error: unknown) =>
-        options.log.error({ agent: options.name, err: error }, 'a new message could not be announced'),
+        options.log.error({ agent: options.name, err: error }, 'could not announce a new message'),
       )
     },
   })
@@ -195,7 +195,7 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
         const { name, log } = options
         options
           .onUsage(usage)
-          .catch((error: unknown) => log.error({ agent: name, err: error }, 'usage could not be stored'))
+          .catch((error: unknown) => log.error({ agent: name, err: error }, 'could not store the usage'))
       },
       saveState: (value) => save(agent, value),
     },
@@ -204,7 +204,7 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
     obstacle: turns.obstacle,
     async begin(started) {
       agent.session = started
-      // Found idle, its last turn is unknown: if it forgot to report, it must be reminded.
+      // Its last turn is unknown: if it forgot to report, it needs a reminder.
       if (started.state === 'idle') void reportTurnEnd(agent)
       updateLabel(agent)
       await turns.begin(started)
@@ -350,7 +350,7 @@ async function waitUntilQuiet(agent: Agent) {
 /** A normal message waits until the agent is idle, a high one is announced at once, an urgent one interrupts (C2). */
 async function onMail(agent: Agent, priority: Priority, from: string) {
   updateLabel(agent)
-  if (priority === 'urgent') urgentOf(agent).came(from)
+  if (priority === 'urgent') urgentOf(agent).mayWait(from)
   const { session, turns, options, isClosed } = agent
   if (session === undefined || isClosed || options.isPaused() || options.isHalted()) return
   try {
@@ -365,7 +365,7 @@ async function notify(agent: Agent, session: Session, from: string) {
   const now = agent.options.clock.now()
   if (agent.noticedAt !== undefined && now - agent.noticedAt < NOTICE_EVERY_MS) return
   agent.noticedAt = now
-  await session.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
+  await session.notice(`[ORCHUB NOTICE] A high-priority message from ${from} is waiting for you.`)
 }
 
 function urgentOf(agent: Agent): UrgentInterrupts {
@@ -388,7 +388,7 @@ function lookForUrgent(agent: Agent) {
   if (agent.session === undefined || !agent.isInTurn) return
   urgentOf(agent)
     .look()
-    .catch((error: unknown) => log.error({ agent: name, err: error }, 'an urgent message may wait for long'))
+    .catch((error: unknown) => log.error({ agent: name, err: error }, 'could not look for urgent messages'))
 }
 
 function halt(agent: Agent, by: string) {
@@ -426,11 +426,15 @@ async function showLabel({ options, turns, session, isClosed }: Agent) {
 }
 
 /**
- * A process may end before it recorded what it took. Its unanswered messages become uncertain, so that the session that
- * resumes the conversation looks for them.
+ * A process may have ended before it stored the messages it took. Its unanswered messages become uncertain, so the session
+ * that resumes the conversation looks for them.
  */
-export async function doubtUnanswered(store: Store, mailboxes: Mailboxes, agent: string): Promise<void> {
-  const evidence = 'the process that took it has ended; it is looked for in the conversation'
+export async function markUnansweredUncertain(
+  store: Store,
+  mailboxes: Mailboxes,
+  agent: string,
+): Promise<void> {
+  const evidence = 'the process that took it has ended; looking for it in the conversation'
   await store.write(async (tx) =>
     mailboxes.moved(tx, agent, await unansweredDeliveries(tx, agent), 'uncertain', evidence, true),
   )

@@ -13,7 +13,7 @@ export interface InterruptResult {
 /** Interrupts per session that haven't returned yet. */
 const pending = new WeakMap<Session, Promise<InterruptResult>>()
 
-/** Shares one interrupt among everyone who wants to end the same turn: two in a row mean something else to some programs. */
+/** Shares one interrupt among all who want to end the same turn: some programs treat a second one differently. */
 export function interruptOnce(session: Session): Promise<InterruptResult> {
   const running = pending.get(session) ?? session.interrupt().finally(() => pending.delete(session))
   pending.set(session, running)
@@ -39,7 +39,7 @@ export type Interrupts = ReturnType<typeof createInterrupts>
 /** How often, and how long apart, a turn that doesn't stop is interrupted. */
 const RETRIES = { tries: 3, apartMs: 1500 }
 
-/** Ends turns of one agent, and records for whoever asked whether the turn truly stopped (ask 11 of the field). */
+/** Ends turns of one agent, and records whether the turn really stopped (ask 11). */
 export function createInterrupts({ name, store, clock, log, turnToHalt }: InterruptsOptions) {
   let halting: Promise<InterruptResult | undefined> | undefined
 
@@ -52,7 +52,7 @@ export function createInterrupts({ name, store, clock, log, turnToHalt }: Interr
         subject: name,
         text: stopped
           ? `${name} was interrupted ${why}: ${evidence}`
-          : `${name} was to stop ${why} and did not: ${evidence}`,
+          : `${name} did not stop ${why}: ${evidence}`,
         data: { agent: name, stopped, evidence },
       }),
     )
@@ -84,7 +84,7 @@ export function createInterrupts({ name, store, clock, log, turnToHalt }: Interr
     return await endTurn(turnToHalt, (result) => {
       // A halt doesn't wait for the disk.
       record(result, by, 'because everything was stopped').catch((error: unknown) =>
-        log.error({ agent: name, err: error }, 'an interrupt could not be recorded'),
+        log.error({ agent: name, err: error }, 'could not record an interrupt'),
       )
     })
   }
@@ -114,7 +114,7 @@ export function createInterrupts({ name, store, clock, log, turnToHalt }: Interr
 /** Ends the turn that keeps an urgent message waiting, even one that begins after the message came (C2, ask 11). */
 export interface UrgentInterrupts {
   /** An urgent message may wait in the queue from now on; `from` is its sender, where known. */
-  came(from?: string): void
+  mayWait(from?: string): void
   /** Interrupts the agent's turn if an urgent message waits. Resolves when the turn stopped or all tries are used up. */
   look(): Promise<void>
 }
@@ -134,8 +134,8 @@ interface UrgentInterruptsOptions {
 
 export function createUrgentInterrupts(options: UrgentInterruptsOptions): UrgentInterrupts {
   const { name, store, inTurn, turn } = options
-  /** Saves a query per turn. True at first: an earlier service may have left an urgent message. */
-  let mayWait = true
+  /** False saves a query per turn. True at first, because an earlier service may have left an urgent message. */
+  let isPossible = true
   /**
    * Messages that have ended a turn. Each may end one turn that a person or another urgent message began, and no more:
    * otherwise such turns would never finish, and a person's interrupted input would block the message itself.
@@ -148,14 +148,14 @@ export function createUrgentInterrupts(options: UrgentInterruptsOptions): Urgent
 
   async function lookOnce() {
     const current = turn()
-    if (!mayWait || inTurn(current) === undefined) return
-    mayWait = false
+    if (!isPossible || inTurn(current) === undefined) return
+    isPossible = false
     const queued = await queuedUrgent(store, name).catch((error: unknown) => {
-      mayWait = true
+      isPossible = true
       throw error
     })
     if (queued.length === 0) return
-    mayWait = true
+    isPossible = true
     const waiting = options.isTurnOrdinary() ? queued : queued.filter(({ message }) => !served.has(message))
     if (waiting.length === 0) return
     // Wait for the hand-over: an interrupt in the middle of it would make that turn uncertain.
@@ -174,8 +174,8 @@ export function createUrgentInterrupts(options: UrgentInterruptsOptions): Urgent
   }
 
   return {
-    came(from) {
-      mayWait = true
+    mayWait(from) {
+      isPossible = true
       if (from !== undefined) senders.add(from)
     },
     look() {

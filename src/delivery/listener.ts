@@ -39,18 +39,18 @@ export interface CommandResponse {
 
 interface ListenerOptions {
   registry: Registry
-  /** Must be in every command that is read off a terminal, where anybody's text may stand. */
+  /** Required in every command read off a terminal, because text there may be anybody's. */
   nonce: string
   handle(said: RawCommand, origin: CommandOrigin): Promise<Receipt>
   /** Resolves when the response reached the agent. */
   respond(response: CommandResponse): Promise<void>
   /** Without it, a command that is read again is answered again. */
   answered?: AnsweredCommands
-  /** A command on the screen lacks the nonce: it is neither carried out nor answered. */
+  /** A command on the screen lacks the nonce, so it is ignored. */
   onUnmarked?(type: string): void
 }
 
-/** Positions of commands whose responses reached the agent: a transcript that is read again wakes it for nothing (C25). */
+/** Positions of commands whose responses reached the agent, so a transcript that is read again doesn't wake it (C25). */
 interface AnsweredCommands {
   has(position: string): Promise<boolean>
   add(position: string): Promise<void>
@@ -64,7 +64,7 @@ export function createAnsweredCommands(store: Store, agent: string, log: Log): A
       try {
         return (await findReceipt(store, agent, keyOf(position))) !== undefined
       } catch (error) {
-        log.warn({ agent, err: error }, 'whether a response had arrived could not be read')
+        log.warn({ agent, err: error }, 'could not read whether a response arrived')
         return false
       }
     },
@@ -75,7 +75,7 @@ export function createAnsweredCommands(store: Store, agent: string, log: Log): A
           await storeReceipt(tx, agent, keyOf(position), { digest: '', receipt: '' })
         })
       } catch (error) {
-        log.warn({ agent, err: error }, 'that a response arrived could not be stored')
+        log.warn({ agent, err: error }, 'could not store that a response arrived')
       }
     },
   }
@@ -115,7 +115,7 @@ export function createListener(options: ListenerOptions): Listener {
     position: string | undefined,
   ): Promise<{ response: CommandResponse; isSettled: boolean } | undefined> {
     if (!found.ok) {
-      // Quoted commands are no mistakes: an agent may explain the protocol. A screen is full of other people's text.
+      // Ignore quoted commands, because an agent may explain the protocol. Text on a screen may be anybody's.
       if (QUOTED.has(found.code) || channel === 'pane') return undefined
       const block = renderResponse('unknown', problemReceipt(found))
       return { response: { block, wakes: true, isMistake: true }, isSettled: true }
@@ -131,7 +131,7 @@ export function createListener(options: ListenerOptions): Listener {
       channel: 'text',
       ...(position === undefined ? {} : { idempotencyKey: position }),
     }).catch((error: unknown) => {
-      // The agent must learn of a full disk, too. Read again later, the command is tried again.
+      // The agent learns of a full disk too. The command is retried when its transcript is read again.
       isSettled = false
       return errorReceipt(asAppError(error))
     })
@@ -187,7 +187,7 @@ function isAwaited(registry: Registry, type: string, receipt: Receipt): boolean 
   return receipt.status !== 'ok' || registry.find(type)?.confirmation !== true
 }
 
-/** The receipt for text that looks like a command and isn't one. The door uses the same words for the same mistakes. */
+/** The receipt for text that looks like a command but isn't one. */
 export function problemReceipt({
   code,
   message,
@@ -210,7 +210,7 @@ type Response = Pick<CommandResponse, 'block' | 'wakes'>
 
 /** Responses to an agent's commands that wait for its next turn. */
 export interface PendingResponses {
-  /** Resolves when the response reached the agent; at once for one that the agent need not be woken for. */
+  /** Resolves when the response reached the agent, or at once if it doesn't wake the agent. */
   add(response: Response): Promise<void>
   /** Whether the agent waits for one of them. */
   areAwaited(): boolean
@@ -222,9 +222,9 @@ export interface PendingResponses {
 export interface ResponsesOfTurn {
   readonly blocks: readonly string[]
   arrived(): void
-  /** They surely didn't arrive. */
+  /** They certainly didn't arrive. */
   putBack(): void
-  /** Without evidence: they are handed over again, at most TRIES times. */
+  /** It is unknown whether they arrived. They are handed over again, at most TRIES times. */
   unknown(): void
 }
 
@@ -260,7 +260,7 @@ export function createPendingResponses(): PendingResponses {
 
   function summarizeDropped(): PendingResponse[] {
     if (dropped === 0) return []
-    const block = renderRemark(`Answered as well, before these: ${counted(dropped)}`)
+    const block = renderRemark(`Also answered, before these: ${counted(dropped)}`)
     const summary = { block, wakes: false, arrived() {}, tries: 0, commands: dropped }
     dropped = 0
     return [summary]
@@ -270,8 +270,8 @@ export function createPendingResponses(): PendingResponses {
     if (overflow.length === 0 || pending.length > 0) return []
     const callbacks = overflow
     overflow = []
-    const much = `${counted(callbacks.length)}, too many at once to be shown`
-    const block = renderRemark(`Answered as well: ${much}. Where you need an answer, ask again.`)
+    const much = `${counted(callbacks.length)}, too many to show at once`
+    const block = renderRemark(`Also answered: ${much}. If you need an answer, send the command again.`)
     const arrived = () => {
       for (const callback of callbacks) callback()
     }
@@ -311,7 +311,7 @@ export function createPendingResponses(): PendingResponses {
         },
         unknown() {
           for (const response of taken) response.tries += 1
-          // Resolve those given up, too: the listener would otherwise wait for them for ever.
+          // Also resolve those given up, or the listener would wait forever.
           for (const response of taken.filter(({ tries }) => tries >= TRIES)) response.arrived()
           pending = [...taken.filter(({ tries }) => tries < TRIES), ...pending]
         },
@@ -329,7 +329,7 @@ export interface RecentText {
   readonly text: string
 }
 
-/** The recent text of an agent, for people who watch it. In memory only: its program has the whole conversation. */
+/** The recent text of an agent, for people who watch it. Only in memory, because its program stores the conversation. */
 export interface RecentOutput {
   add(utterance: AgentText, now: number): void
   /** The next piece of text begins a new entry. */
@@ -339,7 +339,7 @@ export interface RecentOutput {
 }
 
 const MAX_ENTRIES = 40
-/** Over all entries, so that a large team doesn't take much memory. */
+/** Of all entries together. */
 const MAX_CHARACTERS = 24_000
 
 export function createRecentOutput(): RecentOutput {

@@ -21,7 +21,7 @@ import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { doubtfulDeliveries } from '../messages/delivery-states.ts'
+import { unconfirmedDeliveries } from '../messages/delivery-states.ts'
 import type { HandedOut, Mailboxes, MailReceiver, TurnClaim } from '../messages/mailboxes.ts'
 import type { Mail } from '../messages/messages.ts'
 import { renderEnvelope } from '../protocol/response.ts'
@@ -33,7 +33,7 @@ import type { PendingResponses, ResponsesOfTurn } from './listener.ts'
 export interface Turns {
   /** The session is up. Messages that an earlier session left uncertain are checked before anything newer goes out. */
   begin(session: Session): Promise<void>
-  /** Something may wait for the agent. */
+  /** Hands over what waits, as soon as the agent is ready. */
   look(): void
   /** The session, or what it is allowed, has changed: the agent may take now what it refused before. */
   refresh(): void
@@ -87,7 +87,7 @@ const EARLY_RETRY_MS = 5000
 const EARLY_TRIES = 12
 /** … and then this rarely, because every try writes to the audit or searches the whole conversation. */
 const LATE_RETRY_MS = 60_000
-/** The runtime reports when an obstacle is gone; this covers a runtime that fails to. */
+/** Retry even if the runtime fails to report that the obstacle is gone. */
 const OBSTACLE_RETRY_MS = 600_000
 /** Hold newer messages this long while we check whether an earlier session delivered the older ones. */
 const HOLD_FOR_EARLIER_MS = 6000
@@ -109,17 +109,17 @@ interface HandOver extends Omit<TurnsOptions, 'deliver'> {
   /** Refusals in a row since the session last changed. */
   refusals: number
   /** Checks in a row that settled nothing. */
-  fruitlessChecks: number
+  unresolvedChecks: number
   /** Newer messages wait until then for uncertain ones of an earlier session. Infinity: not checked yet. */
   holdUntil: number
   isRunning: boolean
-  /** Somebody called `look` since the last round. */
+  /** `look` was called since the last round. */
   isWanted: boolean
   isClosed: boolean
   nextLook: { at: number; cancel(): void } | undefined
   /** Uncertain messages by key; the value says whether the store knows that they are. */
   readonly uncertain: Map<number, boolean>
-  /** Responses that were handed over in a turn whose messages are uncertain: they share the fate of those. */
+  /** Responses in a turn whose messages are uncertain. They are settled together with those messages. */
   readonly unproven: { keys: readonly number[]; responses: ResponsesOfTurn }[]
   lastMove: Promise<unknown>
 }
@@ -137,7 +137,7 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
     obstacle: undefined,
     refusedUntil: 0,
     refusals: 0,
-    fruitlessChecks: 0,
+    unresolvedChecks: 0,
     holdUntil: 0,
     isRunning: false,
     isWanted: false,
@@ -150,7 +150,7 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
 
   return {
     async begin(started) {
-      const left = await doubtfulDeliveries(own.store, own.name)
+      const left = await unconfirmedDeliveries(own.store, own.name)
       for (const key of left) own.uncertain.set(key, false)
       if (left.length > 0) own.holdUntil = Number.POSITIVE_INFINITY
       own.session = started
@@ -171,13 +171,13 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
       if (own.isClosed) return
       const { current, obstacle } = own
       const isQueued = state === 'queued'
-      // A person sent the message out of the input box that we wait for: it must not come a second time.
+      // A person submitted the message from the input box that blocked us: don't deliver it again.
       if (!isQueued && obstacle !== undefined && ids.some((id) => current?.ids.includes(id)))
-        current?.cancel.abort('the agent has a message of it already')
+        current?.cancel.abort('the agent already has a message of this turn')
       move(own, ids, state, evidence, isQueued).then(
         () => (isQueued ? look(own) : undefined),
         (error: unknown) => {
-          own.log.error({ agent: own.name, err: error }, 'evidence of a delivery could not be stored')
+          own.log.error({ agent: own.name, err: error }, 'could not store the evidence of a delivery')
           lookLater(own, RETRY_AFTER_FAILURE_MS)
         },
       )
@@ -230,7 +230,7 @@ function look(own: HandOver) {
 function refresh(own: HandOver) {
   own.refusedUntil = 0
   own.refusals = 0
-  own.fruitlessChecks = 0
+  own.unresolvedChecks = 0
   look(own)
 }
 
@@ -270,7 +270,7 @@ async function run(own: HandOver) {
     }
   } catch (error) {
     if (own.isClosed) return
-    own.log.error({ agent: own.name, err: error }, 'a delivery failed; it will be tried again')
+    own.log.error({ agent: own.name, err: error }, 'a delivery failed; retrying')
     lookLater(own, RETRY_AFTER_FAILURE_MS)
   } finally {
     own.isRunning = false
@@ -288,7 +288,7 @@ function retryAfter(tries: number): number {
 async function handOverTurn(own: HandOver) {
   const { messages, remaining } = own.reserved.length > 0 ? nextReserved(own) : await takeFromQueue(own)
   if (!isReady(own)) {
-    // Paused, halted or busy since: `run` puts them back.
+    // The agent was paused, halted or became busy: `run` requeues them.
     own.reserved.unshift(...messages)
     return
   }
@@ -384,13 +384,13 @@ function nextReserved({ reserved, messagesPerTurn }: HandOver) {
   return { messages, remaining: reserved.length }
 }
 
-/** The agent turned busy, was paused or ended before their turn. */
+/** For an agent that became busy, was paused or ended before their turn. */
 async function requeueReserved(own: HandOver) {
   const ids = own.reserved.map((mail) => mail.id)
   own.reserved = []
-  await move(own, ids, 'queued', 'not given: the agent no longer waited for it').catch((error: unknown) => {
+  await move(own, ids, 'queued', 'not delivered: the agent was no longer idle').catch((error: unknown) => {
     if (!own.isClosed)
-      own.log.error({ agent: own.name, err: error }, 'a message that was not given stays written')
+      own.log.error({ agent: own.name, err: error }, 'could not requeue a message that was not delivered')
   })
   if (ids.length > 0) own.onRequeued()
 }
@@ -457,9 +457,9 @@ async function checkUncertain(own: HandOver) {
   if (!isAnythingLeft()) own.holdUntil = 0
   else if (isHoldingForEarlier(own)) lookLater(own, CHECK_EARLIER_EVERY_MS)
   else {
-    // A program that hung or was stopped doesn't report that it goes on, so the clock must.
-    own.fruitlessChecks += 1
-    lookLater(own, retryAfter(own.fruitlessChecks))
+    // A program that hung doesn't report when it continues, so check again later.
+    own.unresolvedChecks += 1
+    lookLater(own, retryAfter(own.unresolvedChecks))
   }
 }
 
@@ -469,7 +469,7 @@ async function locateUncertain(own: HandOver, session: Session) {
   const { uncertain } = own
   if (uncertain.size > 0) {
     // The agent itself may have acknowledged some of them.
-    const open = new Set(await doubtfulDeliveries(own.store, own.name))
+    const open = new Set(await unconfirmedDeliveries(own.store, own.name))
     const acknowledged = [...uncertain.keys()].filter((key) => !open.has(key))
     settle(own, acknowledged, 'read')
   }

@@ -28,7 +28,7 @@ import {
 
 type SendMessageFields = FieldsOf<'send_message'>
 
-/** The result of one recipient's copy. */
+/** The result for one recipient. */
 type Sent = RecipientReceipt | AppError
 
 interface SendMessageOptions {
@@ -236,11 +236,11 @@ function announced(waiting: number): string {
 
 function summary(count: number, remaining: number): string {
   if (count === 0) return 'No new messages'
-  const more = remaining === 0 ? '' : `; ${remaining} more wait, check again`
+  const more = remaining === 0 ? '' : `; ${remaining} more are waiting, check again`
   return `${count === 1 ? '1 new message' : `${count} new messages`}${more}`
 }
 
-/** Returns one page; `after` and the HTTP route read further ones. */
+/** Limits of one page. `after` reads the next one; the HTTP route has no limit. */
 const PAGE = { messages: 1000, readAtOnce: 100 }
 
 /** Reads as many as fit into an answer, a few at a time because each may be large. */
@@ -277,10 +277,10 @@ export function messageCommands(options: MessageCommandsOptions): CommandEntry[]
       async handle(context, fields, definition) {
         const { tx, speaker } = context
         const agent = subjectAllowed(context, fields, definition)
-        // The door refuses an agent; the operator must not take the halt for an empty mailbox.
+        // The door refuses agents during a halt. The operator would otherwise see an empty mailbox.
         const halted = haltState.refusal(tx)
         if (halted !== undefined) return halted
-        // An agent in a session gets its mail as messages of its next turn, followed by their ids.
+        // An agent in a session gets its messages with its next turn, so the receipt only counts them.
         if (context.channel === 'text' && agent === speaker.name) {
           const waiting = await countQueued(tx, agent, MANY)
           return { status: 'ok', result: announced(waiting), details: { waiting } }
@@ -316,7 +316,7 @@ export function messageCommands(options: MessageCommandsOptions): CommandEntry[]
     },
 
     acknowledge: {
-      // An agent must be able to confirm many messages, or they come again for ever.
+      // Not rate-limited: messages that an agent cannot confirm are delivered again and again.
       free: true,
       whileHalted: true,
       decide: decideSubject,

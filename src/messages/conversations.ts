@@ -10,13 +10,13 @@ interface Cause {
   key: number
   hop: number
   correlation: number
-  /** The sender named the message it answers; otherwise it is inferred. */
+  /** False if the cause was inferred, because the sender didn't name the message it answers. */
   isNamed: boolean
 }
 
 /**
- * The loop breaker (ask 12 of the field: A→B→C→A, 398 messages, ten hours). Parks a conversation and asks a person when
- * two agents answer each other without end, or when a chain of replies exceeds its limit.
+ * The loop breaker (ask 12). Parks a conversation and asks a person when two agents keep answering each other, or when a
+ * chain of replies exceeds its limit.
  */
 export interface Conversations {
   /** The message that this agent's next message answers: the one it names, else the one it got last. */
@@ -33,7 +33,7 @@ export interface Conversations {
   forget(pair: string): void
 }
 
-/** A message handed over longer ago than this is not taken for the cause of what an agent sends. */
+/** A message handed out longer ago than this doesn't count as the cause of what the agent sends. */
 const IMPLIED_CAUSE_MS = 10 * 60_000
 
 export function createConversations(): Conversations {

@@ -220,8 +220,8 @@ export async function releaseExpired(
   return { released, nextDue: next?.due ?? undefined }
 }
 
-/** Messages that a runtime got, without evidence that they arrived. */
-export async function doubtfulDeliveries(reader: Reader, agent: string): Promise<number[]> {
+/** Messages that were given to a runtime, without evidence that they arrived. */
+export async function unconfirmedDeliveries(reader: Reader, agent: string): Promise<number[]> {
   const rows = await reader.all<{ message: number }>(
     `SELECT message FROM deliveries WHERE recipient = ? AND ${OPEN} AND claimed_until IS NULL
        AND ${UNPROVEN} ORDER BY message`,
@@ -257,7 +257,7 @@ export async function knownDeliveries(
   return rows.map((row) => row.message)
 }
 
-/** When a delivery last moved: later log entries don't concern it. */
+/** When a delivery last moved. Later audit entries don't concern it. */
 export async function lastMoved(reader: Reader, agent: string, key: number): Promise<number | undefined> {
   const row = await reader.get<{ updated_at: number }>(
     'SELECT updated_at FROM deliveries WHERE recipient = ? AND message = ?',
@@ -266,7 +266,7 @@ export async function lastMoved(reader: Reader, agent: string, key: number): Pro
   return row?.updated_at
 }
 
-/** Counts open deliveries by state, for the metrics, from the index of open ones. */
+/** Counts open deliveries by agent and state. */
 export async function countOpen(
   reader: Reader,
 ): Promise<{ agent: string; state: DeliveryState; count: number }[]> {

@@ -23,7 +23,7 @@ const HAND_OUT = { messages: 500, bytes: 4_000_000 }
 
 /** Hands messages out, and moves their deliveries from state to state, each with its evidence (C27). */
 export interface Mailboxes {
-  /** Marks the messages as `written`; they come again unless they are acknowledged in time. */
+  /** Marks the messages as `written`. Those that aren't acknowledged in time are queued again. */
   handOut(tx: Tx, agent: string, evidence: string, options?: HandOutOptions): Promise<HandedOut>
   /** Waits for messages; returns an empty list after `waitMs`. */
   waitForMail(
@@ -81,7 +81,7 @@ interface HandOutOptions {
   /** Hand out only if one of the messages may begin a turn. */
   mustWake?: boolean
   byPriority?: boolean
-  /** For runtimes: an unconfirmed message is looked up by its id, and never comes again by time alone. */
+  /** For runtimes: an unconfirmed message is looked up by its id, and not queued again by a timer. */
   untilFound?: boolean
   maxBytes?: number
 }
@@ -93,9 +93,9 @@ export interface HandedOut {
 
 interface Acknowledged {
   acknowledged: string[]
-  /** Acknowledged before, which is normal for messages that come twice. */
+  /** Acknowledged before, which is normal for messages that were delivered twice. */
   already_read: string[]
-  /** Ids that are no messages to this agent. */
+  /** Ids that belong to no message to this agent. */
   unknown: string[]
 }
 
@@ -174,7 +174,7 @@ export function createMailboxes(
   /** Requeues messages when a halt came between the commit and the receiver. */
   async function putBack(agent: string, messages: readonly Mail[]) {
     const keys = messages.map(({ id }) => parseId('msg', id)!)
-    await store.write((tx) => moved(tx, agent, keys, 'queued', 'not given: everything was stopped'))
+    await store.write((tx) => moved(tx, agent, keys, 'queued', 'not delivered: everything was stopped'))
   }
 
   /** Resolves at the next mail, after `waitMs`, or when the caller is gone. */
@@ -237,7 +237,7 @@ export function createMailboxes(
     async waitForMail(agent, { waitMs, evidence, signal }) {
       const deadline = clock.now() + waitMs
       while (!signal.aborted) {
-        // Listen first, so that mail which comes during the query is not missed.
+        // Listen first, or a message that arrives during the query would be missed.
         const next = nextMail(agent, Math.max(0, deadline - clock.now()), signal)
         try {
           if (!isHalted() && !heldBack.has(agent) && (await countQueued(store, agent, 1)) > 0) {

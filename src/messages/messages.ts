@@ -94,7 +94,7 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
   return { key, digest }
 }
 
-/** The digest covers the whole message. The audit has it too, so that a flipped bit or an edit shows. */
+/** The digest covers the whole message. The audit stores it too, so a flipped bit or an edit is noticed. */
 function digested(row: Omit<MessageRow, 'digest'>): SqlValue[] {
   // Without task fields, as in older messages, whose digests must still match.
   if (row.task === null && row.kind === null && row.quiet === 0) return columns(row)
@@ -116,7 +116,7 @@ export function isIntact(row: MessageRow): boolean {
 
 export function toMail(row: MailRow): Mail {
   if (!isIntact(row) || !DELIVERY_STATES.includes(row.state)) {
-    throw new AppError('STORE_CORRUPT', `${formatId('msg', row.seq)} is not what was stored`, {
+    throw new AppError('STORE_CORRUPT', `${formatId('msg', row.seq)} was changed after it was stored`, {
       hint: 'Its bytes changed on disk. Run `orc doctor`, and restore the store from a backup.',
     })
   }
@@ -147,8 +147,8 @@ export function intactMail(row: MailRow): Mail {
 export type MailboxFilter = 'unread' | 'all' | 'urgent'
 
 /**
- * A message that waits for its acknowledgement counts as neither read nor unread until its time is over.
- * The first condition repeats that of the index of open deliveries, so that the index is used.
+ * A message that was handed out and isn't acknowledged yet counts as neither read nor unread. The first condition repeats
+ * that of the index of open deliveries, so that the index is used.
  */
 const FILTERS: Record<MailboxFilter, string> = {
   all: '',
@@ -196,7 +196,7 @@ interface LogQuery {
   thread?: number
   /** Only messages older than this one. */
   before?: number
-  /** Only messages that one of these sent or received: an agent sees no others. */
+  /** Only messages that one of these sent or received. */
   parties?: readonly string[]
   limit: number
 }
@@ -292,7 +292,7 @@ export async function firstOfTask(reader: Reader, task: number): Promise<number 
   return row?.seq ?? undefined
 }
 
-/** A message as agents and clients see it, with the field names of the seeds and ours (C10). */
+/** A message as agents and clients see it (C10). */
 export function wireMail(mail: Mail): z.output<typeof MailSchema> {
   return {
     id: mail.id,

@@ -58,7 +58,7 @@ export const showMessage: RouteHandler<'message'> = async ({ engine }, call) => 
   const { store } = engine
   const mail = await findMail(store, messageKey(call.params.id!))
   const parties = readableParties(engine.team(), call)
-  // Answer the same whether it does not exist or the caller may not see it.
+  // The same error for a message that doesn't exist and for one that the caller may not see.
   if (
     mail === undefined ||
     (parties !== 'all' && !parties.some((name) => name === mail.from || name === mail.to))
@@ -121,7 +121,7 @@ export const countDeliveries: RouteHandler<'deliveries'> = async ({ engine }, ca
   }
 }
 
-/** For agents that Orchub does not run: they fetch messages and acknowledge them by id, or get them again. */
+/** For agents that Orchub doesn't run: they fetch their messages, and get those again that they don't acknowledge. */
 export const nextDeliveries: RouteHandler<'nextDeliveries'> = async (context, call) => {
   const agent = subjectOf(context.engine.team(), call, call.query.agent)
   if (call.incoming.headers.accept?.includes('text/event-stream')) {
@@ -135,7 +135,7 @@ export const nextDeliveries: RouteHandler<'nextDeliveries'> = async (context, ca
       evidence: `fetched by ${call.callerName}`,
       signal: open.signal,
     })
-    // The token was revoked while waiting: return nothing; the messages will be delivered again.
+    // If the token was revoked during the wait, return nothing. The messages will be delivered again.
     if (context.engine.tokens.authenticate(call.caller.token) === undefined) {
       throw unauthenticated('The token was revoked')
     }
@@ -193,7 +193,7 @@ const SAMPLES = 5000
 export const showFigures: RouteHandler<'figures'> = async ({ engine }, { query }) => {
   const { store, clock } = engine
   const stepMs = SPANS[query.span] / STEPS
-  // Steps start at round times, so that a step's value does not depend on when it is requested.
+  // Steps start at round times, so a step's value doesn't depend on the time of the request.
   const from = (Math.floor(clock.now() / stepMs) - STEPS + 1) * stepMs
   const span: Span = { from, stepMs, steps: STEPS }
   const [counted, spent, reading] = await Promise.all([
@@ -223,7 +223,7 @@ function zeros(): number[] {
   return new Array<number>(STEPS).fill(0)
 }
 
-/** Null without values. */
+/** Null if there are no values. */
 function quantile(values: readonly number[], part: number): number | null {
   if (values.length === 0) return null
   const sorted = values.toSorted((one, other) => one - other)

@@ -11,7 +11,7 @@ interface CheckedRow extends MessageRow {
   delivery_priority: number | null
 }
 
-/** Compares every message with its digest and its delivery, which no database does by itself. */
+/** Checks every message against its digest and its delivery. */
 export async function checkMessages(stream: Store['stream']): Promise<string[]> {
   const problems: string[] = []
   const rows = stream<CheckedRow>(
@@ -32,7 +32,7 @@ export async function checkMessages(stream: Store['stream']): Promise<string[]> 
 }
 
 function problemOf(row: CheckedRow): string | undefined {
-  if (!isIntact(row)) return 'is not what was stored'
+  if (!isIntact(row)) return 'was changed after it was stored'
   if (row.state === null) return 'has lost its delivery'
   if (!DELIVERY_STATES.includes(row.state) || row.delivery_priority !== row.priority) {
     return 'has a damaged delivery'
@@ -40,10 +40,10 @@ function problemOf(row: CheckedRow): string | undefined {
   return undefined
 }
 
-/** For the verification of the audit: each stored message must be the one that its entry records, and have one. */
+/** Compares the stored messages with their audit entries, for the verification of the audit. */
 export async function openMessageCursor(store: Store): Promise<MessageCursor> {
   const rows = store.stream<MessageRow>('SELECT * FROM messages ORDER BY seq')[Symbol.asyncIterator]()
-  // Daemons that share a store have a chain each: messages of the others have their entries there.
+  // Each daemon on a shared store has its own chain, and messages of other daemons have their entries there.
   const chains = await store.all<{ chain: string }>('SELECT chain FROM audit_heads')
   const isShared = chains.some(({ chain }) => chain !== store.daemon)
   let next = await rows.next()

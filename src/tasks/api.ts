@@ -7,7 +7,7 @@ import { defineCommand, routeOf } from '../protocol/command.ts'
 import { EVIDENCE_OUTCOMES, QUESTION_KINDS, TASK_STATES, TASK_TIMERS, VALIDATION_STEPS } from './task.ts'
 
 export const SpentSchema = z.object({
-  answers: z.number().describe('Number of model responses'),
+  answers: z.number().describe('Model responses'),
   input: z.number().describe('Tokens, like the next three'),
   output: z.number(),
   cache_read: z.number(),
@@ -17,11 +17,11 @@ export const SpentSchema = z.object({
 })
 
 const EvidenceSchema = z.object({
-  claim: z.number().describe('Number of the report of completed, from 1'),
+  claim: z.number().describe('The report of completed that it is about, counted from 1'),
   step: z.enum(VALIDATION_STEPS),
   outcome: z
     .enum(EVIDENCE_OUTCOMES)
-    .describe('skipped: not configured; unavailable: the step could not run, so it did not pass'),
+    .describe('skipped: not configured. unavailable: the step could not run, which does not count as passed'),
   text: z.string(),
   at: z.string(),
   by: z.string().optional().describe('The judge'),
@@ -57,7 +57,7 @@ const TaskSchema = z.object({
     .object({ kind: z.enum(TASK_TIMERS), at: z.string() })
     .optional()
     .describe('The running timer'),
-  waits_for: z.array(z.string()).describe('What it waits for, and on whom; empty for an ended task'),
+  waits_for: z.array(z.string()).describe('What the task waits for, and from whom; empty once it has ended'),
   result: z.string().optional(),
   reason: z.string().optional().describe('Why the task ended'),
   spent: SpentSchema.optional().describe(
@@ -81,7 +81,7 @@ const TaskStreamEventSchema = z.discriminatedUnion('type', [
     chosen: z.array(z.string()),
     why: z.string(),
     by: z.enum(['model', 'keywords']),
-    unknown: z.array(z.string()).describe('Names that the model invented'),
+    unknown: z.array(z.string()).describe('Agents that the model named but that do not exist'),
     root_why: z.string().optional(),
   }),
   z.object({
@@ -118,13 +118,13 @@ const TaskStreamEventSchema = z.discriminatedUnion('type', [
     kind: z.enum(HUMAN_REQUEST_KINDS),
     from: z.string(),
     text: excerpt,
-    awaits: z.boolean().describe('False: a notice; no verdict is expected'),
+    awaits: z.boolean().describe('False for a notice, which needs no verdict'),
   }),
   z.object({
     type: z.literal('verdict'),
     ...about,
     request_id: z.string(),
-    verdict: z.enum(HUMAN_REQUEST_STATES).describe('Never open'),
+    verdict: z.enum(HUMAN_REQUEST_STATES).describe('The decision; never `open`'),
     by: z.string(),
     to: z.string().optional().describe('The asker'),
     text: excerpt,
@@ -166,7 +166,7 @@ export const askCommand = defineCommand({
   type: 'ask',
   audience: 'people',
   summary:
-    'Ask the team: chooses the agents that are needed and delegates to the root agent. The same Idempotency-Key asks once',
+    'Ask the team: chooses the agents it needs and delegates to the root agent. The same Idempotency-Key asks only once',
   fields: z.object({
     question: z.string(),
     agent: z
@@ -179,10 +179,10 @@ export const askCommand = defineCommand({
   details: z.object({
     task_id: z.string(),
     root: z.string(),
-    chosen: names.describe('Other agents that may be needed; may be empty'),
+    chosen: names.describe('Other agents that may be needed'),
     why: z.string(),
     by: z.enum(['model', 'keywords']),
-    unknown: names.describe('Names that the model invented'),
+    unknown: names.describe('Agents that the model named but that do not exist'),
   }),
 })
 
@@ -211,10 +211,10 @@ export const TASK_ROUTES = {
       claim: z
         .object({ number: z.number(), step: z.enum(['checks', 'judge']), result: z.string() })
         .optional()
-        .describe('A report of completed that is being validated'),
+        .describe('The report of completed that is being validated'),
       evidence: z.array(EvidenceSchema),
-      spending: z.array(SpentSchema.extend({ agent: z.string() })).describe('The same as spent, by agent'),
-      spent_below: SpentSchema.optional().describe('Spending on all tasks below it'),
+      spending: z.array(SpentSchema.extend({ agent: z.string() })).describe('`spent` by agent'),
+      spent_below: SpentSchema.optional().describe('Spending on all its subtasks'),
       questions: z.array(
         z.object({ id: z.string(), kind: z.enum(QUESTION_KINDS), to: z.string(), text: z.string() }),
       ),
@@ -226,8 +226,7 @@ export const TASK_ROUTES = {
     method: 'get',
     path: '/api/v1/tasks/{id}/events',
     who: 'token',
-    summary:
-      'Events of a task and all below it, from its beginning to its end; Last-Event-ID resumes without a gap',
+    summary: 'Events of a task and its subtasks until it ends; Last-Event-ID resumes without a gap',
     query: z.object({ after: sequence.optional() }),
     answer: TaskStreamEventSchema,
     type: 'text/event-stream',
@@ -236,7 +235,8 @@ export const TASK_ROUTES = {
     method: 'get',
     path: '/api/v1/tasks/{id}/trace',
     who: 'token',
-    summary: 'All events of a task and all below it: messages, requests to people, verdicts, attempts',
+    summary:
+      'Everything that happened to a task and its subtasks: messages, requests to people, verdicts, attempts',
     query: z.object({ limit: count(100_000).default(10_000) }),
     answer: z.object({
       task: TaskSchema,

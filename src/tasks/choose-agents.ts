@@ -8,7 +8,7 @@ import type { Team } from '../commands/team.ts'
 import type { AgentConfig } from '../config/config.ts'
 import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../llm/llm.ts'
-import { decideEdge } from './commands/delegate.ts'
+import { decideDelegation } from './commands/delegate.ts'
 
 export interface TeamQuestion {
   question: string
@@ -23,7 +23,7 @@ export interface Choice {
   chosen: string[]
   why: string
   by: SelectedAgents['by']
-  /** Names that the model invented. */
+  /** Agents that the model named but that don't exist. */
   unknown: string[]
   /** For the root: the chosen agents with their capabilities. */
   context: Record<string, unknown>
@@ -33,7 +33,7 @@ export interface Choice {
   failure?: string
 }
 
-/** Keep at most this many names that a model invented. */
+/** Report at most this many unknown names that a model gave. */
 const MAX_UNKNOWN = 20
 const ADVICE =
   'Do it alone if you can. Delegate only to agents that you need, and report the whole answer when you have it.'
@@ -118,7 +118,7 @@ interface SelectedAgents {
   readonly ids: readonly string[]
   readonly why: string
   readonly by: 'model' | 'keywords'
-  /** Names that the model invented. */
+  /** Agents that the model named but that don't exist. */
   readonly unknown: readonly string[]
   /** Why the model could not choose. */
   readonly failure?: ModelFailure
@@ -278,7 +278,7 @@ function reachableAgents(team: Team, name: string): readonly ReachableAgent[] {
   const reachable: ReachableAgent[] = [
     ...new Set([...(childrenOf.get(name) ?? []), ...allowedBeyond(team, name)]),
   ]
-    .filter((agent) => agent.name !== name && decideEdge(team, name, agent.name).verdict !== 'deny')
+    .filter((agent) => agent.name !== name && decideDelegation(team, name, agent.name).verdict !== 'deny')
     .map((agent) => ({ agent }))
   const seen = new Set([name, ...reachable.map(({ agent }) => agent.name)])
   // The list grows during the loop, so children of children follow.

@@ -18,7 +18,7 @@ type StartAgent = Extract<TaskOutsideEffect, { type: 'start_agent' }>
 type InterruptAgent = Extract<TaskOutsideEffect, { type: 'interrupt_agent' }>
 type Validation = Extract<TaskOutsideEffect, { type: 'run_checks' | 'run_judge' }>
 
-/** Session states that don't tell whether the agent is in a turn. */
+/** Session states that don't show whether the agent is in a turn. */
 const UNKNOWN: ReadonlySet<SessionState> = new Set(['initializing', 'unknown'])
 
 export interface TaskEffectsOptions {
@@ -145,7 +145,7 @@ export function createTaskEffects(options: TaskEffectsOptions) {
     await tell(task, { type: 'interrupted', interrupt: number })
   }
 
-  /** After a restart the stored deliveries tell whether the agent was given something else since. */
+  /** After a restart, the stored deliveries show whether the agent got something else since. */
   async function isOnOtherTask(agent: string, id: string): Promise<boolean> {
     if (options.isOnOtherTask(agent, id)) return true
     const task = await findTask(store, id)

@@ -64,7 +64,7 @@ export async function askPerson(
   })
 }
 
-/** A notice informs people and expects no verdict. */
+/** A notice informs people and needs no verdict. */
 function isNotice({ kind, awaits }: AskPerson): boolean {
   return kind === 'escalation' && !awaits
 }
@@ -144,7 +144,7 @@ export interface TaskVerdict {
 export interface ApprovalAsked {
   by: string
   question: string
-  /** The held command, for people. */
+  /** Describes the held command to people. */
   text: string
 }
 

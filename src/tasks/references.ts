@@ -86,7 +86,7 @@ function isAmbiguous(found: Task | readonly Task[] | undefined): found is readon
   return Array.isArray(found)
 }
 
-/** Tasks that an error message lists. */
+/** An error message lists at most this many tasks. */
 const MAX_LISTED = 10
 const NOT_STARTED: readonly TaskState[] = ['pending', 'analyzing']
 
@@ -147,7 +147,8 @@ export function unknownReference(id: string): AppError {
 
 function severalTasks(tasks: readonly Task[]): AppError {
   const listed = tasks.map(({ id, text }) => `${id} (${text.split('\n', 1)[0]!.slice(0, 60)})`).join(', ')
-  const problem = tasks.length === 1 ? 'Your turn is not on the task that you have' : 'You have several tasks'
+  const problem =
+    tasks.length === 1 ? 'Your turn is about another task than the one you have' : 'You have several tasks'
   return new AppError('CONFLICT', `${problem}: ${listed}`, {
     hint: 'Name the task with in_response_to.',
   })
@@ -204,7 +205,7 @@ export async function taskAsking(
 ): Promise<Task | undefined> {
   const asks = ({ questions }: Task) => questions.some(({ id }) => id === request)
   const saidIn = saidInOf(context)
-  // No task can wait for a command that was sent in none; this avoids a search through thousands.
+  // No task waits for a command that was sent outside of tasks. This avoids a search through thousands.
   if (saidIn === null) return undefined
   if (saidIn === undefined) return (await firstOpen(reader, asker, asks, 1))[0]
   const task = await findTask(reader, saidIn)
@@ -216,7 +217,7 @@ function taskIn(context: string): string | undefined {
   return typeof task === 'string' && parseId('task', task) !== undefined ? task : undefined
 }
 
-/** Null: sent in no task. Undefined: not stored. */
+/** Null: the command was sent outside of tasks. Undefined: not stored. */
 function saidInOf(context: string): string | null | undefined {
   const task = fieldOf(context, 'saidIn')
   return task === null || (typeof task === 'string' && parseId('task', task) !== undefined) ? task : undefined
@@ -226,7 +227,7 @@ function fieldOf(context: string, field: string): unknown {
   try {
     return (JSON.parse(context) as Record<string, unknown>)[field]
   } catch {
-    // Some requests store plain text there.
+    // Some requests store plain text in that column.
     return undefined
   }
 }

@@ -118,7 +118,7 @@ function wireTask(task: Task): TaskAnswer {
   }
 }
 
-/** A task and all below it, including tasks that are delegated later. */
+/** A task and its subtasks, including those that are delegated later. */
 interface Branch {
   /** Whether an entry belongs to a task of the branch that these parties may see, or to a halt during it. */
   includes(entry: ReadEntry, parties: readonly string[] | 'all'): boolean
@@ -213,7 +213,7 @@ function sumOf(rows: readonly SpentTotals[]): SpentTotals | undefined {
 
 // ── Events ───────────────────────────────────────────────────────────────────────────────────────
 
-/** Streams the events of a task and all below it, from its beginning to its end. */
+/** Streams the events of a task and its subtasks until the task ends. */
 export const streamTask: RouteHandler<'taskEvents'> = async (context, call) => {
   const { store, team } = context.engine
   const task = await visibleTask(context, call)

@@ -122,7 +122,7 @@ export function createTaskMessages({ mailboxes, cut, wake }: TaskMessagesOptions
     await withdrawQueued(tx, task.agent, keyOf(task), evidence)
   }
 
-  /** The same for the agent that was asked to judge. */
+  /** Withdraws the message to the agent that was asked to judge. */
   async function withdrawReview(tx: Tx, task: Task, reviewer: string) {
     await withdrawQueued(tx, reviewer, keyOf(task), `${task.id} no longer needs a judgement`, 'review')
   }
@@ -144,7 +144,7 @@ function kindOf({ kind, inReplyTo }: SendEffect): TaskMessageKind {
   return kind === 'report' && inReplyTo !== undefined ? 'partial' : kind
 }
 
-/** The service sends what no agent or person said. */
+/** The service is the sender of everything that no agent or person wrote. */
 function fromOf(task: Task, event: TaskEvent, { kind }: SendEffect): string {
   switch (kind) {
     case 'delegate':

@@ -296,7 +296,7 @@ interface IdleStopOptions {
 /** States in which the worker has something to do. */
 const AT_WORK: readonly TaskState[] = ['pending', 'analyzing', 'executing']
 
-/** Stops agents that were idle for `stop_when_idle` of orc.yaml. Their conversations are kept. */
+/** Stops agents that were idle for `stop_when_idle` of orc.yaml. They resume their conversations later. */
 export function createIdleStop({ store, timers, log, team, sessions }: IdleStopOptions) {
   const limitOf = (agent: string) => team().config.agents.find(({ name }) => name === agent)?.stopWhenIdleMs
 

@@ -44,7 +44,7 @@ describe('pending responses', () => {
     const arrived = Array.from({ length: 130 }, (_, index) => answers.add(awaited(`no ${index}`)))
     const given = answers.take()
     expect(given.blocks).toHaveLength(101)
-    expect(given.blocks.at(-1)).toMatch(/30 more commands.*ask again/)
+    expect(given.blocks.at(-1)).toMatch(/30 more commands.*send the command again/)
     expect(await isDone(arrived[129]!)).toBe(false)
     given.arrived()
     await Promise.all(arrived)

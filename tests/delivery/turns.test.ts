@@ -104,7 +104,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     worker().port.onObstacle(DRAFT)
     worker().port.onEvidence(['msg_1'], 'submitted', 'a person sent it')
     await settle()
-    expect(worker().withdrawn).toEqual(['the agent has a message of it already'])
+    expect(worker().withdrawn).toEqual(['the agent already has a message of this turn'])
     waiting.resolve({ state: 'queued', evidence: 'no longer wanted' })
     worker().port.onObstacle(undefined)
     await engine.clock.advance(60_000)

@@ -131,7 +131,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     notice.mockRestore()
     expect(await team.deliveryOf(high)).toBe('queued')
     goOn({ text: 'I look.', toolCalls: [{ mcp: 'list_agents', input: {} }] })
-    const noticed = await alice().text('[ORCHUB NOTICE] A message of high priority from operator')
+    const noticed = await alice().text('[ORCHUB NOTICE] A high-priority message from operator')
     expect(noticed.body).not.toContain(`[ORCHUB MESSAGE ${high}]`)
     await team.arrives(high)
     await team.idle('Alice')

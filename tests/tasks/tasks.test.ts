@@ -217,7 +217,7 @@ describe('a command without in_response_to in a turn on one task', () => {
     expect(await report('First is done')).toMatchObject({ details: { task_id: 'task_1' } })
     expect(await report('I have done the first, as I said')).toMatchObject({
       ...which,
-      message: 'Your turn is not on the task that you have: task_2 (Second)',
+      message: 'Your turn is about another task than the one you have: task_2 (Second)',
     })
     expect(await team.says('Worker', 'query', { question: 'Was that all?' })).toMatchObject(which)
     expect(await team.task('task_2')).toMatchObject({ state: 'pending', result: null })

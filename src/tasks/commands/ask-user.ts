@@ -104,7 +104,7 @@ function invalidForm(problem: string, hint: string) {
   return failure(new AppError('INVALID_COMMAND', `request_user_input: ${problem}`, { hint }))
 }
 
-/** The same question with the same id, sent again while it is open, is not asked twice (C25). */
+/** Finds the open request of a question that is sent again with the same id, which must not be asked twice (C25). */
 async function openDuplicate(tasks: Tasks, context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
   const ref = await saidBefore(context, fields.message_id)
   const key = ref === undefined ? undefined : parseId('req', ref)
@@ -144,7 +144,7 @@ interface UserResponseOptions {
   checkAnswer(person: Person, request: string, verdict: HumanVerdict): Promise<AppError | undefined>
 }
 
-/** The seed's way for a person to answer (S2.5); the same as `orc answer ID TEXT`. */
+/** Lets a person answer by a command (S2.5), like `orc answer ID TEXT`. */
 export const userResponseHandler = ({
   store,
   team,

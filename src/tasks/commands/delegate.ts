@@ -22,7 +22,6 @@ import { declaredCheck } from '../validation/checks.ts'
 import { findJudge, isSameJudge } from '../validation/judge.ts'
 import { unusableSchema } from '../validation/result-schema.ts'
 
-/** A parent may delegate to its children (S2.2), and any pair that rules.allow names; a person to everyone. */
 interface DelegateOptions {
   tasks: Tasks
   sessions: Pick<Sessions, 'isPaused' | 'session'>
@@ -45,7 +44,7 @@ export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'del
     if (judge?.kind === 'agent' && judge.name === to) return judgesItself(to)
     const may = (action: Action) => decideAction(team.rules, speaker.name, action)
     return strictest(
-      decideEdge(team, speaker.name, to),
+      decideDelegation(team, speaker.name, to),
       ...(declared(team, fields.checks).length === 0 ? [] : [may('declare_checks')]),
       ...(judge === undefined || isSameJudge(judge, team.config.tasks.judge) ? [] : [may('choose_judge')]),
     )
@@ -88,13 +87,13 @@ export const delegateHandler = (options: DelegateOptions): Handler<FieldsOf<'del
     remember(context, fields.message_id, id)
     // If the parent doesn't wait for it, its turn must still end with a report.
     if (parent !== undefined && fields.requires_response) tasks.spoke(tx, speaker.name, parent.id)
-    return delegated(id, to, await whyLater(options, context, to))
+    return delegated(id, to, await whyNotNow(options, context, to))
   },
 })
 
 /**
- * A task has limits that end every loop in it. Outside of a task, delegations whose reports lead to the next one could
- * go on forever (ask 12): they count as messages, so that the loop breaker stops them.
+ * Limits of a task end every loop inside it. Outside of a task, a report could lead to the next delegation forever
+ * (ask 12), so these delegations count as messages for the loop breaker.
  */
 async function hopTo(
   { conversations, holding }: DelegateOptions,
@@ -119,7 +118,7 @@ function delegated(task: string, to: string, remark: string): Receipt {
   return { status: 'ok', result: `${task} is delegated to ${to}${remark}`, details: { task_id: task, to } }
 }
 
-/** The same delegation with the same id, sent again while its task is open, makes no second task (C25). */
+/** Finds the open task of a delegation that is sent again with the same id, which must not create a second task (C25). */
 async function openDuplicate(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
   const ref = await saidBefore(context, fields.message_id)
   const task = ref === undefined ? undefined : await findTask(context.tx, ref)
@@ -127,8 +126,8 @@ async function openDuplicate(context: HandlerContext, fields: FieldsOf<'delegate
   return isSame && !isEnd(task.state) ? task : undefined
 }
 
-/** Tells the delegator if the agent can't begin now. */
-function whyLater(
+/** Adds to the receipt why the agent can't begin now. */
+function whyNotNow(
   { sessions }: DelegateOptions,
   { tx, team }: HandlerContext,
   to: string,
@@ -150,7 +149,8 @@ function declared({ config }: Team, checks: readonly string[] | undefined): stri
   return (checks ?? []).filter((check) => !Object.hasOwn(config.tasks.checks, check))
 }
 
-export function decideEdge(team: Team, from: string, to: string): Decision {
+/** An agent may delegate to its children (S2.2) and to agents that rules.allow names for it; a person to every agent. */
+export function decideDelegation(team: Team, from: string, to: string): Decision {
   if (from === to) return itself(from)
   const send = decideSend(team.rules, from, to)
   if (from === OPERATOR || send.verdict === 'deny') return send

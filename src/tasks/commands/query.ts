@@ -70,8 +70,8 @@ function isAsked(whom: string, task: string, question: string): Receipt {
 }
 
 /**
- * The same question with the same id, sent again while it is open, is not asked twice (C25). It counts as nothing new: a
- * turn that contains nothing else ends in silence.
+ * Finds the open question that is sent again with the same id, which must not be asked twice (C25). The repetition doesn't
+ * count as a response: an agent whose turn contains nothing else gets a reminder.
  */
 async function openDuplicate(
   context: HandlerContext,

@@ -76,7 +76,7 @@ function misfit({ resultSchema, takenOver }: Task, result: string): string | und
   return problemWith(resultSchema, result)
 }
 
-/** A report that misses its schema is known at once: the receipt says so before the message does. */
+/** How the report breaks its schema, so the receipt can say it before the follow-up message does. */
 function missingIn({ claims, evidence }: Task): string | undefined {
   const last = evidence.at(-1)
   const isRejected = last?.claim === claims && last.step === 'schema' && last.outcome === 'failed'

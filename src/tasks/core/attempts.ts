@@ -20,14 +20,14 @@ import {
   withdrawAll,
 } from './task-changes.ts'
 
-/** False for a timer whose reason is gone or moved to another time. */
+/** False for a timer that was cleared or moved to another time. */
 function isDue({ task, now }: TaskSnapshot, kind: TaskTimer): boolean {
   return task.due?.kind === kind && task.due.at <= now
 }
 
 const stale = (task: Task) => refuse('STALE', `${task.id} no longer waits for that`)
 
-/** Whether the worker has, or should have, something of this task before it: if it exits now, work is lost. */
+/** Whether work is lost if the worker exits now: it works on the task, or has unread messages about it. */
 function isAtWork(task: Task): boolean {
   if (task.state === 'pending') return false
   return task.unread || ((task.state === 'analyzing' || task.state === 'executing') && task.claim === null)
@@ -103,7 +103,7 @@ export const deliveryHandlers: Pick<
     return failAttempt(snapshot, { why: 'it was not done in time', interrupt: true })
   },
 
-  /** An idle worker may be stopped, because its conversation is kept. Only unfinished work is a failure. */
+  /** An idle worker may be stopped, because it resumes its conversation later. Only unfinished work is a failure. */
   worker_exited(snapshot, { why }) {
     if (!isAtWork(snapshot.task)) return accept(snapshot.task)
     return failAttempt(snapshot, { why: `${snapshot.task.agent} exited: ${why}` })
@@ -189,7 +189,7 @@ function waitForCircuit(snapshot: TaskSnapshot, at: number): Accepted {
   const { task, settings } = snapshot
   const { agent } = task
   const last = task.failures.at(-1)
-  // Not the time of the failure, because a hold or a halt may lie between.
+  // Not the time of the failure, because the task may have been held since.
   const since = task.due?.since ?? snapshot.now
   if (at - since > settings.startMs) {
     const minutes = settings.startMs / 60_000
@@ -197,7 +197,7 @@ function waitForCircuit(snapshot: TaskSnapshot, at: number): Accepted {
     return end(snapshot, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
   }
   const text = `${agent} failed too often recently: attempt ${task.attempt} waits until the agent is tried again`
-  // Once for each attempt, however often it is postponed.
+  // One note for each attempt, however often it is postponed.
   const isFirst = task.due?.since === undefined
   const notes: TaskStoreEffect[] = isFirst ? [{ type: 'note', task: task.id, text }] : []
   return accept({ ...task, due: { kind: 'retry', at, since } }, ...notes)

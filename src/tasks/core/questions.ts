@@ -264,8 +264,8 @@ export const answerHandlers: Pick<
     if (by !== (verdict === 'expired' ? ORCHESTRATOR : OPERATOR)) {
       return refuse('NOT_A_PERSON', `Only a person decides on ${question.id}`)
     }
-    const word = verdict === 'expired' ? 'not executed, nobody decided' : verdict
-    const answered = answerWith(snapshot, question, verdictText(question.text, word, comment))
+    const outcome = verdict === 'expired' ? 'not executed, nobody decided' : verdict
+    const answered = answerWith(snapshot, question, verdictText(question.text, outcome, comment))
     if (verdict !== 'approved' && verdict !== 'modified') return answered
     return prepend(answered, { type: 'perform', task: snapshot.task.id, question: question.id, by })
   },

@@ -72,7 +72,7 @@ function reduceEnded(snapshot: TaskSnapshot, event: TaskEvent): ReducedTask {
   return refuse('TASK_ENDED', `${task.id} has ended: ${task.state}, ${task.reason}`)
 }
 
-/** A held task still handles events, so nothing that is said during the hold is lost; only its timers stop. */
+/** A held task still handles events, so no command is lost during the hold; only its timers stop. */
 function handleUnderHold(snapshot: TaskSnapshot, event: TaskEvent): HandlerResult {
   const { task, now } = snapshot
   const { held } = task

@@ -107,7 +107,6 @@ function claimCompleted(
 
 type NewEvidence = Omit<ClaimEvidence, 'claim' | 'at'>
 
-/** Evidence about claims is kept in the order in which it was found. */
 function withEvidence({ now }: TaskSnapshot, task: Task, evidence: NewEvidence): Task {
   return { ...task, evidence: [...task.evidence, { claim: task.claims, at: now, ...evidence }] }
 }

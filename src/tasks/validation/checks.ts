@@ -1,5 +1,4 @@
-/** Checks: shell commands that must succeed before a claim counts. Runs use them too. */
-
+/** Checks: shell commands that must succeed before a claim is accepted. Runs use them too. */
 import { spawn } from 'node:child_process'
 import { hash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -47,7 +46,7 @@ export function longestRun(config: Config, checks: readonly string[]): number {
   return checks.reduce((sum, check) => sum + (findCheck(config, check)?.timeoutMs ?? 0), 0)
 }
 
-/** Characters kept of a passed check's output. */
+/** Store this many characters of a passed check's output. */
 const PASSED_OUTPUT = 1000
 
 export function resultOf(name: string, { exitCode, output, stopped, ms }: CheckRun): CheckResult {
@@ -86,7 +85,7 @@ const GIT_MS = 10_000
 
 /** Runs the checks of claims in the folders of their workers, one claim per folder at a time. */
 export function createCheckRunner({ store, clock, log, team, environment }: CheckRunnerOptions) {
-  // More test suites in parallel would only slow each other down.
+  // More test suites in parallel would slow each other down.
   const limiter = createKeyedLimiter(Math.max(1, Math.floor(availableParallelism() / 2)))
   const prefix = `check-${hash('sha256', team().config.stateFolder).slice(0, 12)}-`
   let leftoversEnded: Promise<void> | undefined

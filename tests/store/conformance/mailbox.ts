@@ -217,7 +217,7 @@ export function mailboxCases(here: Here) {
         await store.all(`SELECT text FROM audit WHERE type = 'delivery.failed' AND subject = 'Bob'`),
       ).toEqual([{ text: 'msg_1 is failed: its bytes changed on disk' }])
       expect(await readMailbox(store, 'Cleo', 'all')).toHaveLength(2)
-      expect(await store.check()).toEqual(['msg_1 is not what was stored'])
+      expect(await store.check()).toEqual(['msg_1 was changed after it was stored'])
     },
   )
 

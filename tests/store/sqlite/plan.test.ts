@@ -3,8 +3,8 @@ import { readTree } from '../../../src/audit/store.ts'
 import {
   claimDeliveries,
   countQueued,
-  doubtfulDeliveries,
   releaseExpired,
+  unconfirmedDeliveries,
 } from '../../../src/messages/delivery-states.ts'
 import { readLog, readMailbox } from '../../../src/messages/messages.ts'
 import { findOpenQuestion } from '../../../src/people/people.ts'
@@ -23,7 +23,7 @@ const LOOKS: Record<string, (tx: Tx) => Promise<unknown>> = {
   'handing out': (tx) => claimDeliveries(tx, CLAIM),
   'handing out by priority': (tx) => claimDeliveries(tx, { ...CLAIM, byPriority: true }),
   'counting what waits': (tx) => countQueued(tx, 'Bob', 100),
-  'looking for what is in doubt': (tx) => doubtfulDeliveries(tx, 'Bob'),
+  'looking for what is in doubt': (tx) => unconfirmedDeliveries(tx, 'Bob'),
   'taking back what was not acknowledged': (tx) => releaseExpired(tx, 'Bob'),
   'an unread mailbox': (tx) => readMailbox(tx, 'Bob', 'unread'),
 }
