@@ -72,22 +72,14 @@ export function collectCorrections(wanted: CorrectionsWanted): Promise<Workspace
 }
 
 function openCorrections(runFolder: string, name: string): Directory {
-  const root = openDirectory(runFolder, { shown: '' })
-  try {
-    return makeFolder(root, name)
-  } finally {
-    root.close()
-  }
+  using root = openDirectory(runFolder, { shown: '' })
+  return makeFolder(root, name)
 }
 
 function openCorrected(workspace: string): Directory {
-  const outbox = openPart(workspace, 'outbox')
-  try {
-    const opened = openFolder(outbox, CORRECTED)
-    return !opened.ok && opened.error.code === 'missing' ? refuseEmpty() : mustOpen(opened)
-  } finally {
-    outbox.close()
-  }
+  using outbox = openPart(workspace, 'outbox')
+  const opened = openFolder(outbox, CORRECTED)
+  return !opened.ok && opened.error.code === 'missing' ? refuseEmpty() : mustOpen(opened)
 }
 
 function refuseEmpty(leftOut: readonly WorkspaceProblem[] = []): never {

@@ -209,14 +209,10 @@ async function listFolders(
 ): Promise<ArchivedFolder[]> {
   const listed: ArchivedFolder[] = []
   for (const { name, workspace } of agents) {
-    const root = await openRoot(workspace, name)
-    try {
-      const skips = (path: string) => path === 'workspace' || path === WORKTREE
-      const { files, leftOut } = await selectFiles(root, { limits, signal, hardLinks: 'inside', skips })
-      listed.push({ folder: workspace, prefix: name, files, leftOut })
-    } finally {
-      root.close()
-    }
+    using root = await openRoot(workspace, name)
+    const skips = (path: string) => path === 'workspace' || path === WORKTREE
+    const { files, leftOut } = await selectFiles(root, { limits, signal, hardLinks: 'inside', skips })
+    listed.push({ folder: workspace, prefix: name, files, leftOut })
   }
   const files = listed.flatMap((folder) => folder.files)
   checkSize(files, limits, 'The archive')
@@ -257,21 +253,17 @@ async function* archiveBlocks(
   yield text
   yield padding(text.length)
   for (const { folder, prefix, files } of folders) {
-    const root = await openRoot(folder, prefix)
-    try {
-      for (const found of files) {
-        const file = openFound(root, found)
-        try {
-          const { size, mode, mtime } = file.stat
-          yield headerOf(`${prefix}/${found.path}`, Number(size), Number(mode & 0o777n), mtime)
-          yield* readPieces(file, found.shown, signal)
-          yield padding(Number(size))
-        } finally {
-          closeSync(file.fd)
-        }
+    using root = await openRoot(folder, prefix)
+    for (const found of files) {
+      const file = openFound(root, found)
+      try {
+        const { size, mode, mtime } = file.stat
+        yield headerOf(`${prefix}/${found.path}`, Number(size), Number(mode & 0o777n), mtime)
+        yield* readPieces(file, found.shown, signal)
+        yield padding(Number(size))
+      } finally {
+        closeSync(file.fd)
       }
-    } finally {
-      root.close()
     }
   }
   yield Buffer.alloc(2 * BLOCK)

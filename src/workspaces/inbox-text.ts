@@ -18,28 +18,24 @@ const MAX_FILES = 200
 /** The inbox as text, for models that cannot open files. */
 export function readInbox(workspace: string): Promise<WorkspaceResult<InboxText>> {
   return attempt('inbox', async () => {
-    const inbox = openPart(workspace, 'inbox')
-    try {
-      const { files } = await selectFiles(inbox, { limits: DEFAULT_LIMITS, hardLinks: 'inside' })
-      const texts: { path: string; content: string }[] = []
-      for (const { path, segments } of files.slice(0, MAX_FILES)) {
-        const folder = openFolders(inbox, segments.slice(0, -1))
-        if (!folder.ok) continue
-        try {
-          const read = readSmall(folder.value, segments.at(-1)!, FILE_BYTES)
-          if (read.ok && !read.value.includes(0)) {
-            texts.push({ path: `inbox/${path}`, content: read.value.toString() })
-          }
-        } finally {
-          folder.value.close()
+    using inbox = openPart(workspace, 'inbox')
+    const { files } = await selectFiles(inbox, { limits: DEFAULT_LIMITS, hardLinks: 'inside' })
+    const texts: { path: string; content: string }[] = []
+    for (const { path, segments } of files.slice(0, MAX_FILES)) {
+      const folder = openFolders(inbox, segments.slice(0, -1))
+      if (!folder.ok) continue
+      try {
+        const read = readSmall(folder.value, segments.at(-1)!, FILE_BYTES)
+        if (read.ok && !read.value.includes(0)) {
+          texts.push({ path: `inbox/${path}`, content: read.value.toString() })
         }
+      } finally {
+        folder.value.close()
       }
-      const own = 'inbox/instructions.md'
-      const instructions = texts.find(({ path }) => path === own)?.content ?? ''
-      return { instructions, files: texts.filter(({ path }) => path !== own) }
-    } finally {
-      inbox.close()
     }
+    const own = 'inbox/instructions.md'
+    const instructions = texts.find(({ path }) => path === own)?.content ?? ''
+    return { instructions, files: texts.filter(({ path }) => path !== own) }
   })
 }
 
@@ -49,17 +45,13 @@ export function readInboxTexts(
   workspace: string,
 ): Promise<WorkspaceResult<{ instructions: string | null; dependencies: string | null }>> {
   return attempt(`${name}/inbox`, () => {
-    const inbox = openPart(workspace, 'inbox', `${name}/inbox`)
-    try {
-      const textOf = (file: string) => {
-        const read = readSmall(inbox, file, TEXT_BYTES)
-        if (read.ok) return read.value.toString()
-        if (read.error.code === 'missing') return null
-        throw new ProblemError(read.error)
-      }
-      return { instructions: textOf('instructions.md'), dependencies: textOf('dependencies.json') }
-    } finally {
-      inbox.close()
+    using inbox = openPart(workspace, 'inbox', `${name}/inbox`)
+    const textOf = (file: string) => {
+      const read = readSmall(inbox, file, TEXT_BYTES)
+      if (read.ok) return read.value.toString()
+      if (read.error.code === 'missing') return null
+      throw new ProblemError(read.error)
     }
+    return { instructions: textOf('instructions.md'), dependencies: textOf('dependencies.json') }
   })
 }

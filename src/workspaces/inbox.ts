@@ -145,19 +145,15 @@ export function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult<Prepa
       const real = realpathSync(path)
       const withheld = findWithheld(wanted.withheld?.() ?? [])
       withheld.refuseWithin(real, showName(path))
-      const parent = openDirectory(dirname(real))
-      try {
-        const target = splitTarget(to)
-        const folder = openFolder(parent, basename(real))
-        if (folder.ok) return await addFolder(folder.value, real, target, 'any', withheld)
-        if (folder.error.code !== 'not_a_folder') throw new ProblemError(folder.error)
-        // A target that ends in a slash is a folder, and the file keeps its name.
-        if (to.endsWith('/') || target.length === 0) target.push(basename(path))
-        await draft.add(target, real, real, () => mustOpen(openFile(parent, basename(real))))
-        return []
-      } finally {
-        parent.close()
-      }
+      using parent = openDirectory(dirname(real))
+      const target = splitTarget(to)
+      const folder = openFolder(parent, basename(real))
+      if (folder.ok) return await addFolder(folder.value, real, target, 'any', withheld)
+      if (folder.error.code !== 'not_a_folder') throw new ProblemError(folder.error)
+      // A target that ends in a slash is a folder, and the file keeps its name.
+      if (to.endsWith('/') || target.length === 0) target.push(basename(path))
+      await draft.add(target, real, real, () => mustOpen(openFile(parent, basename(real))))
+      return []
     }
 
     /** Closes the folder. */
@@ -185,43 +181,33 @@ export function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult<Prepa
       const patterns = parseOutputs(dependency.outputs)
       if (!patterns.ok) throw new ProblemError(patterns.error[0]!)
       const target = splitTarget(copyTo)
-      const outbox = openPart(workspace, 'outbox', `${agent}/outbox`)
-      try {
-        const options = { patterns: patterns.value, limits, signal, hardLinks: 'inside' as const }
-        const { files, leftOut, unmatched } = await selectFiles(outbox, options)
-        if (unmatched.length > 0) {
-          const why = leftOut.slice(0, 3).map(({ message }) => `; ${message}`)
-          const patterns = unmatched.map(showName).join(', ')
-          refuse('missing', `${agent}/outbox`, `has nothing that matches ${patterns}${why.join('')}`)
-        }
-        const real = join(realpathSync(workspace), 'outbox')
-        const known = validated && new Map(validated.map(({ path, sha256 }) => [path, sha256]))
-        for (const file of files) {
-          const to = [...target, ...file.segments]
-          const copied = await draft.add(to, file.shown, join(real, file.path), () => openFound(outbox, file))
-          // Another agent, or a process that was left running, can write to an outbox after its validation.
-          if (known === undefined || copied === known.get(file.path)) continue
-          const isKnown = known.has(file.path)
-          const why = isKnown
-            ? 'was changed after it was validated'
-            : `was added after ${agent} was validated`
-          refuse('invalid', file.shown, why)
-        }
-        return leftOut
-      } finally {
-        outbox.close()
+      using outbox = openPart(workspace, 'outbox', `${agent}/outbox`)
+      const options = { patterns: patterns.value, limits, signal, hardLinks: 'inside' as const }
+      const { files, leftOut, unmatched } = await selectFiles(outbox, options)
+      if (unmatched.length > 0) {
+        const why = leftOut.slice(0, 3).map(({ message }) => `; ${message}`)
+        const patterns = unmatched.map(showName).join(', ')
+        refuse('missing', `${agent}/outbox`, `has nothing that matches ${patterns}${why.join('')}`)
       }
+      const real = join(realpathSync(workspace), 'outbox')
+      const known = validated && new Map(validated.map(({ path, sha256 }) => [path, sha256]))
+      for (const file of files) {
+        const to = [...target, ...file.segments]
+        const copied = await draft.add(to, file.shown, join(real, file.path), () => openFound(outbox, file))
+        // Another agent, or a process that was left running, can write to an outbox after its validation.
+        if (known === undefined || copied === known.get(file.path)) continue
+        const isKnown = known.has(file.path)
+        const why = isKnown ? 'was changed after it was validated' : `was added after ${agent} was validated`
+        refuse('invalid', file.shown, why)
+      }
+      return leftOut
     }
   })
 }
 
 function openWithin(within: string, path: string): Directory {
-  const root = openDirectory(within, { shown: '' })
-  try {
-    return mustOpen(openFolders(root, relative(within, path).split(sep)))
-  } finally {
-    root.close()
-  }
+  using root = openDirectory(within, { shown: '' })
+  return mustOpen(openFolders(root, relative(within, path).split(sep)))
 }
 
 /** `inbox/data/` and `data` are the same target. */
@@ -284,19 +270,15 @@ async function openDraft(workspace: string, limits: FileLimits, signal: AbortSig
   }
 
   async function copy(file: OpenFile, shown: string, to: readonly string[]) {
-    const folder = makeFolders(draft, to.slice(0, -1))
+    using folder = makeFolders(draft, to.slice(0, -1))
+    const mode = (file.stat.mode & 0o111n) === 0n ? 0o444 : 0o555
+    const out = createFile(folder, to.at(-1)!, mode)
     try {
-      const mode = (file.stat.mode & 0o111n) === 0n ? 0o444 : 0o555
-      const out = createFile(folder, to.at(-1)!, mode)
-      try {
-        const content = await readContent(file, shown, signal, out)
-        fchmodSync(out, mode)
-        return content
-      } finally {
-        closeSync(out)
-      }
+      const content = await readContent(file, shown, signal, out)
+      fchmodSync(out, mode)
+      return content
     } finally {
-      folder.close()
+      closeSync(out)
     }
   }
 
@@ -413,38 +395,30 @@ export function checkInbox(
     const copies = new Map(
       manifest.inputs.filter(({ reference }) => reference === undefined).map((input) => [input.path, input]),
     )
-    const inbox = openPart(workspace, 'inbox')
-    try {
-      await walkTree(inbox, {
-        limits: { ...DEFAULT_LIMITS, files: DEFAULT_LIMITS.files + manifest.inputs.length },
-        signal,
-        async file({ directory, name, path, shown, stat }) {
-          const input = copies.get(path)
-          copies.delete(path)
-          if (input === undefined) differences.push({ path, change: 'added' })
-          else if (!(await isSame(openSeen(directory, name, stat), shown, input, signal))) {
-            differences.push({ path, change: 'changed' })
-          }
-        },
-        trap(why, segments) {
-          const path = segments?.join('/')
-          const isCopy = path !== undefined && copies.delete(path)
-          differences.push({ path: path ?? why.path, change: isCopy ? 'changed' : 'added' })
-        },
-      })
-    } finally {
-      inbox.close()
-    }
+    using inbox = openPart(workspace, 'inbox')
+    await walkTree(inbox, {
+      limits: { ...DEFAULT_LIMITS, files: DEFAULT_LIMITS.files + manifest.inputs.length },
+      signal,
+      async file({ directory, name, path, shown, stat }) {
+        const input = copies.get(path)
+        copies.delete(path)
+        if (input === undefined) differences.push({ path, change: 'added' })
+        else if (!(await isSame(openSeen(directory, name, stat), shown, input, signal))) {
+          differences.push({ path, change: 'changed' })
+        }
+      },
+      trap(why, segments) {
+        const path = segments?.join('/')
+        const isCopy = path !== undefined && copies.delete(path)
+        differences.push({ path: path ?? why.path, change: isCopy ? 'changed' : 'added' })
+      },
+    })
     for (const path of copies.keys()) differences.push({ path, change: 'removed' })
     for (const { reference, ...input } of manifest.inputs) {
       if (reference === undefined) continue
-      const folder = openDirectory(dirname(reference))
-      try {
-        if (await isSame(openFile(folder, basename(reference)), reference, input, signal)) continue
-        differences.push({ path: reference, change: 'changed' })
-      } finally {
-        folder.close()
-      }
+      using folder = openDirectory(dirname(reference))
+      if (await isSame(openFile(folder, basename(reference)), reference, input, signal)) continue
+      differences.push({ path: reference, change: 'changed' })
     }
     return differences
   })

@@ -77,26 +77,22 @@ export function collectOutbox(
   { limits = DEFAULT_LIMITS, content = false, sizeCounts = content, signal }: CollectOptions = {},
 ): Promise<WorkspaceResult<Outbox>> {
   return attempt('outbox', async () => {
-    const folder = openPart(workspace, 'outbox')
-    try {
-      const { files, leftOut } = await selectFiles(folder, { limits, signal, hardLinks: 'inside' })
-      if (sizeCounts) checkSize(files, limits, folder.shown)
-      const outputs: OutboxFile[] = []
-      let left = limits.referencedBytes
-      for (const file of files) {
-        const { path, stat } = file
-        if (!content) {
-          outputs.push({ path, size: Number(stat.size) })
-          continue
-        }
-        const { size, sha256 } = await readFound(folder, file, left, signal)
-        left -= size
-        outputs.push({ path, size, sha256 })
+    using folder = openPart(workspace, 'outbox')
+    const { files, leftOut } = await selectFiles(folder, { limits, signal, hardLinks: 'inside' })
+    if (sizeCounts) checkSize(files, limits, folder.shown)
+    const outputs: OutboxFile[] = []
+    let left = limits.referencedBytes
+    for (const file of files) {
+      const { path, stat } = file
+      if (!content) {
+        outputs.push({ path, size: Number(stat.size) })
+        continue
       }
-      return { ...sortOutputs(outputs), leftOut, ...readReports(folder, outputs) }
-    } finally {
-      folder.close()
+      const { size, sha256 } = await readFound(folder, file, left, signal)
+      left -= size
+      outputs.push({ path, size, sha256 })
     }
+    return { ...sortOutputs(outputs), leftOut, ...readReports(folder, outputs) }
   })
 }
 
@@ -330,12 +326,8 @@ async function copyFrom(
   options: CopyOptions,
   openTarget: () => Directory,
 ): Promise<readonly WorkspaceProblem[]> {
-  const outbox = openPart(workspace, 'outbox')
-  try {
-    return await copyFiles(outbox, openTarget, options)
-  } finally {
-    outbox.close()
-  }
+  using outbox = openPart(workspace, 'outbox')
+  return await copyFiles(outbox, openTarget, options)
 }
 
 /** Copies all files below an open folder. Returns what was left out. */
@@ -346,24 +338,16 @@ export async function copyFiles(
 ): Promise<readonly WorkspaceProblem[]> {
   const { files, leftOut } = await selectFiles(from, { limits, signal, hardLinks: 'inside' })
   checkSize(files, limits, from.shown)
-  const target = openTarget()
-  try {
-    for (const found of files) {
-      if (takes?.(found.path) === false) continue
-      if (stays !== undefined && found.stat.size > limits.inlineBytes) {
-        stays(found.path)
-        continue
-      }
-      const folder = makeFolders(target, found.segments.slice(0, -1))
-      try {
-        const sha256 = await copyFile(from, found, folder, signal)
-        copied?.(found.path, sha256)
-      } finally {
-        folder.close()
-      }
+  using target = openTarget()
+  for (const found of files) {
+    if (takes?.(found.path) === false) continue
+    if (stays !== undefined && found.stat.size > limits.inlineBytes) {
+      stays(found.path)
+      continue
     }
-  } finally {
-    target.close()
+    using folder = makeFolders(target, found.segments.slice(0, -1))
+    const sha256 = await copyFile(from, found, folder, signal)
+    copied?.(found.path, sha256)
   }
   return leftOut
 }
@@ -392,14 +376,10 @@ async function copyFile(
 export async function deliverReport(workspace: string, report: string): Promise<void> {
   const collected = await collectOutbox(workspace)
   if (!collected.ok) return
-  const outbox = openPart(workspace, 'outbox')
-  try {
-    const text = `${report.trim()}\n`
-    if (collected.value.summary === undefined) replaceFile(outbox, 'summary.md', text, 0o644)
-    if (collected.value.deliverables.length === 0) replaceFile(outbox, 'result.md', text, 0o644)
-  } finally {
-    outbox.close()
-  }
+  using outbox = openPart(workspace, 'outbox')
+  const text = `${report.trim()}\n`
+  if (collected.value.summary === undefined) replaceFile(outbox, 'summary.md', text, 0o644)
+  if (collected.value.deliverables.length === 0) replaceFile(outbox, 'result.md', text, 0o644)
 }
 
 /** Writes files that a model has answered with into an outbox. */
@@ -408,20 +388,12 @@ export function writeOutputs(
   files: readonly { path: string; content: string }[],
 ): Promise<WorkspaceResult<void>> {
   return attempt('outbox', () => {
-    const outbox = openPart(workspace, 'outbox')
-    try {
-      for (const { path, content } of files) {
-        const split = splitPath(path.replace(/^outbox\//, ''))
-        if (!split.ok) return refuse('bad_path', showName(path.slice(0, 100)), split.error)
-        const folder = makeFolders(outbox, split.value.slice(0, -1))
-        try {
-          replaceFile(folder, split.value.at(-1)!, content.toWellFormed(), 0o644)
-        } finally {
-          folder.close()
-        }
-      }
-    } finally {
-      outbox.close()
+    using outbox = openPart(workspace, 'outbox')
+    for (const { path, content } of files) {
+      const split = splitPath(path.replace(/^outbox\//, ''))
+      if (!split.ok) return refuse('bad_path', showName(path.slice(0, 100)), split.error)
+      using folder = makeFolders(outbox, split.value.slice(0, -1))
+      replaceFile(folder, split.value.at(-1)!, content.toWellFormed(), 0o644)
     }
   })
 }
@@ -431,17 +403,13 @@ export function readOutput(workspace: string, path: string, most: number): FileP
   const split = splitPath(path.replace(/^outbox\//, ''))
   if (!split.ok) return undefined
   try {
-    const outbox = openPart(workspace, 'outbox')
+    using outbox = openPart(workspace, 'outbox')
+    const folder = openFolders(outbox, split.value.slice(0, -1))
+    if (!folder.ok) return undefined
     try {
-      const folder = openFolders(outbox, split.value.slice(0, -1))
-      if (!folder.ok) return undefined
-      try {
-        return readPartIn(folder.value, split.value.at(-1)!, most, 'beginning')
-      } finally {
-        folder.value.close()
-      }
+      return readPartIn(folder.value, split.value.at(-1)!, most, 'beginning')
     } finally {
-      outbox.close()
+      folder.value.close()
     }
   } catch {
     return undefined

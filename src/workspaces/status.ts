@@ -169,12 +169,8 @@ interface StatusReading {
 
 export function readStatus(workspace: string): Result<StatusReading, WorkspaceProblem> {
   try {
-    const root = openDirectory(workspace, { shown: '' })
-    try {
-      return readStatusIn(root)
-    } finally {
-      root.close()
-    }
+    using root = openDirectory(workspace, { shown: '' })
+    return readStatusIn(root)
   } catch (error) {
     return { ok: false, error: problemOf(error, STATUS_FILE) }
   }

@@ -103,19 +103,11 @@ const MAX_ATTEMPTS = 1000
 /** The stored attempts, oldest first. */
 export function readAttempts(workspace: string): Promise<WorkspaceResult<readonly EarlierAttempt[]>> {
   return attempt(ATTEMPTS, () => {
-    const root = openDirectory(workspace, { shown: '' })
-    try {
-      if (lookAt(root, ATTEMPTS) === undefined) return []
-    } finally {
-      root.close()
-    }
-    const folder = openPart(workspace, ATTEMPTS)
-    try {
-      const numbers = listNames(folder, MAX_ATTEMPTS).map(String).filter(isNumber).map(Number)
-      return numbers.sort((one, other) => one - other).map((number) => readAttempt(folder, number))
-    } finally {
-      folder.close()
-    }
+    using root = openDirectory(workspace, { shown: '' })
+    if (lookAt(root, ATTEMPTS) === undefined) return []
+    using folder = openPart(workspace, ATTEMPTS)
+    const numbers = listNames(folder, MAX_ATTEMPTS).map(String).filter(isNumber).map(Number)
+    return numbers.sort((one, other) => one - other).map((number) => readAttempt(folder, number))
   })
 }
 

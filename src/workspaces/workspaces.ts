@@ -58,15 +58,11 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Workspac
     // A rename would silently replace an empty folder.
     if (existsSync(path)) return failed(problem('exists', path, 'already exists'))
     makeDraft(draft)
-    const root = openDirectory(draft, { shown: '' })
-    try {
-      // The draft is still hidden, so files in it need not appear atomically.
-      writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
-      for (const folder of ['inbox', 'outbox', 'workspace']) mkdirSync(root.at(folder), 0o755)
-      firstStatus(root)
-    } finally {
-      root.close()
-    }
+    using root = openDirectory(draft, { shown: '' })
+    // The draft is still hidden, so files in it need not appear atomically.
+    writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
+    for (const folder of ['inbox', 'outbox', 'workspace']) mkdirSync(root.at(folder), 0o755)
+    firstStatus(root)
     renameSync(draft, path)
     return { ok: true, value: path }
   } catch (error) {
@@ -81,13 +77,9 @@ export function renewSkill(wanted: WorkspaceWanted): Promise<WorkspaceResult<voi
     const text = formatSkill(wanted)
     // The previous attempt may have removed the owner's permissions.
     allowOwner(wanted.path)
-    const root = openDirectory(wanted.path, { shown: '' })
-    try {
-      const found = readSmall(root, 'SKILL.md', TEXT_BYTES)
-      if (!found.ok || found.value.toString() !== text) replaceFile(root, 'SKILL.md', text, 0o444)
-    } finally {
-      root.close()
-    }
+    using root = openDirectory(wanted.path, { shown: '' })
+    const found = readSmall(root, 'SKILL.md', TEXT_BYTES)
+    if (!found.ok || found.value.toString() !== text) replaceFile(root, 'SKILL.md', text, 0o444)
   })
 }
 
@@ -111,36 +103,24 @@ export const WHY = 'why.md'
  */
 export function keepAttempt(workspace: string, number: number, why = ''): Promise<WorkspaceResult<void>> {
   return attempt(`${ATTEMPTS}/${number}`, () => {
-    const root = openWritable(workspace)
-    try {
-      const folder = folderFor(root, number)
-      try {
-        move(root, folder, 'outbox')
-        move(root, folder, STATUS_FILE)
-        // Tells the next attempt why this one failed.
-        if (why !== '') replaceFile(folder, WHY, `${why}\n`, 0o644)
-      } finally {
-        folder.close()
-      }
-      makeFolder(root, 'outbox').close()
-      resetStatus(root)
-    } finally {
-      root.close()
-    }
+    using root = openWritable(workspace)
+    using folder = folderFor(root, number)
+    move(root, folder, 'outbox')
+    move(root, folder, STATUS_FILE)
+    // Tells the next attempt why this one failed.
+    if (why !== '') replaceFile(folder, WHY, `${why}\n`, 0o644)
+    makeFolder(root, 'outbox').close()
+    resetStatus(root)
   })
 }
 
 /** Prepares an attempt that starts again from the beginning: deletes what its earlier start left behind. */
 export function clearAttempt(workspace: string): Promise<WorkspaceResult<void>> {
   return attempt('outbox', async () => {
-    const root = openWritable(workspace)
-    try {
-      await removeTree(root, 'outbox')
-      makeFolder(root, 'outbox').close()
-      resetStatus(root)
-    } finally {
-      root.close()
-    }
+    using root = openWritable(workspace)
+    await removeTree(root, 'outbox')
+    makeFolder(root, 'outbox').close()
+    resetStatus(root)
   })
 }
 
@@ -152,13 +132,9 @@ function openWritable(workspace: string): Directory {
 
 function folderFor(root: Directory, number: number): Directory {
   allowOwner(root.at(ATTEMPTS))
-  const attempts = makeFolder(root, ATTEMPTS)
-  try {
-    allowOwner(attempts.at(String(number)))
-    return makeFolder(attempts, String(number))
-  } finally {
-    attempts.close()
-  }
+  using attempts = makeFolder(root, ATTEMPTS)
+  allowOwner(attempts.at(String(number)))
+  return makeFolder(attempts, String(number))
 }
 
 function move(from: Directory, to: Directory, name: string): void {
@@ -177,21 +153,13 @@ export function replaceFiles(
 ): Promise<WorkspaceResult<void>> {
   return attempt(shown, () => {
     mkdirSync(folder, { recursive: true })
-    const directory = openDirectory(folder)
-    try {
-      for (const [name, text] of Object.entries(files)) replaceFile(directory, name, text, 0o644)
-    } finally {
-      directory.close()
-    }
+    using directory = openDirectory(folder)
+    for (const [name, text] of Object.entries(files)) replaceFile(directory, name, text, 0o644)
   })
 }
 
 /** Makes a folder inside another one if it is missing. Throws if an agent has put a link in its place. */
 export function makeFolderIn(parent: string, name: string): void {
-  const root = openDirectory(parent, { shown: '' })
-  try {
-    makeFolder(root, name).close()
-  } finally {
-    root.close()
-  }
+  using root = openDirectory(parent, { shown: '' })
+  makeFolder(root, name).close()
 }

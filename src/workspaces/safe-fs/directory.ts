@@ -35,6 +35,8 @@ export interface Directory {
   /** False if something on the path to this folder was replaced. */
   isStill(): boolean
   close(): void
+  /** The same as `close`, for `using`. */
+  [Symbol.dispose](): void
 }
 
 interface DirectoryOptions {
@@ -68,6 +70,10 @@ function directoryOf(
   const self = throughDescriptor ? `${DESCRIPTORS}/${fd}` : path
   const { dev, ino } = fstatSync(fd, { bigint: true })
   let open = true
+  const close = () => {
+    if (open) closeSync(fd)
+    open = false
+  }
   return {
     shown,
     fd,
@@ -88,10 +94,8 @@ function directoryOf(
       const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       return now?.dev === dev && now.ino === ino && (parent?.isStill() ?? true)
     },
-    close() {
-      if (open) closeSync(fd)
-      open = false
-    },
+    close,
+    [Symbol.dispose]: close,
   }
 }
 
@@ -141,12 +145,8 @@ export function mustOpen<T>(opened: Opened<T>): T {
 
 /** Opens a folder of the protocol in a workspace, such as outbox/. Throws its problem. */
 export function openPart(workspace: string, name: string, shown: string = name): Directory {
-  const root = openDirectory(workspace, { shown: '' })
-  try {
-    return mustOpen(openFolder(root, name, shown))
-  } finally {
-    root.close()
-  }
+  using root = openDirectory(workspace, { shown: '' })
+  return mustOpen(openFolder(root, name, shown))
 }
 
 /** Opens the folders along a path, one inside the other, and keeps only the last. Without segments, opens the root again. */
@@ -407,12 +407,8 @@ export function watchFolder({ folder, shown, heard, lost }: FolderWatchOptions):
     directory,
     isStillThere() {
       try {
-        const now = openDirectory(folder)
-        try {
-          return now.ino === directory.ino && now.dev === directory.dev
-        } finally {
-          now.close()
-        }
+        using now = openDirectory(folder)
+        return now.ino === directory.ino && now.dev === directory.dev
       } catch {
         return false
       }

@@ -111,12 +111,8 @@ export interface FilePart {
  */
 export function readFilePart(path: string, most: number, which: 'beginning' | 'end'): FilePart | undefined {
   try {
-    const folder = openDirectory(dirname(path))
-    try {
-      return readPartIn(folder, basename(path), most, which)
-    } finally {
-      folder.close()
-    }
+    using folder = openDirectory(dirname(path))
+    return readPartIn(folder, basename(path), most, which)
   } catch {
     return undefined
   }

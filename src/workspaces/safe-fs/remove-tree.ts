@@ -123,10 +123,6 @@ function irremovable(error: unknown, shown: string): unknown {
 export async function removeFolder(path: string, signal?: AbortSignal): Promise<void> {
   if (!existsSync(dirname(path))) return
   // Links above the folder itself are the user's own.
-  const parent = openDirectory(realpathSync(dirname(path)))
-  try {
-    await removeTree(parent, basename(path), signal)
-  } finally {
-    parent.close()
-  }
+  using parent = openDirectory(realpathSync(dirname(path)))
+  await removeTree(parent, basename(path), signal)
 }

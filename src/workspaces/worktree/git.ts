@@ -145,18 +145,14 @@ export function inWorktree<T>(
 ): Promise<WorkspaceResult<T>> {
   const { path } = worktree
   return attempt(WORKTREE, async () => {
-    const folder = openWorktree(path)
-    try {
-      const done = await work({ ...gitLocationOf(worktree), workTree: folder.self.toString() })
-      // Git resolves the path of its folder and opens it once more.
-      const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-      if (now?.dev !== folder.dev || now.ino !== folder.ino) {
-        refuse('changed', WORKTREE, 'was replaced while git read it')
-      }
-      return done
-    } finally {
-      folder.close()
+    using folder = openWorktree(path)
+    const done = await work({ ...gitLocationOf(worktree), workTree: folder.self.toString() })
+    // Git resolves the path of its folder and opens it once more.
+    const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    if (now?.dev !== folder.dev || now.ino !== folder.ino) {
+      refuse('changed', WORKTREE, 'was replaced while git read it')
     }
+    return done
   })
 }
 

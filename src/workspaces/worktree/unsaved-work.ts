@@ -143,17 +143,13 @@ async function ask(location: GitLocation, args: readonly string[], maxBytes: num
 /** Does not follow links on the way. */
 function holdsFiles(workTree: string, path: string): boolean {
   // For the file system, the path of an open folder is a link; `/.` resolves it.
-  const root = openDirectory(`${workTree}/.`)
+  using root = openDirectory(`${workTree}/.`)
+  const opened = openFolders(root, path.split('/'))
+  if (!opened.ok) return false
   try {
-    const opened = openFolders(root, path.split('/'))
-    if (!opened.ok) return false
-    try {
-      return listNames(opened.value, 1).length > 0
-    } finally {
-      opened.value.close()
-    }
+    return listNames(opened.value, 1).length > 0
   } finally {
-    root.close()
+    opened.value.close()
   }
 }
 

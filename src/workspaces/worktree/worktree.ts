@@ -301,19 +301,11 @@ export function summarizeBranch(worktree: Worktree): Promise<WorkspaceResult<Bra
       ...{ elsewhere: elsewhere ?? [], uncommitted, notes },
     }
 
-    const outbox = openPart(path(worktree), 'outbox')
-    try {
-      const folder = makeFolder(outbox, 'git')
-      try {
-        replaceFile(folder, 'branch.json', `${JSON.stringify(summary, null, 2)}\n`, 0o644)
-        if (changes !== undefined) replaceFile(folder, 'changes.diff', changes, 0o644)
-        if (loose) replaceFile(folder, 'uncommitted.diff', loose, 0o644)
-      } finally {
-        folder.close()
-      }
-    } finally {
-      outbox.close()
-    }
+    using outbox = openPart(path(worktree), 'outbox')
+    using folder = makeFolder(outbox, 'git')
+    replaceFile(folder, 'branch.json', `${JSON.stringify(summary, null, 2)}\n`, 0o644)
+    if (changes !== undefined) replaceFile(folder, 'changes.diff', changes, 0o644)
+    if (loose) replaceFile(folder, 'uncommitted.diff', loose, 0o644)
     return summary
   })
 }
