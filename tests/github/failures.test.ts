@@ -225,7 +225,9 @@ describe('a step after another', () => {
     const { tasks } = team.engine()
     const delegate = tasks.delegate
     tasks.delegate = async (tx, order) =>
-      order.agent === 'Triage' ? ({ ok: false, message: 'no' } as never) : await delegate(tx, order)
+      order.agent === 'Triage'
+        ? { ok: false, error: { code: 'TOO_DEEP', message: 'no' } }
+        : await delegate(tx, order)
     await team.opened({ association: 'OWNER' })
     await team.settled()
     expect(await states(team, 2)).toEqual([
