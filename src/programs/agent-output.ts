@@ -25,7 +25,7 @@ export function createAgentOutput<Position>({ onText, onProcessed, log }: AgentO
   const closing = new AbortController()
 
   /** The store may be unavailable for a while. A repeated text acts once, by its key (C25). */
-  async function insist(act: () => void | Promise<void>) {
+  async function retry(act: () => void | Promise<void>) {
     for (let tries = 0; !closing.signal.aborted; tries++) {
       try {
         return await act()
@@ -39,12 +39,12 @@ export function createAgentOutput<Position>({ onText, onProcessed, log }: AgentO
   async function process(agentText: AgentText, position: Position) {
     const entry = { position, isDone: false }
     open.push(entry)
-    await insist(() => onText(agentText))
+    await retry(() => onText(agentText))
     if (closing.signal.aborted) return
     entry.isDone = true
     const isStillOpen = open.findIndex(({ isDone }) => !isDone)
     const done = open.splice(0, isStillOpen < 0 ? open.length : isStillOpen)
-    if (done.length > 0) await insist(() => onProcessed(done.at(-1)!.position))
+    if (done.length > 0) await retry(() => onProcessed(done.at(-1)!.position))
   }
 
   return {
@@ -69,7 +69,7 @@ export function createStateSaver(
   let isDue = false
   let closed = false
 
-  const keep = () =>
+  const save = () =>
     port.saveState(current()).then(
       () => true,
       (error: unknown) => {
@@ -85,15 +85,15 @@ export function createStateSaver(
       isDue = true
       setImmediate(() => {
         isDue = false
-        if (!closed) void keep()
+        if (!closed) void save()
       })
     },
     /** Saves now; resolves with whether that succeeded. */
-    now: keep,
+    now: save,
     /** Saves now, for the last time. */
     async close(): Promise<void> {
       if (closed) return
-      await keep()
+      await save()
       closed = true
     },
   }

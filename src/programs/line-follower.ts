@@ -65,41 +65,41 @@ export function followLines(options: LineFollowerOptions) {
   let retry: NodeJS.Timeout | undefined
   let closed = false
   /** Checks run one after the other; `next` is the one that has not started. */
-  let looks: Promise<void> = Promise.resolve()
+  let checks: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
 
   const events = watchFile({
     file,
-    changed: () => void look(),
+    changed: () => void check(),
     failed: (error) => log.warn({ file, err: error }, 'cannot watch a file; its changes are noticed late'),
   })
-  void look()
+  void check()
 
-  function look(): Promise<void> {
+  function check(): Promise<void> {
     if (next !== undefined) return next
-    next = looks.then(async () => {
+    next = checks.then(async () => {
       next = undefined
       if (closed) return
       try {
-        await readNews()
+        await readNewLines()
         retryMs = FIRST_RETRY_MS
       } catch (error) {
         if (closed) return
         log.warn({ file, offset, err: error }, 'a line could not be read or processed; it will be retried')
         splitter.clear()
         clearTimeout(retry)
-        retry = setTimeout(() => void look(), retryMs).unref()
+        retry = setTimeout(() => void check(), retryMs).unref()
         retryMs = Math.min(retryMs * 2, LAST_RETRY_MS)
       }
     })
-    looks = next
+    checks = next
     return next
   }
 
-  async function readNews() {
+  async function readNewLines() {
     const present = await inodeAt(file)
     // A file that was moved away is still read until another one is at its path.
-    if (handle !== undefined) await readOn(handle)
+    if (handle !== undefined) await readAppended(handle)
     if (present === undefined || present === inode || closed) return
     const opened = await openIfThere(file)
     if (opened === undefined) return
@@ -109,13 +109,13 @@ export function followLines(options: LineFollowerOptions) {
     handle = opened
     events.attach()
     inode = String((await opened.stat({ bigint: true })).ino)
-    if (isFirst) await takeUp(opened)
+    if (isFirst) await resumePosition(opened)
     else restart('replaced')
-    await readOn(opened)
+    await readAppended(opened)
   }
 
   /** Continues at the earlier follower's position, if this is still the same file. */
-  async function takeUp(opened: FileHandle) {
+  async function resumePosition(opened: FileHandle) {
     const from = resumeAt
     resumeAt = undefined
     if (from === undefined) return
@@ -125,7 +125,7 @@ export function followLines(options: LineFollowerOptions) {
     await restartIfChanged(opened)
   }
 
-  async function readOn(opened: FileHandle) {
+  async function readAppended(opened: FileHandle) {
     await restartIfChanged(opened)
     // Up to the current size: later writes trigger their own event, and `settled` must end.
     const { size } = await opened.stat()
@@ -138,12 +138,12 @@ export function followLines(options: LineFollowerOptions) {
       if (bytesRead === 0) return
       for (const line of splitter.split(chunk.subarray(0, bytesRead))) {
         if (closed) return
-        await handOn(line)
+        await passOn(line)
       }
     }
   }
 
-  async function handOn(line: SplitLine) {
+  async function passOn(line: SplitLine) {
     const { text, bytes } = line
     const end = offset + bytes
     if (text === undefined) log.warn({ file, offset, bytes }, 'skipped a line over the size limit')
@@ -172,13 +172,13 @@ export function followLines(options: LineFollowerOptions) {
      * Resolves once everything written so far was passed on, unless `onLine` rejected. Never rejects. Must not
      * be awaited within `onLine`.
      */
-    settled: look,
+    settled: check,
     /** No line is passed on after it resolves. Must not be awaited within `onLine`. */
     async close(): Promise<void> {
       closed = true
       clearTimeout(retry)
       events.close()
-      await looks
+      await checks
       await handle?.close()
     },
   }
@@ -209,9 +209,9 @@ async function openIfThere(file: string): Promise<FileHandle | undefined> {
   return whenThere(() => open(file, 'r'))
 }
 
-async function whenThere<T>(look: () => Promise<T>): Promise<T | undefined> {
+async function whenThere<T>(check: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await look()
+    return await check()
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
@@ -219,7 +219,7 @@ async function whenThere<T>(look: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-const UNWATCHED_LOOK_MS = 1000
+const POLL_MS = 1000
 
 interface FileWatchOptions {
   readonly file: string
@@ -237,18 +237,18 @@ export function watchFile({ file, changed, failed }: FileWatchOptions) {
   let folderWatch: { path: string; inode: bigint; watcher: FSWatcher } | undefined
   let fileWatch: FSWatcher | undefined
   let closed = false
-  let looking: NodeJS.Timeout | undefined
+  let polling: NodeJS.Timeout | undefined
 
   /** The system may have run out of watches: poll instead. */
   function fail(error: unknown) {
-    if (closed || looking !== undefined) return
-    looking = setInterval(changed, UNWATCHED_LOOK_MS).unref()
+    if (closed || polling !== undefined) return
+    polling = setInterval(changed, POLL_MS).unref()
     failed(error)
   }
 
-  function open(path: string, heard: (kind: string, name: string | null) => void): FSWatcher | undefined {
+  function open(path: string, onEvent: (kind: string, name: string | null) => void): FSWatcher | undefined {
     try {
-      const watcher = watch(path, { persistent: false }, heard)
+      const watcher = watch(path, { persistent: false }, onEvent)
       watcher.on('error', fail)
       return watcher
     } catch (error) {
@@ -287,7 +287,7 @@ export function watchFile({ file, changed, failed }: FileWatchOptions) {
     },
     close() {
       closed = true
-      clearInterval(looking)
+      clearInterval(polling)
       fileWatch?.close()
       folderWatch?.watcher.close()
     },

@@ -45,7 +45,7 @@ const STRIPPED = [
 const CI_VARIABLE = /^(?:CI|CONTINUOUS_INTEGRATION)$|^CI_/
 
 export function environmentOf(options: EnvironmentOptions): Record<string, string> {
-  mustBeVariables(options.extra)
+  checkVariables(options.extra)
   const { url, token } = options.credentials
   const passed = Object.entries(inheritedEnvironment(options.from)).filter(
     ([name]) => !CI_VARIABLE.test(name),
@@ -72,7 +72,7 @@ export function inheritedEnvironment(from: Readonly<NodeJS.ProcessEnv>): Record<
   return passed
 }
 
-function mustBeVariables(variables: Readonly<Record<string, string>>): void {
+function checkVariables(variables: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(variables)) {
     if (VARIABLE.test(name) && !value.includes('\0')) continue
     throw new AppError('CONFIG_INVALID', `${JSON.stringify(name)} is not a valid environment variable`, {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { LONGEST_ANSWER } from '../../src/programs/claude-code/deliver.ts'
+import { MAX_HOOK_RESPONSE_BYTES } from '../../src/programs/claude-code/deliver.ts'
 import { createClaudeCode } from '../../src/programs/claude-code/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
 import { type ModelReply, type Player, playerOf } from '../fakes/model-server/play.ts'
@@ -308,11 +308,13 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(body.split(`[ORCHUB MESSAGE ${id}]`)).toHaveLength(2)
 
     const frame = envelope('msg_00', '').length
-    const longest = await send('x'.repeat(LONGEST_ANSWER - frame))
+    const longest = await send('x'.repeat(MAX_HOOK_RESPONSE_BYTES - frame))
     expect(longest.arrival).toMatchObject({ state: 'submitted' })
     await read(longest.id)
-    expect((await callWith(`${longest.id}]`)).body).toContain(`${'x'.repeat(LONGEST_ANSWER - frame)}\\n`)
-    const tooLong = await send('x'.repeat(LONGEST_ANSWER))
+    expect((await callWith(`${longest.id}]`)).body).toContain(
+      `${'x'.repeat(MAX_HOOK_RESPONSE_BYTES - frame)}\\n`,
+    )
+    const tooLong = await send('x'.repeat(MAX_HOOK_RESPONSE_BYTES))
     expect(tooLong.arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
     await testAgent.shows(port, /❯.another thought/)
     await quiet()

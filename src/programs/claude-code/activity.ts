@@ -38,7 +38,7 @@ interface ActivityOptions {
 /** The program accepts no prompt sooner after its start, although its status file says idle. */
 const WARM_UP_MS = 700
 /** Timeout for its SessionStart hook and its MCP client. */
-const LONGEST_WARM_UP_MS = 4000
+const MAX_WARM_UP_MS = 4000
 /** After its Stop hook it returns to its prompt far sooner, unless another hook delays it. */
 const BACK_AT_PROMPT_MS = 3000
 const LOOK_EVERY_MS = 25
@@ -103,7 +103,7 @@ export function followActivity(options: ActivityOptions) {
 
   async function returnToPrompt() {
     if (!isWarm) {
-      warmUp ??= setTimeout(warm, LONGEST_WARM_UP_MS)
+      warmUp ??= setTimeout(warm, MAX_WARM_UP_MS)
       return
     }
     const known = news
@@ -158,7 +158,7 @@ export function followActivity(options: ActivityOptions) {
     /** The SessionStart hook called. */
     started() {
       hasStarted = true
-      warmUpWithin(hasTools ? WARM_UP_MS : LONGEST_WARM_UP_MS)
+      warmUpWithin(hasTools ? WARM_UP_MS : MAX_WARM_UP_MS)
     },
     /** The program connected to our MCP server; before that its model lacks our tools. */
     toolsGiven() {

@@ -64,7 +64,7 @@ export function openDelivery(
   ): Promise<DeliveryResult | undefined> {
     const end = options.turnEnd()
     if (end === undefined || signal?.aborted) return undefined
-    const part = leadingPart(turn, LONGEST_ANSWER)
+    const part = leadingPart(turn, MAX_HOOK_RESPONSE_BYTES)
     // A snapshot takes its time on a busy machine.
     end.keep()
     try {
@@ -126,7 +126,7 @@ function enterDelayOf(version: string): number {
 }
 
 /** The program moves a longer response into a file, and shows the model only its beginning. */
-export const LONGEST_ANSWER = 9000
+export const MAX_HOOK_RESPONSE_BYTES = 9000
 
 /**
  * A turn of the agent has ended, and its Stop hook waits for our response: text in it starts the next turn.
@@ -171,7 +171,7 @@ export function holdTurnEnd(holdMs: number, signal: AbortSignal): TurnEndHold {
       },
       keep: () => clearTimeout(timer),
       take(text) {
-        if (!isOpen || Buffer.byteLength(text) > LONGEST_ANSWER) return false
+        if (!isOpen || Buffer.byteLength(text) > MAX_HOOK_RESPONSE_BYTES) return false
         // Not `decision: block`: the model would see its reason twice, as user text and as a hook error.
         settle({ hookSpecificOutput: { hookEventName: 'Stop', additionalContext: text } })
         return true

@@ -14,7 +14,7 @@ interface InterruptOptions {
   keep(): Promise<boolean>
 }
 
-const ESCAPES = 3
+const MAX_ESCAPES = 3
 const STOPPED_WITHIN_MS = 2000
 const LOOK_EVERY_MS = 25
 const CLEAR_ROUNDS = 10
@@ -31,7 +31,7 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
       while (activity.isReturning) await sleep(LOOK_EVERY_MS)
       if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
       const held = withdrawals.turns.length
-      for (let press = 0; press < ESCAPES && isWorking(activity) && !isClosed; press++) {
+      for (let press = 0; press < MAX_ESCAPES && isWorking(activity) && !isClosed; press++) {
         await pane.press(['Escape'])
         const deadline = performance.now() + STOPPED_WITHIN_MS
         // Once it is at its prompt, another Escape would affect the input box.
@@ -91,7 +91,7 @@ interface Withdrawn extends Turn {
 
 type Submitted = Pick<Prompt, 'text'> & { readonly uuid?: string }
 
-interface Again {
+interface Redelivery {
   isIdle(): boolean
   isHeld(): boolean
   give(): Promise<unknown>
@@ -101,10 +101,10 @@ interface Again {
 const OUR_TEXT = /\[(?:END )?ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
 /** How the box shows long texts. */
 const FOLDED = /\[Pasted text #\d+/
-const GIVE_AGAIN_MS = 2000
-const SAID_WITHIN_MS = 250
+const REDELIVER_AFTER_MS = 2000
+const RECORD_LAG_MS = 250
 /** The screen and the transcript are written shortly after the program reports idle, later under load. */
-const KNOWN_WITHIN_MS = 4000
+const WITHDRAWAL_TIMEOUT_MS = 4000
 const CHECK_EVERY_MS = 50
 
 export type Withdrawals = ReturnType<typeof createWithdrawals>
@@ -117,11 +117,11 @@ export type Withdrawals = ReturnType<typeof createWithdrawals>
 export function createWithdrawals(
   savedState: readonly Withdrawn[],
   changed: () => void,
-  keptUnrecorded?: string,
+  savedUnrecorded?: string,
 ) {
   let turns: Withdrawn[] = [...savedState]
   let timer: NodeJS.Timeout | undefined
-  let unrecorded = keptUnrecorded
+  let unrecorded = savedUnrecorded
 
   function expectRecordOf(prompt: string | undefined) {
     if (prompt === unrecorded) return
@@ -168,7 +168,7 @@ export function createWithdrawals(
      * input box again. Checks until that is certain, as long as `isStill` holds.
      */
     async look(transcript: ClaudeTranscript, pane: Pane, isStill: () => boolean): Promise<void> {
-      const deadline = performance.now() + KNOWN_WITHIN_MS
+      const deadline = performance.now() + WITHDRAWAL_TIMEOUT_MS
       for (let isLate = false; !isLate; await sleep(CHECK_EVERY_MS)) {
         isLate = performance.now() >= deadline
         const open = openPrompt(transcript)
@@ -176,7 +176,7 @@ export function createWithdrawals(
         // A fold may be a person's: it counts once the transcript shows the prompt, or would have.
         if (!(await isPutBack(pane, open.uuid !== undefined || isLate))) continue
         // The transcript soon reports a prompt that was only interrupted.
-        await sleep(SAID_WITHIN_MS)
+        await sleep(RECORD_LAG_MS)
         await transcript.settled()
         if (!isStill()) return
         if (openPrompt(transcript)?.uuid !== open.uuid) {
@@ -220,15 +220,15 @@ export function createWithdrawals(
       return { text: all.map(({ text }) => text).join('\n\n'), ids: all.flatMap(({ ids }) => ids) }
     },
     /** Delivers it again once nothing else was delivered for a while, and nothing forbids it. */
-    schedule(again: Again) {
+    schedule(redelivery: Redelivery) {
       clearTimeout(timer)
       if (turns.length === 0) return
       timer = setTimeout(() => {
-        if (!again.isIdle() || turns.length === 0) return
-        const tryAgain = () => this.schedule(again)
-        if (again.isHeld()) tryAgain()
-        else void again.give().then(tryAgain, tryAgain)
-      }, GIVE_AGAIN_MS)
+        if (!redelivery.isIdle() || turns.length === 0) return
+        const tryAgain = () => this.schedule(redelivery)
+        if (redelivery.isHeld()) tryAgain()
+        else void redelivery.give().then(tryAgain, tryAgain)
+      }, REDELIVER_AFTER_MS)
     },
     close: () => clearTimeout(timer),
   }

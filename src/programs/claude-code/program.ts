@@ -149,7 +149,7 @@ function serversOf(url: string) {
 const PERMISSION_MODES = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions'] as const
 
 /** Flags that Orchub sets itself: given twice, the last one would win and cut the agent off. */
-const OURS = [
+const RESERVED_FLAGS = [
   '--settings',
   '--session-id',
   '--resume',
@@ -180,7 +180,7 @@ function checkSettings(settings: unknown): SettingsProblem[] {
   if (!parsed.success)
     return problemsIn(parsed.error, 'claude-code accepts: command, args, env, model, permission_mode.')
   return parsed.data.args.flatMap((arg, index) =>
-    OURS.includes(arg.split('=', 1)[0]!)
+    RESERVED_FLAGS.includes(arg.split('=', 1)[0]!)
       ? [{ path: ['args', index], message: `Orchub sets ${arg}`, hint: 'Remove it.' }]
       : [],
   )

@@ -144,7 +144,7 @@ export async function followSession(
       log,
       model: () => savedState.model,
       onProgress: saved.soon,
-      onRecord: heedRecord,
+      onRecord: handleRecord,
       isWithdrawn: withdrawals.claims,
       onWithdrawn: withdrawals.add,
     })
@@ -153,7 +153,7 @@ export async function followSession(
     await before?.close()
   }
 
-  function heedRecord(record: ClaudeRecord) {
+  function handleRecord(record: ClaudeRecord) {
     if (record.kind === 'prompt') {
       withdrawals.recorded(record.text)
       prompted(record.text, `record ${record.uuid} of the transcript is the prompt`)
@@ -186,7 +186,7 @@ export async function followSession(
     const parsed = ClaudeHookEvent.safeParse(received)
     if (!parsed.success || closed) return {}
     const event = parsed.data
-    if (event.agent_id === undefined) await meet(event)
+    if (event.agent_id === undefined) await noteConversation(event)
     switch (event.hook_event_name) {
       case 'SessionStart':
         if (event.model !== undefined) savedState = { ...savedState, model: event.model }
@@ -203,7 +203,7 @@ export async function followSession(
       case 'PostToolUse':
       case 'PostToolUseFailure':
         dialogs.settle(event.tool_use_id)
-        return event.agent_id === undefined ? notices.answerTo(event.hook_event_name) : {}
+        return event.agent_id === undefined ? notices.responseTo(event.hook_event_name) : {}
       case 'Stop':
         return await endTurn(event, signal)
       case 'StopFailure':
@@ -217,7 +217,7 @@ export async function followSession(
   }
 
   /** Every hook names its conversation, which may have changed (clear, fork). */
-  async function meet(event: ClaudeHookEvent) {
+  async function noteConversation(event: ClaudeHookEvent) {
     const { session_id, transcript_path } = event
     savedState = { ...savedState, sessionId: session_id }
     if (event.hook_event_name === 'SessionStart' && event.source === 'clear')

@@ -47,29 +47,29 @@ export function followTranscript(options: ClaudeTranscriptOptions) {
   let bytes = 0
   const watchers = new Set<() => void>()
 
-  const firstWords = orderFirstAnswer({
+  const firstAnswer = orderFirstAnswer({
     isAtBeginning: (options.from?.offset ?? 0) === 0,
-    hear: hearLine,
+    handle: handleLine,
     onAnsweredBefore: () => answered('the first response in the transcript, recorded before it, answers it'),
   })
 
-  function hearLine(line: string) {
+  function handleLine(line: string) {
     const record = readRecord(line)
     if (record === undefined) return
-    hear(record)
+    handle(record)
     for (const look of [...watchers]) look()
     options.onProgress()
   }
 
-  function hear(record: ClaudeRecord) {
+  function handle(record: ClaudeRecord) {
     if (record.kind === 'prompt' && options.isWithdrawn(record)) return
-    if (record.kind === 'prompt') hearPrompt(record)
-    if (record.kind === 'answer') hearAnswer(record)
+    if (record.kind === 'prompt') handlePrompt(record)
+    if (record.kind === 'answer') handleAnswer(record)
     if (record.kind === 'failure' || record.kind === 'interrupted') openPrompt = undefined
     options.onRecord(record)
   }
 
-  function hearPrompt(prompt: Prompt) {
+  function handlePrompt(prompt: Prompt) {
     const before = openPrompt
     // Both follow the same record: the conversation continued as if the first had never been sent.
     if (before?.canBeWithdrawn && before.parent !== undefined && before.parent === prompt.parent) {
@@ -94,7 +94,7 @@ export function followTranscript(options: ClaudeTranscriptOptions) {
     unread = []
   }
 
-  function hearAnswer(record: ClaudeAnswer) {
+  function handleAnswer(record: ClaudeAnswer) {
     answered(`record ${record.uuid} of the transcript answers it`)
     if (record.texts.length > 0) lastAnswer = record.texts.at(-1)!
     if (record.at < options.since) return
@@ -102,10 +102,10 @@ export function followTranscript(options: ClaudeTranscriptOptions) {
       const key = index === 0 ? record.uuid : `${record.uuid}#${index}`
       output.say({ text, channel: 'transcript', key }, positionNow())
     }
-    tellUsage(record)
+    reportUsage(record)
   }
 
-  function tellUsage({ tokens, model, messageId }: ClaudeAnswer) {
+  function reportUsage({ tokens, model, messageId }: ClaudeAnswer) {
     if (tokens === undefined) return
     const contextTokens = tokens.input + tokens.cacheRead + tokens.cacheWrite
     const named = options.model()
@@ -132,34 +132,34 @@ export function followTranscript(options: ClaudeTranscriptOptions) {
     onLine(line, { end }) {
       lines += 1
       bytes = end
-      firstWords.take(line)
+      firstAnswer.take(line)
     },
     onReset(reason) {
       options.log.warn({ file, reason }, 'reading the transcript from its beginning again')
       lines = 0
-      firstWords.restart()
+      firstAnswer.restart()
     },
   })
   const output = createAgentOutput<FilePosition | undefined>({
     ...{ onText: port.onText, onProcessed: options.onProgress, log: options.log },
   })
   /** Held records are read again from the start, so after a restart reading begins there again. */
-  const positionNow = () => (firstWords.isOpen ? beginningOf(follower.position()) : follower.position())
+  const positionNow = () => (firstAnswer.isOpen ? beginningOf(follower.position()) : follower.position())
 
   return {
     file,
-    position: () => (firstWords.isOpen ? undefined : (output.oldestOpen ?? heldPosition)) ?? positionNow(),
+    position: () => (firstAnswer.isOpen ? undefined : (output.oldestOpen ?? heldPosition)) ?? positionNow(),
     /** Everything written so far was processed. */
     settled: follower.settled,
     /** The turn has ended: releases what was held to restore the order. */
-    release: firstWords.release,
+    release: firstAnswer.release,
     /**
      * Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a
      * hook.
      */
     async reaches(wanted: string | undefined, limitMs: number): Promise<void> {
       await follower.settled()
-      if (wanted === undefined) return firstWords.release()
+      if (wanted === undefined) return firstAnswer.release()
       if (isReached(wanted)) return
       await new Promise<void>((resolve) => {
         const done = () => {
@@ -173,7 +173,7 @@ export function followTranscript(options: ClaudeTranscriptOptions) {
         const timer = setTimeout(done, limitMs)
         watchers.add(look)
       })
-      firstWords.release()
+      firstAnswer.release()
       await follower.settled()
     },
     /** The last prompt, while it has no answer. */
@@ -204,16 +204,16 @@ export async function searchTranscript(
   return found
 }
 
-const LARGE = 1_000_000
-const USUAL = 200_000
+const LARGE_WINDOW = 1_000_000
+const USUAL_WINDOW = 200_000
 
 /** Models known to have a larger default window. */
 const LARGE_MODELS = /^claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable|mythos)-[5-9])(?:-|$)/
 
 /** The model's context window in tokens (C26). `seen` corrects the table: a context that was used did fit. */
 function contextWindowOf(model: string, seen: number): number {
-  const isLarge = model.endsWith('[1m]') || LARGE_MODELS.test(model) || seen > USUAL
-  return isLarge ? LARGE : USUAL
+  const isLarge = model.endsWith('[1m]') || LARGE_MODELS.test(model) || seen > USUAL_WINDOW
+  return isLarge ? LARGE_WINDOW : USUAL_WINDOW
 }
 
 const Link = z.looseObject({
@@ -225,7 +225,7 @@ const Link = z.looseObject({
 
 interface FirstAnswerOrderOptions {
   readonly isAtBeginning: boolean
-  hear(line: string): void
+  handle(line: string): void
   /** The record heard last is the one the first answer follows, which was heard before it. */
   onAnsweredBefore(): void
 }
@@ -235,7 +235,7 @@ interface FirstAnswerOrderOptions {
  * because text that waited for the file is written after the text that created it. So an answer at the start
  * of a file is held until the record it follows has been read.
  */
-function orderFirstAnswer({ isAtBeginning, hear, onAnsweredBefore }: FirstAnswerOrderOptions) {
+function orderFirstAnswer({ isAtBeginning, handle, onAnsweredBefore }: FirstAnswerOrderOptions) {
   let isBeginning = isAtBeginning
   let held: string[] = []
   const heldIds = new Set<string>()
@@ -249,17 +249,17 @@ function orderFirstAnswer({ isAtBeginning, hear, onAnsweredBefore }: FirstAnswer
   }
 
   function release() {
-    for (const line of held) hear(line)
+    for (const line of held) handle(line)
     held = []
   }
 
-  function hearLate(line: string) {
+  function handleLate(line: string) {
     const link = readLink(line)
     const isNext = link?.parentUuid && heldIds.has(link.parentUuid)
     if (isNext) heldIds.add(link.uuid)
     // The next turn has begun: nothing in it is answered yet.
     if (link?.type === 'assistant' || (isNext && link.type === 'user')) isFollowedLate = false
-    hear(line)
+    handle(line)
     if (link?.uuid !== follows || !isFollowedLate) return
     isFollowedLate = false
     onAnsweredBefore()
@@ -267,7 +267,7 @@ function orderFirstAnswer({ isAtBeginning, hear, onAnsweredBefore }: FirstAnswer
 
   function begin(line: string, link: z.output<typeof Link>) {
     isBeginning = false
-    if (link.type !== 'assistant' || !link.parentUuid) return hear(line)
+    if (link.type !== 'assistant' || !link.parentUuid) return handle(line)
     follows = link.parentUuid
     hold(line, link.uuid)
   }
@@ -278,14 +278,14 @@ function orderFirstAnswer({ isAtBeginning, hear, onAnsweredBefore }: FirstAnswer
       return isBeginning || held.length > 0
     },
     take(line: string) {
-      if (!isBeginning && held.length === 0) return isFollowedLate ? hearLate(line) : hear(line)
+      if (!isBeginning && held.length === 0) return isFollowedLate ? handleLate(line) : handle(line)
       const link = readLink(line)
-      if (link === undefined) return hear(line)
+      if (link === undefined) return handle(line)
       if (isBeginning) return begin(line, link)
       if (link.parentUuid && heldIds.has(link.parentUuid)) return hold(line, link.uuid)
       // Another answer: the record the first one follows is in no file of ours.
       if (link.type === 'assistant') release()
-      hear(line)
+      handle(line)
       if (link.uuid === follows) release()
     },
     /** Releases the held answer although its prompt has not appeared. When it does, it is already answered. */

@@ -45,7 +45,7 @@ interface AppServerEvents {
   /** A request of the server to every client of the conversation; the first response decides. */
   asked(id: RequestId, method: string, params: unknown): void
   /** Unexpected input for this version. It is skipped, and the service continues. */
-  strange(error: unknown): void
+  unexpected(error: unknown): void
 }
 
 const Incoming = z.object({
@@ -87,7 +87,7 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     try {
       take(String(data))
     } catch (error) {
-      events.strange(error)
+      events.unexpected(error)
     }
   })
   socket.on('error', (error) => end(error.message))

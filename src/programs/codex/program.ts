@@ -66,11 +66,11 @@ async function watchStart(
 }
 
 async function failure(options: FollowOptions, savedState: CodexSavedState): Promise<AppError> {
-  const words = await lastWords(join(options.folder, LOG))
+  const lines = await lastErrorOutput(join(options.folder, LOG))
   const wanted = savedState.threads.at(-1)?.id
   if (
     wanted !== undefined &&
-    words.some((line) => line.includes(`No saved session found with ID ${wanted}`))
+    lines.some((line) => line.includes(`No saved session found with ID ${wanted}`))
   ) {
     return new AppError('NOT_FOUND', `Codex has no conversation ${wanted} for ${options.name}`, {
       hint: 'It was deleted or belongs to another user. Reset the agent to start a new conversation.',
@@ -78,13 +78,13 @@ async function failure(options: FollowOptions, savedState: CodexSavedState): Pro
     })
   }
   return new AppError('PROGRAM_FAILED', `Codex exited while starting for ${options.name}`, {
-    hint: `Its last output: ${words.slice(-6).join(' ') || 'none'}`,
-    data: { log: words },
+    hint: `Its last output: ${lines.slice(-6).join(' ') || 'none'}`,
+    data: { log: lines },
   })
 }
 
 /** Codex's error output without colours and backtraces. */
-async function lastWords(log: string): Promise<string[]> {
+async function lastErrorOutput(log: string): Promise<string[]> {
   const text = await readFile(log, 'utf8').catch(() => '')
   return stripVTControlCharacters(text)
     .split('\n')
@@ -258,7 +258,7 @@ const CodexSettings = z.strictObject({
 type CodexSettings = z.output<typeof CodexSettings>
 
 /** Arguments that would take the conversation out of our control. */
-const OURS: Readonly<Record<string, string>> = {
+const RESERVED_ARGUMENTS: Readonly<Record<string, string>> = {
   '--remote': 'Orchub always connects Codex to an app-server of its own to deliver messages.',
   '--cd': 'Set the working folder with `cwd:`.',
   '-C': 'Set the working folder with `cwd:`.',
@@ -271,7 +271,7 @@ function checkSettings(settings: unknown): SettingsProblem[] {
     return problemsIn(parsed.error, hint)
   }
   return parsed.data.args.flatMap((argument, index) => {
-    const hint = OURS[argument.split('=')[0]!]
+    const hint = RESERVED_ARGUMENTS[argument.split('=')[0]!]
     return hint === undefined ? [] : [{ path: ['args', index], message: 'Orchub sets this', hint }]
   })
 }

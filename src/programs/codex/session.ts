@@ -19,7 +19,7 @@ import { type CodexSavedState, followThreads } from './thread-follower.ts'
 import { createArrivals, createTurns, findMessages } from './turns.ts'
 
 /** For a broken connection to a running server, and for one that is just starting. */
-const CONNECT_AGAIN_MS = 100
+const RECONNECT_AFTER_MS = 100
 /** From the server's response to the record in the thread: milliseconds, but hooks may come first. */
 const EVIDENCE_MS = 30_000
 const INTERRUPT_MS = 10_000
@@ -51,7 +51,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
   const arrivals = createArrivals(port.onEvidence)
   const output = createAgentOutput<string>({
     onText: port.onText,
-    onProcessed: (saidUpTo) => keep({ ...saved, saidUpTo }),
+    onProcessed: (saidUpTo) => save({ ...saved, saidUpTo }),
     log: { warn },
   })
   const approvals = createApprovals({
@@ -69,7 +69,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
     get savedState() {
       return saved
     },
-    keep,
+    save,
     become,
     turns,
     arrivals,
@@ -78,7 +78,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
     warn,
   })
 
-  function keep(value: CodexSavedState): Promise<void> {
+  function save(value: CodexSavedState): Promise<void> {
     saved = value
     return port.saveState(value)
   }
@@ -104,7 +104,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
       try {
         server = await openAppServer(saved.socket, {
           notified,
-          strange: (error) => warn({ err: error }, 'Codex sent an unexpected message'),
+          unexpected: (error) => warn({ err: error }, 'Codex sent an unexpected message'),
           asked(id, method, params) {
             const itemId = z.object({ itemId: z.string() }).safeParse(params).data?.itemId
             approvals.asked(id, method, params, itemId === undefined ? undefined : turns.item(itemId))
@@ -122,7 +122,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
       approvals.dropAll()
       threads.disconnected()
       server = undefined
-      await sleep(CONNECT_AGAIN_MS)
+      await sleep(RECONNECT_AFTER_MS)
     }
   }
 
@@ -178,13 +178,13 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
       return { stopped: state === 'idle', evidence: `Codex is ${state} and has no turn to stop` }
     const ended = turns.untilEnded(turnId)
     const terminals = turns.terminalsOf(turnId)
-    const endStrays = await pane?.watchOrphans?.()
+    const endOrphans = await pane?.watchOrphans?.()
     // Never answered if the turn ends by itself at this moment; only its end counts.
     on.request('turn/interrupt', { threadId, turnId }, z.unknown()).catch(() => {})
     const turn = await Promise.race([ended, sleep(INTERRUPT_MS, undefined, { ref: false })])
     if (turn === undefined)
       return { stopped: false, evidence: `turn ${turnId} had not ended after ${INTERRUPT_MS / 1000} s` }
-    await endStrays?.()
+    await endOrphans?.()
     // Codex leaves a command running in the background when its turn is stopped.
     const killed = await Promise.allSettled(
       [...terminals].map((processId) =>

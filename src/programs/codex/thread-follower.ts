@@ -44,14 +44,14 @@ export type CodexSavedThread = CodexSavedState['threads'][number]
 const LOOK_MS = 250
 const LOADING_LOOKS = 40
 /** A thread is on disk, and can be subscribed to, shortly after its first turn began. */
-const ATTACH_AGAIN_MS = 20
+const REATTACH_AFTER_MS = 20
 const REMEMBERED_ITEMS = 2000
 /** That a turn failed and why are reported separately, in any order. */
-const REASON_MS = 500
+const ERROR_REPORT_MS = 500
 
 interface ThreadFollowerOptions {
   readonly savedState: CodexSavedState
-  keep(savedState: CodexSavedState): Promise<void>
+  save(savedState: CodexSavedState): Promise<void>
   become(state: SessionState, evidence: string): void
   readonly turns: CodexTurns
   readonly arrivals: Arrivals
@@ -80,7 +80,7 @@ export function followThreads(options: ThreadFollowerOptions) {
   let model: string | undefined
   /** Why the last turn failed, and the callers that wait for the reason. */
   let lastError = ''
-  let reasonCame = () => {}
+  let errorReported = () => {}
   /** Number of status notifications of the thread. */
   let changes = 0
   /** Notifications wait while the history is being read. */
@@ -144,7 +144,7 @@ export function followThreads(options: ThreadFollowerOptions) {
         if (server !== on || current?.id !== thread.id) return
         if (changes === before) show(status)
         if (status.type !== 'active') return
-        await sleep(ATTACH_AGAIN_MS)
+        await sleep(REATTACH_AFTER_MS)
       }
     }
   }
@@ -157,7 +157,7 @@ export function followThreads(options: ThreadFollowerOptions) {
     const others = options.savedState.threads.filter(({ id }) => id !== thread.id)
     const threads = [...others, { ...thread, ...(rollout ? { rollout } : {}) }]
     await options
-      .keep({ ...options.savedState, threads, saidUpTo: position })
+      .save({ ...options.savedState, threads, saidUpTo: position })
       .catch(failed("could not save Codex's conversation"))
     const page = await on.request('thread/turns/list', { threadId: thread.id, limit: 1 }, TurnPage)
     for (const entry of entries) handle(thread.id, entry)
@@ -184,26 +184,26 @@ export function followThreads(options: ThreadFollowerOptions) {
     options.become(state, evidence + why)
   }
 
-  function blame(reason: string) {
+  function noteError(reason: string) {
     lastError = reason
-    reasonCame()
+    errorReported()
   }
 
-  async function reasonKnown(): Promise<void> {
+  async function errorKnown(): Promise<void> {
     if (lastError !== '') return
     const { promise, resolve } = Promise.withResolvers<void>()
-    reasonCame = resolve
-    await Promise.race([promise, sleep(REASON_MS, undefined, { ref: false })])
+    errorReported = resolve
+    await Promise.race([promise, sleep(ERROR_REPORT_MS, undefined, { ref: false })])
   }
 
   /** A person began or opened another conversation in the pane. */
   async function switchTo(on: AppServer, threadId: string) {
     let thread = await readThread(on, threadId)
-    for (let n = 0; n < LOADING_LOOKS && isOfThePane(thread) && thread.status.type === 'notLoaded'; n += 1) {
+    for (let n = 0; n < LOADING_LOOKS && isPaneThread(thread) && thread.status.type === 'notLoaded'; n += 1) {
       await sleep(LOOK_MS)
       thread = await readThread(on, threadId)
     }
-    if (server !== on || current?.id === threadId || !isOfThePane(thread)) return
+    if (server !== on || current?.id === threadId || !isPaneThread(thread)) return
     if (current !== undefined && isListening) {
       on.request('thread/unsubscribe', { threadId: current.id }, z.unknown()).catch(() => {})
     }
@@ -212,10 +212,10 @@ export function followThreads(options: ThreadFollowerOptions) {
 
   const HANDLERS: { [M in keyof CodexNotifications]: (notice: CodexNotifications[M]) => void } = {
     error: ({ threadId, error, willRetry }) => {
-      if (threadId === current?.id && !willRetry) blame(error.message)
+      if (threadId === current?.id && !willRetry) noteError(error.message)
     },
     'thread/started': ({ thread }) => {
-      if (current !== undefined && isOfThePane(thread)) switchLater(thread.id)
+      if (current !== undefined && isPaneThread(thread)) switchLater(thread.id)
     },
     'thread/status/changed': ({ threadId, status }) => {
       if (current === undefined) return
@@ -232,7 +232,7 @@ export function followThreads(options: ThreadFollowerOptions) {
       // The turn's text comes before its end.
       const change = changes
       enqueue(async () => {
-        if (status.type === 'systemError') await reasonKnown()
+        if (status.type === 'systemError') await errorKnown()
         if (changes === change && current?.id === threadId) show(status)
       })
     },
@@ -250,7 +250,7 @@ export function followThreads(options: ThreadFollowerOptions) {
     },
     'turn/completed': ({ threadId, turn }) => {
       if (threadId !== current?.id) return
-      if (turn.error) blame(turn.error.message)
+      if (turn.error) noteError(turn.error.message)
       turns.ended(turn)
       enqueue(() => arrivals.ended(turn))
     },
@@ -308,7 +308,7 @@ const STATES: Record<ThreadStatus['type'], (status: ThreadStatus) => ShownThread
 }
 
 /** Excludes Codex's own threads: those for titles, and those of agents it spawned (C4). */
-function isOfThePane(thread: Thread): boolean {
+function isPaneThread(thread: Thread): boolean {
   return !thread.ephemeral && !thread.parentThreadId
 }
 
@@ -334,7 +334,7 @@ async function chooseThread(server: AppServer, savedState: CodexSavedState): Pro
       .filter((thread) => thread !== undefined)
       // A thread is listed before it is ready, and no notification follows.
       .filter((thread) => thread.status.type !== 'notLoaded')
-      .filter(isOfThePane)
+      .filter(isPaneThread)
       .filter((thread) => thread.id === wanted || isOfThisLaunch(thread, savedState))
       .sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
       .at(-1)

@@ -76,7 +76,7 @@ function terminalOf(item: Item): string | undefined {
 }
 
 /** Items that only the model produces. Compactions, hooks and a person's own commands are not answers. */
-const OF_THE_MODEL = new Set([
+const MODEL_ITEMS = new Set([
   'agentMessage',
   'reasoning',
   'plan',
@@ -125,7 +125,7 @@ export function createArrivals(arrived: SessionPort['onEvidence']) {
     /** An item started, or is in the thread's history. */
     saw(turnId: string, item: Item) {
       if (item.type === 'userMessage') taken(turnId, item)
-      else if (isOfTheModel(item)) read(turnId, `Codex answered it with ${item.type} ${item.id}`)
+      else if (isModelItem(item)) read(turnId, `Codex answered it with ${item.type} ${item.id}`)
     },
     /** The turn has ended. */
     ended({ id, status }: TurnRecord) {
@@ -136,8 +136,8 @@ export function createArrivals(arrived: SessionPort['onEvidence']) {
   }
 }
 
-function isOfTheModel(item: Item): boolean {
-  if (item.type !== 'commandExecution') return OF_THE_MODEL.has(item.type)
+function isModelItem(item: Item): boolean {
+  if (item.type !== 'commandExecution') return MODEL_ITEMS.has(item.type)
   return CommandExecution.safeParse(item).data?.source !== 'userShell'
 }
 
@@ -148,7 +148,7 @@ function textOf(content: readonly { text?: string | undefined }[]): string {
 const PAGE = 100
 
 /** Newest first, page by page, as far as the caller reads. */
-async function* backwards(server: AppServer, threadId: string): AsyncGenerator<ItemEntry> {
+async function* itemsNewestFirst(server: AppServer, threadId: string): AsyncGenerator<ItemEntry> {
   let cursor: string | null | undefined
   do {
     const params = { threadId, sortDirection: 'desc', limit: PAGE, ...(cursor ? { cursor } : {}) }
@@ -171,7 +171,7 @@ interface Since {
 /** Items of the thread since then, oldest first. */
 export async function readSince(server: AppServer, threadId: string, since: Since): Promise<ItemEntry[]> {
   const entries: ItemEntry[] = []
-  for await (const entry of backwards(server, threadId)) {
+  for await (const entry of itemsNewestFirst(server, threadId)) {
     const time = entry.item.completedAtMs ?? Number.POSITIVE_INFINITY
     if (positionOf(entry) === since.position || time < since.time) break
     entries.push(entry)
@@ -186,7 +186,7 @@ export async function findMessages(
   ids: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>()
-  for await (const { item } of backwards(server, threadId)) {
+  for await (const { item } of itemsNewestFirst(server, threadId)) {
     if (item.type !== 'userMessage') continue
     const met = messageIdsIn(textOf(UserMessage.parse(item).content)).filter((id) => ids.has(id))
     for (const id of met) found.set(id, item.id)

@@ -75,7 +75,7 @@ export function followConversation(options: ConversationOptions) {
 
   return {
     /** Every hook names the conversation; a person may have begun or opened another one in the pane. */
-    meet(event: GeminiHookEvent) {
+    noteConversation(event: GeminiHookEvent) {
       if (event.hook_event_name === 'SessionEnd') return
       // The transcript it names at that point is not the one it will use.
       if (event.hook_event_name === 'SessionStart' && event.source === 'resume') return

@@ -105,7 +105,8 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
       const seen = open.filter(({ request }) => shows(screen, request))
       if (seen.length !== 1 || seen[0] !== dialog) continue
       await pane.press([allow ? '1' : 'Escape'])
-      if (!allow) refused(`A person denied this: ${gistOf(dialog.request)}${comment ? `\n${comment}` : ''}`)
+      if (!allow)
+        refused(`A person denied this: ${summaryOf(dialog.request)}${comment ? `\n${comment}` : ''}`)
       return undefined
     }
     if (open.length > 1) return 'another dialog of the agent is open in front of it'
@@ -146,9 +147,9 @@ function inputOf({ details }: GeminiPermissionRequest): Record<string, unknown> 
 }
 
 /** The dialog's display of the request. */
-function gistOf({ details, message }: GeminiPermissionRequest): string {
-  const gist = textOf(details.command) ?? textOf(details.fileName) ?? textOf(details.toolName)
-  return gist ?? message
+function summaryOf({ details, message }: GeminiPermissionRequest): string {
+  const summary = textOf(details.command) ?? textOf(details.fileName) ?? textOf(details.toolName)
+  return summary ?? message
 }
 
 function isAbout({ details }: GeminiPermissionRequest, { tool_name, tool_input }: GeminiToolUse): boolean {
@@ -165,7 +166,7 @@ function shows({ lines }: PaneScreen, request: GeminiPermissionRequest): boolean
   const option = lines.findLastIndex((line) => /● 1\. Allow once/.test(line))
   const top = lines.findLastIndex((line, row) => row < option && /^\s*╭/.test(line))
   if (option < 0 || top < 0) return false
-  return bare(lines.slice(top, option).join('')).includes(bare(gistOf(request)))
+  return bare(lines.slice(top, option).join('')).includes(bare(summaryOf(request)))
 }
 
 const bare = (text: string) => text.replace(/[│╭╮╰╯─\s]/g, '')

@@ -8,7 +8,7 @@ import { createSessionState } from '../session-state.ts'
 import { followConversation, GeminiSavedState } from './conversation.ts'
 import { createDialogs, GeminiHookEvent, type GeminiHookEventOf } from './hooks.ts'
 import { readInputBox } from './input-box.ts'
-import { watchBeginning } from './startup.ts'
+import { watchStartup } from './startup.ts'
 import type { GeminiRecord } from './transcript.ts'
 
 /** Gemini swallows an Enter within 40 ms after reading a paste, which takes longer the larger it is. */
@@ -46,7 +46,7 @@ export function openSession(
   let isCancelled = false
   let isInterrupting = false
   let closed = false
-  const beginning = watchBeginning({
+  const startup = watchStartup({
     pane,
     state,
     isFound: options.isReattached,
@@ -60,11 +60,11 @@ export function openSession(
     const parsed = GeminiHookEvent.safeParse(received)
     if (!parsed.success || closed) return {}
     const event = parsed.data
-    beginning.called()
-    conversation.meet(event)
+    startup.called()
+    conversation.noteConversation(event)
     switch (event.hook_event_name) {
       case 'SessionStart':
-        beginning.started()
+        startup.started()
         if (event.source === 'clear') state.become('idle', 'a new session started')
         return {}
       case 'BeforeAgent':
@@ -73,7 +73,7 @@ export function openSession(
       case 'AfterTool':
         dialogs.used(event)
         if (!dialogs.isOpen && !isCancelled) state.become('busy', `it uses ${event.tool_name}`)
-        return event.hook_event_name === 'AfterTool' ? notices.answerTo('AfterTool') : {}
+        return event.hook_event_name === 'AfterTool' ? notices.responseTo('AfterTool') : {}
       case 'Notification':
         if (isCancelled) return {}
         dialogs.ask(event)
@@ -104,7 +104,7 @@ export function openSession(
         isInLoop = false
         return
       case 'resumed':
-        return beginning.loaded()
+        return startup.loaded()
       case 'retried':
         isInLoop = false
         return state.become('busy', 'a person answered its loop dialog')
@@ -132,7 +132,7 @@ export function openSession(
     const ids = messageIdsIn(prompt)
     if (ids.length > 0) port.onEvidence(ids, 'submitted', evidence)
     prompted(prompt, evidence)
-    return notices.answerTo('BeforeAgent')
+    return notices.responseTo('BeforeAgent')
   }
 
   function prompted(prompt: string, evidence: string) {
@@ -210,7 +210,7 @@ export function openSession(
       void conversation.settled()
     },
     async close() {
-      beginning.close()
+      startup.close()
       closed = true
       dialogs.settleAll()
       await conversation.close()

@@ -9,11 +9,11 @@ const START_MS = 120_000
 const LOADED_MS = 15_000
 const LOOK_EVERY_MS = 100
 const STEADY_LOOKS = 15
-const LOOK_AGAIN_MS = 500
+const HOOK_CHECK_MS = 500
 /** A screen being drawn may show neither. */
 const IDLE_LOOKS = 3
 
-interface BeginningOptions {
+interface StartupOptions {
   readonly pane: Pick<Pane, 'screen'>
   readonly state: StateKeeper
   /** Found running: hooks that called meanwhile got no response. */
@@ -22,19 +22,19 @@ interface BeginningOptions {
 }
 
 /** From the launch, or from finding it running, until the program's state is known. */
-export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOptions) {
+export function watchStartup({ pane, state, isFound, isResumed }: StartupOptions) {
   let hasStarted = false
   let hasCalled = false
   let isLoaded = !isResumed
   let closed = false
-  const late = setTimeout(isLate, START_MS).unref()
+  const late = setTimeout(reportMissingHooks, START_MS).unref()
   let loading: NodeJS.Timeout | undefined
 
   /**
    * Gemini calls its first hook some time before it accepts a prompt. When it resumes a conversation, it shows an
    * input box, loads the conversation, and redraws everything: text pasted before that is lost.
    */
-  async function untilItsPrompt() {
+  async function waitForPrompt() {
     let steadyLooks = 0
     while (state.now === 'initializing' && !closed) {
       await sleep(LOOK_EVERY_MS)
@@ -47,7 +47,7 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
     }
   }
 
-  function isLate() {
+  function reportMissingHooks() {
     if (!hasStarted && state.now === 'initializing')
       state.become(
         'error',
@@ -59,7 +59,7 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
    * Gemini works, or shows its input box, which a dialog would hide. The screen's state holds until the next
    * hook; the hook at the end of this turn may have got no response.
    */
-  async function untilItsHook() {
+  async function waitForHook() {
     let idleLooks = 0
     while (!hasCalled && !closed && state.now !== 'exited' && idleLooks < IDLE_LOOKS) {
       const screen = await pane.screen().catch(() => undefined)
@@ -70,11 +70,11 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
         state.become('idle', 'its input box is there, and nothing runs')
       else if (screen !== undefined && isWorking(screen))
         state.become('busy', 'its screen shows that it is working')
-      await sleep(LOOK_AGAIN_MS)
+      await sleep(HOOK_CHECK_MS)
     }
   }
 
-  void (isFound ? untilItsHook() : untilItsPrompt())
+  void (isFound ? waitForHook() : waitForPrompt())
 
   return {
     /** The first hook called. */

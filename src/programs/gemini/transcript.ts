@@ -126,7 +126,7 @@ export function followTranscript(options: GeminiTranscriptOptions) {
   let isCaughtUp = false
   let isClosed = false
 
-  async function hear(record: GeminiRecord) {
+  async function handle(record: GeminiRecord) {
     if (record.kind !== 'resumed' && !isNew(record.id)) return
     if (record.kind === 'prompt') {
       const ids = messageIdsIn(record.text)
@@ -134,14 +134,14 @@ export function followTranscript(options: GeminiTranscriptOptions) {
       if (ids.length > 0)
         port.onEvidence(ids, 'submitted', `the prompt is record ${record.id} of the transcript`)
     }
-    if (record.kind === 'answer') hearAnswer(record)
+    if (record.kind === 'answer') handleAnswer(record)
     if (record.kind === 'cancelled' && unread.length > 0) await forget()
     options.onRecord(record)
   }
 
   /** Read again after a restart, it may be old: what was delivered again since is further on. */
   async function forget() {
-    const standing = isCaughtUp ? new Map<string, string>() : await searchForThem()
+    const standing = isCaughtUp ? new Map<string, string>() : await searchForUnread()
     // The next reader reads it again: the saved position stays before it.
     if (isClosed) throw new Error('closed while the transcript was searched')
     const forgotten = unread.filter((id) => !standing.has(id))
@@ -149,14 +149,14 @@ export function followTranscript(options: GeminiTranscriptOptions) {
     if (forgotten.length > 0) options.onForgotten(forgotten)
   }
 
-  function searchForThem(): Promise<ReadonlyMap<string, string>> {
+  function searchForUnread(): Promise<ReadonlyMap<string, string>> {
     return searchTranscript(file, new Set(unread)).catch((error: unknown) => {
       log.warn({ file, err: error }, 'cannot search the transcript for messages that were delivered again')
       return new Map<string, string>()
     })
   }
 
-  function hearAnswer({ id, at, text, tokens, model }: Extract<GeminiRecord, { kind: 'answer' }>) {
+  function handleAnswer({ id, at, text, tokens, model }: Extract<GeminiRecord, { kind: 'answer' }>) {
     if (unread.length > 0) port.onEvidence(unread, 'read', `record ${id} of the transcript answers it`)
     unread = []
     if (at < options.since) return
@@ -177,7 +177,7 @@ export function followTranscript(options: GeminiTranscriptOptions) {
     log,
     async onLine(line) {
       const record = readRecord(line)
-      if (record !== undefined) await hear(record)
+      if (record !== undefined) await handle(record)
       options.onProgress()
     },
     onReset: (reason) => log.warn({ file, reason }, 'reading the transcript from its beginning again'),

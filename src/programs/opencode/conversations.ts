@@ -56,7 +56,7 @@ export function createConversations(server: OpenCodeServer, before: readonly Ope
      * Assigns a user message to its conversation. A person may have begun or opened another one in the pane,
      * where the agent then continues. Returns whether it was adopted just now.
      */
-    async meet(info: MessageInfo): Promise<boolean> {
+    async adoptIfNew(info: MessageInfo): Promise<boolean> {
       if (foreign.has(info.sessionID) || find(info.sessionID) !== undefined) return false
       const conversation = await server.conversation(info.sessionID)
       if (conversation.parentID !== undefined) {

@@ -152,7 +152,7 @@ export function createPrompts(port: Pick<SessionPort, 'onEvidence'>) {
   let newest = ''
 
   return {
-    met(messageId: string) {
+    noteId(messageId: string) {
       if (messageId > newest) newest = messageId
     },
     /** Resolves with the id of the user message that contains the turn, once it is there. */
@@ -165,16 +165,16 @@ export function createPrompts(port: Pick<SessionPort, 'onEvidence'>) {
       return { found: promise, isNews, forget: () => void expected.delete(expectation) }
     },
     /** A user message is in the conversation. Returns whether it is the one just delivered. */
-    stands(messageId: string, conversation: string, text: string): boolean {
+    recorded(messageId: string, conversation: string, text: string): boolean {
       if (!isNew(messageId)) return false
       const ids = messageIdsIn(text)
       if (ids.length > 0) {
         unread.set(messageId, { conversation, ids })
         port.onEvidence(ids, 'submitted', `it is ${messageId} in the conversation ${conversation}`)
       }
-      const met = [...expected].filter(({ turn, isNews }) => isNews(messageId) && holdsTurn(text, turn))
-      for (const expectation of met) expectation.found(messageId)
-      return met.length > 0
+      const noteId = [...expected].filter(({ turn, isNews }) => isNews(messageId) && holdsTurn(text, turn))
+      for (const expectation of noteId) expectation.found(messageId)
+      return noteId.length > 0
     },
     /** Each request to the model carries everything before its answer. Ids ascend with time. */
     answerBegan(answerId: string, conversation: string, parentId: string) {

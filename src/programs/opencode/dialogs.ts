@@ -35,12 +35,12 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
     open.set(id, { ...dialog, controller })
     changed(open.size, `it asks for permission: ${question.tool} (${id})`)
     void port.askPermission(question, controller.signal).then(async (verdict) => {
-      if (verdict !== undefined) await persist(id, () => answer(verdict))
+      if (verdict !== undefined) await retryWhileOpen(id, () => answer(verdict))
     })
   }
 
   /** As long as the dialog is open: a verdict must not be lost with a connection. */
-  async function persist(id: string, act: () => Promise<unknown>) {
+  async function retryWhileOpen(id: string, act: () => Promise<unknown>) {
     while (open.has(id)) {
       try {
         await act()
@@ -102,7 +102,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
     /** An aborted turn leaves its dialogs on the screen, where they would catch the next keys. */
     turnEnded(conversation: string) {
       for (const [id, dialog] of open) {
-        if (dialog.conversation === conversation) void persist(id, dialog.dismiss)
+        if (dialog.conversation === conversation) void retryWhileOpen(id, dialog.dismiss)
       }
     },
     /** The program ended, or is no longer followed. */

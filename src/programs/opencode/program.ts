@@ -163,7 +163,7 @@ async function findFreePort(): Promise<number> {
 }
 
 /** Settings that Orchub sets itself, and a team must not override. */
-const OURS: Readonly<Record<string, string>> = {
+const RESERVED_VARIABLES: Readonly<Record<string, string>> = {
   OPENCODE_CONFIG_CONTENT: 'Put it in a file and set OPENCODE_CONFIG to that; opencode merges both.',
   OPENCODE_SERVER_PASSWORD: 'Orchub chooses a new one for every start.',
   OPENCODE_SERVER_USERNAME: 'Orchub creates a new login for every start.',
@@ -187,7 +187,7 @@ type OpencodeSettings = z.output<typeof OpencodeSettings>
 function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = OpencodeSettings.safeParse(settings ?? {})
   if (!parsed.success) return problemsIn(parsed.error, 'opencode accepts: command, args, env, model, agent.')
-  return Object.entries(OURS)
+  return Object.entries(RESERVED_VARIABLES)
     .filter(([name]) => name in parsed.data.env)
     .map(([name, hint]) => ({ path: ['env', name], message: 'Orchub sets this', hint }))
 }

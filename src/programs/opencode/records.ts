@@ -116,7 +116,7 @@ export function readEvent(json: string): OpenCodeEvent | undefined {
  * The complete texts of a message that are the agent's own (C4): no thinking, tool input or output, nothing
  * added by the program, no summary of a compacted context.
  */
-export function ownWords({ info, parts }: OpenCodeMessage): OpenCodePart[] {
+export function ownTexts({ info, parts }: OpenCodeMessage): OpenCodePart[] {
   if (info.role !== 'assistant' || info.summary === true) return []
   const last = parts.at(-1)
   return parts.filter(

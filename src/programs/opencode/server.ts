@@ -136,7 +136,7 @@ interface StreamHandlers {
   event(event: OpenCodeEvent): void | Promise<void>
   lost(reason: string): void
   /** An event with an unexpected shape. */
-  strange(error: unknown): void
+  unexpected(error: unknown): void
 }
 
 /** Follows the server's events and reconnects until closed. */
@@ -161,16 +161,16 @@ export function followEvents(server: OpenCodeServer, handlers: StreamHandlers): 
 
   async function followOnce(greeted: () => void) {
     const silent = new AbortController()
-    const patience = (ms: number) =>
+    const startTimeout = (ms: number) =>
       setTimeout(() => silent.abort(new Error('opencode sent no heartbeat in time')), ms)
-    let watchdog = patience(GREETING_MS)
+    let watchdog = startTimeout(GREETING_MS)
     try {
       const body = await server.events(AbortSignal.any([closing.signal, silent.signal]))
       for await (const json of dataOf(body)) {
         // Not during processing, which may last longer than a heartbeat.
         clearTimeout(watchdog)
         await take(json, greeted)
-        watchdog = patience(SILENCE_MS)
+        watchdog = startTimeout(SILENCE_MS)
       }
     } finally {
       clearTimeout(watchdog)
@@ -182,7 +182,7 @@ export function followEvents(server: OpenCodeServer, handlers: StreamHandlers): 
     try {
       event = readEvent(json)
     } catch (error) {
-      handlers.strange(error)
+      handlers.unexpected(error)
       return
     }
     if (event === undefined) return

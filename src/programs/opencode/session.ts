@@ -13,7 +13,7 @@ import {
   type OpenCodeFailure,
   type OpenCodeMessage,
   type OpenCodePart,
-  ownWords,
+  ownTexts,
   userText,
 } from './records.ts'
 import { followEvents, type OpenCodeServer } from './server.ts'
@@ -55,7 +55,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
   const messages = createMessages()
   const prompts = createPrompts(port)
   const dialogs = createDialogs({ server, port, changed: activity.dialogs, isSubagent })
-  const spend = createSpending(port, server)
+  const reportSpending = createSpending(port, server)
   let isClosed = false
   let settled: Promise<unknown> = Promise.resolve()
   let saidUpTo = savedState.saidUpTo
@@ -68,11 +68,11 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
       saidUpTo = messageId
       // For messages only read again, it is unknown whether they are the last.
       if (messageId === latest) clock = bootedAt()
-      await keep()
+      await save()
     },
   })
 
-  const keep = () =>
+  const save = () =>
     port.saveState({
       port: savedState.port,
       conversations: [...conversations.all],
@@ -88,14 +88,14 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
     },
     event: take,
     lost: (reason) => activity.connection('lost', `its server does not answer: ${reason}`),
-    strange: (error) => options.warn({ err: error }, 'opencode sent an unexpected event'),
+    unexpected: (error) => options.warn({ err: error }, 'opencode sent an unexpected event'),
   })
 
   async function begin() {
     const { id } = await server.createConversation(options.name)
     // All of it is this agent's, even if the clock is set back.
     conversations.add({ id, since: 0 })
-    await keep()
+    await save()
     void showInPane({
       show: () => server.show(id),
       view: options.view,
@@ -115,7 +115,7 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
     for (const request of permissions) dialogs.permission(request)
     for (const request of questions) dialogs.question(request)
     for (const { id, since } of conversations.all) {
-      for (const message of await messagesSince(id, since)) learn(messages.restore(message))
+      for (const message of await messagesSince(id, since)) processMessage(messages.restore(message))
       if (statuses[id] === undefined) messages.forget(id)
     }
   }
@@ -145,18 +145,18 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
       case 'session.status':
         return takeStatus(event.properties)
       case 'session.error':
-        return await brokeOff(event.properties)
+        return await turnFailed(event.properties)
       case 'message.updated': {
         const { info } = event.properties
-        if (info.role === 'user' && (await conversations.meet(info))) await keep()
+        if (info.role === 'user' && (await conversations.adoptIfNew(info))) await save()
         if (info.role === 'assistant') latest = info.id
-        learn(messages.take(info))
+        processMessage(messages.take(info))
         return
       }
       case 'message.part.updated': {
         const message = messages.takePart(event.properties.part)
         // The turn begins now; the event follows shortly.
-        if (message !== undefined && learn(message))
+        if (message !== undefined && processMessage(message))
           activity.status(message.info.sessionID, true, `it has yet to answer ${message.info.id}`)
         return
       }
@@ -181,9 +181,9 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
     activity.status(sessionID, isBusy, `session.status ${status.type}${why}`)
   }
 
-  async function brokeOff({ sessionID, error }: OpenCodeEventOf<'session.error'>) {
+  async function turnFailed({ sessionID, error }: OpenCodeEventOf<'session.error'>) {
     if (sessionID === undefined || error === undefined) return
-    messages.breakOff(sessionID, error)
+    messages.markAborted(sessionID, error)
     const isBusy = ((await server.statuses())[sessionID]?.type ?? 'idle') !== 'idle'
     const reason = [error.name, error.data?.message].filter(Boolean).join(': ')
     activity.status(sessionID, isBusy, `the turn failed: ${reason}`)
@@ -193,22 +193,22 @@ export function openSession(options: OpenCodeSessionOptions): ProgramSession {
    * Processes a message in its current state, any number of times. Returns whether it is the one just
    * delivered.
    */
-  function learn(message: OpenCodeMessage): boolean {
+  function processMessage(message: OpenCodeMessage): boolean {
     const { info, parts } = message
     const conversation = conversations.find(info.sessionID)
     if (info.role === 'user') {
       if (conversation === undefined || parts.length === 0) return false
-      const isGiven = prompts.stands(info.id, info.sessionID, userText(message))
-      prompts.met(info.id)
+      const isGiven = prompts.recorded(info.id, info.sessionID, userText(message))
+      prompts.noteId(info.id)
       return isGiven
     }
     const isOwn = conversation !== undefined && info.summary !== true
-    void spend(info, isOwn)
+    void reportSpending(info, isOwn)
     if (!isOwn) return false
-    prompts.met(info.id)
+    prompts.noteId(info.id)
     if (parts.length > 0 && info.parentID !== undefined)
       prompts.answerBegan(info.id, info.sessionID, info.parentID)
-    for (const { id: key, text = '', messageID, time } of ownWords(message)) {
+    for (const { id: key, text = '', messageID, time } of ownTexts(message)) {
       if ((time?.start ?? 0) >= conversation.since) output.say({ text, channel: 'api', key }, messageID)
     }
     return false
@@ -270,7 +270,7 @@ function createMessages() {
       for (const [id, { info }] of growing) if (info.sessionID === conversation) growing.delete(id)
     },
     /** The turn was aborted; its messages show that only later. */
-    breakOff(conversation: string, error: OpenCodeFailure) {
+    markAborted(conversation: string, error: OpenCodeFailure) {
       for (const [id, { info, parts }] of growing) {
         if (info.sessionID === conversation && info.role === 'assistant')
           growing.set(id, { info: { ...info, error }, parts })

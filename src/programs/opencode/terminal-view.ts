@@ -7,7 +7,7 @@ const LOOK_MS = 100
 /** The interface is drawn shortly before it listens, so the request is repeated. */
 const LOOKS_PER_SHOW = 10
 /** A version that draws conversations differently must not be sent requests forever. */
-const MOST_SHOWS = 20
+const MAX_SHOWS = 20
 
 /** Placeholder of its empty input box before a conversation is open, and nowhere else. */
 const INVITATION = 'Ask anything'
@@ -44,7 +44,7 @@ export async function showInPane({ show, view, isWanted }: ShowOptions): Promise
     await sleep(LOOK_MS, undefined, { ref: false })
     return await view().catch(() => 'nothing')
   }
-  for (let shows = 0; shows < MOST_SHOWS && isDue(); ) {
+  for (let shows = 0; shows < MAX_SHOWS && isDue(); ) {
     if ((await look()) === 'nothing' || !isDue()) continue
     shows += 1
     await show().catch(() => {})

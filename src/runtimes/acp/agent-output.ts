@@ -2,8 +2,8 @@ import type { Clock } from '../../base/clock.ts'
 import type { SessionPort } from '../runtime.ts'
 
 /** Number of unprocessed pieces above which the agent is slowed down. */
-const UNHEARD = 100
-const SLOW_MS = 50
+const MAX_UNPROCESSED = 100
+const MAX_HOLD_MS = 50
 
 /** Passes the agent's text on, piece by piece. */
 export function createAcpOutput(
@@ -11,7 +11,7 @@ export function createAcpOutput(
   clock: Clock,
   onError: (error: unknown) => void,
 ) {
-  let unheard = 0
+  let unprocessed = 0
   let lastMessage: string | undefined
   let hasSpoken = false
   let isPaused = false
@@ -26,13 +26,13 @@ export function createAcpOutput(
       hasSpoken = true
       isPaused = false
       lastMessage = message
-      unheard += 1
+      unprocessed += 1
       onText({ text: gap + text, channel: 'api' })
         // Text that could not be processed must not block later text.
         .catch(onError)
         .finally(() => {
-          unheard -= 1
-          if (unheard < UNHEARD) release()
+          unprocessed -= 1
+          if (unprocessed < MAX_UNPROCESSED) release()
         })
     },
     /** Later text belongs to another message, and must not run into this one. */
@@ -44,9 +44,9 @@ export function createAcpOutput(
      * long: the response to a command may wait for the end of the turn, which arrives through the same pipe.
      */
     hold(): Promise<void> | undefined {
-      if (unheard < UNHEARD) return undefined
+      if (unprocessed < MAX_UNPROCESSED) return undefined
       return new Promise((resolve) => {
-        const cancel = clock.after(SLOW_MS, resolve)
+        const cancel = clock.after(MAX_HOLD_MS, resolve)
         release = () => {
           cancel()
           resolve()

@@ -15,8 +15,8 @@ import { createOutputTail } from '../output-tail.ts'
 import { endProcesses, type GroupLeader, processStartedAt } from '../processes.ts'
 import { openMessageStream } from './message-stream.ts'
 
-const GARBAGE_TOLD = 3
-const GARBAGE_SHOWN = 200
+const GARBAGE_LOGGED = 3
+const GARBAGE_LENGTH = 200
 
 interface AcpConnectionOptions {
   readonly process: AgentProcess
@@ -50,7 +50,7 @@ export function connect(options: AcpConnectionOptions): ClientConnection {
         },
         onGarbage(what) {
           garbage += 1
-          if (garbage <= GARBAGE_TOLD) options.onGarbage(what.slice(0, GARBAGE_SHOWN))
+          if (garbage <= GARBAGE_LOGGED) options.onGarbage(what.slice(0, GARBAGE_LENGTH))
         },
         hold: options.hold,
       }),
@@ -131,10 +131,10 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof RequestError && REFUSALS.has(error.code)
 }
 
-const STDERR_KEPT = 4096
-const STDERR_SHOWN = 400
+const STDERR_LENGTH = 4096
+const STDERR_SHOWN_LENGTH = 400
 /** Waits for output written right before the exit, but not for a child that holds the pipe open. */
-const LAST_WORDS_MS = 500
+const LAST_OUTPUT_MS = 500
 
 interface AgentProcessOptions {
   readonly file: string
@@ -154,13 +154,13 @@ export function startProcess(options: AgentProcessOptions) {
     // Own process group: a Ctrl-C meant for the service must not reach it, and its children end with it.
     detached: true,
   })
-  const stderr = createOutputTail(STDERR_KEPT)
+  const stderr = createOutputTail(STDERR_LENGTH)
   child.stderr.setEncoding('utf8').on('data', (text: string) => stderr.add(text))
   // Errors of a pipe to an ended process; the exit tells more.
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {})
 
-  const complaint = () => {
-    const text = stderr.lines().join(' ').trim().slice(-STDERR_SHOWN)
+  const errorSuffix = () => {
+    const text = stderr.lines().join(' ').trim().slice(-STDERR_SHOWN_LENGTH)
     return text === '' ? '' : `: ${text}`
   }
   let isCleared = false
@@ -168,8 +168,8 @@ export function startProcess(options: AgentProcessOptions) {
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(`could not be started: ${error.message}`))
     child.once('exit', async (code, signal) => {
-      await Promise.race([closed, sleep(LAST_WORDS_MS)])
-      resolve(`${signal === null ? `exited with code ${code}` : `was ended by ${signal}`}${complaint()}`)
+      await Promise.race([closed, sleep(LAST_OUTPUT_MS)])
+      resolve(`${signal === null ? `exited with code ${code}` : `was ended by ${signal}`}${errorSuffix()}`)
     })
   })
 
@@ -179,9 +179,9 @@ export function startProcess(options: AgentProcessOptions) {
     /** Resolves with how it ended, including its last error output. */
     ended,
     /** The end of its standard error, for evidence: empty, or starting with a colon. */
-    complaint,
+    errorSuffix,
     /** The last lines of its standard error. */
-    complaints: (count: number) => stderr.lines(count),
+    errorLines: (count: number) => stderr.lines(count),
     /** Ends it with everything it started. Rejects if a process stays. */
     async end(graceMs: number): Promise<void> {
       // Long after the exit, its pid may belong to another process.

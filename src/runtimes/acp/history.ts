@@ -29,7 +29,7 @@ const UsageUpdate = z.object({
 const Compaction = z.object({ status: z.literal('completed') })
 const Remark = z.object({ title: z.string(), description: z.string().nullish() })
 /** Claude's adapter marks the output of subagents, which is not the agent's own text. */
-const OfHelper = z.object({ _meta: z.object({ claudeCode: z.object({ parentToolUseId: z.string() }) }) })
+const FromSubagent = z.object({ _meta: z.object({ claudeCode: z.object({ parentToolUseId: z.string() }) }) })
 
 const Notification = z.object({ sessionId: z.string(), update: z.looseObject({ sessionUpdate: z.string() }) })
 
@@ -46,7 +46,7 @@ function read(raw: { sessionUpdate: string }): AcpUpdate | undefined {
     case 'agent_message_chunk': {
       const chunk = Chunk.safeParse(raw)
       if (!chunk.success) return undefined
-      if (OfHelper.safeParse(raw).success) return { kind: 'work' }
+      if (FromSubagent.safeParse(raw).success) return { kind: 'work' }
       const text = chunk.data.content.type === 'text' ? (chunk.data.content.text ?? '') : ''
       return { kind: 'text', text, message: chunk.data.messageId ?? undefined }
     }
@@ -60,7 +60,7 @@ function read(raw: { sessionUpdate: string }): AcpUpdate | undefined {
       return { kind: 'work' }
     case 'tool_call': {
       const tool = Tool.safeParse(raw)
-      if (!tool.success || OfHelper.safeParse(raw).success) return { kind: 'work' }
+      if (!tool.success || FromSubagent.safeParse(raw).success) return { kind: 'work' }
       return { kind: 'tool', title: tool.data.title }
     }
     case 'usage_update': {
@@ -115,7 +115,7 @@ export function spentBy(response: unknown, key: string): Usage | undefined {
 
 const MARKER = /\[ORCHUB MESSAGE (msg_\d{1,16})\]/g
 /** Longer than a marker, since a replay may split one. */
-const CARRIED = 64
+const OVERLAP = 64
 /** Older ids than this many count as unknown. */
 const REMEMBERED = 5000
 
@@ -130,7 +130,7 @@ export function createHistory(before: 'nothing' | 'something') {
   const doubtful = new Set<string>()
   let knowsAll = before === 'nothing'
   let source = 'this is a new conversation, and'
-  let carried = ''
+  let overlap = ''
 
   function remember(id: string, evidence: string) {
     accepted.set(id, evidence)
@@ -153,9 +153,9 @@ export function createHistory(before: 'nothing' | 'something') {
     },
     /** A chunk of the user text that the agent replays. */
     replay(text: string) {
-      const window = carried + text
+      const window = overlap + text
       for (const [, id] of window.matchAll(MARKER)) remember(id!, 'it is in the history the agent replayed')
-      carried = window.slice(-CARRIED)
+      overlap = window.slice(-OVERLAP)
     },
     /** The replay has ended and covered the whole conversation. */
     replayed() {

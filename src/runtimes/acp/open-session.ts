@@ -32,7 +32,7 @@ export async function openSession(
   options: OpenSessionOptions,
 ): Promise<{ capabilities: Capabilities; conversation: AcpConversation }> {
   const { connection, within } = options
-  const capabilities = await within(greet(connection, options.version), 'initialize')
+  const capabilities = await within(initialize(connection, options.version), 'initialize')
   const conversation = await openConversation(options, capabilities)
   for (const choice of choicesOf(options)) {
     const { sessionId, opened } = conversation
@@ -144,7 +144,7 @@ function toolsFor(
   return { mcpServers: [{ name: 'orc', command: bin, args: ['mcp'], env }] }
 }
 
-const Greeting = z.object({
+const InitializeResponse = z.object({
   protocolVersion: z.number(),
   agentInfo: z.object({ name: z.string(), version: z.string() }).nullish().catch(undefined),
   agentCapabilities: z
@@ -179,7 +179,7 @@ interface Capabilities {
   readonly steering: boolean
 }
 
-async function greet(agent: ClientContext, version: string): Promise<Capabilities> {
+async function initialize(agent: ClientContext, version: string): Promise<Capabilities> {
   const answer: unknown = await agent.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
     clientInfo: { name: 'orchub', version },
@@ -187,11 +187,11 @@ async function greet(agent: ClientContext, version: string): Promise<Capabilitie
     // model's text (C4).
     clientCapabilities: { session: { compaction: {}, notices: {} } },
   })
-  const greeting = Greeting.parse(answer)
-  if (greeting.protocolVersion !== PROTOCOL_VERSION) {
-    throw new Error(`it speaks ACP version ${greeting.protocolVersion}; Orchub needs ${PROTOCOL_VERSION}`)
+  const response = InitializeResponse.parse(answer)
+  if (response.protocolVersion !== PROTOCOL_VERSION) {
+    throw new Error(`it speaks ACP version ${response.protocolVersion}; Orchub needs ${PROTOCOL_VERSION}`)
   }
-  const { agentInfo, agentCapabilities: can, _meta } = greeting
+  const { agentInfo, agentCapabilities: can, _meta } = response
   return {
     title: agentInfo == null ? 'an agent without a name' : `${agentInfo.name} ${agentInfo.version}`,
     loads: can?.loadSession === true,
@@ -240,11 +240,11 @@ async function setSessionOption(
   opened: unknown,
   { category, value, isWanted }: SessionOption,
 ): Promise<void> {
-  const ways = waysTo(category, Offer.safeParse(opened).data ?? {})
-  const way = ways.find(({ values }) => values.includes(value))
-  if (way !== undefined) return void (await way.set(agent, sessionId, value))
+  const setters = settersFor(category, Offer.safeParse(opened).data ?? {})
+  const setter = setters.find(({ values }) => values.includes(value))
+  if (setter !== undefined) return void (await setter.set(agent, sessionId, value))
   if (!isWanted) return
-  const offered = ways.flatMap(({ values }) => values)
+  const offered = setters.flatMap(({ values }) => values)
   throw new Error(
     offered.length === 0
       ? `it offers no choice of ${category}, but the settings have ${value}`
@@ -257,11 +257,11 @@ interface OptionSetter {
   set(agent: ClientContext, sessionId: string, value: string): Promise<unknown>
 }
 
-function waysTo(category: SessionOption['category'], offer: z.output<typeof Offer>): OptionSetter[] {
-  const ways: OptionSetter[] = []
+function settersFor(category: SessionOption['category'], offer: z.output<typeof Offer>): OptionSetter[] {
+  const setters: OptionSetter[] = []
   for (const { id, category: itsCategory, options } of offer.configOptions ?? []) {
     if (itsCategory !== category || options == null) continue
-    ways.push({
+    setters.push({
       values: options.flatMap((entry) =>
         'value' in entry ? [entry.value] : entry.options.map((each) => each.value),
       ),
@@ -270,16 +270,16 @@ function waysTo(category: SessionOption['category'], offer: z.output<typeof Offe
     })
   }
   if (category === 'mode' && offer.modes != null) {
-    ways.push({
+    setters.push({
       values: offer.modes.availableModes.map((mode) => mode.id),
       set: (agent, sessionId, modeId) => agent.request(methods.agent.session.setMode, { sessionId, modeId }),
     })
   }
   if (category === 'model' && offer.models != null) {
-    ways.push({
+    setters.push({
       values: offer.models.availableModels.map((model) => model.modelId),
       set: (agent, sessionId, modelId) => agent.request('session/set_model', { sessionId, modelId }),
     })
   }
-  return ways
+  return setters
 }

@@ -43,7 +43,7 @@ export function createQuestions(events: QuestionEvents) {
   }
 }
 
-const SHOWN_LIMIT = 64 * 1024
+const MAX_INPUT_LENGTH = 64 * 1024
 
 function questionOf(request: RequestPermissionRequest, key: string): PermissionQuestion {
   const { toolCall } = request
@@ -66,7 +66,7 @@ function shown(toolCall: RequestPermissionRequest['toolCall']): Record<string, u
   if (content != null && content.length > 0) input.content = content
   if (locations != null && locations.length > 0) input.locations = locations
   const json = JSON.stringify(input)
-  return json.length <= SHOWN_LIMIT ? input : { title, cut: `${json.slice(0, SHOWN_LIMIT)}…` }
+  return json.length <= MAX_INPUT_LENGTH ? input : { title, cut: `${json.slice(0, MAX_INPUT_LENGTH)}…` }
 }
 
 /**

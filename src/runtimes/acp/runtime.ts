@@ -52,7 +52,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   const limits = { ...LIMITS, ...options.limits }
   const from = options.environment ?? process.env
   const file = await executableOf(agent, settings, from.PATH)
-  await mustBeFolder(agent)
+  await requireFolder(agent)
 
   const name = agent.program ?? file
   const earlier = AcpSavedState.safeParse(agent.savedState).data
@@ -61,9 +61,9 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   const conversation = earlier?.program === name ? earlier.conversation : undefined
 
   const mark = randomUUID()
-  const keep = (savedState: AcpSavedState) => port.saveState(savedState)
+  const save = (savedState: AcpSavedState) => port.saveState(savedState)
   // Saved before the start: if the service is killed now, the next one finds the process.
-  await keep({ program: name, mark, conversation })
+  await save({ program: name, mark, conversation })
   const credentials = await agent.credentials({ isResumed: conversation !== undefined })
   const env = environmentOf({
     ...{ from, term: TERM, extra: settings.env ?? {} },
@@ -83,7 +83,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
     builtIn: program,
     savedState: conversation,
     mark,
-    keep: (current) => keep({ program: name, mark, conversation: current }),
+    save: (current) => save({ program: name, mark, conversation: current }),
     clock: options.clock,
     log: options.log,
     limits,
@@ -110,7 +110,7 @@ async function executableOf(
   })
 }
 
-async function mustBeFolder({ name, cwd }: AgentStart): Promise<void> {
+async function requireFolder({ name, cwd }: AgentStart): Promise<void> {
   const isFolder = await stat(cwd).then(
     (found) => found.isDirectory(),
     () => false,

@@ -46,7 +46,7 @@ interface AcpSessionOptions {
   readonly savedState: AcpSavedConversation | undefined
   readonly mark: string
   /** Saves the conversation, so that it can be resumed. */
-  keep(conversation: AcpSavedConversation): Promise<void>
+  save(conversation: AcpSavedConversation): Promise<void>
   readonly clock: Clock
   readonly log: Log
   readonly limits: AcpLimits
@@ -104,22 +104,22 @@ export function startSession(options: AcpSessionOptions): Session {
     const read = readUpdate(params)
     if (read === undefined || read.sessionId !== sessionId) return
     const { update } = read
-    if (update.kind === 'usage') return tellUsage(update)
+    if (update.kind === 'usage') return reportUsage(update)
     if (replay.isOn) return replay.take(update)
     switch (update.kind) {
       case 'text':
-        took('read', 'the agent began to answer')
+        noteProgress('read', 'the agent began to answer')
         output.say(update.text, update.message)
         return screen.add(update.text)
       case 'work':
-        return took('read', 'the agent began to work on it')
+        return noteProgress('read', 'the agent began to work on it')
       case 'tool':
-        took('read', 'the agent began to work on it')
+        noteProgress('read', 'the agent began to work on it')
         output.pause()
         return screen.add(`\n[${update.title}]\n`)
       case 'heard':
         if (turn?.ids.some((id) => update.text.includes(`[ORCHUB MESSAGE ${id}]`)) === true)
-          took('submitted', 'the agent echoed it')
+          noteProgress('submitted', 'the agent echoed it')
         return
       case 'compacted':
         if (isRoleInTurns) prefix.roleIsDue('compacted')
@@ -129,20 +129,20 @@ export function startSession(options: AcpSessionOptions): Session {
     }
   }
 
-  function tellUsage({ used, size, model }: AcpUpdate & { kind: 'usage' }) {
+  function reportUsage({ used, size, model }: AcpUpdate & { kind: 'usage' }) {
     port.onUsage({ contextTokens: used, contextWindow: size, ...(model === undefined ? {} : { model }) })
   }
 
-  function took(rung: 'submitted' | 'read', evidence: string) {
+  function noteProgress(progress: 'submitted' | 'read', evidence: string) {
     if (turn === undefined) return
     history.settle(turn.ids, true)
-    turn.reach(rung, evidence)
+    turn.reach(progress, evidence)
   }
 
   const questions = createQuestions({
     asked: port.askPermission,
     opened(tool) {
-      took('read', `the agent asks for permission to use ${tool}`)
+      noteProgress('read', `the agent asks for permission to use ${tool}`)
       if (!isOver) become('waiting_input', `session/request_permission for ${tool}`)
     },
     closed(tool, verdict) {
@@ -182,7 +182,7 @@ export function startSession(options: AcpSessionOptions): Session {
       ...options,
       sessionId: savedState?.sessionId,
       async beforeLoading() {
-        if (savedState !== undefined && builtIn?.losesItsFirstMinute)
+        if (savedState !== undefined && builtIn?.overwritesInFirstMinute)
           await minuteIsOver(clock, savedState.begunAt)
       },
       connection: connection.agent,
@@ -194,7 +194,7 @@ export function startSession(options: AcpSessionOptions): Session {
     isRoleInTurns = !capabilities.systemPrompt
     if (isRoleInTurns) prefix.roleIsDue(conversation.how === 'new' ? 'start' : 'resumed')
     const begunAt = conversation.how === 'new' ? clock.now() : (savedState?.begunAt ?? clock.now())
-    await options.keep({ sessionId, begunAt })
+    await options.save({ sessionId, begunAt })
     if (ending === undefined && !isOver) become('idle', `${capabilities.title}: ${conversation.note}`)
   }
 
@@ -246,7 +246,7 @@ export function startSession(options: AcpSessionOptions): Session {
       const response: unknown = await connection.agent.request(methods.agent.session.prompt, request)
       const reason = StopReason.safeParse(response).data?.stopReason ?? 'no reason given'
       // A cancelled turn may never have reached the model.
-      took(reason === 'cancelled' ? 'submitted' : 'read', `session/prompt was answered: ${reason}`)
+      noteProgress(reason === 'cancelled' ? 'submitted' : 'read', `session/prompt was answered: ${reason}`)
       const usage = spentBy(response, `${options.mark}:${number}`)
       if (usage !== undefined) port.onUsage(usage)
       failures = 0
@@ -327,7 +327,7 @@ export function startSession(options: AcpSessionOptions): Session {
     },
     async screen(lines) {
       const shown = screen.lines(lines)
-      return (shown.length > 0 ? shown : process.complaints(lines)).join('\n')
+      return (shown.length > 0 ? shown : process.errorLines(lines)).join('\n')
     },
     stop: () => end('was stopped'),
     leave: () => end('ended with the service; its conversation will be resumed'),
@@ -336,14 +336,14 @@ export function startSession(options: AcpSessionOptions): Session {
 
 const StopReason = z.object({ stopReason: z.string().max(64) })
 
-const RUNGS = ['none', 'submitted', 'read'] as const
+const PROGRESS = ['none', 'submitted', 'read'] as const
 
 type OpenTurn = ReturnType<typeof openTurn>
 
 /** Progress of one turn. `deliver` returns once; later evidence goes to `onEvidence`. */
 function openTurn(turn: Turn, arrived: SessionPort['onEvidence']) {
   const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
-  let rung: (typeof RUNGS)[number] = 'none'
+  let progress: (typeof PROGRESS)[number] = 'none'
   let isAnswered = false
 
   function answer(result: DeliveryResult) {
@@ -358,11 +358,11 @@ function openTurn(turn: Turn, arrived: SessionPort['onEvidence']) {
     isWritten: false,
     /** The agent gave a sign that it has the turn. */
     get isTaken() {
-      return rung !== 'none'
+      return progress !== 'none'
     },
     reach(state: 'submitted' | 'read', evidence: string) {
-      if (RUNGS.indexOf(state) <= RUNGS.indexOf(rung)) return
-      rung = state
+      if (PROGRESS.indexOf(state) <= PROGRESS.indexOf(progress)) return
+      progress = state
       if (!isAnswered) answer({ state, evidence })
       else if (turn.ids.length > 0) arrived(turn.ids, state, evidence)
     },
@@ -373,7 +373,7 @@ function openTurn(turn: Turn, arrived: SessionPort['onEvidence']) {
   }
 }
 
-const NOTICES_KEPT = 50
+const MAX_NOTICES = 50
 
 /** Text put before the next turn, since ACP has no other channel for it: the role, and notices. */
 export function createTurnPrefix(prompt: string) {
@@ -385,7 +385,7 @@ export function createTurnPrefix(prompt: string) {
       occasion = why
     },
     add(notice: string) {
-      notices = [...notices, notice].slice(-NOTICES_KEPT)
+      notices = [...notices, notice].slice(-MAX_NOTICES)
     },
     /**
      * Returns the turn with everything due before it; call `given` once the agent has it, otherwise it stays

@@ -79,7 +79,7 @@ export interface BuiltIn {
    * Names session files by minute and id, and opens a new one before it loads the old: resuming a
    * conversation in the minute it began overwrites it (Gemini 0.61).
    */
-  readonly losesItsFirstMinute?: true
+  readonly overwritesInFirstMinute?: true
   readonly mentions?: Mentions
 }
 
@@ -89,7 +89,7 @@ const PROGRAMS = {
     args: ['--acp'],
     install: 'npm install -g @google/gemini-cli',
     login: 'Run `gemini` once in a terminal and log in there.',
-    losesItsFirstMinute: true,
+    overwritesInFirstMinute: true,
   },
   opencode: {
     command: 'opencode',

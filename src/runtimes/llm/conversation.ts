@@ -20,7 +20,7 @@ export function nextStep({ events }: LlmTurn, maxSteps: number): TurnStep {
   if (answer === undefined) return { do: 'ask' }
   if (answer.calls.length === 0) return { do: 'end', how: 'answered' }
   const done = new Set(resultsOf(events, answer).map(({ index }) => index))
-  const index = answer.calls.findIndex((_, place) => !done.has(place))
+  const index = answer.calls.findIndex((_, call) => !done.has(call))
   if (index >= 0) return { do: 'carry out', answer, index }
   return answers.length >= maxSteps ? { do: 'end', how: 'max_steps' } : { do: 'ask' }
 }
@@ -35,7 +35,7 @@ interface HeldTurn extends LlmTurn {
  * Share of the history kept when it exceeds its budget: cutting a little each time would invalidate the
  * provider's cache every time.
  */
-const KEPT_SHARE = 0.7
+const RETAINED_SHARE = 0.7
 
 export type LlmConversation = ReturnType<typeof createConversation>
 
@@ -45,16 +45,16 @@ export type LlmConversation = ReturnType<typeof createConversation>
  */
 export function createConversation(budget: number) {
   let turns: HeldTurn[] = []
-  let leftOut = 0
+  let omitted = 0
   let tokens = 0
   let next = 1
   const unsaid = new Map<number, RecordOf<'assistant'>>()
 
-  function leaveOutOver(most: number) {
-    while (tokens > most && turns.length > 1) {
+  function omitOver(limit: number) {
+    while (tokens > limit && turns.length > 1) {
       tokens -= turns[0]!.tokens
       turns = turns.slice(1)
-      leftOut += 1
+      omitted += 1
     }
   }
 
@@ -88,7 +88,7 @@ export function createConversation(budget: number) {
           count(turn, record.type === 'assistant' ? textOf(record) : record.text)
           if (record.type === 'assistant' && record.text.trim() !== '') unsaid.set(record.n, record)
       }
-      if (tokens > budget) leaveOutOver(budget * KEPT_SHARE)
+      if (tokens > budget) omitOver(budget * RETAINED_SHARE)
     },
     /** Number of the next record. */
     get next() {
@@ -104,11 +104,11 @@ export function createConversation(budget: number) {
       return [...unsaid.values()]
     },
     /** `model`: the model whose provider-specific parts may be sent. */
-    messages: (model: string) => toMessages(turns, leftOut, model),
+    messages: (model: string) => toMessages(turns, omitted, model),
     /** Omits the older half; false if only one turn is left. */
     shorten(): boolean {
       if (turns.length <= 1) return false
-      leaveOutOver(tokens / 2)
+      omitOver(tokens / 2)
       return true
     },
   }
@@ -126,7 +126,7 @@ function resultsOf(events: LlmTurn['events'], answer: RecordOf<'assistant'>): Re
   return since.slice(0, end < 0 ? undefined : end).filter((event) => event.type === 'result')
 }
 
-function toMessages(turns: readonly LlmTurn[], leftOut: number, model: string): ChatMessage[] {
+function toMessages(turns: readonly LlmTurn[], omitted: number, model: string): ChatMessage[] {
   const messages: ChatMessage[] = []
   /** Merges consecutive user messages, which not every model accepts. */
   const say = (text: string) => {
@@ -135,7 +135,7 @@ function toMessages(turns: readonly LlmTurn[], leftOut: number, model: string): 
       messages[messages.length - 1] = { role: 'user', text: `${last.text}\n\n${text}` }
     else messages.push({ role: 'user', text })
   }
-  if (leftOut > 0) say(leftOutNote(leftOut))
+  if (omitted > 0) say(omittedNote(omitted))
   for (const { user, events, end } of turns) {
     say(user.text)
     for (const event of events) {
@@ -181,11 +181,11 @@ function endNote(how: LlmTurnEnd): string | undefined {
   return said === undefined ? undefined : `${NOTE} ${said}`
 }
 
-function leftOutNote(turns: number): string {
+function omittedNote(turns: number): string {
   return `${NOTE} ${turns === 1 ? 'One earlier turn' : `${turns} earlier turns`} of this conversation omitted to save space. Read messages from that time with query_mailbox, filter "all".`
 }
 
-export const NOT_CARRIED_OUT = `${NOTE} Not executed: the turn was interrupted first.`
+export const NOT_EXECUTED = `${NOTE} Not executed: the turn was interrupted first.`
 
 export function invalidCall(why: string): string {
   return `${NOTE} Nothing was done: ${why}. Check your tools and their parameters, then try again.`

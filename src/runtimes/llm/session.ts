@@ -4,12 +4,12 @@ import { reasonOf } from '../../base/errors.ts'
 import { createOutputTail } from '../output-tail.ts'
 import type { MessageLocation, Session } from '../runtime.ts'
 import { readRecords } from './journal.ts'
-import { createTurnLoop, type TurnLoopOrder, type TurnLoopResult } from './turn-loop.ts'
+import { createTurnLoop, type TurnLoopOptions, type TurnLoopResult } from './turn-loop.ts'
 
 /** Length of the output that is kept for `orc logs` and the control room. */
 const SCREEN_LENGTH = 16 * 1024
 
-interface LlmSessionOrder extends TurnLoopOrder {
+interface LlmSessionOptions extends TurnLoopOptions {
   readonly file: string
   /** How the conversation was found, for people. */
   readonly note: string
@@ -26,7 +26,7 @@ interface LlmSessionOrder extends TurnLoopOrder {
  * a new turn; `isInterrupted` lasts until the turn has ended; `isLeft` is final. `interruptMs` covers a
  * command that is being executed, which cannot be aborted.
  */
-export function startSession(options: LlmSessionOrder): Session {
+export function startSession(options: LlmSessionOptions): Session {
   const { port, conversation, journal, clock, limits } = options
   const screen = createOutputTail(SCREEN_LENGTH)
   const work = createTurnLoop(options, screen.add)
@@ -66,7 +66,7 @@ export function startSession(options: LlmSessionOrder): Session {
         (error: unknown): TurnLoopResult => ({
           is: 'waiting',
           why: `It cannot continue: ${reasonOf(error)}.`,
-          leastMs: 0,
+          minDelayMs: 0,
         }),
       )
       .then((rest) => {
@@ -76,14 +76,14 @@ export function startSession(options: LlmSessionOrder): Session {
   }
 
   function settle(rest: TurnLoopResult) {
-    if (rest.is === 'waiting') return tryLater(rest.why, rest.leastMs)
+    if (rest.is === 'waiting') return tryLater(rest.why, rest.minDelayMs)
     isInterrupted = false
     failures = 0
     become('idle', rest.is === 'ended' ? `the turn ended: ${rest.why}` : 'no turn is open')
   }
 
-  function tryLater(why: string, leastMs: number) {
-    const wait = Math.max(leastMs, Math.min(limits.failureMs * 2 ** failures, limits.maxFailureMs))
+  function tryLater(why: string, minDelayMs: number) {
+    const wait = Math.max(minDelayMs, Math.min(limits.failureMs * 2 ** failures, limits.maxFailureMs))
     failures += 1
     become('error', `${why} Retrying in ${Math.ceil(wait / 1000)} s.`)
     cancelRetry = clock.after(wait, () => run('retrying'))
@@ -91,7 +91,7 @@ export function startSession(options: LlmSessionOrder): Session {
 
   // After the caller has received the session.
   const cancelStart = clock.after(0, () => {
-    work.sayAgain()
+    work.repeatUnprocessed()
     if (conversation.open === undefined) become('idle', options.note)
     else run(`${options.note} and continues its last turn`)
   })

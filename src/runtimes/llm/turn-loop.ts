@@ -6,7 +6,7 @@ import type { SettingsProblem } from '../../base/settings-problem.ts'
 import type { ModelFailure, Models, Spending, Streamed, ToolCall, ToolDefinition } from '../../llm/llm.ts'
 import { renderResponse } from '../../protocol/response.ts'
 import type { AgentSettings, AgentStart, SessionPort, Turn } from '../runtime.ts'
-import { invalidCall, type LlmConversation, NOT_CARRIED_OUT, nextStep } from './conversation.ts'
+import { invalidCall, type LlmConversation, NOT_EXECUTED, nextStep } from './conversation.ts'
 import type { Journal, LlmTurnEnd, LogRecord, RecordOf } from './journal.ts'
 
 export const LlmSettings = z.strictObject({
@@ -41,14 +41,14 @@ export function checkSettings({ settings }: AgentSettings): SettingsProblem[] {
 
 const UNKNOWN_WINDOW_HISTORY = 60_000
 /** The rest is reserved for the prompt, the tools, the response and the estimate's error. */
-const SHARE = 0.6
+const HISTORY_SHARE = 0.6
 
 export function historyBudget(settings: LlmSettings, contextWindow: number | undefined): number {
   if (settings.history_tokens !== undefined) return settings.history_tokens
-  return contextWindow === undefined ? UNKNOWN_WINDOW_HISTORY : Math.floor(contextWindow * SHARE)
+  return contextWindow === undefined ? UNKNOWN_WINDOW_HISTORY : Math.floor(contextWindow * HISTORY_SHARE)
 }
 
-export interface TurnLoopOrder {
+export interface TurnLoopOptions {
   readonly agent: AgentStart
   readonly port: SessionPort
   readonly settings: LlmSettings
@@ -65,7 +65,7 @@ export interface TurnLoopOrder {
 /** Why the loop stopped: the turn ended, it waits for its model, or the session ends. */
 export type TurnLoopResult =
   | { readonly is: 'ended'; readonly why: string }
-  | { readonly is: 'waiting'; readonly why: string; readonly leastMs: number }
+  | { readonly is: 'waiting'; readonly why: string; readonly minDelayMs: number }
   | { readonly is: 'left' }
 
 /** Checked before every step. */
@@ -76,7 +76,7 @@ interface StopFlags {
 }
 
 /** Works on one conversation. Every fact is in the file before it is acted upon. */
-export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) => void) {
+export function createTurnLoop(options: TurnLoopOptions, onText: (piece: string) => void) {
   const { agent, port, settings, models, conversation, journal, clock, log } = options
   const notices: string[] = []
   /** Messages already reported as read. */
@@ -95,8 +95,8 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
     if (next.do === 'ask') return stops.isInterrupted ? await end('interrupted') : await ask(stops.signal)
     const key = `${options.id}:${next.answer.n}:${next.index}`
     const done = stops.isInterrupted
-      ? { text: NOT_CARRIED_OUT, isError: true, handedOut: [] }
-      : await carryOut(agent, next.answer.calls[next.index]!, key)
+      ? { text: NOT_EXECUTED, isError: true, handedOut: [] }
+      : await executeCall(agent, next.answer.calls[next.index]!, key)
     const handedOut = [...done.handedOut]
     await write({ ...done, type: 'result', n: conversation.next, index: next.index, handedOut })
     if (handedOut.length > 0)
@@ -120,8 +120,8 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
       tools: options.tools,
       ...(settings.temperature === undefined ? {} : { temperature: settings.temperature }),
       signal,
-      spent: tellSpending,
-      onBegin: tellRead,
+      spent: reportSpending,
+      onBegin: reportRead,
       onText,
     })
     if (!answer.ok) return await failed(answer)
@@ -161,7 +161,7 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
       )
   }
 
-  function tellRead() {
+  function reportRead() {
     const { open } = conversation
     if (open === undefined) return
     const handedOut = open.events.flatMap((event) => (event.type === 'result' ? event.handedOut : []))
@@ -170,7 +170,7 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
     if (ids.length > 0) port.onEvidence(ids, 'read', 'the model began to answer')
   }
 
-  function tellSpending({ model, input, output, cacheRead, cacheWrite }: Spending) {
+  function reportSpending({ model, input, output, cacheRead, cacheWrite }: Spending) {
     const contextWindow = models.about(settings.model)?.contextWindow
     port.onUsage({
       model,
@@ -196,7 +196,7 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
       case 'garbage':
         return await end('refused', message)
       default:
-        return { is: 'waiting', why: `${message}. ${hint}`, leastMs: retryAfterMs }
+        return { is: 'waiting', why: `${message}. ${hint}`, minDelayMs: retryAfterMs }
     }
   }
 
@@ -215,14 +215,14 @@ export function createTurnLoop(options: TurnLoopOrder, onText: (piece: string) =
       }
     },
     /** Repeats text that may not have been processed. */
-    sayAgain() {
+    repeatUnprocessed() {
       for (const record of conversation.unsaid) say(record)
     },
     notice: (text: string) => void notices.push(text),
   }
 }
 
-interface CarriedOut {
+interface CallResult {
   readonly text: string
   readonly isError: boolean
   readonly handedOut: readonly string[]
@@ -232,7 +232,7 @@ interface CarriedOut {
  * Executes a tool call through the one door in the agent's name; the result is the usual response block
  * (S1.15).
  */
-async function carryOut(agent: AgentStart, call: ToolCall, key: string): Promise<CarriedOut> {
+async function executeCall(agent: AgentStart, call: ToolCall, key: string): Promise<CallResult> {
   const invalid = call.invalid ?? (agent.command === undefined ? 'no tools are available' : undefined)
   if (invalid !== undefined) return { text: invalidCall(invalid), isError: true, handedOut: [] }
   const { receipt, handedOut } = await agent.command!({ type: call.name, fields: { ...call.input } }, key)

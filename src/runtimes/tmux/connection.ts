@@ -109,7 +109,7 @@ export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnecti
       },
       onEnd(reason) {
         isLost(new ControlLost(reason))
-        if (isOpen) comeBack(reason)
+        if (isOpen) reconnect(reason)
       },
     })
     await attached
@@ -152,7 +152,7 @@ export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnecti
     }
   }
 
-  function comeBack(reason: string) {
+  function reconnect(reason: string) {
     current = undefined
     if (isClosed) return
     log.warn({ reason }, 'lost the connection to tmux; reconnecting')

@@ -58,9 +58,9 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
   const secret = randomBytes(8).toString('hex')
   const waiting: PendingCommand[] = []
   let count = 0
-  let complaint = ''
+  let lastError = ''
   let lost: ControlLost | undefined
-  const { promise: ended, resolve: tellEnded } = Promise.withResolvers<void>()
+  const { promise: ended, resolve: reportEnded } = Promise.withResolvers<void>()
 
   const readLine = createControlReader(
     (block) => {
@@ -74,7 +74,7 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
       }
     },
     (name, rest) => {
-      if (name === 'exit') complaint ||= rest
+      if (name === 'exit') lastError ||= rest
       onNotification(name, rest)
     },
   )
@@ -84,18 +84,18 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
     for (const { text } of splitter.split(chunk)) if (text !== undefined) readLine(text)
   })
   child.stderr.on('data', (chunk: Buffer) => {
-    complaint = (complaint + chunk.toString()).slice(-STDERR_LIMIT)
+    lastError = (lastError + chunk.toString()).slice(-STDERR_LIMIT)
   })
   child.stdin.on('error', () => {})
   child.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
-  child.on('close', (code, signal) => end(complaint.trim() || `it ended with ${signal ?? code}`))
+  child.on('close', (code, signal) => end(lastError.trim() || `it ended with ${signal ?? code}`))
 
   function end(reason: string) {
     if (lost !== undefined) return
     lost = new ControlLost(reason)
     onEnd(reason)
     for (const { reject } of waiting.splice(0)) reject(lost)
-    tellEnded()
+    reportEnded()
   }
 
   return {

@@ -26,7 +26,7 @@ interface LaunchRequest {
   identity: ServerIdentity
   /** Saved state of the conversation to resume. */
   resume: unknown
-  keep: SessionPort['saveState']
+  save: SessionPort['saveState']
 }
 
 export function createLauncher({ server, panesPerWindow, bin, environment }: LauncherOptions) {
@@ -56,7 +56,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     return { pane, pid: Number(blocks.at(-1)!.lines[0]) }
   }
 
-  return async ({ agent, program, identity, resume, keep }: LaunchRequest): Promise<TmuxSavedState> => {
+  return async ({ agent, program, identity, resume, save }: LaunchRequest): Promise<TmuxSavedState> => {
     const { name, cwd, folder } = agent
     const credentials = await agent.credentials({ isResumed: program.resumes && resume !== undefined })
     const launched = await program.launch({ ...agent, ...credentials, resume })
@@ -66,7 +66,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
       ...{ agent: name, mark, bin, credentials },
     })
     const before: TmuxSavedLaunch = { mark, programName: program.name, program: resume }
-    await keep(before)
+    await save(before)
     // From here on the session owns the process and ends it.
     agent.signal?.throwIfAborted()
     const path = await writeLaunchFile(folder, { argv: launched.argv, cwd, env })
@@ -74,7 +74,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
       const { pane, pid } = await run(path, agent, launched, mark)
       const process = { pid, startedAt: (await processStartedAt(pid)) ?? 'gone' }
       const savedState = { ...before, program: launched.savedState, pane, server: identity, process }
-      await keep(savedState)
+      await save(savedState)
       return savedState
     } catch (error) {
       // The script deletes itself when run; if it never ran, delete it here.

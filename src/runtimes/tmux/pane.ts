@@ -71,11 +71,11 @@ const LAST_OUTPUT_SEARCH = 100
 const LAST_OUTPUT_LINES = 12
 
 export function createPane(options: PaneOptions): TmuxPane {
-  const { server, clock, log, id, pid, folder, isFound, pendingInput: left, onBlocked: onWaits } = options
+  const { server, clock, log, id, pid, folder, isFound, pendingInput: left, onBlocked } = options
   let waiting: (() => void)[] = []
   let label: string | undefined
   let buffer = 0
-  let waitsFor: string | undefined
+  let blockedReason: string | undefined
 
   const target: PasteTarget = {
     server,
@@ -90,9 +90,9 @@ export function createPane(options: PaneOptions): TmuxPane {
     typedAt: undefined,
     blockedWatch: undefined,
     setBlocked(reason) {
-      if (reason === waitsFor) return
-      waitsFor = reason
-      onWaits?.(reason)
+      if (reason === blockedReason) return
+      blockedReason = reason
+      onBlocked?.(reason)
     },
     waitForChange: (ms, signal) =>
       new Promise((resolve) => {
@@ -127,7 +127,7 @@ export function createPane(options: PaneOptions): TmuxPane {
       ),
     // After Enter, the conversation shows whether it was accepted.
     pendingText: () => (target.pending?.presses === undefined ? target.pending?.lastLine : undefined),
-    blockedBy: () => waitsFor,
+    blockedBy: () => blockedReason,
     async log() {
       const path = join(folder, LOG_FILE)
       // Skip if it is piped already: `-o` would close that pipe.
@@ -201,7 +201,7 @@ export function pipeCommand(path: string): string {
  * By name, tmux sends the byte sequence that the program requested; a browser's terminal may send another
  * one.
  */
-const NAMED: Readonly<Record<string, string>> = {
+const KEY_NAMES: Readonly<Record<string, string>> = {
   '\u001b[A': 'Up',
   '\u001b[B': 'Down',
   '\u001b[C': 'Right',
@@ -210,7 +210,7 @@ const NAMED: Readonly<Record<string, string>> = {
   '\u001b[F': 'End',
 }
 /** Well below the longest line tmux accepts. */
-const PIECE = 512
+const MAX_KEYS_PER_COMMAND = 512
 
 function openKeyboard(target: PasteTarget, by: string): TerminalKeyboard {
   const { server, clock, pane } = target
@@ -218,14 +218,14 @@ function openKeyboard(target: PasteTarget, by: string): TerminalKeyboard {
   return {
     async type(keys) {
       target.typedAt = clock.now()
-      const named = NAMED[keys]
+      const named = KEY_NAMES[keys]
       if (named !== undefined) {
         await server.run(['send-keys', '-t', pane, named])
         return
       }
       const bytes = [...Buffer.from(keys)].map((byte) => byte.toString(16).padStart(2, '0'))
-      for (let at = 0; at < bytes.length; at += PIECE) {
-        await server.run(['send-keys', '-H', '-t', pane, ...bytes.slice(at, at + PIECE)])
+      for (let at = 0; at < bytes.length; at += MAX_KEYS_PER_COMMAND) {
+        await server.run(['send-keys', '-H', '-t', pane, ...bytes.slice(at, at + MAX_KEYS_PER_COMMAND)])
       }
     },
     async paste(text) {

@@ -229,25 +229,25 @@ type EnterResult = 'pressed' | 'dead' | 'in mode'
  * one whether it was pressed.
  */
 export async function pressEnter(target: PasteTarget): Promise<EnterResult> {
-  const word = randomUUID()
+  const pressId = randomUUID()
   try {
-    return await pressNow(target, word)
+    return await pressNow(target, pressId)
   } catch (error) {
     if (!(error instanceof ControlLost)) throw error
     const { server, pane } = target
     const [entered] = await server.run(['display-message', '-p', '-t', pane, `#{${ENTERED_OPTION}}`])
-    return entered!.lines[0] === word ? 'pressed' : await pressNow(target, word)
+    return entered!.lines[0] === pressId ? 'pressed' : await pressNow(target, pressId)
   }
 }
 
 /** tmux would drop the key in copy mode, so it checks in the same command line. */
-async function pressNow({ server, pane }: PasteTarget, word: string): Promise<EnterResult> {
+async function pressNow({ server, pane }: PasteTarget, pressId: string): Promise<EnterResult> {
   const blocks = await server.run([
     ...['if-shell', '-F', '-t', pane, '#{==:#{pane_dead}#{pane_in_mode},00}'],
     commandLine([
       ['select-pane', '-e', '-t', pane],
       ['send-keys', '-t', pane, 'Enter'],
-      ['set-option', '-p', '-t', pane, ENTERED_OPTION, word],
+      ['set-option', '-p', '-t', pane, ENTERED_OPTION, pressId],
       ['display-message', '-p', 'pressed'],
     ]),
     commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),

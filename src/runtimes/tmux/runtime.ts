@@ -99,7 +99,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       }
     }
     const resume = isSameProgram ? earlier.program : undefined
-    const saved = await launch({ agent, program, identity, resume, keep: port.saveState })
+    const saved = await launch({ agent, program, identity, resume, save: port.saveState })
     return follow({ agent, program, port, savedState: saved, isFound: false })
   }
 

@@ -40,7 +40,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
   let end: string | undefined
   const { promise: ended, resolve } = Promise.withResolvers<string>()
   // Used only during the start: a promise that never settles would retain everything that waits for it.
-  let tellEnd: ((how: string) => void) | undefined = resolve
+  let reportEnd: ((how: string) => void) | undefined = resolve
 
   const stopListening = server.listen(pane.id, {
     died: (how) => void finish(how, true),
@@ -51,9 +51,9 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
   async function finish(how: string, isPaneThere: boolean) {
     stopListening()
     pane.close()
-    const shown = isPaneThere ? await pane.lastOutput().catch(unseen) : ''
+    const shown = isPaneThere ? await pane.lastOutput().catch(readFailed) : ''
     end = shown === '' ? how : `${how}; its last lines were:\n${shown}`
-    tellEnd?.(end)
+    reportEnd?.(end)
     pane.wake()
     // Processes left behind are useless without it and would block the next start.
     endProcesses(processes).catch((error: unknown) =>
@@ -69,7 +69,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
     port.onStateChange(state, evidence)
   }
 
-  function unseen(error: unknown): string {
+  function readFailed(error: unknown): string {
     log.warn({ agent: name, err: error }, 'could not read its last output')
     return ''
   }
@@ -84,7 +84,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
     following.then((late) => late.close('end')).catch(() => {})
     throw error
   } finally {
-    tellEnd = undefined
+    reportEnd = undefined
   }
   if (end !== undefined) {
     program.onExit(end)

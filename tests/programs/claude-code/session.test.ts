@@ -1,7 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { LONGEST_ANSWER } from '../../../src/programs/claude-code/deliver.ts'
+import { MAX_HOOK_RESPONSE_BYTES } from '../../../src/programs/claude-code/deliver.ts'
 import { boxWith, openRig, type Rig } from './rig.ts'
 
 const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
@@ -195,7 +195,7 @@ describe('following Claude Code', () => {
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     const stopped = rig.hook('Stop', { stop_hook_active: false })
     await rig.state('idle')
-    const text = `${message('msg_2')}\n${'é'.repeat(LONGEST_ANSWER / 2)}`
+    const text = `${message('msg_2')}\n${'é'.repeat(MAX_HOOK_RESPONSE_BYTES / 2)}`
     void rig.session.deliver({ text, ids: ['msg_2'] })
     expect(await stopped).toEqual({})
   })
@@ -206,7 +206,7 @@ describe('following Claude Code', () => {
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
     const stopped = rig.hook('Stop', { stop_hook_active: false })
     await rig.state('idle')
-    const long = (id: string) => message(id).replace('hello', 'é'.repeat(LONGEST_ANSWER / 5))
+    const long = (id: string) => message(id).replace('hello', 'é'.repeat(MAX_HOOK_RESPONSE_BYTES / 5))
     const texts = ['msg_1', 'msg_2', 'msg_3'].map(long)
     const delivery = rig.session.deliver({ text: texts.join('\n\n'), ids: ['msg_1', 'msg_2', 'msg_3'] })
     const first = `${texts[0]}\n\n${texts[1]}`
@@ -217,7 +217,7 @@ describe('following Claude Code', () => {
   })
 
   it("does not split a withdrawn turn past a person's draft: it would arrive twice (C25)", async () => {
-    const long = (id: string) => message(id).replace('hello', 'é'.repeat(LONGEST_ANSWER / 5))
+    const long = (id: string) => message(id).replace('hello', 'é'.repeat(MAX_HOOK_RESPONSE_BYTES / 5))
     const taken = { text: `${long('msg_1')}\n\n${long('msg_2')}`, ids: ['msg_1', 'msg_2'] }
     await ready(true, { withdrawn: [taken] })
     rig.show(boxWith('half a dra'))

@@ -70,10 +70,10 @@ it('reads the file from its beginning again after a restart between the first an
   const end = after.transcript.position()
   await after.transcript.close()
 
-  const again = follow(end)
-  await again.transcript.settled()
-  await again.transcript.close()
-  expect(again.heard).toEqual([])
+  const redelivery = follow(end)
+  await redelivery.transcript.settled()
+  await redelivery.transcript.close()
+  expect(redelivery.heard).toEqual([])
 })
 
 it('reads an answer that comes first after a restart in the middle', async () => {

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type AppServer, AppServerRefused, openAppServer } from '../../../src/programs/codex/app-server.ts'
 import { type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
 
-const silent = { notified() {}, asked() {}, strange() {} }
+const silent = { notified() {}, asked() {}, unexpected() {} }
 
 describe('the connection to an app-server', () => {
   let server: FakeAppServer

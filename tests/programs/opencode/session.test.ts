@@ -9,12 +9,12 @@ describe('a session of opencode', () => {
   let server: FakeServer
   let port: RecordingPort
   let session: ProgramSession
-  const strange: unknown[] = []
+  const unexpected: unknown[] = []
 
   beforeEach(async () => {
     server = await startFakeServer()
     port = createRecordingPort()
-    strange.length = 0
+    unexpected.length = 0
     bootedAt = 1_000_000
   })
   afterEach(async () => {
@@ -36,7 +36,7 @@ describe('a session of opencode', () => {
       server: server.api,
       port: port.port,
       view: async () => 'other',
-      warn: (fields) => strange.push(fields),
+      warn: (fields) => unexpected.push(fields),
     })
     await port.until(() => session.state !== 'initializing')
   }
@@ -310,12 +310,12 @@ describe('a session of opencode', () => {
 
   it('delivers a message, with its place in the conversation as evidence', async () => {
     await follow()
-    const [stands, part] = recorded('turn')
+    const [message, part] = recorded('turn')
     const turn = { text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]', ids: ['msg_1'] }
     const arrival = session.deliver(turn)
     await server.called(`/session/${OWN}/prompt_async`)
     expect(server.calls.at(-1)!.body).toEqual({ parts: [{ type: 'text', text: turn.text }] })
-    server.emit(stands!, part!)
+    server.emit(message!, part!)
     expect(await arrival).toMatchObject({
       state: 'submitted',
       evidence: expect.stringContaining('msg_1ddf10142'),
@@ -428,7 +428,7 @@ describe('a session of opencode', () => {
       ...recorded('turn'),
     )
     await port.until(() => port.said.length > 0)
-    expect(strange).toHaveLength(1)
+    expect(unexpected).toHaveLength(1)
   })
 
   it('stays exited once its process ended, and asks nothing', async () => {
