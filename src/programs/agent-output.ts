@@ -11,7 +11,7 @@ interface AgentOutputOptions<Position> {
 }
 
 const RETRY_MS = 1000
-/** A text appears again when its message changes, and when messages are read again after a lost connection. */
+/** A text repeats when its message changes, and when messages are read again after a lost connection. */
 const REMEMBERED_TEXTS = 1000
 
 /**

@@ -131,7 +131,7 @@ export function followLines(options: LineFollowerOptions) {
     const { size } = await opened.stat()
     const start = offset + splitter.pending
     if (size <= start) return
-    // Not retained, so that an idle agent's follower costs next to nothing.
+    // Not retained: most agents are idle most of the time.
     const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - start))
     for (let at = start; at < size && !closed; at = offset + splitter.pending) {
       const { bytesRead } = await opened.read(chunk, 0, Math.min(chunk.length, size - at), at)
@@ -252,7 +252,7 @@ export function watchFile({ file, changed, failed }: FileWatchOptions) {
       watcher.on('error', fail)
       return watcher
     } catch (error) {
-      // Deleted between the check and the watch; the next event tells.
+      // Deleted between the check and the watch; the next event triggers another check.
       if (!isMissing(error)) fail(error)
       return undefined
     }

@@ -61,7 +61,7 @@ export type ProgramSession = Pick<
 > & {
   /** The program's process ended. */
   onExit(evidence: string): void
-  /** Stops following. `end` also ends what the program runs beside the pane. */
+  /** Stops following. `end` also removes files and sockets that the program left beside its pane. */
   close(how: 'leave' | 'end'): Promise<void>
 }
 

@@ -20,7 +20,7 @@ export function createSessionState(
       changed(next, evidence)
       for (const watcher of [...watchers]) watcher()
     },
-    /** Whether it becomes idle in that time. */
+    /** Resolves with whether it becomes idle within that time. */
     async idleWithin(ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<void>()
       const watcher = () => now === 'idle' && resolve()

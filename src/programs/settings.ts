@@ -25,7 +25,7 @@ export function executableOf(
   return findExecutable({ command, cwd, path: env.PATH ?? process.env.PATH, ...installed })
 }
 
-/** If a conversation's record was deleted, the program would silently start another one. */
+/** Without this error, a program whose record was deleted would silently start another conversation. */
 export function conversationGone(agent: string, conversation: string, record: string): AppError {
   return new AppError('NOT_FOUND', `${agent}'s conversation ${conversation} cannot be resumed`, {
     hint: `${record} no longer exists. Reset the agent to start a new conversation.`,

@@ -10,7 +10,7 @@ const JUST_BEFORE_S = 2
 /** The kernel may need a moment to reparent an orphan after its wrapper was killed. */
 const RECHECK_AFTER_MS = [100, 400]
 /** Matches no process, so that only the orphan is ended and not all of the agent. */
-const NO_MARK = 'nobody'
+const NO_MARK = 'none'
 
 /** State right before a turn was interrupted. */
 interface ProcessesBeforeStop {

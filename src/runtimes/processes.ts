@@ -203,7 +203,7 @@ function send(signal: NodeJS.Signals, processes: readonly ProcessFacts[]) {
     try {
       process.kill(one.pid, signal)
     } catch {
-      // The process ended meanwhile, or we may not signal it; the next scan tells.
+      // The process has just ended, or we may not signal it; the next scan shows which.
     }
   }
 }

@@ -16,8 +16,8 @@ export interface Runtime {
   /** Only reattaches: returns undefined, and starts nothing, if the agent does not run. */
   find?(agent: AgentStart, port: SessionPort): Promise<Session | undefined>
   /**
-   * Ends what an earlier session left running, identified by its saved state, because the agent was removed
-   * or is run differently now.
+   * Ends processes that an earlier session left running, identified by its saved state. Called when the agent was
+   * removed or its runtime changed.
    */
   discard?(savedState: unknown): Promise<void>
   /** Releases the runtime's own resources. Agents that can outlive the service keep running. */

@@ -67,7 +67,7 @@ export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions) 
   let isScheduled = false
   let isClosed = false
   const watcher = watch(path, schedule)
-  // Read anyway: an agent whose log cannot be watched must not fail.
+  // Ignored: an agent whose log cannot be watched must not fail.
   watcher.on('error', () => {})
   schedule()
 

@@ -2,7 +2,7 @@
  * Terminal output as plain lines: removes escape sequences, and applies carriage returns and erasures within
  * their line. Accepts chunks cut anywhere; the result depends on the bytes alone.
  * `mode` is `text`, or the part of an escape sequence that is being read; `sequence` holds its parameters. A sequence
- * longer than MAX_SEQUENCE, longer than any real one, was never ended: what follows is text.
+ * longer than MAX_SEQUENCE was never ended, so the characters after it are text.
  */
 import { StringDecoder } from 'node:string_decoder'
 

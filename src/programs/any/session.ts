@@ -121,18 +121,18 @@ export async function followAny(
     return pending !== undefined && shown.line().trimEnd().endsWith(pending)
   }
 
-  /** Other lines of our pending text are not the program's output. */
+  /** Our own pending text is not the program's output, so it shows no state. */
   function stateShown() {
     if (isPendingTextShown()) return undefined
-    // Once per output: every paste asks again, when time matters.
+    // Computed once per output, because every paste needs it.
     lastRead ??= { state: patterns.state([...tail, shown.line()]) }
     return lastRead.state
   }
 
-  /** Right after the launch, such a line may be any of its first output. */
+  /** Only after a restart of the service: right after the launch, such a line may be part of its first output. */
   const isFoundWithDraft = () => isReattached && state.now === 'initializing' && isDraft()
 
-  /** Delivers its role before anything else: until then it is starting. Twice is better than never. */
+  /** Delivers its role before anything else; it counts as starting until then. If in doubt, delivers it twice. */
   async function givePrompt() {
     if (isGivingPrompt) return
     isGivingPrompt = true
@@ -171,7 +171,7 @@ export async function followAny(
     })
     if (watch === watching) watch = undefined
     if (result.state !== 'submitted') return result
-    // A quick program is done before we are.
+    // A quick program has answered before the paste returned.
     if (answeredAlready === watching)
       return { ...result, state: 'read', evidence: `${result.evidence}, and its prompt` }
     unanswered = ids

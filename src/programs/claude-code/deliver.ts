@@ -14,7 +14,7 @@ interface ClaudeDeliverOptions {
   readonly pane: Pane
   /** The end of a turn that can still be answered. */
   turnEnd(): OpenTurnEnd | undefined
-  /** Clears what an interrupt left of our text. */
+  /** Removes our text that an interrupt put back into the input box. */
   emptyBox(): Promise<void>
 }
 
@@ -110,7 +110,7 @@ const PICTURE =
   /(\.(?:\\?p\\?n\\?g|\\?j\\?p\\?e?\\?g|\\?g\\?i\\?f|\\?w\\?e\\?b\\?p)["']?\s*) (?=\/|[a-z]:\\)/gi
 
 /**
- * Never read a file for a message's sender. Claude Code treats a paste with adjacent paths as files dropped
+ * Prevents a message from making the program read files for its sender. Claude Code treats a paste with adjacent paths as files dropped
  * onto the terminal (2.1.197) and shows pictures among them to the model; a tab between them prevents that.
  */
 function withoutFiles(text: string): string {

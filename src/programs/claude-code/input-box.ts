@@ -66,7 +66,7 @@ function apply(look: { dim: boolean; inverse: boolean }, codes: string) {
   const numbers = codes.split(';')
   for (let index = 0; index < numbers.length; index++) {
     const code = Number(numbers[index] || 0)
-    // Colours have parameters of their own, among them 2.
+    // Skip the parameters of a colour, which may be 2 as well.
     if (code === 38 || code === 48 || code === 58) {
       index += numbers[index + 1] === '5' ? 2 : 4
       continue

@@ -151,7 +151,7 @@ export function followTranscript(options: ClaudeTranscriptOptions) {
     position: () => (firstAnswer.isOpen ? undefined : (output.oldestOpen ?? heldPosition)) ?? positionNow(),
     /** Everything written so far was processed. */
     settled: follower.settled,
-    /** The turn has ended: releases what was held to restore the order. */
+    /** The turn has ended: releases the answer that was held to restore the order. */
     release: firstAnswer.release,
     /**
      * Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a
@@ -226,7 +226,7 @@ const Link = z.looseObject({
 interface FirstAnswerOrderOptions {
   readonly isAtBeginning: boolean
   handle(line: string): void
-  /** The record heard last is the one the first answer follows, which was heard before it. */
+  /** The last record is the prompt of the first answer, which was handled before it. */
   onAnsweredBefore(): void
 }
 

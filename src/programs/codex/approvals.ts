@@ -138,7 +138,7 @@ export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions) 
   return {
     asked(id: RequestId, method: string, params: unknown, item: Item | undefined) {
       const dialog = DIALOGS[method]?.(params, item)
-      // A new connection is told of open dialogs again.
+      // The server repeats open dialogs to a new connection.
       if (dialog === undefined || open.has(id)) return
       const controller = new AbortController()
       open.set(id, controller)

@@ -259,7 +259,7 @@ type CodexSettings = z.output<typeof CodexSettings>
 
 /** Arguments that would take the conversation out of our control. */
 const RESERVED_ARGUMENTS: Readonly<Record<string, string>> = {
-  '--remote': 'Orchub always connects Codex to an app-server of its own to deliver messages.',
+  '--remote': 'Orchub connects Codex to its own app-server to deliver messages; remove the argument.',
   '--cd': 'Set the working folder with `cwd:`.',
   '-C': 'Set the working folder with `cwd:`.',
 }

@@ -39,7 +39,7 @@ interface OpenSession {
   readonly ready: Promise<void>
 }
 
-/** Follows the conversation through the app-server, which reports every turn, whoever started it. */
+/** Follows the conversation through the app-server, which reports every turn, including those that a person starts. */
 export function openSession({ savedState: found, port, pane, warn }: CodexSessionOptions): OpenSession {
   let saved = found
   let state: SessionState = 'initializing'

@@ -164,7 +164,7 @@ export function followThreads(options: ThreadFollowerOptions) {
     const last = page.data[0]
     if (last?.status === 'inProgress') turns.began(last.id)
     else if (last !== undefined) arrivals.ended(last)
-    // Notifications of a turn that has begun meanwhile are newer.
+    // If a turn has begun since the request, its notifications are newer.
     if (turns.active === undefined) lastError = last?.error?.message ?? lastError
   }
 
@@ -177,7 +177,7 @@ export function followThreads(options: ThreadFollowerOptions) {
     if (text !== '') options.say({ text, channel: 'api', key: `codex:${threadId}:${position}` }, position)
   }
 
-  /** Use the result only if no newer notification arrived meanwhile: a response can be overtaken. */
+  /** Call it only if no notification arrived since the request: a notification can overtake a response. */
   function show(status: ThreadStatus) {
     const [state, evidence] = STATES[status.type](status)
     const why = status.type === 'systemError' && lastError !== '' ? `: ${lastError}` : ''

@@ -100,7 +100,7 @@ async function mirrorEntries(from: string, to: string, except: readonly string[]
   for (const name of wanted) {
     const target = join(from, name)
     const link = join(to, name)
-    // Keeps what the program itself put in place of a link, or before the user had the original.
+    // Keep a file that the program wrote itself instead of a link.
     if ((await isThere(link)) && (await linkOf(link)) === undefined) continue
     if ((await linkOf(link)) === target) continue
     await rm(link, { force: true })

@@ -54,7 +54,7 @@ export function openSession(
   })
   const conversation = followConversation({ savedState, port, log, onRecord, onForgotten })
 
-  // ── what it does ───────────────────────────────────────────────────────────────────────────────
+  // ── events from the program ───────────────────────────────────────────────────────────────────────────────
 
   async function hook(received: unknown): Promise<unknown> {
     const parsed = GeminiHookEvent.safeParse(received)
@@ -146,7 +146,7 @@ export function openSession(
     state.become('idle', evidence)
   }
 
-  // ── ways in ────────────────────────────────────────────────────────────────────────────────────
+  // ── delivery ────────────────────────────────────────────────────────────────────────────────────
 
   async function deliver(turn: Turn, signal?: AbortSignal): Promise<DeliveryResult> {
     if (state.now !== 'idle') return { state: 'queued', evidence: `Gemini is ${state.now}` }

@@ -16,7 +16,7 @@ const IDLE_LOOKS = 3
 interface StartupOptions {
   readonly pane: Pick<Pane, 'screen'>
   readonly state: StateKeeper
-  /** Found running: hooks that called meanwhile got no response. */
+  /** Found running: hooks called while no service ran, and got no response. */
   readonly isFound: boolean
   readonly isResumed: boolean
 }
@@ -49,10 +49,7 @@ export function watchStartup({ pane, state, isFound, isResumed }: StartupOptions
 
   function reportMissingHooks() {
     if (!hasStarted && state.now === 'initializing')
-      state.become(
-        'error',
-        'none of its hooks was called; check whether its settings disable hooks or extensions',
-      )
+      state.become('error', 'it called no hook; check whether its settings disable hooks or extensions')
   }
 
   /**

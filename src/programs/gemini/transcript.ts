@@ -139,7 +139,7 @@ export function followTranscript(options: GeminiTranscriptOptions) {
     options.onRecord(record)
   }
 
-  /** Read again after a restart, it may be old: what was delivered again since is further on. */
+  /** After a restart, an old cancellation may be read again: messages delivered again since then are further on in the file. */
   async function forget() {
     const standing = isCaughtUp ? new Map<string, string>() : await searchForUnread()
     // The next reader reads it again: the saved position stays before it.

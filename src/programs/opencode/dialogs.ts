@@ -97,7 +97,8 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
     closed: (id: string, evidence: string) => remove(id, evidence),
     /** Dialogs that the server still has, read again. */
     keepOnly(ids: ReadonlySet<string>) {
-      for (const id of [...open.keys()]) if (!ids.has(id)) remove(id, `${id} was answered meanwhile`)
+      for (const id of [...open.keys()])
+        if (!ids.has(id)) remove(id, `${id} was answered while the connection was lost`)
     },
     /** An aborted turn leaves its dialogs on the screen, where they would catch the next keys. */
     turnEnded(conversation: string) {

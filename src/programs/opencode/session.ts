@@ -288,7 +288,7 @@ function createSpending(port: Pick<SessionPort, 'onUsage'>, server: OpenCodeServ
     windows ??= readWindows(server)
     try {
       const known = (await windows).get(model)
-      // A model that was added meanwhile.
+      // The model was added after the list was read: read it again next time.
       if (known === undefined) windows = undefined
       return known
     } catch {

@@ -133,7 +133,7 @@ export function isRefusal(error: unknown): boolean {
 
 const STDERR_LENGTH = 4096
 const STDERR_SHOWN_LENGTH = 400
-/** Waits for output written right before the exit, but not for a child that holds the pipe open. */
+/** Timeout for output written right before the exit: a child may hold the pipe open. */
 const LAST_OUTPUT_MS = 500
 
 interface AgentProcessOptions {
@@ -156,7 +156,7 @@ export function startProcess(options: AgentProcessOptions) {
   })
   const stderr = createOutputTail(STDERR_LENGTH)
   child.stderr.setEncoding('utf8').on('data', (text: string) => stderr.add(text))
-  // Errors of a pipe to an ended process; the exit tells more.
+  // Errors of a pipe to an ended process; its exit says why.
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {})
 
   const errorSuffix = () => {

@@ -56,7 +56,7 @@ function questionOf(request: RequestPermissionRequest, key: string): PermissionQ
   }
 }
 
-/** The exact request: the tool's input if the agent sends one, else what it displays. */
+/** The exact request: the tool's input if the agent sends one, otherwise the text it displays. */
 function shown(toolCall: RequestPermissionRequest['toolCall']): Record<string, unknown> {
   const { rawInput, title, content, locations } = toolCall
   const isObject = typeof rawInput === 'object' && rawInput !== null && !Array.isArray(rawInput)

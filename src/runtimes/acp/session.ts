@@ -65,7 +65,7 @@ interface AcpSavedConversation {
  * `busy` (a turn runs: from `deliver` until session/prompt is answered) ↔ `waiting_input` (a permission
  * request is open) → `idle`. A failed turn enters `error`, and a retry timer with exponential backoff
  * (`failureMs`, at most FAILURE_MS_MAX) returns to `idle`, since the model's service may be down and instant
- * retries would spoil message after message. `ending` is set when we end the process (stopped, broken
+ * retries would fail one message after another. `ending` is set when we end the process (stopped, broken
  * connection, failed start); `exited` is final. `signMs` is long because models may think for minutes before
  * their first word.
  */
@@ -98,7 +98,7 @@ export function startSession(options: AcpSessionOptions): Session {
     port.onStateChange(next, evidence)
   }
 
-  // ——— what comes from the agent ———
+  // ——— input from the agent ———
 
   function onUpdate(params: unknown) {
     const read = readUpdate(params)
@@ -167,7 +167,7 @@ export function startSession(options: AcpSessionOptions): Session {
     ask: (request, id, signal) => questions.ask(request, `${options.mark}:${id}`, signal),
   })
 
-  // ——— beginning and end ———
+  // ——— start and end ———
 
   function fail(reason: string) {
     if (isOver || ending !== undefined) return
@@ -209,7 +209,7 @@ export function startSession(options: AcpSessionOptions): Session {
   connection.closed.then(() => {
     const broken = brokenBy(connection)
     if (broken !== undefined) fail(broken.message)
-    // An ending agent closes its output first; only one that keeps running without output is at fault.
+    // An agent that ends closes its output first. If it still runs after that, the connection is broken.
     else clock.after(limits.graceMs, () => fail('it closed its output'))
   })
 
@@ -273,7 +273,7 @@ export function startSession(options: AcpSessionOptions): Session {
     if (!isOver && ending === undefined) become(next, evidence)
   }
 
-  /** The model's service may be down: immediate retries would spoil message after message. */
+  /** The model's service may be down: immediate retries would fail one message after another. */
   function retryLater() {
     const wait = Math.min(limits.failureMs * 2 ** failures, FAILURE_MS_MAX)
     failures += 1

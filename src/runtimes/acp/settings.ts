@@ -8,18 +8,18 @@ export const AcpSettings = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe('Path or name of the executable that speaks ACP; overrides the default.'),
+    .describe('Path or name of an executable that speaks ACP. Overrides the default of a built-in program.'),
   args: z
     .array(z.string())
     .optional()
-    .describe('Additional arguments of a built-in program, or all arguments with program: any.'),
+    .describe('Arguments, added to those that a built-in program already has.'),
   env: z.record(z.string(), z.string()).optional().describe('Additional environment variables.'),
-  model: z.string().min(1).optional().describe('The model, by the id that the agent offers.'),
+  model: z.string().min(1).optional().describe('ID of the model. The agent must offer it.'),
   mode: z
     .string()
     .min(1)
     .optional()
-    .describe('The session mode, such as plan or yolo, by the id that the agent offers.'),
+    .describe('ID of the session mode, such as plan or yolo. The agent must offer it.'),
   mentions: z
     .enum(MENTIONS)
     .optional()

@@ -16,7 +16,7 @@ export const LlmSettings = z.strictObject({
     .min(1)
     .max(1000)
     .default(20)
-    .describe('Maximum model calls per turn: one, plus one after each use of tools.'),
+    .describe('Maximum number of model calls in a turn. Each use of tools needs another call.'),
   temperature: z.number().min(0).max(2).optional().describe("Overrides the model's own setting."),
   history_tokens: z
     .int()

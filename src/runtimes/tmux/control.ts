@@ -35,7 +35,7 @@ interface ControlOptions {
   env: Readonly<Record<string, string>>
   onNotification(name: string, rest: string): void
   /**
-   * The client ended; `reason` is what it said last. Called before pending commands are rejected, so that
+   * The client ended; `reason` is its last output. Called before pending commands are rejected, so that
    * they find the next client.
    */
   onEnd(reason: string): void

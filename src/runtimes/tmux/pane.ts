@@ -240,7 +240,7 @@ function openKeyboard(target: PasteTarget, by: string): TerminalKeyboard {
     },
     release() {
       target.takenBy = undefined
-      // The next snapshot must find out what its input box holds now.
+      // The next snapshot must read the input box again.
       target.boxEmptyAt = undefined
     },
   }

@@ -15,7 +15,7 @@ export interface PaneFacts {
   readonly isSynchronized: boolean
   /** The pane's input is switched off, so pasted text would vanish. */
   readonly isInputOff: boolean
-  /** The program has enabled bracketed paste; without it, each line becomes a turn of its own. */
+  /** The program has enabled bracketed paste; without it, each line becomes a separate turn. */
   readonly isBracketed: boolean
   /**
    * Time since a person who sees this pane, or types into it remotely, last pressed a key; undefined without

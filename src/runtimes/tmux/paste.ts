@@ -49,9 +49,9 @@ export async function paste(target: PasteTarget, turn: Turn, options: PasteOptio
   }
 }
 
-/** By then, a program that is read off its screen has shown that it accepted the text. */
+/** A program whose state is read off its screen shows within this time that it accepted the text. */
 const SCREEN_LAG_MS = 500
-/** By then, the last key a person pressed is on the screen. */
+/** A person's last key appears on the screen within this time. */
 const SETTLE_MS = 50
 
 interface PasteRefusal {
@@ -96,7 +96,7 @@ async function attemptWrite(
   try {
     const snapshotting = takeSnapshot(target, options)
     snapshotting.catch(() => {})
-    // While tmux takes the snapshot.
+    // Written while tmux takes the snapshot.
     buffer.writeFile()
     const snapshot = await snapshotting
     const refusal = refusalOf(snapshot, options)

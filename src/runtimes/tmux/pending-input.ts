@@ -1,11 +1,11 @@
 /**
- * Text of ours that was pasted but not submitted: whether it is still ours alone, and its Enter.
+ * Text that we pasted and have not submitted yet: detects whether the input box holds only this text, and presses Enter.
  * States: `none`; `pasted` (in the box, input switched off, Enter due: pasting enters it, Enter leaves it);
  * `left` (Enter could not be pressed, or no evidence followed; people may type again; the next snapshot that
  * shows the text as ours alone presses Enter); `settling` (Enter was pressed, until the program is seen to
  * accept it or its reported state can no longer be older than the Enter). Tmux options of the pane keep the
- * state across restarts of the service. After MAX_ENTER_PRESSES the text is given up: a program that swallows
- * three needs a person.
+ * state across restarts of the service. After MAX_ENTER_PRESSES we stop: a program that swallows three
+ * Enters needs a person.
  */
 import { randomUUID } from 'node:crypto'
 import type { SessionState } from '../../base/agent.ts'
@@ -70,7 +70,7 @@ export interface PasteBuffer {
 
 /**
  * `entered`: Enter was pressed. `pasted`: Enter is still to be pressed. `unknown`: the connection broke
- * meanwhile.
+ * before tmux answered.
  */
 export type WriteResult = 'entered' | 'pasted' | 'unknown'
 
@@ -113,9 +113,9 @@ export interface PendingInput {
 }
 
 /**
- * Reads the text that an earlier service pasted but did not submit or did not see accepted. While the input
- * is off nobody can add to it, and it stays off until Enter, across any number of killed services; if it is
- * on, a person may have typed. Without such text, input that was held off is switched on.
+ * Reads the text that an earlier service pasted but did not submit or did not see accepted. The input stays off until
+ * Enter, even if several services are killed in between, and nobody can type while it is off. If it is on, a person may
+ * have typed. If there is no such text, switches the input on.
  */
 export async function readPendingInput(
   server: TmuxServer,
@@ -205,7 +205,7 @@ export function isOurPendingText(
   if (before !== '' && lastLine !== '' && before.endsWith(lastLine)) return true
   const [, folded] = (persons === 0 && FOLDED.exec(before)) || []
   if (folded !== undefined && [lines, lines - 1].includes(Number(folded))) return true
-  // Any other text is ours if nobody could type, or nobody was there to.
+  // Any other text is ours if nobody could type since the paste.
   const personAt = Math.max(target.server.clientChangedAt, target.typedAt ?? Number.NEGATIVE_INFINITY)
   const isAlone = facts.isInputOff || (persons === 0 && personAt < writtenAt)
   return facts.inputBox === 'draft' && isAlone
@@ -256,7 +256,7 @@ async function pressNow({ server, pane }: PasteTarget, pressId: string): Promise
   return reply === 'pressed' || reply === 'dead' ? reply : 'in mode'
 }
 
-/** Lets people type again. The text stays ours as long as nobody is there. */
+/** Lets people type again. The text counts as ours until a person attaches. */
 export async function returnKeyboard(target: PasteTarget): Promise<void> {
   // After Enter, the keyboard is already back, and a person may have typed.
   if (target.pending === undefined || target.pending.presses !== undefined) return

@@ -154,7 +154,8 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     check(agent) {
       const program = programs.get(agent.program ?? '')
       if (program !== undefined) return program.check(agent.settings)
-      const message = agent.program === undefined ? 'program is missing' : `unknown program: ${agent.program}`
+      const message =
+        agent.program === undefined ? '`program` is missing' : `unknown program: ${agent.program}`
       return [{ path: [], message, hint: `Programs that run in tmux: ${[...programs.keys()].join(', ')}.` }]
     },
     start,

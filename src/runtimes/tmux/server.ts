@@ -136,7 +136,7 @@ function createPaneWatch(connection: Pick<TmuxConnection, 'run' | 'identity'>, l
 
   async function look() {
     if (listeners.size === 0) return
-    // Panes opened meanwhile are missing from the list but are not gone.
+    // Panes opened after the request are missing from the list but are not gone.
     const asked = [...listeners]
     let panes = await listPanes()
     for (let woken = 0; woken < WAKE_TIMES && [...panes.values()].some(isEndUnknown); woken++) {

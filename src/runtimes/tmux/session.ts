@@ -30,7 +30,7 @@ interface TmuxSessionOptions {
   signal?: AbortSignal | undefined
 }
 
-/** A program that waits for a sign of life from an ended process will not get it. */
+/** After the process ended, give the program this long to report it: it may wait for a response that never comes. */
 const FOLLOW_AFTER_END_MS = 2000
 
 export async function startSession(options: TmuxSessionOptions): Promise<Session> {
@@ -150,7 +150,7 @@ function followedOrEnded(clock: Clock, following: Promise<ProgramSession>, ended
 async function settleFollow(clock: Clock, following: Promise<ProgramSession>, why: string) {
   const program = await within(clock, FOLLOW_AFTER_END_MS, following)
   if (program !== undefined) return program
-  throw new AppError('RUNTIME_FAILED', `the program exited during startup: ${why}`)
+  throw new AppError('RUNTIME_FAILED', `The program exited while it started: ${why}`)
 }
 
 function firstLine(text: string): string {
