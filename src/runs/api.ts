@@ -227,6 +227,10 @@ export const sendToRun = defineCommand({
   details: z.object({ run_id: z.string(), file: z.string().describe('Its name in messages/') }),
 })
 
+const attemptQuery = z.object({
+  attempt: z.coerce.number<number | string>().int().min(1).optional().describe('Default: the last attempt'),
+})
+
 export const RUN_ROUTES = {
   startRun: {
     method: 'post',
@@ -301,14 +305,7 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}/agents/{agent}/log',
     who: 'operator',
     summary: 'Show the end of what an attempt of an agent printed',
-    query: z.object({
-      attempt: z.coerce
-        .number<number | string>()
-        .int()
-        .min(1)
-        .optional()
-        .describe('Default: the last attempt'),
-    }),
+    query: attemptQuery,
     answer: RunFileSchema,
   },
   runLogEvents: {
@@ -316,14 +313,7 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}/agents/{agent}/log/events',
     who: 'operator',
     summary: 'Stream the size of the log of an attempt as it grows; read the text with the log route',
-    query: z.object({
-      attempt: z.coerce
-        .number<number | string>()
-        .int()
-        .min(1)
-        .optional()
-        .describe('Default: the last attempt'),
-    }),
+    query: attemptQuery,
     answer: z.object({ bytes: z.number() }),
     type: 'text/event-stream',
   },

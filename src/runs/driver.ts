@@ -119,8 +119,7 @@ export function createDriver(
 ): Driver {
   const { store, timers, log, cut, requests } = options
   const key = parseId('run', facts.id)!
-  const runTimers = createRunTimers()
-  runTimers.load(run)
+  const runTimers = createRunTimers(run)
   let inputs: DriverInput[] = []
   let unstored = noChanges()
   let writing: Promise<void> | undefined
@@ -190,7 +189,7 @@ export function createDriver(
     }
     if ('laterMs' in input) {
       for (const name of shiftDeadlines(run, input.laterMs)) unstored.nodes.add(name)
-      runTimers.load(run)
+      runTimers.reset()
       return
     }
     const { event, record } = input
@@ -213,14 +212,14 @@ export function createDriver(
   function addEffect(effect: Effect) {
     switch (effect.type) {
       case 'set_timer':
-      case 'clear_timer':
-        runTimers.take(effect)
+        runTimers.set(effect.at)
         break
       case 'ask_person':
       case 'withdraw':
         unstored.effects.push(effect)
         break
-      // Already written as audit entries.
+      // Timers are read from the run, and the others are already written as audit entries.
+      case 'clear_timer':
       case 'note':
       case 'run_ended':
         break

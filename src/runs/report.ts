@@ -123,21 +123,14 @@ const AGENTS_DRAWN = 100
 
 /** Writes the report as Markdown. Text of agents stays inside its fence or cell. */
 export function markdownReport(report: RunReport): string {
-  const { outcome, agents, criticalPath } = report
-  const facts = [
-    ['Run', `${inline(report.id)}${report.round > 1 ? `, round ${report.round}` : ''}`],
-    ['Outcome', outcome === null ? 'still running' : `**${outcome}**. ${OUTCOME_TEXT[outcome]}`],
-    ['Cancelled', report.cancelled === null ? '' : inline(report.cancelled)],
-    ['Began', new Date(report.begunAt).toISOString()],
-    ['Took', `${formatDuration(report.elapsedMs)}, ${formatDuration(report.workedMs)} of work`],
-    ['Spent', formatSpent(report.spent)],
-    ['Longest chain', criticalPath.length > 1 ? inline(shortened(criticalPath.join(' → '), 1000)) : ''],
-  ]
+  const { outcome, agents } = report
+  const shownOutcome = outcome === null ? 'still running' : `**${outcome}**. ${OUTCOME_TEXT[outcome]}`
   return [
     `# ${inline(report.name)}`,
     ...(report.goal === '' ? [] : ['', ...fenced(report.goal)]),
     '',
-    ...facts.filter(([, text]) => text !== '').map(([name, text]) => `- ${name}: ${text}`),
+    `- Outcome: ${shownOutcome}`,
+    ...factsOf(report).map(([name, text]) => `- ${name}: ${inline(text)}`),
     ...drawing(report),
     '',
     '| agent | state | after | work | attempts | spent |',
@@ -232,7 +225,9 @@ export function htmlReport(report: RunReport): string {
 <h1>${title}</h1>
 <p class="outcome ${outcome ?? 'running'}">${outcome === null ? 'Still running.' : `<strong>${outcome}</strong> ${OUTCOME_TEXT[outcome]}`}</p>
 ${report.goal === '' ? '' : `<p class="goal">${escapeHtml(report.goal)}</p>`}
-${facts(report)}
+<dl>${factsOf(report)
+    .map(([name, text]) => `<div><dt>${name}</dt><dd>${escapeHtml(text)}</dd></div>`)
+    .join('')}</dl>
 </header>
 <main>
 <section><h2>Graph</h2><div class="scroll">
@@ -250,18 +245,17 @@ ${agents.map(article).join('\n')}
 `
 }
 
-function facts(report: RunReport): string {
-  const entries: [string, string][] = [
-    ['Run', `${report.id}${report.round > 1 ? `, round ${report.round}` : ''}`],
-    ['Cancelled', report.cancelled ?? ''],
-    ['Began', new Date(report.begunAt).toISOString()],
-    ['Took', formatDuration(report.elapsedMs)],
-    ['Work', formatDuration(report.workedMs)],
-    ['Spent', formatSpent(report.spent)],
-    ['Longest chain', report.criticalPath.length > 1 ? shortened(report.criticalPath.join(' → '), 1000) : ''],
+function factsOf(report: RunReport): [name: string, text: string][] {
+  const { id, round, cancelled, begunAt, elapsedMs, workedMs, spent, criticalPath } = report
+  const facts: [string, string][] = [
+    ['Run', `${id}${round > 1 ? `, round ${round}` : ''}`],
+    ['Cancelled', cancelled ?? ''],
+    ['Began', new Date(begunAt).toISOString()],
+    ['Took', `${formatDuration(elapsedMs)}, ${formatDuration(workedMs)} of work`],
+    ['Spent', formatSpent(spent)],
+    ['Longest chain', criticalPath.length > 1 ? shortened(criticalPath.join(' → '), 1000) : ''],
   ]
-  const shown = entries.filter(([, text]) => text !== '')
-  return `<dl>${shown.map(([name, text]) => `<div><dt>${name}</dt><dd>${escapeHtml(text)}</dd></div>`).join('')}</dl>`
+  return facts.filter(([, text]) => text !== '')
 }
 
 function table({ agents, elapsedMs }: RunReport): string {

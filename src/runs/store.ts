@@ -120,21 +120,17 @@ export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<vo
 }
 
 /** Updates the given fields only. */
-export async function updateRecord(tx: Tx, key: number, name: string, record: NodeRecord): Promise<void> {
-  const { inbox, worktree, task } = record
-  if (inbox !== undefined) {
-    await tx.run('UPDATE run_agents SET inbox = ? WHERE run = ? AND name = ?', [inbox, key, name])
-  }
-  if (worktree !== undefined) {
-    await tx.run('UPDATE run_agents SET worktree = ? WHERE run = ? AND name = ?', [worktree, key, name])
-  }
-  if (task !== undefined) {
-    await tx.run('UPDATE run_agents SET task = ? WHERE run = ? AND name = ?', [
-      parseId('task', task)!,
-      key,
-      name,
-    ])
-  }
+export async function updateRecord(
+  tx: Tx,
+  key: number,
+  name: string,
+  { inbox, worktree, task }: NodeRecord,
+): Promise<void> {
+  await tx.run(
+    `UPDATE run_agents SET inbox = COALESCE(?, inbox), worktree = COALESCE(?, worktree), task = COALESCE(?, task)
+     WHERE run = ? AND name = ?`,
+    [inbox ?? null, worktree ?? null, task === undefined ? null : parseId('task', task)!, key, name],
+  )
 }
 
 export async function findRun(reader: Reader, id: string): Promise<RunRecord | undefined> {

@@ -233,48 +233,35 @@ export function timersOf({ due, stallAt }: RunNode): Partial<Record<NodeTimer, n
 }
 
 /**
- * Timers of one run. The due times are stored with the nodes; the timer table has one row for the run, for the earliest
- * of them or sooner. Clearing a timer does not touch the row, so a thousand agents that end long before their deadlines
- * cost nothing.
+ * Timers of one run. Their due times are part of the run. The timer table has one row for the run, which is due with the
+ * earliest of them or sooner: clearing a timer leaves the row alone, so a thousand agents that end long before their
+ * deadlines cost nothing.
  */
-export function createRunTimers() {
-  const due = new Map<string, { at: number; tell: RunEvent }>()
+export function createRunTimers(run: Run) {
   /** Due time of the row; undefined: there is none. */
   let armed: number | undefined
+  /** The earliest timer that was set since the row was last written. */
   let soonest = Number.POSITIVE_INFINITY
 
-  function set(node: string | null, kind: NodeTimer | 'run', at: number | undefined) {
-    const key = `${kind} ${node ?? ''}`
-    if (at === undefined) {
-      due.delete(key)
-      return
-    }
-    due.set(key, { at, tell: eventOf(node, kind) })
-    soonest = Math.min(soonest, at)
-  }
-
   return {
-    take(effect: Effect) {
-      if (effect.type === 'set_timer') set(effect.node, effect.kind, effect.at)
-      else if (effect.type === 'clear_timer') set(effect.node, effect.kind, undefined)
+    set(at: number) {
+      soonest = Math.min(soonest, at)
     },
-    /** Replaces all timers by those of the stored run. */
-    load({ head, nodes }: Run) {
-      due.clear()
+    /** Called when all due times have changed. */
+    reset() {
       armed = undefined
-      if (head.outcome === null && head.deadlineAt !== null) set(null, 'run', head.deadlineAt)
-      for (const node of nodes.values()) {
-        for (const [kind, at] of Object.entries(timersOf(node))) set(node.name, kind as NodeTimer, at)
-      }
     },
     /** Returns the events of all due timers. Called after the row was deleted. */
     takeDue(now: number): RunEvent[] {
       armed = undefined
-      return [...due.values()].filter(({ at }) => at <= now).map(({ tell }) => tell)
+      return timersIn(run).flatMap(({ at, event }) => (at <= now ? [event] : []))
     },
-    /** Returns the time to which the row must be moved, if it is not early enough. Scans all timers only if there is no row. */
+    /** Returns the time to which the row must be moved; undefined: it is early enough. Reads all timers only if there is no row. */
     wanted(): number | undefined {
-      const earliest = armed === undefined ? earliestOf(due.values()) : soonest
+      const earliest =
+        armed === undefined
+          ? timersIn(run).reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY)
+          : soonest
       return Number.isFinite(earliest) && (armed === undefined || earliest < armed) ? earliest : undefined
     },
     /** Called before the row is written: only timers set from now on count for the next move. */
@@ -288,12 +275,10 @@ export function createRunTimers() {
   }
 }
 
-function eventOf(node: string | null, kind: NodeTimer | 'run'): RunEvent {
-  return kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)
-}
-
-function earliestOf(clocks: Iterable<{ at: number }>): number {
-  let earliest = Number.POSITIVE_INFINITY
-  for (const { at } of clocks) earliest = Math.min(earliest, at)
-  return earliest
+function timersIn({ head, nodes }: Run): { at: number; event: RunEvent }[] {
+  const ofNodes = [...nodes.values()].flatMap((node) =>
+    Object.entries(timersOf(node)).map(([kind, at]) => ({ at, event: ON_DUE[kind as NodeTimer](node.name) })),
+  )
+  if (head.outcome !== null || head.deadlineAt === null) return ofNodes
+  return [{ at: head.deadlineAt, event: { type: 'run_timed_out' } }, ...ofNodes]
 }

@@ -1,4 +1,3 @@
-import type { ErrorCode } from '../../base/errors.ts'
 import type { Reduced } from '../../base/result.ts'
 import type { PlanAgent } from '../plan.ts'
 import {
@@ -219,16 +218,8 @@ function blame(state: 'failed' | 'skipped', dependency: string, as: string): Set
   return { state, reason: `${dependency} ${ENDED_AS[as]}` }
 }
 
-/** Reasons to refuse an event, with the error code for the sender. */
-const REFUSALS = {
-  RUN_ENDED: 'CONFLICT',
-  RUN_RUNS: 'CONFLICT',
-  STALE: 'CONFLICT',
-  DUPLICATE: 'CONFLICT',
-  UNKNOWN_NODE: 'NOT_FOUND',
-} as const satisfies Record<string, ErrorCode>
-
-type RefusalCode = keyof typeof REFUSALS
+/** Why an event is refused. */
+type RefusalCode = 'RUN_ENDED' | 'RUN_RUNS' | 'STALE' | 'DUPLICATE' | 'UNKNOWN_NODE'
 
 export interface RunRefusal {
   code: RefusalCode

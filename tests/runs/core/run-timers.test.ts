@@ -1,18 +1,24 @@
 import { expect, it } from 'vitest'
 import { createRunTimers } from '../../../src/runs/core/events-and-effects.ts'
-
-const stall = (node: string, at: number) => ({ type: 'set_timer', node, kind: 'stall', at }) as const
+import { createRun } from '../../../src/runs/run.ts'
+import { definePlan } from '../define-plan.ts'
 
 it('keeps a timer that is set while the row of another is being stored', () => {
-  const clock = createRunTimers()
-  clock.take(stall('slow', 1000))
-  expect(clock.wanted()).toBe(1000)
-  clock.claim()
-  clock.take(stall('quick', 30))
-  clock.arm(1000)
-  expect(clock.wanted()).toBe(30)
-  clock.claim()
-  clock.arm(30)
-  expect(clock.wanted()).toBeUndefined()
-  expect(clock.takeDue(30)).toEqual([{ type: 'stalled', node: 'quick' }])
+  const plan = definePlan({ agents: { slow: { command: 'x' }, quick: { command: 'x' } } })
+  const run = createRun({ id: 'run_1', plan, now: 0 })
+  const timers = createRunTimers(run)
+  const stall = (node: string, at: number) => {
+    run.nodes.set(node, { ...run.nodes.get(node)!, stallAt: at })
+    timers.set(at)
+  }
+  stall('slow', 1000)
+  expect(timers.wanted()).toBe(1000)
+  timers.claim()
+  stall('quick', 30)
+  timers.arm(1000)
+  expect(timers.wanted()).toBe(30)
+  timers.claim()
+  timers.arm(30)
+  expect(timers.wanted()).toBeUndefined()
+  expect(timers.takeDue(30)).toEqual([{ type: 'stalled', node: 'quick' }])
 })
