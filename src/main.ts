@@ -58,7 +58,7 @@ export interface OrchubOptions {
   watch?: boolean
   /** Start the agents with the service, unless orc.yaml says otherwise. With false, they start when needed. */
   autostart?: boolean
-  /** Tells the command line that the service was started for runs and ends with them. */
+  /** The service was started for runs and stops after the last one; the command line reads this in the service file. */
   forRuns?: boolean
   /** Commands of the embedding application. */
   commands?: readonly CommandEntry[]
@@ -306,7 +306,7 @@ export async function openOffline(config: Config): Promise<OfflineStore> {
 
 const witnessFile = ({ stateFolder }: Config) => join(stateFolder, 'audit.witness')
 
-/** The chain, and the messages and requests that it vouches for. */
+/** Verifies the audit chain, and the messages and requests whose digests are in it. */
 export function verifyStoredAudit(store: Store, witness?: ChainMark): Promise<AuditVerification> {
   return verifyAudit(store, { openMessages: openMessageCursor, findChangedRequest }, witness)
 }
@@ -319,7 +319,7 @@ export function readOffline({ store }: Config): Snapshot | 'locked' | 'unreadabl
   return store.engine === 'sqlite' ? readSqliteStore(store.file) : 'unreadable'
 }
 
-/** Lease of a daemon. For a file, the file lock decides and the lease hardly matters. */
+/** Lease of a daemon. A SQLite file has a lock, so its lease only has to be long. */
 const LEASE_MS = { postgres: 15_000, sqlite: 24 * 3600_000 }
 
 async function openStore(config: Config, clock: Clock, redactor: Redactor, address: string): Promise<Store> {
@@ -374,7 +374,7 @@ function closeOnce(ending: readonly Ending[]): (agents?: 'end' | 'leave') => Pro
   }
 }
 
-/** Built pages: beside the program in the package, in the web workspace in a clone. */
+/** The built control room: next to the program in the package, in web/dist in a clone. */
 const PAGES = join(import.meta.dirname, import.meta.url.endsWith('.ts') ? '../web/dist' : 'web')
 
 export const SYSTEM_CLOCK: Clock = {

@@ -110,8 +110,6 @@ function at(key: string | undefined, index: number): CommandOrigin | undefined {
 }
 
 function mediaType(header: string | undefined): 'json' | 'text' {
-  // Fast path for the most common value.
-  if (header === 'application/json') return 'json'
   const type = mediaTypeOf(header)
   if (type === 'application/json') return 'json'
   if (type === 'text/plain') return 'text'

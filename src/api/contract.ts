@@ -14,7 +14,7 @@ import { RUN_ROUTES } from '../runs/api.ts'
 import { TASK_ROUTES } from '../tasks/api.ts'
 import { WEBHOOK_ROUTES } from '../webhooks/api.ts'
 
-const HEALTH_ROUTES = {
+export const HEALTH_ROUTES = {
   health: {
     method: 'get',
     path: '/healthz',
@@ -28,7 +28,7 @@ const HEALTH_ROUTES = {
   },
 } as const satisfies Routes
 
-const FIGURE_ROUTES = {
+export const FIGURE_ROUTES = {
   figures: {
     method: 'get',
     path: '/api/v1/figures',
@@ -56,7 +56,7 @@ const FIGURE_ROUTES = {
   },
 } as const satisfies Routes
 
-const STATE_ROUTES = {
+export const STATE_ROUTES = {
   state: {
     method: 'get',
     path: '/api/v1/state',
@@ -85,7 +85,7 @@ const STATE_ROUTES = {
   },
 } as const satisfies Routes
 
-const DESCRIPTION_ROUTES = {
+export const DESCRIPTION_ROUTES = {
   metrics: {
     method: 'get',
     path: '/metrics',
@@ -104,7 +104,7 @@ const DESCRIPTION_ROUTES = {
 } as const satisfies Routes
 
 /** Signing a browser in and out. */
-const SIGN_IN_ROUTES = {
+export const SIGN_IN_ROUTES = {
   mintLogin: {
     method: 'post',
     path: '/api/v1/logins',

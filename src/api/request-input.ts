@@ -67,14 +67,12 @@ function readBytes(incoming: IncomingMessage, limits: BodyLimits): Promise<Buffe
 
 const SPACE_BYTE = 0x20
 const ARRAY = 0x5b
-const OBJECT = 0x7b
 
 /** Undefined while only white space has arrived. */
 function limitFor(chunk: Buffer, { bytes, unlessArray }: BodyLimits): number | undefined {
   if (unlessArray === undefined) return bytes
   const isText = (byte: number) => byte > SPACE_BYTE && !BYTE_ORDER_MARK.includes(byte)
-  // Usually the first byte decides; otherwise skip leading white space.
-  const first = chunk[0]! === OBJECT ? OBJECT : chunk.find(isText)
+  const first = chunk.find(isText)
   return first === undefined ? undefined : first === ARRAY ? bytes : unlessArray
 }
 

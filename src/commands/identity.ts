@@ -135,12 +135,12 @@ function senderMismatch(name: string, claimed: string): AppError {
   })
 }
 
-/** Data for the audit: the person who spoke for an agent. */
+/** Audit data that names the person who spoke for an agent. */
 export function saidBy({ onBehalf, person = OPERATOR }: Speaker): { said_by?: string } {
   return onBehalf ? { said_by: person } : {}
 }
 
-/** For the rules every person is the operator; the audit names the person. */
+/** Rules treat every person as the operator; this makes the audit name the person. */
 export function signedBy(tx: Tx, person: string | undefined): Tx {
   if (person === undefined || person === OPERATOR) return tx
   return {

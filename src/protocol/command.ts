@@ -27,7 +27,7 @@ export interface CommandDefinition {
   confirmation?: true
   /**
    * Who may send it. Default: everyone. `people`: it is in no prompt or tool list, and the door refuses it to agents.
-   * `nobody`: it exists only to be held and decided on.
+   * `nobody`: the service creates it itself, for people to decide on.
    */
   audience?: 'people' | 'nobody'
   /** Describes the details of its receipt: the body of its HTTP route's response. */

@@ -62,7 +62,7 @@ export const ReceiptSchema = z.discriminatedUnion('status', [
   z.object({
     status: z
       .literal('delivered')
-      .describe("Stored in the recipient's mailbox; how far it came is its delivery"),
+      .describe("Stored in the recipient's mailbox; delivery says how far it has got"),
     message_id: z.string(),
     delivery: z.literal('queued'),
     to: z.string(),
