@@ -1,7 +1,7 @@
 /**
  * Which suite a test file belongs to, which files share a process, and which go first.
  *
- *   unit    needs no browser, PostgreSQL server, terminal or service process: `npm run test:unit`, in a minute
+ *   unit    starts no other process and no GitHub team: `npm run test:unit`, in a minute
  *   test    unit and everything else that isn't slow: `npm test`, in five minutes
  *   long    browsers, the command line with its services, kill -9 loops, the packed tarball: `npm run test:long`
  *   agents  the real agent programs: `npm run test:agents`
@@ -32,13 +32,15 @@ export const LONG = [
   'tests/github/reviews.test.ts',
 ]
 
-/** Fixtures that start something outside of the test's own process. */
+/** Fixtures that start another process, or the whole service with a model server and a fake GitHub. */
 const HEAVY = [
   'tests/web/browser.ts',
   'tests/fakes/postgres-server.ts',
   'tests/fakes/daemon.ts',
   'tests/runtimes/tmux-fixture.ts',
   'tests/cli/orc.ts',
+  'tests/runs/harness.ts',
+  'tests/github/harness.ts',
 ]
 
 /** Files that need no fixture of HEAVY, however indirectly, and aren't slow. */
