@@ -192,16 +192,16 @@ export async function parkedBy(reader: Reader, pair: string): Promise<number | u
   return (await reader.get<ParkedRow>('SELECT pair, request FROM parked WHERE pair = ?', [pair]))?.request
 }
 
-export function park(tx: Tx, pair: string, request: number): void {
-  tx.run('INSERT INTO parked (pair, request, at) VALUES (?, ?, ?) ON CONFLICT (pair) DO NOTHING', [
+async function park(tx: Tx, pair: string, request: number): Promise<void> {
+  await tx.run('INSERT INTO parked (pair, request, at) VALUES (?, ?, ?) ON CONFLICT (pair) DO NOTHING', [
     pair,
     request,
     tx.now,
   ])
 }
 
-export function unpark(tx: Tx, pair: string): void {
-  tx.run('DELETE FROM parked WHERE pair = ?', [pair])
+export async function unpark(tx: Tx, pair: string): Promise<void> {
+  await tx.run('DELETE FROM parked WHERE pair = ?', [pair])
 }
 
 /** The key of a conversation: the same for both directions. */

@@ -239,24 +239,6 @@ export async function readHumanRequests(
   return rows.reverse()
 }
 
-export async function openPermissions(reader: Reader, asker: string): Promise<HumanRequestRow[]> {
-  return await reader.all<HumanRequestRow>(
-    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'permission' AND asker = ? ORDER BY id`,
-    [asker],
-  )
-}
-
-export async function openNotices(
-  reader: Reader,
-  asker: string,
-  context: string,
-): Promise<HumanRequestRow[]> {
-  return await reader.all<HumanRequestRow>(
-    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'notice' AND asker = ? AND context = ?`,
-    [asker, context],
-  )
-}
-
 export async function countOpenRequests(reader: Reader): Promise<number> {
   const row = await reader.get<{ count: number }>(
     `SELECT COUNT(*) AS count FROM human_requests WHERE state = 'open'`,

@@ -23,8 +23,7 @@ import {
   askPeople,
   findHumanRequest,
   type HumanRequestRow,
-  openNotices,
-  openPermissions,
+  openRequestsOf,
   withdrawHumanRequest,
 } from './people.ts'
 
@@ -182,11 +181,13 @@ export function createPermissionDialogs({
       )
     },
     async begin(agent) {
-      // The notice comes again if the agent still waits.
-      for (const { id } of await openNotices(store, agent, AT_TERMINAL)) {
-        if (notices.get(agent) !== id) await withdraw(id, 'the service was restarted')
+      const open = await openRequestsOf(store, agent)
+      for (const { id, purpose, context } of open) {
+        const isNotice = purpose === 'notice' && context === AT_TERMINAL
+        // The notice comes again if the agent still waits.
+        if (isNotice && notices.get(agent) !== id) await withdraw(id, 'the service was restarted')
       }
-      const left = (await openPermissions(store, agent)).filter((row) => !waiting.has(row.id))
+      const left = open.filter(({ id, purpose }) => purpose === 'permission' && !waiting.has(id))
       if (left.length === 0) return
       orphans.set(agent, new Map(left.map((row) => [dialogOf(row), row.id])))
       after(ASK_AGAIN_MS, () => {

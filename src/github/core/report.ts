@@ -201,21 +201,17 @@ export function isEmptyReport(value: unknown): boolean {
 
 /** Replaces an invalid flag, so that it reaches moderators too. */
 export function replacementFlag(flag: Record<string, unknown>): Record<string, unknown> {
-  return {
-    violation: {
-      severity: 'low',
-      confidence: 0,
-      violation_type: 'other',
-      location: 'the thread of the task',
-    },
-    context: { excerpt: JSON.stringify(flag).slice(0, 4000) },
-    recommended_action: 'Look at the thread: the flag is invalid and quoted as the agent sent it.',
-  }
+  const advice = 'Look at the thread: the flag is invalid and quoted as the agent sent it.'
+  return vagueFlag(JSON.stringify(flag).slice(0, 4000), advice)
 }
 
 /** For an agent that reports a concern without details. */
 function hintOf({ rationale, human_review_reason }: Record<string, unknown>): Record<string, unknown> {
-  const words = [rationale, human_review_reason].filter((one) => typeof one === 'string').join('\n')
+  const text = [rationale, human_review_reason].filter((one) => typeof one === 'string').join('\n')
+  return vagueFlag(text.slice(0, 2000), 'Look at the thread: the agent reports a concern without details.')
+}
+
+function vagueFlag(excerpt: string, advice: string): Record<string, unknown> {
   return {
     violation: {
       severity: 'low',
@@ -223,8 +219,8 @@ function hintOf({ rationale, human_review_reason }: Record<string, unknown>): Re
       violation_type: 'other',
       location: 'the thread of the task',
     },
-    ...(words === '' ? {} : { context: { excerpt: words.slice(0, 2000) } }),
-    recommended_action: 'Look at the thread: the agent reports a concern without details.',
+    ...(excerpt === '' ? {} : { context: { excerpt } }),
+    recommended_action: advice,
   }
 }
 

@@ -2,6 +2,7 @@ import type { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import { AppError } from '../../base/errors.ts'
 import type { GitHubResult, MissedDelivery } from '../port.ts'
+import { mapped } from './responses.ts'
 import type { ApiRequest } from './survey.ts'
 
 type OctokitClientOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
@@ -117,10 +118,8 @@ export function createDeliveries(request: ApiRequest) {
       return { ok: true, value: missed.map(({ id, guid }) => ({ id, guid })) }
     },
     async redeliver(id: number): Promise<GitHubResult<undefined>> {
-      const answer = await request(undefined, 'POST /app/hook/deliveries/{delivery_id}/attempts', {
-        delivery_id: id,
-      })
-      return answer.ok ? { ok: true, value: undefined } : answer
+      const route = 'POST /app/hook/deliveries/{delivery_id}/attempts'
+      return await mapped(request(undefined, route, { delivery_id: id }), () => undefined)
     },
   }
 }

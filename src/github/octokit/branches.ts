@@ -1,6 +1,6 @@
 import type { RepositoryAction } from '../core/action.ts'
 import type { ActionResult, GitHubResult, PerformOptions } from '../port.ts'
-import { type AuthoredText, actionResultOf, notOurs, toActionResult } from './responses.ts'
+import { type AuthoredText, actionResultOf, mapped, notOurs } from './responses.ts'
 
 type RepositoryCall = <Data>(route: string, params?: Record<string, unknown>) => Promise<GitHubResult<Data>>
 
@@ -11,13 +11,13 @@ const PULLS = '/repos/{owner}/{repo}/pulls'
 export function createBranches(repository: string, call: RepositoryCall) {
   async function baseOf(named: string | undefined): Promise<GitHubResult<string>> {
     if (named !== undefined) return { ok: true, value: named }
-    const answer = await call<{ default_branch: string }>('GET /repos/{owner}/{repo}')
-    return answer.ok ? { ok: true, value: answer.value.default_branch } : answer
+    const repository = call<{ default_branch: string }>('GET /repos/{owner}/{repo}')
+    return await mapped(repository, ({ default_branch }) => default_branch)
   }
 
   async function commitAt(branch: string): Promise<GitHubResult<string>> {
-    const ref = await call<{ object: { sha: string } }>(REF, { ref: `heads/${branch}` })
-    return ref.ok ? { ok: true, value: ref.value.object.sha } : ref
+    const ref = call<{ object: { sha: string } }>(REF, { ref: `heads/${branch}` })
+    return await mapped(ref, ({ object }) => object.sha)
   }
 
   async function headOf(named: string | undefined): Promise<GitHubResult<string>> {
@@ -68,7 +68,7 @@ export function createBranches(repository: string, call: RepositoryCall) {
     }
     const into = await baseOf(base)
     return into.ok
-      ? await toActionResult(call(`POST ${PULLS}`, { head, base: into.value, title, body }))
+      ? await mapped(call(`POST ${PULLS}`, { head, base: into.value, title, body }), actionResultOf)
       : into
   }
 

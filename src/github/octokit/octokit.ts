@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import type { RepositoryAction } from '../core/action.ts'
-import { readThread } from '../core/event.ts'
+import { readThread, type Subject } from '../core/event.ts'
 import type {
   ActionResult,
   GitHub,
@@ -16,11 +16,12 @@ import { type Credentials, createApp, createDeliveries } from './app.ts'
 import { createBranches } from './branches.ts'
 import {
   type AuthoredText,
+  actionResultOf,
   failureOf,
   gone,
   isCredentialError,
+  mapped,
   ownAmong,
-  toActionResult,
 } from './responses.ts'
 import { type ApiResponse, createSurvey } from './survey.ts'
 
@@ -35,6 +36,10 @@ interface OctokitOptions {
 type Params = Record<string, unknown>
 const PAGE = 100
 const MAX_PAGES = 10
+const THREAD = '/repos/{owner}/{repo}/issues/{number}'
+const REPOSITORY = 'GET /repos/{owner}/{repo}'
+const ISSUES = `${REPOSITORY}/issues`
+const CONTENTS = `${REPOSITORY}/contents/{path}`
 /** The credential of the App itself, beside the ids of its installations. */
 const APP = 'app'
 
@@ -115,8 +120,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
     route: string,
     params: Params = {},
   ): Promise<GitHubResult<Data>> {
-    const answer = await request<Data>(repository, route, params)
-    return answer.ok ? { ok: true, value: answer.value.data } : answer
+    return await mapped(request<Data>(repository, route, params), ({ data }) => data)
   }
 
   /** Reads pages until one is not full, up to a limit. */
@@ -143,57 +147,18 @@ export function createOctokit(options: OctokitOptions): GitHub {
     action: RepositoryAction,
     options: PerformOptions = {},
   ): Promise<GitHubResult<ActionResult>> {
-    switch (action.kind) {
-      case 'label':
-        return await toActionResult(
-          call(repository, 'POST /repos/{owner}/{repo}/issues/{issue_number}/labels', {
-            issue_number: action.number,
-            labels: [action.label],
-          }),
-        )
-      case 'comment':
-        return await toActionResult(
-          call(repository, 'POST /repos/{owner}/{repo}/issues/{issue_number}/comments', {
-            issue_number: action.number,
-            body: action.body,
-          }),
-        )
-      case 'review':
-        return await toActionResult(
-          call(repository, 'POST /repos/{owner}/{repo}/pulls/{pull_number}/reviews', {
-            pull_number: action.number,
-            body: action.body,
-            event: 'COMMENT',
-          }),
-        )
-      case 'close':
-        return await toActionResult(
-          call(repository, 'PATCH /repos/{owner}/{repo}/issues/{issue_number}', {
-            issue_number: action.number,
-            state: 'closed',
-            state_reason: action.duplicate_of === undefined ? 'not_planned' : 'duplicate',
-          }),
-        )
-      case 'branch':
-      case 'pull_request':
-        return await branchesOf(repository).perform(action, options)
-    }
+    if (action.kind === 'branch' || action.kind === 'pull_request')
+      return await branchesOf(repository).perform(action, options)
+    return await mapped(call(repository, ...requestFor(action)), actionResultOf)
   }
 
+  const survey = createSurvey(credentials.kind, request)
+
   return {
-    survey: createSurvey(credentials.kind, request),
-    async whoAmI() {
-      if (app !== undefined) {
-        const answer = await call<{ slug: string }>(undefined, 'GET /app')
-        return answer.ok ? { ok: true, value: `${answer.value.slug}[bot]` } : answer
-      }
-      const answer = await call<{ login: string }>(undefined, 'GET /user')
-      return answer.ok ? { ok: true, value: answer.value.login } : answer
-    },
+    survey,
+    whoAmI: () => mapped(survey.self(), ({ login }) => login),
     async look(repository, number) {
-      const answer = await call<unknown>(repository, 'GET /repos/{owner}/{repo}/issues/{issue_number}', {
-        issue_number: number,
-      })
+      const answer = await call<unknown>(repository, `${ISSUES}/{number}`, { number })
       if (!answer.ok) return answer
       const subject = readThread('issue', answer.value)
       const { repository_url: at = '' } = answer.value as { repository_url?: string }
@@ -202,115 +167,123 @@ export function createOctokit(options: OctokitOptions): GitHub {
       if (subject?.number !== number || !isThere) return gone(`#${number} no longer exists`)
       return { ok: true, value: subject }
     },
-    async topicsOf(repository) {
-      const answer = await call<{ topics?: string[] }>(repository, 'GET /repos/{owner}/{repo}')
-      return answer.ok ? { ok: true, value: answer.value.topics ?? [] } : answer
-    },
-    async findPullRequest(repository, head, text, by) {
+    topicsOf: (repository) =>
+      mapped(call<{ topics?: string[] }>(repository, REPOSITORY), ({ topics = [] }) => topics),
+    findPullRequest(repository, head, text, by) {
       const owner = repository.split('/')[0]!
-      const found = await pages<AuthoredText>(repository, 'GET /repos/{owner}/{repo}/pulls', {
-        head: `${owner}:${head}`,
-        state: 'all',
-      })
-      return found.ok ? { ok: true, value: ownAmong(found.value, text, by) } : found
-    },
-    async findText({ repository, number, kind, since }: TextSearch, text, by) {
-      const isReview = kind === 'review'
-      const found = await pages<AuthoredText>(
-        repository,
-        isReview
-          ? 'GET /repos/{owner}/{repo}/pulls/{number}/reviews'
-          : 'GET /repos/{owner}/{repo}/issues/{number}/comments',
-        { number, ...(isReview ? {} : { since: new Date(since).toISOString() }) },
+      const query = { head: `${owner}:${head}`, state: 'all' }
+      return mapped(pages<AuthoredText>(repository, `${REPOSITORY}/pulls`, query), (found) =>
+        ownAmong(found, text, by),
       )
-      return found.ok ? { ok: true, value: ownAmong(found.value, text, by) } : found
+    },
+    findText({ repository, number, kind, since }: TextSearch, text, by) {
+      const found =
+        kind === 'review'
+          ? pages<AuthoredText>(repository, `${REPOSITORY}/pulls/{number}/reviews`, { number })
+          : pages<AuthoredText>(repository, `${ISSUES}/{number}/comments`, {
+              number,
+              since: new Date(since).toISOString(),
+            })
+      return mapped(found, (texts) => ownAmong(texts, text, by))
     },
     perform,
     headOf: (repository, base) => branchesOf(repository).headOf(base),
     async accountCreated(login, repository) {
-      const found = await call<{ created_at?: string }>(repository, 'GET /users/{username}', {
-        username: login,
-      })
-      if (!found.ok) return found.error.kind === 'gone' ? { ok: true, value: undefined } : found
-      return { ok: true, value: found.value.created_at }
+      const found = call<{ created_at?: string }>(repository, 'GET /users/{username}', { username: login })
+      return unlessGone(await mapped(found, ({ created_at }) => created_at), undefined)
     },
-    async filesOf(repository, number) {
-      const files = await pages<{ filename: string }>(
-        repository,
-        'GET /repos/{owner}/{repo}/pulls/{pull_number}/files',
-        { pull_number: number },
-      )
-      return files.ok ? { ok: true, value: files.value.map(({ filename }) => filename) } : files
-    },
-    async contributionsOf(repository, login, except) {
-      const found = await call<{ number: number }[]>(repository, 'GET /repos/{owner}/{repo}/issues', {
-        creator: login,
-        state: 'all',
-        per_page: PAGE,
-      })
-      return found.ok
-        ? { ok: true, value: found.value.filter(({ number }) => number !== except).length }
-        : found
-    },
+    filesOf: (repository, number) =>
+      mapped(
+        pages<{ filename: string }>(repository, `${REPOSITORY}/pulls/{number}/files`, { number }),
+        (files) => files.map(({ filename }) => filename),
+      ),
+    contributionsOf: (repository, login, except) =>
+      mapped(
+        call<{ number: number }[]>(repository, ISSUES, { creator: login, state: 'all', per_page: PAGE }),
+        (found) => found.filter(({ number }) => number !== except).length,
+      ),
     async textOf(repository, path) {
-      const found = await call<unknown>(repository, 'GET /repos/{owner}/{repo}/contents/{path}', { path })
-      if (!found.ok) return found.error.kind === 'gone' ? { ok: true, value: undefined } : found
-      const { content, encoding } = found.value as { content?: unknown; encoding?: unknown }
-      const isText = typeof content === 'string' && encoding === 'base64'
-      return { ok: true, value: isText ? Buffer.from(content, 'base64').toString('utf8') : undefined }
-    },
-    async commentsOf(repository, number) {
-      const found = await pages<AuthoredText & { created_at: string }>(
-        repository,
-        'GET /repos/{owner}/{repo}/issues/{issue_number}/comments',
-        { issue_number: number },
+      const found = call<{ content?: unknown; encoding?: unknown }>(repository, CONTENTS, { path })
+      const text = await mapped(found, ({ content, encoding }) =>
+        typeof content === 'string' && encoding === 'base64'
+          ? Buffer.from(content, 'base64').toString('utf8')
+          : undefined,
       )
-      if (!found.ok) return found
-      const value = found.value.map(({ user, body, created_at: at }) => ({
-        ...{ author: user?.login ?? 'ghost', body: body ?? '', at },
-      }))
-      return { ok: true, value }
+      return unlessGone(text, undefined)
     },
-    async openIssues(repository, label) {
-      const found = await call<unknown[]>(repository, 'GET /repos/{owner}/{repo}/issues', {
-        ...{ state: 'open', per_page: PAGE },
-        ...(label === undefined ? {} : { labels: label }),
-      })
-      if (!found.ok) return found
-      const threads = found.value.flatMap((one) => readThread('issue', one) ?? [])
-      return { ok: true, value: threads.filter(({ kind }) => kind === 'issue') }
-    },
+    commentsOf: (repository, number) =>
+      mapped(
+        pages<AuthoredText & { created_at: string }>(repository, `${ISSUES}/{number}/comments`, { number }),
+        (found) =>
+          found.map(({ user, body, created_at: at }) => ({
+            ...{ author: user?.login ?? 'ghost', body: body ?? '', at },
+          })),
+      ),
+    openIssues: (repository, label) =>
+      mapped(
+        call<unknown[]>(repository, ISSUES, {
+          ...{ state: 'open', per_page: PAGE },
+          ...(label === undefined ? {} : { labels: label }),
+        }),
+        (found) => threadsIn(found).filter(({ kind }) => kind === 'issue'),
+      ),
     async figuresOf(repository, since) {
-      const whole = await call<RepositoryCounts>(repository, 'GET /repos/{owner}/{repo}')
+      const whole = await call<RepositoryCounts>(repository, REPOSITORY)
       if (!whole.ok) return whole
-      const recent = await pages<DatedThread>(repository, 'GET /repos/{owner}/{repo}/issues', {
+      const recent = await pages<DatedThread>(repository, ISSUES, {
         ...{ state: 'all', since: new Date(since).toISOString() },
       })
       if (!recent.ok) return recent
       return { ok: true, value: figuresFrom(whole.value, recent.value, since) }
     },
-    async untouchedSince(repository, time) {
-      const found = await call<unknown[]>(repository, 'GET /repos/{owner}/{repo}/issues', {
-        state: 'open',
-        sort: 'updated',
-        direction: 'asc',
-        per_page: PAGE,
-      })
-      if (!found.ok) return found
-      const threads = found.value.flatMap((one) => readThread('issue', one) ?? [])
-      return { ok: true, value: threads.filter(({ updatedAt }) => Date.parse(updatedAt ?? '') < time) }
-    },
+    untouchedSince: (repository, time) =>
+      mapped(
+        call<unknown[]>(repository, ISSUES, {
+          ...{ state: 'open', sort: 'updated', direction: 'asc', per_page: PAGE },
+        }),
+        (found) => threadsIn(found).filter(({ updatedAt }) => Date.parse(updatedAt ?? '') < time),
+      ),
     async filesAt(repository, folder) {
-      const found = await call<unknown>(repository, 'GET /repos/{owner}/{repo}/contents/{path}', {
-        path: folder,
-      })
-      if (!found.ok) return found.error.kind === 'gone' ? { ok: true, value: [] } : found
-      const entries = Array.isArray(found.value) ? found.value : [found.value]
-      const paths = entries.map((entry: { path?: unknown }) => entry.path)
-      return { ok: true, value: paths.filter((path) => typeof path === 'string') }
+      const paths = await mapped(call<unknown>(repository, CONTENTS, { path: folder }), (found) =>
+        (Array.isArray(found) ? found : [found])
+          .map(({ path }: { path?: unknown }) => path)
+          .filter((path) => typeof path === 'string'),
+      )
+      return unlessGone(paths, [])
     },
     ...(app === undefined ? {} : { deliveries: createDeliveries(request) }),
   }
+}
+
+/** The request for an action that is one call. */
+function requestFor(
+  action: Exclude<RepositoryAction, { kind: 'branch' | 'pull_request' }>,
+): [route: string, params: Params] {
+  const { number } = action
+  switch (action.kind) {
+    case 'label':
+      return [`POST ${THREAD}/labels`, { number, labels: [action.label] }]
+    case 'comment':
+      return [`POST ${THREAD}/comments`, { number, body: action.body }]
+    case 'review':
+      return [
+        'POST /repos/{owner}/{repo}/pulls/{number}/reviews',
+        { number, body: action.body, event: 'COMMENT' },
+      ]
+    case 'close': {
+      const reason = action.duplicate_of === undefined ? 'not_planned' : 'duplicate'
+      return [`PATCH ${THREAD}`, { number, state: 'closed', state_reason: reason }]
+    }
+  }
+}
+
+function threadsIn(found: readonly unknown[]): Subject[] {
+  return found.flatMap((one) => readThread('issue', one) ?? [])
+}
+
+/** A missing file or account is an answer, not a failure. */
+function unlessGone<Value>(result: GitHubResult<Value>, instead: Value): GitHubResult<Value> {
+  return !result.ok && result.error.kind === 'gone' ? { ok: true, value: instead } : result
 }
 
 interface RepositoryCounts {

@@ -7,16 +7,19 @@ export interface AuthoredText {
   user?: { login?: string } | null
 }
 
+/** The URL of the text by that login that contains `text`. */
 export function ownAmong(texts: readonly AuthoredText[], text: string, by: string): string | undefined {
   const own = texts.find(({ body, user }) => user?.login === by && body?.includes(text))
   return own === undefined ? undefined : (own.html_url ?? '')
 }
 
-export async function toActionResult(
-  calling: Promise<GitHubResult<unknown>>,
-): Promise<GitHubResult<ActionResult>> {
+/** Converts the value of a successful call. */
+export async function mapped<From, To>(
+  calling: Promise<GitHubResult<From>>,
+  convert: (value: From) => To,
+): Promise<GitHubResult<To>> {
   const answer = await calling
-  return answer.ok ? { ok: true, value: actionResultOf(answer.value) } : answer
+  return answer.ok ? { ok: true, value: convert(answer.value) } : answer
 }
 
 export function actionResultOf(data: unknown): ActionResult {

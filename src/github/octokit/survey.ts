@@ -1,4 +1,5 @@
 import type { AccountIdentity, GitHubResult, RepositoryFacts, SetupSurvey, WebhookFacts } from '../port.ts'
+import { mapped } from './responses.ts'
 
 export interface ApiResponse<Data> {
   readonly data: Data
@@ -81,8 +82,8 @@ export function createSurvey(kind: AccountIdentity['kind'], request: ApiRequest)
 
   async function hooks(name: string): Promise<GitHubResult<WebhookFacts[]>> {
     if (kind === 'app') {
-      const answer = await request<HookConfig>(undefined, 'GET /app/hook/config')
-      return answer.ok ? { ok: true, value: [hookOf(answer.value.data, true)] } : answer
+      const config = request<HookConfig>(undefined, 'GET /app/hook/config')
+      return await mapped(config, ({ data }) => [hookOf(data, true)])
     }
     const answer = await request<
       {

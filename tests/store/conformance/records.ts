@@ -10,6 +10,7 @@ import {
   setSession,
 } from '../../../src/agents/store.ts'
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
+import type { HandlerContext } from '../../../src/commands/commands.ts'
 import { findReceipt, replaceReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
 import {
   endHalt,
@@ -18,7 +19,7 @@ import {
   storeAgentsToNotify,
   storeHaltRow,
 } from '../../../src/halt/store.ts'
-import { park, parkedBy, unpark } from '../../../src/people/hold-command.ts'
+import { createHolding, type HeldInTasks, parkedBy, unpark } from '../../../src/people/hold-command.ts'
 import {
   askPeople,
   decideHumanRequest,
@@ -31,6 +32,7 @@ import {
   readApprovals,
   readHumanRequests,
 } from '../../../src/people/people.ts'
+import type { Command } from '../../../src/protocol/command.ts'
 import { createRun } from '../../../src/runs/run.ts'
 import {
   findRun,
@@ -42,7 +44,7 @@ import {
   runIds,
   updateRecord,
 } from '../../../src/runs/store.ts'
-import type { Store } from '../../../src/store/store.ts'
+import type { Store, Tx } from '../../../src/store/store.ts'
 import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timers.ts'
 import { newTask } from '../../../src/tasks/core/reduce.ts'
 import { insertTask, setTaskDue, updateTask } from '../../../src/tasks/store.ts'
@@ -426,12 +428,20 @@ export function recordCases(here: Here) {
 
   it('remembers which conversations are parked', async () => {
     const store = await here().open()
+    const tasks = { taskOf: async () => null, about: async () => ({}) } as unknown as HeldInTasks
+    const holding = createHolding({ timers: { setFor() {} }, tasks, redact: (text) => text })
+    const parkBy = (tx: Tx, name: string, to: string) => {
+      const speaker = { name, principal: { kind: 'agent' as const, agent: name }, onBehalf: false }
+      const command = { type: 'send_message', fields: {} } as Command
+      return holding.askToContinue({ tx, speaker } as HandlerContext, command, to, 'a loop')
+    }
     await store.write(async (tx) => {
-      await park(tx, 'Ada Bob', 1)
-      await park(tx, 'Ada Bob', 2)
-      await park(tx, 'Bob Cleo', 3)
+      await parkBy(tx, 'Bob', 'Ada')
+      await parkBy(tx, 'Ada', 'Bob')
+      await parkBy(tx, 'Bob', 'Cleo')
       await unpark(tx, 'Bob Cleo')
     })
     expect(await parkedBy(store, 'Ada Bob')).toBe(1)
+    expect(await parkedBy(store, 'Bob Cleo')).toBeUndefined()
   })
 }
