@@ -2,7 +2,7 @@ import type { AuditDraft, AuditEntry } from '../audit/entry.ts'
 import { AppError } from '../base/errors.ts'
 import { parseId } from '../base/ids.ts'
 import { checkFence, type DaemonLease } from './daemons.ts'
-import type { ChainHead, Connection, Reader, Seal, SealedEntry, SqlValue, Tx, Work } from './store.ts'
+import type { ChainHead, Reader, Seal, SealedEntry, SqlValue, StoreConnection, Tx, Work } from './store.ts'
 
 /** Large enough to share one sync in a flood, small enough to keep the event loop responsive. */
 const MAX_BATCH = 256
@@ -23,7 +23,7 @@ interface CommitEffects {
 }
 
 interface GroupCommitOptions {
-  connection: Connection
+  connection: StoreConnection
   lease: DaemonLease
   head: ChainHead
   seal: Seal
@@ -186,7 +186,7 @@ function guarded(effect: () => void) {
   }
 }
 
-async function rollback(connection: Connection) {
+async function rollback(connection: StoreConnection) {
   try {
     await connection.rollback()
   } catch {
@@ -196,7 +196,7 @@ async function rollback(connection: Connection) {
 
 /** The view of a connection that a unit of work gets while a transaction is open. */
 export function asTx(
-  connection: Connection,
+  connection: StoreConnection,
   now: number,
   audit: (draft: AuditDraft) => void,
   afterCommit: (effect: () => void) => void,

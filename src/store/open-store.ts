@@ -2,7 +2,7 @@ import type { AuditEntry } from '../audit/entry.ts'
 import { AppError } from '../base/errors.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { asTx, hasEntries, readHead, readTime, startGroupCommit } from './group-commit.ts'
-import type { ChainHead, Connection, Reader, Seal, SqlValue, Store, Tx } from './store.ts'
+import type { ChainHead, Reader, Seal, SqlValue, Store, StoreConnection, Tx } from './store.ts'
 
 export interface StoreOptions {
   identity: DaemonIdentity
@@ -16,7 +16,7 @@ export interface StoreOptions {
 
 /** The parts that each engine implements. `openStore` adds the parts that all engines share. */
 interface SqlEngine {
-  connection: Connection
+  connection: StoreConnection
   reader: Reader
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
   /** Whether something stronger than a lease keeps a second daemon out, such as a file lock. */
@@ -95,7 +95,7 @@ export async function openStore(engine: SqlEngine, options: StoreOptions): Promi
   }
 }
 
-async function endLease(connection: Connection, now: number, lease: DaemonLease) {
+async function endLease(connection: StoreConnection, now: number, lease: DaemonLease) {
   try {
     await inTransaction(connection, now, (tx) => releaseLease(tx, lease))
   } catch {
@@ -105,7 +105,7 @@ async function endLease(connection: Connection, now: number, lease: DaemonLease)
 
 /** For the few writes before the group commit starts and after it ends. */
 async function inTransaction<T>(
-  connection: Connection,
+  connection: StoreConnection,
   now: number,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {

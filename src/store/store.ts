@@ -65,7 +65,7 @@ export interface Store extends Reader {
 }
 
 /** The part that each engine implements. It is small on purpose. */
-export interface Connection extends Reader {
+export interface StoreConnection extends Reader {
   readonly engine: 'sqlite' | 'postgres'
   readonly skipLocked: string
   readonly lockShared: string

@@ -1,6 +1,6 @@
 import type { IdKind } from '../../base/ids.ts'
 import { LAST_KEY } from '../schema/migrations.ts'
-import type { Connection, SqlValue } from '../store.ts'
+import type { SqlValue, StoreConnection } from '../store.ts'
 import { isCollision, nameFault, unknownOutcome } from './fault.ts'
 import { CHANNEL } from './notifications.ts'
 import type { PostgresSession } from './session.ts'
@@ -25,7 +25,7 @@ interface ConnectionOptions {
  * - open: statements are sent without waiting for their answers. `commit` or `rollback` leads to idle.
  * - failed: a statement has set `fault`. The next read or the commit throws it; `rollback` leads to idle.
  */
-export function postgresConnection(first: PostgresSession, options: ConnectionOptions): Connection {
+export function postgresConnection(first: PostgresSession, options: ConnectionOptions): StoreConnection {
   const { server } = options
   let session = first
   /** The first fault of this transaction: later ones only report that it was aborted. */

@@ -1,5 +1,5 @@
 import { AppError } from '../../base/errors.ts'
-import type { Connection } from '../store.ts'
+import type { StoreConnection } from '../store.ts'
 import { MIGRATIONS } from './migrations.ts'
 
 /** Fragments that differ between SQL dialects. */
@@ -10,7 +10,7 @@ export type Dialect = Record<
 
 /** Migrates the store to this version's schema, or refuses a store written by a newer version. */
 export async function migrate(
-  connection: Connection,
+  connection: StoreConnection,
   dialect: Dialect,
   execute: (script: string) => void | Promise<void>,
   /** Throws while other daemons use the store: they would continue with the old schema. */

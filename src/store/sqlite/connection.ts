@@ -4,7 +4,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { AppError } from '../../base/errors.ts'
 import type { IdKind } from '../../base/ids.ts'
 import { LAST_KEY } from '../schema/migrations.ts'
-import type { Connection, MaybePromise, Reader, SqlValue } from '../store.ts'
+import type { MaybePromise, Reader, SqlValue, StoreConnection } from '../store.ts'
 
 const NO_PARAMS: readonly SqlValue[] = []
 
@@ -41,7 +41,7 @@ export function sqliteConnection(
   database: DatabaseSync,
   file: string,
   wal: Pick<WalSync, 'sync' | 'throwIfFailed'>,
-): Connection {
+): StoreConnection {
   const { prepare, all, get } = sqliteReader(database, file)
   /** The last key of each kind, read from the tables once. */
   const keys = new Map<IdKind, number>()

@@ -58,18 +58,18 @@ export const verb: Verb = {
   },
 }
 
-type AuditQuery = QueryOf<'audit'>
+type AuditListQuery = QueryOf<'audit'>
 
-function queryOf({ given }: Invocation): AuditQuery {
+function queryOf({ given }: Invocation): AuditListQuery {
   const query = given('since', 'until', 'agent', 'with', 'type', 'class', 'text', 'limit')
   if (query.with !== undefined && query.agent === undefined) {
     throw usage('--with needs --agent', 'Example: --agent Master --with Worker')
   }
-  return query as AuditQuery
+  return query as AuditListQuery
 }
 
 /** An unknown name isn't an error: the audit still has entries of agents that were removed from orc.yaml. */
-async function nothingFound(client: Client, { agent, with: other }: AuditQuery): Promise<string> {
+async function nothingFound(client: Client, { agent, with: other }: AuditListQuery): Promise<string> {
   const { agents } = await client.agents()
   const known = agents.map(({ name }) => name)
   const unknown = [agent, other].filter((name) => name !== undefined && !known.includes(name))
@@ -80,7 +80,7 @@ async function nothingFound(client: Client, { agent, with: other }: AuditQuery):
 /** Reads the last sequence number first, so that no entry is lost between listing and following. */
 async function follow(
   client: Client,
-  query: AuditQuery,
+  query: AuditListQuery,
   show: (entry: AuditEntryAnswer) => void,
   signal: AbortSignal,
 ) {

@@ -79,14 +79,14 @@ export const verb: Verb = {
   },
 }
 
-type Candidate = readonly [word: string, summary: string]
+type Completion = readonly [word: string, summary: string]
 
 /** The candidates for the last of the typed words, which may be empty or incomplete. */
 async function candidates(
   typed: readonly string[],
   program: Program,
   location: TeamLocation,
-): Promise<readonly Candidate[]> {
+): Promise<readonly Completion[]> {
   const before = typed.slice(0, -1)
   if (before.length === 0) return await firstWords(program)
   const types = await builtInTypes()
@@ -108,7 +108,7 @@ async function candidates(
   return [...verbs, ...(word === undefined ? [] : await valuesOf(word.name, word.choices, location))]
 }
 
-async function firstWords(program: Program): Promise<Candidate[]> {
+async function firstWords(program: Program): Promise<Completion[]> {
   const verbs = (await program.verbs()).filter(({ name }) => !name.includes(' ') && !program.nouns[name])
   return [
     ...Object.entries(program.nouns),
@@ -132,9 +132,9 @@ async function findCommand(typed: readonly string[], program: Program, types: re
   return { options: [], words: [], count: 1 }
 }
 
-async function verbsOf(noun: string, program: Program, types: readonly CommandHelp[]): Promise<Candidate[]> {
+async function verbsOf(noun: string, program: Program, types: readonly CommandHelp[]): Promise<Completion[]> {
   if (!Object.hasOwn(program.nouns, noun)) return []
-  const all: Candidate[] = [
+  const all: Completion[] = [
     ...(await program.verbs(`${noun} `)).map(({ name, summary }) => [name, summary] as const),
     ...Object.entries(program.aliases).map(([alias, name]) => [alias, `the same as orc ${name}`] as const),
     ...types.map(({ shell, summary }) => [shell ?? '', summary] as const),
@@ -152,7 +152,7 @@ async function valuesOf(
   placeholder: string,
   choices: readonly string[] | undefined,
   location: TeamLocation,
-): Promise<Candidate[]> {
+): Promise<Completion[]> {
   if (choices !== undefined) return choices.map((choice) => [choice, ''])
   if (FILE.test(placeholder)) return [[FILES, '']]
   if (!AGENT.test(placeholder)) return []

@@ -30,7 +30,7 @@ export const verb: Verb = {
   },
 }
 
-interface FollowOptions {
+interface FollowTaskOptions {
   query: { limit?: string }
   all: boolean
   show(tasks: readonly ListedTask[]): void
@@ -41,7 +41,7 @@ interface FollowOptions {
 const REDRAW_MS = 100
 
 /** Reads the last sequence number before the first list, so that no change is lost in between. */
-async function follow(client: Client, { query, all, show, signal }: FollowOptions) {
+async function follow(client: Client, { query, all, show, signal }: FollowTaskOptions) {
   let after = 0
   for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
   const seen = new Set<string>()
@@ -81,13 +81,13 @@ async function follow(client: Client, { query, all, show, signal }: FollowOption
   await Promise.race([changes(), failed.promise])
 }
 
-function redrawn(): FollowOptions['show'] {
+function redrawn(): FollowTaskOptions['show'] {
   const live = openLiveText()
   return (tasks) => live.draw(tasks.length === 0 ? paint('dim', 'There are no open tasks.') : taskTree(tasks))
 }
 
 /** Shows each task when it first appears and whenever its state changes. */
-function showChanges(show: (task: ListedTask) => void): FollowOptions['show'] {
+function showChanges(show: (task: ListedTask) => void): FollowTaskOptions['show'] {
   const shown = new Map<string, string>()
   return (tasks) => {
     for (const task of tasks) {
