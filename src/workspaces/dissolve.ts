@@ -25,6 +25,7 @@ import { DEFAULT_LIMITS, type FileLimits } from './limits.ts'
 import { copySideBySide } from './outbox.ts'
 import {
   attempt,
+  errnoOf,
   failed,
   named,
   nameProblems,
@@ -111,8 +112,10 @@ function objectionsTo(
   }
   try {
     accessSync(dirname(real), constants.W_OK)
-  } catch {
-    return [problem('irremovable', workspace, 'cannot be removed: its parent folder is not writable')]
+  } catch (error) {
+    const why =
+      errnoOf(error) === 'EROFS' ? 'the file system is read-only' : 'its parent folder is not writable'
+    return [problem('irremovable', workspace, `cannot be removed: ${why}`)]
   }
   if (allowLoss) return []
   const found: WorkspaceProblem[] = []
