@@ -190,7 +190,7 @@ describe('completion', () => {
     const { out, err } = await team.shell(['source <(orc completion bash)', ...tries].join('\n'))
     expect(err).toBe('')
     expect(out.trimEnd().split('\n')).toEqual(cases.map(([, offered]) => offered.join(' ')))
-  })
+  }, 120_000)
 
   it('offers every command with its summary, and file names by a colon', async () => {
     const offered = (await team.orc(['completion', 'words', '--', ''])).out
