@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Client } from '../../src/client/client.ts'
 import { canBrowse } from './browser.ts'
 import { useControlRoom } from './control-room.ts'
-import { until, violations, visit } from './page.ts'
+import { until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
 describe.skipIf(!canBrowse)(
@@ -143,31 +143,6 @@ describe.skipIf(!canBrowse)(
       expect(read).toBe('And now?')
       await page.keyboard.press('Escape')
       await answerAll()
-    })
-
-    it.each([
-      ['dark', 1280],
-      ['light', 360],
-    ] as const)('gives axe nothing to say against its dialogs, in %s at %i px', async (theme, width) => {
-      const { page } = await open({ theme, width, height: 760 })
-      const dialog = page.getByRole('dialog')
-      const check = async (name: string) => {
-        await dialog.waitFor()
-        expect(await violations(page), name).toEqual([])
-        await page.keyboard.press('Escape')
-        await dialog.waitFor({ state: 'detached' })
-      }
-      await page.keyboard.press('?')
-      await check('keyboard')
-      await page.keyboard.press('c')
-      await check('compose')
-      await page.getByRole('button', { name: 'Stop all' }).click()
-      await check('stop')
-      await visit(page, 'agents/Worker?tab=mail')
-      await page.getByRole('button', { name: 'Decide' }).click()
-      await page.keyboard.press('m')
-      await dialog.getByRole('button', { name: 'Approve with edits' }).waitFor()
-      await check('a change')
     })
 
     it('does not animate if the system asks for reduced motion', async () => {

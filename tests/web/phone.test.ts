@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Client } from '../../src/client/client.ts'
 import { canBrowse } from './browser.ts'
 import { useControlRoom } from './control-room.ts'
-import { tooWide, until, visit } from './page.ts'
+import { tooWide, until, violations, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
 
 /** A long text without a place to break it. */
@@ -121,16 +121,23 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
     },
   )
 
-  it('has dialogs that fit, with nothing cut off', async () => {
-    const { page } = await open({ width: 360, height: 740 })
+  it.each([
+    ['dark', 1280],
+    ['light', 360],
+  ] as const)('has dialogs that fit, and pass axe, in %s at %i px', async (theme, width) => {
+    const { page } = await open({ theme, width, height: 740 })
     const dialog = page.getByRole('dialog')
     const fits = async (name: string) => {
       await dialog.waitFor()
       expect(await tooWide(page), name).toEqual([])
+      expect(await violations(page), name).toEqual([])
       await page.keyboard.press('Escape')
       await dialog.waitFor({ state: 'detached' })
     }
-    await page.getByRole('button', { name: 'Write a message' }).click()
+    await page
+      .locator('header.top')
+      .getByRole('button', { name: /message/i })
+      .click()
     await fits('compose')
     await page.getByRole('button', { name: 'Stop all' }).click()
     await fits('stop')
