@@ -17,7 +17,7 @@ export interface AgentProgram {
    */
   launch(options: ProgramLaunchOptions): Promise<Launch>
   /** Follows the program in that pane: just launched, or found running after a restart of the service. */
-  follow(request: FollowOptions, pane: Pane, port: SessionPort): Promise<ProgramSession>
+  follow(request: ProgramFollowOptions, pane: Pane, port: SessionPort): Promise<ProgramSession>
 }
 
 export interface ProgramLaunchOptions
@@ -43,7 +43,8 @@ export interface Launch {
   readonly isLogged?: boolean
 }
 
-export interface FollowOptions extends Pick<AgentStart, 'name' | 'settings' | 'cwd' | 'folder' | 'nonce'> {
+export interface ProgramFollowOptions
+  extends Pick<AgentStart, 'name' | 'settings' | 'cwd' | 'folder' | 'nonce'> {
   /** From `launch`, or the state the session saved last. */
   readonly savedState: unknown
   /** Found running: it may be in any state. */

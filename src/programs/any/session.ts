@@ -5,7 +5,7 @@ import { reasonOf } from '../../base/errors.ts'
 import { withoutMentions } from '../../protocol/mentions.ts'
 import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
 import { locationsOf, lookInPane } from '../message-evidence.ts'
-import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
+import type { Pane, ProgramFollowOptions, ProgramSession } from '../program.ts'
 import { createSessionState } from '../session-state.ts'
 import { createScreenOutput } from './agent-output.ts'
 import { openLogReader, readLogPosition } from './log-reader.ts'
@@ -38,7 +38,7 @@ const INTERRUPT_MS = 5000
  * protocol confirm it only by showing their prompt.
  */
 export async function followAny(
-  options: FollowOptions,
+  options: ProgramFollowOptions,
   run: string,
   settings: AnySettings,
   pane: Pane,

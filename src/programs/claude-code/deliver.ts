@@ -128,27 +128,11 @@ function enterDelayOf(version: string): number {
 /** The program moves a longer response into a file, and shows the model only its beginning. */
 export const MAX_HOOK_RESPONSE_BYTES = 9000
 
-/**
- * A turn of the agent has ended, and its Stop hook waits for our response: text in it starts the next turn.
- */
-export interface OpenTurnEnd {
-  readonly isOpen: boolean
-  /** Keeps it open until it is taken or closed, which the caller is about to do. */
-  keep(): void
-  /** Responds with the text. False if it is too late, or too long. */
-  take(text: string): boolean
-  /** Responds with nothing, so that the program ends the turn. */
-  close(): void
-}
+/** A turn has ended, and its Stop hook waits for our response. */
+export type OpenTurnEnd = ReturnType<typeof holdTurnEnd>['end']
 
-interface TurnEndHold {
-  readonly end: OpenTurnEnd
-  /** Undefined if nothing was given in time. */
-  readonly answer: Promise<object | undefined>
-}
-
-/** Holds the hook's response for a moment, for waiting messages. */
-export function holdTurnEnd(holdMs: number, signal: AbortSignal): TurnEndHold {
+/** Holds the response to the Stop hook for a moment: text in it starts the next turn. */
+export function holdTurnEnd(holdMs: number, signal: AbortSignal) {
   const { promise, resolve } = Promise.withResolvers<object | undefined>()
   let isOpen = !signal.aborted
   const timer = setTimeout(() => close(), holdMs)
@@ -166,18 +150,19 @@ export function holdTurnEnd(holdMs: number, signal: AbortSignal): TurnEndHold {
   if (signal.aborted) resolve(undefined)
   return {
     end: {
-      get isOpen() {
-        return isOpen
-      },
+      /** Keeps it open until it is taken or closed, which the caller is about to do. */
       keep: () => clearTimeout(timer),
-      take(text) {
+      /** Responds with the text. False if it is too late, or too long. */
+      take(text: string): boolean {
         if (!isOpen || Buffer.byteLength(text) > MAX_HOOK_RESPONSE_BYTES) return false
         // Not `decision: block`: the model would see its reason twice, as user text and as a hook error.
         settle({ hookSpecificOutput: { hookEventName: 'Stop', additionalContext: text } })
         return true
       },
+      /** Responds with nothing, so that the program ends the turn. */
       close,
     },
+    /** The response; undefined if no text was given in time. */
     answer: promise,
   }
 }

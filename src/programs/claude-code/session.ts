@@ -5,7 +5,7 @@ import { createStateSaver } from '../agent-output.ts'
 import { createHookNotices } from '../hook-notices.ts'
 import { FilePosition, type FollowerLog } from '../line-follower.ts'
 import { createPromptAwaiter, locateIn, lookInPane, messageIdsIn, searchFiles } from '../message-evidence.ts'
-import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
+import type { Pane, ProgramFollowOptions, ProgramSession } from '../program.ts'
 import { findStatusFile, followActivity, followStatus, type StatusFile } from './activity.ts'
 import { EVIDENCE_MS, holdTurnEnd, type OpenTurnEnd, openDelivery } from './deliver.ts'
 import { ClaudeHookEvent, type ClaudeHookEventOf, createDialogs } from './hooks.ts'
@@ -63,7 +63,7 @@ const WITHDRAWN: MessageLocation = { at: 'absent', evidence: 'it was withdrawn b
  * conversation changes) and `hookTurns` (consecutive turns started by Stop hooks, below MAX_HOOK_TURNS).
  */
 export async function followSession(
-  options: FollowOptions,
+  options: ProgramFollowOptions,
   pane: Pane,
   port: SessionPort,
   log: FollowerLog,

@@ -8,7 +8,7 @@ import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
 import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import type { FollowerLog } from '../line-follower.ts'
-import type { AgentProgram, FollowOptions, Launch, Pane, ProgramLaunchOptions } from '../program.ts'
+import type { AgentProgram, Launch, Pane, ProgramFollowOptions, ProgramLaunchOptions } from '../program.ts'
 import { conversationGone, executableOf, sharedSettings } from '../settings.ts'
 import { openSession } from './session.ts'
 import { CodexSavedState, type CodexSavedThread } from './thread-follower.ts'
@@ -65,7 +65,7 @@ async function watchStart(
   return 'late'
 }
 
-async function failure(options: FollowOptions, savedState: CodexSavedState): Promise<AppError> {
+async function failure(options: ProgramFollowOptions, savedState: CodexSavedState): Promise<AppError> {
   const lines = await lastErrorOutput(join(options.folder, LOG))
   const wanted = savedState.threads.at(-1)?.id
   if (

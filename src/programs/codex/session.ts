@@ -33,14 +33,8 @@ interface CodexSessionOptions {
   warn(fields: Record<string, unknown>, text: string): void
 }
 
-interface OpenSession {
-  readonly session: ProgramSession
-  /** The conversation in the pane is found. */
-  readonly ready: Promise<void>
-}
-
 /** Follows the conversation through the app-server, which reports every turn, including those that a person starts. */
-export function openSession({ savedState: found, port, pane, warn }: CodexSessionOptions): OpenSession {
+export function openSession({ savedState: found, port, pane, warn }: CodexSessionOptions) {
   let saved = found
   let state: SessionState = 'initializing'
   let server: AppServer | undefined
@@ -231,25 +225,24 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
   }
 
   void stayConnected()
-  return {
-    ready: threads.found,
-    session: {
-      get state() {
-        return state
-      },
-      deliver: ({ text }, signal) => deliver(text, signal),
-      locate: (ids) => locateIn(ids, search, lookElsewhere),
-      notice,
-      interrupt,
-      onExit(evidence) {
-        isOver = true
-        server?.close()
-        approvals.dropAll()
-        become('exited', evidence)
-      },
-      close,
+  const session: ProgramSession = {
+    get state() {
+      return state
     },
+    deliver: ({ text }, signal) => deliver(text, signal),
+    locate: (ids) => locateIn(ids, search, lookElsewhere),
+    notice,
+    interrupt,
+    onExit(evidence) {
+      isOver = true
+      server?.close()
+      approvals.dropAll()
+      become('exited', evidence)
+    },
+    close,
   }
+  /** `ready` resolves when the conversation in the pane is found. */
+  return { session, ready: threads.found }
 }
 
 /** Lone surrogates would make the whole request unreadable; control characters could drive the pane (C2). */

@@ -3,7 +3,7 @@ import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../r
 import { createHookNotices } from '../hook-notices.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import { createPromptAwaiter, locateIn, lookInPane, messageIdsIn } from '../message-evidence.ts'
-import type { FollowOptions, Pane, ProgramSession } from '../program.ts'
+import type { Pane, ProgramFollowOptions, ProgramSession } from '../program.ts'
 import { createSessionState } from '../session-state.ts'
 import { followConversation, GeminiSavedState } from './conversation.ts'
 import { createDialogs, GeminiHookEvent, type GeminiHookEventOf } from './hooks.ts'
@@ -23,7 +23,7 @@ const STOP_MS = 5_000
  * guarded paste.
  */
 export function openSession(
-  options: FollowOptions,
+  options: ProgramFollowOptions,
   pane: Pane,
   port: SessionPort,
   log: FollowerLog,

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
 import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
-import type { AgentProgram, FollowOptions, Launch, Pane, ProgramLaunchOptions } from '../program.ts'
+import type { AgentProgram, Launch, Pane, ProgramFollowOptions, ProgramLaunchOptions } from '../program.ts'
 import { executableOf, sharedSettings } from '../settings.ts'
 import { OpenCodeSavedState } from './conversations.ts'
 import { connectServer, type OpenCodeServer, ServerError } from './server.ts'
@@ -53,7 +53,7 @@ export function createOpencode({ log }: OpencodeOptions): AgentProgram {
 async function untilReady(
   server: OpenCodeServer,
   pane: Pane,
-  options: FollowOptions,
+  options: ProgramFollowOptions,
   savedState: OpenCodeSavedState,
 ): Promise<void> {
   const wanted = savedState.conversations.at(-1)?.id

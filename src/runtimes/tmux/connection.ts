@@ -62,18 +62,6 @@ export interface TmuxConnectionOptions {
   onGone(why: string): void
 }
 
-export interface TmuxConnection {
-  /** Starts the server or attaches to it. Throws an AppError if tmux is missing. */
-  connect(): Promise<ServerIdentity>
-  /**
-   * Returns the output blocks of the commands. A failed command throws TmuxRefused; a lost connection rejects
-   * with ControlLost.
-   */
-  run(commands: readonly TmuxCommand[]): Promise<readonly Block[]>
-  readonly identity: ServerIdentity | undefined
-  close(): Promise<void>
-}
-
 export class TmuxRefused extends Error {
   constructor(reason: string, commands: readonly TmuxCommand[]) {
     super(`tmux refused ${commands.map((words) => words[0]).join(' ; ')}: ${reason}`)
@@ -81,7 +69,9 @@ export class TmuxRefused extends Error {
   }
 }
 
-export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnection {
+export type TmuxConnection = ReturnType<typeof openTmuxConnection>
+
+export function openTmuxConnection(options: TmuxConnectionOptions) {
   const { socket, command, env, log } = options
   let opening: Promise<Control> | undefined
   let returning: Promise<Control> | undefined
@@ -185,8 +175,13 @@ export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnecti
   }
 
   return {
+    /** Starts the server or attaches to it. Throws an AppError if tmux is missing. */
     connect,
-    async run(commands) {
+    /**
+     * Returns the output blocks of the commands. A failed command throws TmuxRefused; a lost connection rejects
+     * with ControlLost.
+     */
+    async run(commands: readonly TmuxCommand[]): Promise<readonly Block[]> {
       if (current !== undefined) return runAll(current, commands)
       if (opening === undefined) throw new ControlLost('the tmux server is gone')
       return runAll(await opening, commands)
@@ -194,7 +189,7 @@ export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnecti
     get identity() {
       return identity
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true
       const control = await opening?.catch(() => undefined)
       if (control === undefined) return
