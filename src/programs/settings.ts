@@ -11,7 +11,7 @@ export const sharedSettings = (command: string) => ({
 })
 
 interface ProgramInstallation {
-  /** Common name. */
+  /** The program's name for people, such as Claude Code. */
   readonly program: string
   readonly install: string
 }

@@ -21,7 +21,7 @@ export interface ProcessFacts {
 }
 
 const HAS_PROC = existsSync('/proc/self/stat')
-/** Whether marks can be read, and thus processes of an earlier service be found. */
+/** Whether the marks of processes can be read, which is how those of an earlier service are found. */
 export const HAS_MARKS = HAS_PROC
 
 let reading: Promise<ProcessFacts[]> | undefined

@@ -87,7 +87,7 @@ export function createPlainText(onLine: (line: string) => void) {
     else if (character === 'P') line = line.slice(0, column) + line.slice(column + count)
     else if ('hl'.includes(character) && /^\?(?:.*;)?2004(?:;|$)/.test(sequence))
       isBracketed = character === 'h'
-    // Moves to another row: this one stays.
+    // The cursor moves to another row, so this line is complete.
     else if ('ABEFHJdf'.includes(character) && line !== '') endLine()
   }
 
@@ -132,7 +132,7 @@ function isBetween(character: string, first: string, last: string): boolean {
   return character >= first && character <= last
 }
 
-/** Whether the last bytes are the start of a longer character. */
+/** Whether the bytes end in the middle of a character. */
 function endsInCharacter(bytes: Buffer): boolean {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

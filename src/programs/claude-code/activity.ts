@@ -147,7 +147,7 @@ export function followActivity(options: ActivityOptions) {
     get isReturning() {
       return returning === news
     },
-    /** Reported by the program. */
+    /** The program's own version. */
     get version() {
       return version
     },

@@ -65,7 +65,7 @@ export function openDelivery(
     const end = options.turnEnd()
     if (end === undefined || signal?.aborted) return undefined
     const part = leadingPart(turn, MAX_HOOK_RESPONSE_BYTES)
-    // A snapshot takes its time on a busy machine.
+    // A snapshot can take longer than the hold.
     end.keep()
     try {
       const isInTheWay = readInputBox(await pane.screen()) === 'draft'

@@ -67,7 +67,7 @@ export type Dialogs = ReturnType<typeof createDialogs>
 /** Permission dialogs. Each is a request to a person, which ends when it is answered anywhere. */
 export function createDialogs(port: SessionPort) {
   const open = new Set<OpenDialog>()
-  /** Calls without a result yet. */
+  /** Tool calls without a result yet. */
   const uses = new Map<string, ClaudeToolUse>()
 
   /** The transcript may show the call before or after its dialog. */

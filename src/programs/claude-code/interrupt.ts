@@ -97,7 +97,7 @@ interface Redelivery {
   give(): Promise<unknown>
 }
 
-/** A short pane shows only its end. */
+/** Markers of our text; either suffices, since a short pane shows only the end of it. */
 const OUR_TEXT = /\[(?:END )?ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
 /** How the box shows long texts. */
 const FOLDED = /\[Pasted text #\d+/
@@ -173,7 +173,7 @@ export function createWithdrawals(
         isLate = performance.now() >= deadline
         const open = openPrompt(transcript)
         if (open === undefined || !isStill()) return
-        // A fold may be a person's: it counts once the transcript shows the prompt, or would have.
+        // A folded paste may be a person's: it counts as ours once the transcript shows our prompt, or the wait is over.
         if (!(await isPutBack(pane, open.uuid !== undefined || isLate))) continue
         // The transcript soon reports a prompt that was only interrupted.
         await sleep(RECORD_LAG_MS)

@@ -115,7 +115,7 @@ function settingsOf(url: string) {
     type: 'http',
     url: `${url}/hooks`,
     headers: { Authorization: 'Bearer $ORC_TOKEN' },
-    // Required for the variable above to be set.
+    // Without this, Claude Code does not expand the variable above.
     allowedEnvVars: ['ORC_TOKEN'],
     timeout,
   })

@@ -22,7 +22,7 @@ interface ClaudeTranscriptOptions {
   readonly since: number
   readonly port: SessionPort
   readonly log: FollowerLog
-  /** As the program named it at its start, with its window. */
+  /** The model's full name from the start hook; `[1m]` at its end means a larger window. */
   model(): string | undefined
   onRecord(record: ClaudeRecord): void
   /** A prompt that is in the file but no longer part of the conversation. */
@@ -283,7 +283,7 @@ function orderFirstAnswer({ isAtBeginning, handle, onAnsweredBefore }: FirstAnsw
       if (link === undefined) return handle(line)
       if (isBeginning) return begin(line, link)
       if (link.parentUuid && heldIds.has(link.parentUuid)) return hold(line, link.uuid)
-      // Another answer: the record the first one follows is in no file of ours.
+      // Another answer: the prompt of the first one is not in this file.
       if (link.type === 'assistant') release()
       handle(line)
       if (link.uuid === follows) release()

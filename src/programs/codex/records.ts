@@ -21,7 +21,7 @@ export const Thread = z.object({
 })
 export type Thread = z.output<typeof Thread>
 
-/** Known kinds are parsed; of others only their presence matters. */
+/** Items of known types are parsed further; for others, only their presence matters. */
 export const Item = z.looseObject({
   type: z.string(),
   id: z.string(),

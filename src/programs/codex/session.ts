@@ -20,7 +20,7 @@ import { createArrivals, createTurns, findMessages } from './turns.ts'
 
 /** For a broken connection to a running server, and for one that is just starting. */
 const RECONNECT_AFTER_MS = 100
-/** From the server's response to the record in the thread: milliseconds, but hooks may come first. */
+/** Timeout for the record of a message in its thread: usually milliseconds, longer if the user's hooks run first. */
 const EVIDENCE_MS = 30_000
 const INTERRUPT_MS = 10_000
 /** A message sent by an earlier connection may still be on its way into the thread. */
@@ -111,7 +111,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
         if (isOver) return
         become('unknown', `lost the connection to Codex's app-server: ${reason}`)
       } catch {
-        // Not started yet, or shutting down: the pane tells whether the program lives.
+        // Not started yet, or shutting down. The pane reports the program's end.
       }
       approvals.dropAll()
       threads.disconnected()

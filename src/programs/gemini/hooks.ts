@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
 import type { Pane, PaneScreen } from '../program.ts'
 
-/** The fields of the program's hooks that we use. */
+/** Fields that all hooks have. */
 const common = {
   session_id: z.string(),
   transcript_path: z.string(),
@@ -73,7 +73,7 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
     for (const { closing } of closed) closing.abort()
   }
 
-  /** Asked again if a verdict could not be given, so that no person believes it was. */
+  /** Asks again if the verdict could not be entered, so that the person knows. */
   async function ask(dialog: GeminiDialog, why = '') {
     const { request, closing } = dialog
     const question = {

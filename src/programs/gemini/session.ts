@@ -13,7 +13,7 @@ import type { GeminiRecord } from './transcript.ts'
 
 /** Gemini swallows an Enter within 40 ms after reading a paste, which takes longer the larger it is. */
 const enterAfterMs = (text: string) => 200 + text.length / 100
-/** Hooks are processes, slow under load. */
+/** Timeout for evidence: it comes from hooks, which are processes and slow under load. */
 const EVIDENCE_MS = 8_000
 const PATIENCE_MS = 5_000
 const STOP_MS = 5_000

@@ -10,7 +10,7 @@ const LOADED_MS = 15_000
 const LOOK_EVERY_MS = 100
 const STEADY_LOOKS = 15
 const HOOK_CHECK_MS = 500
-/** A screen being drawn may show neither. */
+/** In a row, since a screen that is being drawn may look idle. */
 const IDLE_LOOKS = 3
 
 interface StartupOptions {
@@ -21,7 +21,7 @@ interface StartupOptions {
   readonly isResumed: boolean
 }
 
-/** From the launch, or from finding it running, until the program's state is known. */
+/** Watches the screen from the launch, or after reattaching, until the program's state is known. */
 export function watchStartup({ pane, state, isFound, isResumed }: StartupOptions) {
   let hasStarted = false
   let hasCalled = false

@@ -59,7 +59,7 @@ const REMARKS = [
  */
 export function readRecord(line: string): GeminiRecord | undefined {
   if (line.startsWith('{"$set":{"sessionId"')) return { kind: 'resumed' }
-  // Other patches of the whole; only lines that are messages themselves are news.
+  // Skip patches of the whole conversation; new messages have their own lines.
   if (line.startsWith('{"$')) return undefined
   const record = Line.safeParse(parse(line)).data
   if (record === undefined) return undefined
@@ -102,7 +102,7 @@ const REMEMBERED = 500
 interface GeminiTranscriptOptions {
   readonly file: string
   readonly from: FilePosition | undefined
-  /** At that position. */
+  /** Messages without an answer before `from`. */
   readonly unread: readonly string[]
   /** Milliseconds. Older answers are not this agent's. */
   readonly since: number
@@ -122,7 +122,7 @@ export function followTranscript(options: GeminiTranscriptOptions) {
   const { file, port, log } = options
   const isNew = createSeenIds(REMEMBERED)
   let unread = [...options.unread]
-  /** Records before that may be old. */
+  /** False while records from before the restart are read again. */
   let isCaughtUp = false
   let isClosed = false
 

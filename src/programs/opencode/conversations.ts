@@ -4,7 +4,7 @@ import type { OpenCodeServer } from './server.ts'
 
 /** Saved state: needed to find the program and its conversation again. */
 export const OpenCodeSavedState = z.object({
-  /** Address of its HTTP server. */
+  /** Port of its HTTP server on 127.0.0.1. */
   port: z.int(),
   /** Conversations this agent had in its pane, the current one last: a message may be in an earlier one. */
   conversations: z.array(

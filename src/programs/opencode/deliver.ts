@@ -34,7 +34,7 @@ export function createDelivery(
   options: OpenCodeDeliverOptions,
 ): Pick<ProgramSession, 'deliver' | 'locate' | 'notice' | 'interrupt'> {
   const { server, conversations, activity, prompts } = options
-  /** Sent, and neither answered nor given up. */
+  /** Number of deliveries whose result is not known yet. */
   let unanswered = 0
 
   async function deliver(turn: Turn, signal?: AbortSignal): Promise<DeliveryResult> {
@@ -137,7 +137,7 @@ interface Expectation {
   found(messageId: string): void
 }
 
-/** A message appears again with each change. */
+/** opencode sends a message again with each change. */
 const REMEMBERED = 200
 
 type Prompts = ReturnType<typeof createPrompts>

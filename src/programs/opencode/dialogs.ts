@@ -8,7 +8,7 @@ const RETRY_MS = 500
 interface OpenCodeDialog {
   readonly conversation: string
   readonly controller: AbortController
-  /** Closes it when the turn that asked has ended. */
+  /** Closes the dialog on the screen when its turn has ended. */
   dismiss(): Promise<unknown>
 }
 
@@ -39,7 +39,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
     })
   }
 
-  /** As long as the dialog is open: a verdict must not be lost with a connection. */
+  /** Retries while the dialog is open, so that a lost connection loses no verdict. */
   async function retryWhileOpen(id: string, act: () => Promise<unknown>) {
     while (open.has(id)) {
       try {
@@ -95,7 +95,7 @@ export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDia
     },
     /** The dialog was answered, here or in the pane. */
     closed: (id: string, evidence: string) => remove(id, evidence),
-    /** Dialogs that the server still has, read again. */
+    /** Closes all dialogs that the server no longer lists. */
     keepOnly(ids: ReadonlySet<string>) {
       for (const id of [...open.keys()])
         if (!ids.has(id)) remove(id, `${id} was answered while the connection was lost`)

@@ -6,7 +6,7 @@ const PATIENCE_MS = 120_000
 const LOOK_MS = 100
 /** The interface is drawn shortly before it listens, so the request is repeated. */
 const LOOKS_PER_SHOW = 10
-/** A version that draws conversations differently must not be sent requests forever. */
+/** Stop after this many requests: another version may draw conversations differently. */
 const MAX_SHOWS = 20
 
 /** Placeholder of its empty input box before a conversation is open, and nowhere else. */

@@ -27,7 +27,7 @@ interface OpenSessionOptions {
   within<T>(answer: Promise<T>, what: string): Promise<T>
 }
 
-/** From a fresh connection to a session that accepts turns. */
+/** Opens a session that accepts turns, over a new connection. */
 export async function openSession(
   options: OpenSessionOptions,
 ): Promise<{ capabilities: Capabilities; conversation: AcpConversation }> {

@@ -199,7 +199,7 @@ export function startSession(options: AcpSessionOptions): Session {
   }
 
   const begun = begin().catch(async (error) => {
-    // The process's end tells better why the connection broke.
+    // The process's exit says why the connection broke.
     if (connection.signal.aborted) return void (await over)
     const login = wantsLogin(error) ? ` ${options.builtIn?.login ?? 'Log in to it first.'}` : ''
     fail(`could not be opened: ${describeError(error)}.${login}`)
@@ -253,7 +253,7 @@ export function startSession(options: AcpSessionOptions): Session {
       finish('idle', `turn ${number} ended: ${reason}`)
       return reason
     } catch (error) {
-      // A broken connection also ends the process, which tells more.
+      // A broken connection also ends the process, whose exit says why.
       if (!(error instanceof RequestError) || isOver) return await over
       const why = describeError(error)
       const isRefused = !running.isTaken && isRefusal(error)

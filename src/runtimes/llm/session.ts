@@ -89,7 +89,7 @@ export function startSession(options: LlmSessionOptions): Session {
     cancelRetry = clock.after(wait, () => run('retrying'))
   }
 
-  // After the caller has received the session.
+  // Runs after the caller has received the session.
   const cancelStart = clock.after(0, () => {
     work.repeatUnprocessed()
     if (conversation.open === undefined) become('idle', options.note)
@@ -148,7 +148,7 @@ export function startSession(options: LlmSessionOptions): Session {
       if (conversation.open === undefined || isLeft) return { stopped: true, evidence: 'no turn is running' }
       isInterrupted = true
       abort.abort()
-      // While it waits for its model, no loop runs that could notice.
+      // While it waits for its model, no loop runs; start one that ends the turn.
       if (running === undefined) run('it is interrupted')
       const over = running!.then(() => true)
       return (await within(clock, limits.interruptMs, over)) === true && conversation.open === undefined

@@ -68,7 +68,7 @@ export type TurnLoopResult =
   | { readonly is: 'waiting'; readonly why: string; readonly minDelayMs: number }
   | { readonly is: 'left' }
 
-/** Checked before every step. */
+/** Reasons to stop, checked before every step. */
 interface StopFlags {
   readonly signal: AbortSignal
   readonly isInterrupted: boolean

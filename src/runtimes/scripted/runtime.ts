@@ -58,7 +58,7 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
     become('exited', 'the script was stopped')
   }
 
-  // After the caller has received the session.
+  // Runs after the caller has received the session.
   const cancelStart = after(0, () => play(script.atStart()))
 
   return {

@@ -163,7 +163,7 @@ export function isEarlierTextSettling(target: PasteTarget, state: SessionState, 
   return false
 }
 
-/** The same, for an existing snapshot. */
+/** Like `submitPending`, for an existing snapshot. */
 export async function submitIfPending(target: PasteTarget, snapshot: PaneSnapshot): Promise<boolean> {
   const { pending: unsent } = target
   if (unsent === undefined) return false

@@ -134,7 +134,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
   return session
 }
 
-/** Processes first: closing the pane would only send them a hangup. */
+/** Ends the processes first: closing the pane would only send them a hangup. */
 export async function endAgent(pane: TmuxPane, processes: AgentProcesses): Promise<void> {
   try {
     await endProcesses(processes)
