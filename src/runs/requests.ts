@@ -82,13 +82,13 @@ export function findAsked(reader: Reader, asked: AskedByRun): Promise<HumanReque
 
 export type RunRequests = ReturnType<typeof createRunRequests>
 
-const HOW =
+const CHOICES =
   'retry: try again. fixed: try again with the inputs that you corrected. skip: continue without it. fail: let it fail'
 
 /** The person may see only this text, so it explains the choices and names the folders. */
 function howTo(runFolder: string, node: string): string {
   const where = `Correct the inputs where the plan takes them from, or in ${correctionsIn(runFolder, node)}`
-  return `${HOW}. ${where}, under their paths in the inbox. Its workspace: ${workspaceOf(runFolder, node)}`
+  return `${CHOICES}. ${where}, under their paths in the inbox. Its workspace: ${workspaceOf(runFolder, node)}`
 }
 
 export function askedByRun({ context }: Pick<HumanRequestRow, 'context'>): AskedByRun {
@@ -102,7 +102,9 @@ function contextOf({ run, node, ask }: AskedByRun): string {
 export function decisionIn(answer: string): PersonDecision {
   const decision = DECISIONS.find((one) => one === answer)
   if (decision !== undefined) return decision
-  throw new AppError('INVALID_COMMAND', 'This is not one of the choices', { hint: HOW })
+  throw new AppError('INVALID_COMMAND', `"${answer.slice(0, 50)}" is not one of the choices`, {
+    hint: CHOICES,
+  })
 }
 
 /** Continues agents of a run after a person's decision. */

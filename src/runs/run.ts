@@ -119,7 +119,7 @@ export interface RunNode {
   /** A process of the last attempt may still run. */
   readonly alive: boolean
   readonly fixerAlive: boolean
-  /** The last attempt has begun. */
+  /** The worker of the last attempt has started. */
   readonly started: boolean
   /** The last state in status.json of the last attempt. */
   readonly said: 'pending' | 'running'

@@ -275,7 +275,7 @@ export function createRuns(options: RunsOptions): Runs {
       await mustFind(id)
       const driver = drivers.get(id)
       if (driver === undefined) {
-        throw new AppError('CONFLICT', `${id} has ended`, { hint: `orc run --resume ${id}` })
+        throw new AppError('CONFLICT', `${id} has ended`, { hint: `Resume it first: orc run --resume ${id}` })
       }
       return { run_id: id, file: await mail.send(driver, message, by) }
     },

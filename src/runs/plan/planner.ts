@@ -86,25 +86,20 @@ function inputOf({ name, agents }: Proposal, goal: string): PlanInput {
 function agentOf(proposed: Proposal['agents'][number]): PlanAgentInput {
   const { template, objective, context, requirements, success_criteria, constraints } = proposed
   const { outputs, depends_on } = proposed
+  const dependencies = depends_on.map(({ agent, outputs: wanted }) =>
+    wanted.length === 0 ? agent : { agent, outputs: wanted },
+  )
   return {
     ...runnerOf(proposed),
     ...(template === 'generic' ? {} : { template }),
-    instructions: {
-      objective,
-      ...(context === '' ? {} : { context }),
-      ...(requirements.length === 0 ? {} : { requirements }),
-      ...(success_criteria.length === 0 ? {} : { success_criteria }),
-      ...(constraints.length === 0 ? {} : { constraints }),
-    },
-    ...(outputs.length === 0 ? {} : { outputs }),
-    ...(depends_on.length === 0
-      ? {}
-      : {
-          depends_on: depends_on.map(({ agent, outputs: wanted }) =>
-            wanted.length === 0 ? agent : { agent, outputs: wanted },
-          ),
-        }),
+    instructions: { objective, ...filled({ context, requirements, success_criteria, constraints }) },
+    ...filled({ outputs, depends_on: dependencies }),
   }
+}
+
+/** Leaves out empty texts and lists. */
+function filled<Fields extends Record<string, string | unknown[]>>(fields: Fields): Partial<Fields> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value.length > 0)) as Partial<Fields>
 }
 
 function runnerOf({ by, who }: Pick<Proposal['agents'][number], 'by' | 'who'>): PlanAgentInput {

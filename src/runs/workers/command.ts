@@ -111,13 +111,13 @@ export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind
 }
 
 export interface CommandOrder {
-  /** For the shell. */
+  /** A command line for /bin/sh. */
   readonly command: string
   readonly cwd: string
   readonly mark: string
-  /** Gets its output. */
+  /** Receives the standard output and the standard error. */
   readonly logFile: string
-  /** How it ended: see WRAPPER. */
+  /** Receives the pid of the wrapper and the exit code: see WRAPPER. */
   readonly exitFile: string
   /** The environment of the service. */
   readonly environment: Readonly<NodeJS.ProcessEnv>
