@@ -137,8 +137,8 @@ export function createUrgentInterrupts(options: UrgentInterruptsOptions): Urgent
   /** False saves a query per turn. True at first, because an earlier service may have left an urgent message. */
   let isPossible = true
   /**
-   * Messages that have ended a turn. Each may end one turn that a person or another urgent message began, and no more:
-   * otherwise such turns would never finish, and a person's interrupted input would block the message itself.
+   * Messages that have ended a turn. Each may end only one turn that a person or another urgent message began. Otherwise
+   * such turns would never finish, and a person's interrupted input would block the message itself.
    */
   const served = new Set<number>()
   /** Senders whose wish is recorded with the result, including those who ask while the turn is being stopped. */

@@ -1,7 +1,7 @@
 import { EVERYONE, OPERATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
-import { formatId, parseId } from '../base/ids.ts'
+import { parseId } from '../base/ids.ts'
 import { didYouMean } from '../base/suggestion.ts'
 import { builtInEntries, type CommandEntry, type Handler, type HandlerContext } from '../commands/commands.ts'
 import type { HaltState } from '../commands/halt-state.ts'
@@ -17,14 +17,7 @@ import { type Reader, storable } from '../store/store.ts'
 import type { Conversations } from './conversations.ts'
 import { countQueued } from './delivery-states.ts'
 import type { Mailboxes } from './mailboxes.ts'
-import {
-  insertMessage,
-  type Mail,
-  type MailboxFilter,
-  readMailbox,
-  wireMail,
-  withinBytes,
-} from './messages.ts'
+import { type Mail, type MailboxFilter, readMailbox, wireMail, withinBytes } from './messages.ts'
 
 type SendMessageFields = FieldsOf<'send_message'>
 
@@ -32,7 +25,7 @@ type SendMessageFields = FieldsOf<'send_message'>
 type Sent = RecipientReceipt | AppError
 
 interface SendMessageOptions {
-  mailboxes: Pick<Mailboxes, 'accepted'>
+  mailboxes: Pick<Mailboxes, 'send'>
   conversations: Conversations
   rateLimits: Pick<RateLimits, 'takePair'>
   holding: Holding
@@ -132,32 +125,20 @@ function sendMessageHandler(options: SendMessageOptions): Handler<SendMessageFie
 
     const content = storable(fields.content)
     const title = storable(fields.title ?? titleOf(content))
-    const { key, digest } = await insertMessage(tx, {
+    const message = {
       from: speaker.name,
       to,
       title,
       content,
       priority: fields.priority,
       hop,
-      ...(cause === undefined ? {} : { correlation: cause.correlation }),
-      ...(cause?.isNamed === true ? { inReplyTo: cause.key } : {}),
-    })
-    const id = formatId('msg', key)
-    tx.audit({
-      type: 'message.accepted',
-      class: 'internal',
-      actor: speaker.name,
-      subject: to,
+      correlation: cause?.correlation,
+      inReplyTo: cause?.isNamed === true ? cause.key : undefined,
+    }
+    const id = await mailboxes.send(tx, message, {
       text: fields.title === undefined ? redactedExcerpt(redact, firstLine(content), 80) : title,
-      data: {
-        message_id: id,
-        priority: fields.priority,
-        excerpt: redactedExcerpt(redact, content),
-        digest,
-        ...saidBy(speaker),
-      },
+      data: { excerpt: redactedExcerpt(redact, content), ...saidBy(speaker) },
     })
-    await mailboxes.accepted(tx, to, fields.priority, speaker.name)
     return { to, status: 'delivered', message_id: id }
   }
 

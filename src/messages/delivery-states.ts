@@ -12,7 +12,7 @@
  *                                                          queued, uncertain: only if an interrupt or the end of the
  *                                                          program took it out of the conversation
  *   uncertain  given to a runtime, and it is unknown       submitted, read: found in the conversation
- *              whether it arrived; it is looked up by id   queued: surely absent
+ *              whether it arrived; it is looked up by id   queued: certainly absent
  *   read       answered or acknowledged; final             –
  *   failed     will never be delivered; final              –
  */
@@ -51,7 +51,7 @@ export interface DeliveryClaim {
   evidence: string
   limit: number
   maxBytes: number
-  /** Urgent and high priority first; otherwise in the order in which they came. */
+  /** Urgent and high priority first; otherwise oldest first. */
   byPriority?: boolean
   /** Claim only if one of the messages may begin a turn; quiet messages come along with it. */
   mustWake?: boolean

@@ -1,4 +1,4 @@
-import { ORCHESTRATOR } from '../base/agent.ts'
+import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Store, Tx } from '../store/store.ts'
@@ -8,11 +8,12 @@ import {
   claimDeliveries,
   countQueued,
   knownDeliveries,
+  markReadByPeople,
   moveDeliveries,
   releaseExpired,
 } from './delivery-states.ts'
 import type { DeliveryState, Priority } from './message.ts'
-import { insertMessage, type Mail } from './messages.ts'
+import { insertMessage, type Mail, type NewMessage } from './messages.ts'
 
 /** A receiver must acknowledge a message within this time (C8). */
 export const ACKNOWLEDGE_MS = 30_000
@@ -40,8 +41,8 @@ export interface Mailboxes {
     evidence: string,
     takenBack?: boolean,
   ): Promise<readonly number[]>
-  /** In the transaction that stores a message: hands it out to an idle agent, or announces it after the commit. */
-  accepted(tx: Tx, agent: string, priority: Priority, from: string): Promise<void>
+  /** Stores and audits a message. Hands it out to an idle agent at once, or announces it after the commit. */
+  send(tx: Tx, message: NewMessage, entry: SendEntry): Promise<string>
   /** Connects a running agent to its mailbox. Returns a function that disconnects it. */
   attach(agent: string, receiver: MailReceiver): () => void
   /** Registers a listener that runs in the transaction that moves deliveries. */
@@ -50,6 +51,13 @@ export interface Mailboxes {
   setHeld(agent: string, held: boolean): void
   /** A halt is over: receivers that wait look again. */
   endHalt(): void
+}
+
+/** The audit entry of a new message. */
+interface SendEntry {
+  /** Redacted. */
+  text: string
+  data?: Readonly<Record<string, unknown>>
 }
 
 /** A running agent: `delivery/agent-delivery.ts`. */
@@ -162,6 +170,20 @@ export function createMailboxes(
     })
   })
 
+  async function offer(tx: Tx, agent: string, priority: Priority, from: string) {
+    // Receivers that wait at the API came first.
+    const receiver = waiters.has(agent) ? undefined : receivers.get(agent)
+    const claim = receiver?.readyFor()
+    if (receiver !== undefined && claim !== undefined) {
+      const handedOut = await handOut(tx, agent, claim.evidence, claim)
+      if (handedOut.messages.length > 0) {
+        tx.afterCommit(() => receiver.take(handedOut))
+        return
+      }
+    }
+    tx.afterCommit(() => announce(agent, priority, from))
+  }
+
   function announce(agent: string, priority: Priority, from: string) {
     const waiting = waiters.get(agent)
     if (waiting !== undefined) {
@@ -203,18 +225,21 @@ export function createMailboxes(
   return {
     handOut,
     moved,
-    async accepted(tx, agent, priority, from) {
-      // Receivers that wait at the API came first.
-      const receiver = waiters.has(agent) ? undefined : receivers.get(agent)
-      const claim = receiver?.readyFor()
-      if (receiver !== undefined && claim !== undefined) {
-        const handedOut = await handOut(tx, agent, claim.evidence, claim)
-        if (handedOut.messages.length > 0) {
-          tx.afterCommit(() => receiver.take(handedOut))
-          return
-        }
-      }
-      tx.afterCommit(() => announce(agent, priority, from))
+    async send(tx, message, { text, data }) {
+      const { from, to, priority } = message
+      const { key, digest } = await insertMessage(tx, message)
+      const id = formatId('msg', key)
+      tx.audit({
+        type: 'message.accepted',
+        class: 'internal',
+        actor: from,
+        subject: to,
+        text,
+        data: { message_id: id, priority, ...data, digest },
+      })
+      if (to === OPERATOR) markReadByPeople(tx, to, key)
+      else if (message.task?.quiet !== true) await offer(tx, to, priority, from)
+      return id
     },
     attach(agent, receiver) {
       receivers.set(agent, receiver)
@@ -287,15 +312,5 @@ export async function post(
   mailboxes: Mailboxes,
   message: { to: string; title: string; content: string; priority: Priority },
 ): Promise<void> {
-  const { to, title, priority } = message
-  const { key, digest } = await insertMessage(tx, { ...message, from: ORCHESTRATOR, hop: 0 })
-  tx.audit({
-    type: 'message.accepted',
-    class: 'internal',
-    actor: ORCHESTRATOR,
-    subject: to,
-    text: title,
-    data: { message_id: formatId('msg', key), priority, digest },
-  })
-  await mailboxes.accepted(tx, to, priority, ORCHESTRATOR)
+  await mailboxes.send(tx, { ...message, from: ORCHESTRATOR, hop: 0 }, { text: message.title })
 }

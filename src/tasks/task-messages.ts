@@ -1,10 +1,10 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import type { RedactedExcerpt } from '../base/excerpt.ts'
-import { formatId, parseId } from '../base/ids.ts'
-import { markReadByPeople, wasGiven, withdrawQueued } from '../messages/delivery-states.ts'
+import { parseId } from '../base/ids.ts'
+import { wasGiven, withdrawQueued } from '../messages/delivery-states.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { TaskMessageKind } from '../messages/message.ts'
-import { firstOfTask, insertMessage } from '../messages/messages.ts'
+import { firstOfTask } from '../messages/messages.ts'
 import type { Tx } from '../store/store.ts'
 import { senderOf, type TaskEvent, type TaskStoreEffect } from './core/events-and-effects.ts'
 import type { Task } from './task.ts'
@@ -77,44 +77,24 @@ export function createTaskMessages({ mailboxes, cut, wake }: TaskMessagesOptions
     // All messages of a tree form one conversation, started by the first delegation.
     const correlation =
       isFirst && task.parent === null ? undefined : await firstOfTask(tx, parseId('task', task.root)!)
-    const priority = quiet ? 'low' : 'normal'
-    const stored = await insertMessage(tx, {
+    const message = {
       from,
       to,
       title: shortened(title),
       content: text,
-      priority,
+      priority: quiet ? 'low' : 'normal',
       // A message to anyone but the worker counts as a reply to the task.
       hop: to === task.agent ? task.hop : task.hop + 1,
       task: { key: keyOf(task), kind, quiet },
       key,
       inReplyTo,
       correlation,
-    })
-    const id = formatId('msg', stored.key)
-    tx.audit({
-      type: 'message.accepted',
-      class: 'internal',
-      actor: from,
-      subject: to,
+    } as const
+    await mailboxes.send(tx, message, {
       text: cut(title, MAX_TITLE),
-      data: {
-        message_id: id,
-        task_id: task.id,
-        root: task.root,
-        kind,
-        priority,
-        excerpt: cut(text),
-        digest: stored.digest,
-      },
+      data: { task_id: task.id, root: task.root, kind, excerpt: cut(text) },
     })
-    if (to === OPERATOR) {
-      markReadByPeople(tx, to, stored.key)
-      return
-    }
-    if (quiet) return
-    await mailboxes.accepted(tx, to, priority, from)
-    tx.afterCommit(() => wake(to))
+    if (to !== OPERATOR && !quiet) tx.afterCommit(() => wake(to))
   }
 
   /** Withdraws messages that the worker hasn't received yet. */

@@ -81,7 +81,7 @@ export function createTaskTimers({
     const progress = await claimOwners.progressOf(tx, task, tx.now)
     if (progress === 'running') return false
     const isTaken = await takeOver(tx, task)
-    // Taking it again repairs a queue entry that a store error dropped; otherwise it changes nothing.
+    // Taking a queued claim again changes nothing, unless a store error lost its place in the queue.
     return progress === 'queued' || isTaken
   }
 
@@ -98,7 +98,7 @@ export function createTaskTimers({
     if (kind === 'ack' && !isBusyElsewhere && isEarly(task, tx.now, delay === 'starting')) {
       return tx.now + settings(task).ackMs
     }
-    // A busy agent will take the task after its turn, which has a timer of its own.
+    // A busy agent will take the task after its turn, which has its own timer.
     const event = isBusyElsewhere ? ({ type: 'acknowledged', by: task.agent } as const) : ON_DUE[kind]
     const change = await tell(tx, task.id, event)
     return change.ok && change.value.version !== task.version ? 'changed' : undefined

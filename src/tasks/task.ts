@@ -166,7 +166,7 @@ export interface Task {
    * circuit breaker.
    */
   due: { kind: Exclude<TaskTimer, 'wait'>; at: number; since?: number } | null
-  /** Working time left. It stops while the task waits for others, because they have timers of their own. */
+  /** Working time left. It stops while the task waits for others, because they have their own timers. */
   remainingMs: number
   questions: readonly TaskQuestion[]
   /** Ids of all accepted reports, questions and delegations, to recognize duplicates. */

@@ -9,7 +9,7 @@ interface ClassifiedFailure {
 }
 
 const HINTS: Record<FailureCode, string> = {
-  unavailable: 'Check that the address is right and the provider is up. Orchub retries by itself.',
+  unavailable: 'Check that the address is right and the provider is up. Orchub retries automatically.',
   refused: 'Check the prompt, or use another model.',
   garbage: 'Use a model that supports structured output.',
   timeout: 'Raise "timeout" of the model in orc.yaml, or use a faster model.',

@@ -130,7 +130,7 @@ interface LostAttempt {
 
 /**
  * Schedules another attempt after a pause, or ends the task and escalates to a person (C7). Children stay: ended ones
- * need no second run, and the others have timers of their own.
+ * need no second run, and the others have their own timers.
  */
 function failAttempt(
   snapshot: TaskSnapshot,

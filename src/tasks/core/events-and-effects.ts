@@ -204,7 +204,7 @@ export type TaskStoreEffect =
 
 /** Effects outside of the store, carried out after the commit. `pendingEffects` derives the unfinished ones from the task. */
 export type TaskOutsideEffect =
-  /** Makes sure that the agent runs, because it has mail: a task of its own, or a claim to judge. */
+  /** Starts the agent if it isn't running, because it has a task or a claim to judge in its mailbox. */
   | { type: 'start_agent'; agent: string; task: string; isReview?: true }
   | { type: 'interrupt_agent'; agent: string; task: string; interrupt: number }
   | { type: 'run_checks'; task: string; claim: number; checks: readonly string[]; result: string }

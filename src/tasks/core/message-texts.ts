@@ -15,7 +15,7 @@ export function delegateText(task: Task, children: readonly Child[]): string {
   return `${task.text}\n\nThis is attempt ${task.attempt} of ${task.maxAttempts}. Continue from what is already done.${known}`
 }
 
-/** Characters per child in a list, because a parent may have fifty. The full report is a message of its own. */
+/** Characters per child in a list, because a parent may have fifty. The full report is a separate message. */
 const MAX_CHILD_TEXT = 2000
 
 function childLines(children: readonly Child[]): string {

@@ -45,7 +45,7 @@ function withoutWaiting(snapshot: TaskSnapshot, id: string): Task {
   return updateState(snapshot, { ...started(snapshot, snapshot.task), seen: [...snapshot.task.seen, id] })
 }
 
-/** The task's own timer covers an agent's answer. A request to a person has a timer of its own. */
+/** The task's own timer covers an agent's answer. A request to a person has its own timer. */
 function expiryOf({ now, settings }: TaskSnapshot, to: string): number | null {
   return to === OPERATOR ? null : now + settings.waitMs
 }

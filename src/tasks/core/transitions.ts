@@ -2,7 +2,7 @@ import { END_STATES, type TaskState } from '../task.ts'
 
 /**
  * The state machine of a task (C6): the states that each state may move to. End states are final, and every open state
- * can end in every way, because a person or a timer may end a task at any time. A retry is no transition: a new attempt
+ * can end in every way, because a person or a timer may end a task at any time. A retry isn't a transition: a new attempt
  * starts at `pending` with a higher attempt number (`isLegal`).
  */
 const STARTED = ['executing', 'waiting_child', 'waiting_parent', 'waiting_user', 'waiting_approval'] as const

@@ -183,7 +183,7 @@ const TAIL_BYTES = 4000
 const GRACE_MS = 1000
 const FLUSH_MS = 1000
 
-/** Runs a command in a process group of its own, and resolves when no process of it is left. */
+/** Runs a command in its own process group, and resolves when all its processes have ended. */
 export async function runCheck(order: CheckOrder, clock: Clock, signal: AbortSignal): Promise<CheckRun> {
   const { command, cwd, timeoutMs, environment, mark } = order
   const began = clock.now()
