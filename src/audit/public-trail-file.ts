@@ -71,7 +71,7 @@ const html: PublicFormat = {
     `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="format" content="${escapeHtml(title)}">
 <title>Public audit trail</title><style>${STYLE}</style></head><body>
-<header><h1>Public audit trail</h1><p>What the agents were asked, proposed and did${escapeHtml(placeOf(title))}, oldest first. Agents can be wrong.</p></header>
+<header><h1>Public audit trail</h1><p>What the agents were asked, proposed and did${escapeHtml(inRepository(title))}, oldest first. Agents can be wrong.</p></header>
 <ol>
 `,
   line: ({ n, line, hash }) => `<li id="n${n}" data-hash="${hash}"><code>${escapeHtml(line)}</code></li>\n`,
@@ -91,7 +91,7 @@ const html: PublicFormat = {
 
 export const PUBLIC_FORMATS: Readonly<Record<string, PublicFormat>> = { text, jsonl, html }
 
-function placeOf(title: string): string {
+function inRepository(title: string): string {
   const repository = title.slice(PUBLIC_FORMAT.length).trim()
   return repository === '' ? '' : ` in ${repository}`
 }
@@ -119,7 +119,7 @@ function formatOf(first: string): PublicFormat {
   return first.startsWith('{') ? jsonl : text
 }
 
-export interface PublicTrailVerdict {
+export interface PublicTrailVerification {
   ok: boolean
   count: number
   message: string
@@ -135,7 +135,7 @@ export interface PublicTrailVerdict {
 export async function verifyPublicTrail(
   lines: AsyncIterable<string>,
   known?: PublicHead,
-): Promise<PublicTrailVerdict> {
+): Promise<PublicTrailVerification> {
   const asRead = createHash('sha256')
   const asWritten = createHash('sha256')
   let format: PublicFormat | undefined
@@ -185,7 +185,7 @@ export async function verifyPublicTrail(
   return { ok: true, count: head.n, head, message }
 }
 
-function wrong(n: number, message: string): PublicTrailVerdict {
+function wrong(n: number, message: string): PublicTrailVerification {
   return { ok: false, count: n - 1, seq: n, message }
 }
 

@@ -133,13 +133,13 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
       watch = watchStatus({
         workspace: order.workspace,
         from,
-        news(news) {
+        onUpdate(update) {
           if (isOver) return
-          if (news.kind === 'status') status.report(news.status)
-          else if (news.kind === 'refused') driver.note(node, news.message)
-          else if (news.kind === 'unreadable') driver.note(node, news.problem.message)
+          if (update.kind === 'status') status.report(update.status)
+          else if (update.kind === 'refused') driver.note(node, update.message)
+          else if (update.kind === 'unreadable') driver.note(node, update.problem.message)
           else {
-            driver.note(node, news.problem.message)
+            driver.note(node, update.problem.message)
             live.get(key)?.worker.stop(false)
           }
         },

@@ -85,10 +85,10 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
       const key = `${order.run}/${order.node}/${order.what}`
       const watch = watchStatus({
         workspace: order.workspace,
-        news(news) {
-          if (news.kind !== 'status') return
-          state = news.status.state
-          reason = news.status.error?.message ?? ''
+        onUpdate(update) {
+          if (update.kind !== 'status') return
+          state = update.status.state
+          reason = update.status.error?.message ?? ''
           if (state === 'completed' || state === 'failed') worker?.stop(true)
         },
       })

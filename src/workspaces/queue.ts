@@ -250,32 +250,32 @@ export function watchQueue({
   const watched = watchFolder({
     folder,
     shown: 'messages',
-    heard(name) {
+    onEvent(name) {
       if (name !== null && numberOf(name) === undefined) return
       if (name === null) named = 'all'
       else if (named !== 'all') named.add(name)
-      if (!closed) lookSoon ??= setImmediate(lookAtNews)
+      if (!closed) lookSoon ??= setImmediate(readChanged)
     },
-    lost: (why) => refused(problem('missing', folder, why)),
+    onLost: (why) => refused(problem('missing', folder, why)),
   })
   const { directory } = watched
-  let lookSoon: NodeJS.Immediate | undefined = setImmediate(lookAtNews)
+  let lookSoon: NodeJS.Immediate | undefined = setImmediate(readChanged)
 
   function look() {
     named = 'all'
-    lookAtNews()
+    readChanged()
   }
 
-  function lookAtNews() {
+  function readChanged() {
     clearImmediate(lookSoon)
     lookSoon = undefined
     if (closed) return
     const isFull = isOverLimit || done.size >= MAX_MESSAGES
-    const news = isFull ? 'all' : named
+    const changed = isFull ? 'all' : named
     named = new Set()
     try {
-      const files = news === 'all' ? messageFiles(directory) : inOrder([...news])
-      if (news === 'all') forgetAllBut(new Set(files))
+      const files = changed === 'all' ? messageFiles(directory) : inOrder([...changed])
+      if (changed === 'all') forgetAllBut(new Set(files))
       for (const file of files) if (!tries.has(file) && isNew(file)) take(file)
       isOverLimit = false
     } catch (error) {

@@ -179,7 +179,7 @@ export function readStatus(workspace: string): Result<StatusReading, WorkspacePr
 function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> {
   const read = readSmall(root, STATUS_FILE, STATUS_BYTES)
   if (!read.ok) return read
-  // A line end that is appended later is not news.
+  // A line end that is appended later is not an update.
   const content = read.value.toString().trim()
   const parsed = parseStatus(content)
   return parsed.ok ? { ok: true, value: { ...parsed.value, sha256: hash('sha256', content) } } : parsed
@@ -241,14 +241,14 @@ function textOf(status: RawStatus): string {
 /** Hash of the content that a new attempt begins with. */
 const PENDING_SHA256 = hash('sha256', textOf(pendingStatus).trim())
 
-export type StatusNews =
-  /** The agent is at work: `passed` holds the states it went through since the last news, in order. */
+export type StatusUpdate =
+  /** The agent has written the file: `passed` holds the states it went through since the last update, in order. */
   | { kind: 'status'; status: WorkspaceStatus; passed: readonly WorkspaceState[] }
   /** An impossible transition; the state stays as it was (S4.3). */
   | { kind: 'refused'; from: WorkspaceState; to: WorkspaceState; message: string }
   /** Still unreadable after all retries. */
   | { kind: 'unreadable'; problem: WorkspaceProblem }
-  /** No more news will come. */
+  /** No more updates will come. */
   | { kind: 'lost'; problem: WorkspaceProblem }
 
 export interface StatusWatch {
@@ -262,7 +262,7 @@ interface StatusWatchOptions {
   readonly workspace: string
   /** The last known state: pending for a new attempt. */
   readonly from?: WorkspaceState
-  news(news: StatusNews): void
+  onUpdate(update: StatusUpdate): void
   /** Delays before retries, in ms. An agent may write in pieces, or in two steps. */
   readonly retryDelays?: readonly number[]
 }
@@ -281,11 +281,11 @@ const SHORT_LOOK_MS = 2
 export function watchStatus({
   workspace,
   from = 'pending',
-  news,
+  onUpdate,
   retryDelays = RETRY_DELAYS_MS,
 }: StatusWatchOptions): StatusWatch {
   let state = from
-  /** The initial content is not news. */
+  /** The initial content is not an update. */
   let lastSeen = from === 'pending' ? PENDING_SHA256 : ''
   let lookSoon: NodeJS.Immediate | undefined
   let lookAfterRest: NodeJS.Timeout | undefined
@@ -300,11 +300,11 @@ export function watchStatus({
   const folder = watchFolder({
     folder: workspace,
     shown: '',
-    heard(name) {
+    onEvent(name) {
       // Events of the folder itself have its own name.
       if (name === null || name === STATUS_FILE || name === basename(workspace)) schedule()
     },
-    lost: lose,
+    onLost: lose,
   })
   schedule()
 
@@ -335,10 +335,10 @@ export function watchStatus({
     const passed = statesBetween(state, read.value.status.state)
     if (passed === undefined) {
       const message = `${STATUS_FILE} went from ${state} to ${read.value.status.state}, which is not allowed`
-      return news({ kind: 'refused', from: state, to: read.value.status.state, message })
+      return onUpdate({ kind: 'refused', from: state, to: read.value.status.state, message })
     }
     state = read.value.status.state
-    news({ kind: 'status', status: read.value.status, passed })
+    onUpdate({ kind: 'status', status: read.value.status, passed })
   }
 
   /** Only time uses up retries: an agent that writes byte by byte uses none, and one that never finishes is reported. */
@@ -349,7 +349,7 @@ export function watchStatus({
       reported = found.code
       tries = 0
       lastSeen = ''
-      return news({ kind: 'unreadable', problem: found })
+      return onUpdate({ kind: 'unreadable', problem: found })
     }
     nextTry = setTimeout(() => {
       nextTry = undefined
@@ -361,7 +361,7 @@ export function watchStatus({
   function lose(why: string) {
     if (closed) return
     close()
-    news({ kind: 'lost', problem: problem('missing', workspace, why) })
+    onUpdate({ kind: 'lost', problem: problem('missing', workspace, why) })
   }
 
   function close() {

@@ -6,25 +6,25 @@ import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
-import { type StatusNews, updateStatus, watchStatus } from '../../src/workspaces/status.ts'
+import { type StatusUpdate, updateStatus, watchStatus } from '../../src/workspaces/status.ts'
 import { expectOk, makeWorkspace } from './harness.ts'
 
 async function watching(options: { retryDelays?: number[]; from?: 'running' } = {}) {
   const workspace = await makeWorkspace()
-  const news: StatusNews[] = []
+  const updates: StatusUpdate[] = []
   let told: (() => void) | undefined
   const watch = watchStatus({
     workspace,
-    news(item) {
-      news.push(item)
+    onUpdate(item) {
+      updates.push(item)
       told?.()
     },
     ...options,
   })
   onTestFinished(() => watch.close())
   /** Waits for an event, not for a time. */
-  async function until(found: (news: readonly StatusNews[]) => boolean) {
-    while (!found(news)) {
+  async function until(found: (updates: readonly StatusUpdate[]) => boolean) {
+    while (!found(updates)) {
       await new Promise<void>((resolve) => {
         told = resolve
       })
@@ -32,13 +32,14 @@ async function watching(options: { retryDelays?: number[]; from?: 'running' } = 
   }
   const file = join(workspace, 'status.json')
   if (options.from === undefined) watch.look()
-  return { workspace, file, news, watch, until, texts: () => news.map(textOf) }
+  return { workspace, file, updates, watch, until, texts: () => updates.map(textOf) }
 }
 
-function textOf(news: StatusNews): string {
-  if (news.kind === 'status') return [news.status.state, ...news.passed.map((state) => `>${state}`)].join(' ')
-  if (news.kind === 'refused') return `refused ${news.from} ${news.to}`
-  return `${news.kind} ${news.problem.code}`
+function textOf(update: StatusUpdate): string {
+  if (update.kind === 'status')
+    return [update.status.state, ...update.passed.map((state) => `>${state}`)].join(' ')
+  if (update.kind === 'refused') return `refused ${update.from} ${update.to}`
+  return `${update.kind} ${update.problem.code}`
 }
 
 describe('watching status.json', () => {
@@ -57,14 +58,14 @@ describe('watching status.json', () => {
 
   it('does not report the initial file of a new attempt', async () => {
     const workspace = await makeWorkspace()
-    const news: StatusNews[] = []
-    const watch = watchStatus({ workspace, news: (item) => news.push(item) })
+    const updates: StatusUpdate[] = []
+    const watch = watchStatus({ workspace, onUpdate: (item) => updates.push(item) })
     onTestFinished(() => watch.close())
     watch.look()
-    expect(news).toEqual([])
+    expect(updates).toEqual([])
     writeFileSync(join(workspace, 'status.json'), '{"state": "running"}')
     watch.look()
-    expect(news.map(textOf)).toEqual(['running >running'])
+    expect(updates.map(textOf)).toEqual(['running >running'])
   })
 
   it('fills in the states that a fast agent skipped', async () => {

@@ -384,16 +384,16 @@ interface FolderWatchOptions {
   /** Name for messages. */
   readonly shown: string
   /** The name of the changed entry or of the folder itself; null if the system does not say. */
-  heard(name: string | null): void
-  lost(why: string): void
+  onEvent(name: string | null): void
+  onLost(why: string): void
 }
 
 /** Watches one folder, so that replaced files are noticed too. */
-export function watchFolder({ folder, shown, heard, lost }: FolderWatchOptions): FolderWatch {
+export function watchFolder({ folder, shown, onEvent, onLost }: FolderWatchOptions): FolderWatch {
   const directory = openDirectory(folder, { shown })
   let watcher: FSWatcher
   try {
-    watcher = watch(folder, (_, name) => heard(name))
+    watcher = watch(folder, (_, name) => onEvent(name))
   } catch (error) {
     directory.close()
     if (errnoOf(error) !== 'ENOSPC' && errnoOf(error) !== 'EMFILE') throw error
@@ -402,7 +402,7 @@ export function watchFolder({ folder, shown, heard, lost }: FolderWatchOptions):
       'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances, or run fewer agents at once.'
     throw new AppError('RUNTIME_FAILED', message, { hint, cause: error })
   }
-  watcher.on('error', (error) => lost(`can no longer be watched (${error.message})`))
+  watcher.on('error', (error) => onLost(`can no longer be watched (${error.message})`))
   return {
     directory,
     isStillThere() {

@@ -3,7 +3,7 @@ import type { AnswerOf, AuditEntryAnswer } from '../../../api/contract.ts'
 import type { PublicHead } from '../../../audit/public-trail.ts'
 import {
   isPublicTrail,
-  type PublicTrailVerdict,
+  type PublicTrailVerification,
   verifyPublicTrail,
 } from '../../../audit/public-trail-file.ts'
 import { type ChainMark, type StoredEntry, verifyChain } from '../../../audit/verify.ts'
@@ -53,7 +53,11 @@ export const verb: Verb = {
   },
 }
 
-async function verify({ words, location, option }: Invocation): Promise<ExportVerdict | PublicTrailVerdict> {
+async function verify({
+  words,
+  location,
+  option,
+}: Invocation): Promise<ExportVerification | PublicTrailVerification> {
   const [file] = words
   const older = option('extends')
   if (file !== undefined && isPublicTrail(await firstLine(file)))
@@ -62,7 +66,7 @@ async function verify({ words, location, option }: Invocation): Promise<ExportVe
     throw usage('--extends needs a public trail', 'orc audit export --public writes one.')
   }
   if (file !== undefined) return await verifyExport(file)
-  return await onlineOrOffline<ExportVerdict>(
+  return await onlineOrOffline<ExportVerification>(
     location,
     (client) => client.verifyAudit(),
     ({ verifyAudit }) => verifyAudit(),
@@ -87,10 +91,10 @@ async function firstLine(file: string): Promise<string> {
   return ''
 }
 
-type ExportVerdict = AnswerOf<'auditVerify'> & { head?: ChainMark }
+type ExportVerification = AnswerOf<'auditVerify'> & { head?: ChainMark }
 
 /** Checks an export entry by entry, without loading it into memory. */
-async function verifyExport(file: string): Promise<ExportVerdict> {
+async function verifyExport(file: string): Promise<ExportVerification> {
   const line = await firstLine(file)
   const first = parseExportLine(line)
   if (first === undefined && line !== '') {
