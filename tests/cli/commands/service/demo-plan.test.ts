@@ -12,6 +12,7 @@ afterAll(() => team.close())
 describe('the plan of the demo', () => {
   it('runs the packaged example to its report, with one agent at its second attempt', async () => {
     const { child, shows, ended } = team.begin('demo')
+    await shows('Now a plan')
     await shows('completed (6 completed)')
     child.kill('SIGINT')
     const { code, out } = await ended

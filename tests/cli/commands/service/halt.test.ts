@@ -49,7 +49,7 @@ describe('orc stop --all and orc go', () => {
     expect(refused.err).toContain('(HALTED)')
     expect((await team.orc('stop --all', { env: { ORC_TOKEN: token } })).code).toBe(8)
     const gone = await team.orc('go')
-    expect(gone.out).toMatch(/^Work resumes after \d+ s\. Notified: Lead, Worker\.\n$/)
+    expect(gone.out).toMatch(/^Work resumes after [\d.]+ s\. Notified: Lead, Worker\.\n$/)
   })
 
   it('accept either --all or names', async () => {
