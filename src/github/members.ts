@@ -1,6 +1,6 @@
 /** Members that speak only the JSON of the team protocol: they poll or get callbacks, and send messages. */
 import { createHmac, hash } from 'node:crypto'
-import { foldName, ORCHESTRATOR } from '../base/agent.ts'
+import { foldName } from '../base/agent.ts'
 import { pauseAfter } from '../base/backoff.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
@@ -15,7 +15,7 @@ import {
   MAX_MESSAGE_BYTES,
   type TeamMessage,
 } from './core/protocol.ts'
-import { readReport } from './core/report.ts'
+import { readReport, sortProposals } from './core/report.ts'
 import { reportContextOf } from './delegate-work.ts'
 import type { GithubDependencies } from './dependencies.ts'
 import { storeFlags } from './moderation.ts'
@@ -139,7 +139,7 @@ interface MessageReceipt {
 
 /** Handles each message of the protocol that a member sends (S3.8–S3.16). */
 function createMessageHandler(
-  { store, clock, redact, handle }: GithubDependencies,
+  { store, redact, handle }: GithubDependencies,
   { proposals, health, flagged, proposed }: MessageEffects,
 ) {
   /** Validates the report first, so that the member gets its mistakes as the answer. */
@@ -191,26 +191,16 @@ function createMessageHandler(
     flagged()
   }
 
-  async function ask(agent: string, message: HitlApprovalRequest, text: string): Promise<void> {
+  async function ask(agent: string, message: HitlApprovalRequest): Promise<void> {
     const { issueNumber, prNumber } = message.proposedAction
     const work = await workFor(agent, message.inReplyTo, issueNumber ?? prNumber)
     if (work === undefined) throw violation('in_reply_to: you have no task on this thread')
-    const completion = {
-      ...EMPTY_COMPLETION,
-      message_id: `${message.id}-completion`,
-      timestamp: message.at,
-      from_agent: message.from,
-      in_reply_to: work.id,
-    }
-    const context = reportContextOf(work, { id: formatId('task', work.task ?? 0), createdAt: clock.now() })
-    const request = { ...(JSON.parse(text) as object), in_reply_to: work.id }
-    const read = readReport(JSON.stringify([request, completion]), context)
-    if (!read.ok) throw violation(read.error)
-    const [refused] = read.value.refused
-    if (refused !== undefined) throw violation(`${refused.type}: ${refused.why}`)
+    const { byApproval, refused } = sortProposals(undefined, [message], work.number ?? undefined)
+    const [first] = refused
+    if (first !== undefined) throw violation(`${first.type}: ${first.why}`)
     const { rationale } = message
     await store.write(async (tx) => {
-      for (const proposal of read.value.byApproval)
+      for (const proposal of byApproval)
         await proposals.propose(tx, { work, proposal, rationale, requiresHitl: true, wantsReview: false })
     })
     proposed()
@@ -233,20 +223,10 @@ function createMessageHandler(
         await flag(agent, message, text)
         return receipt
       case 'hitl_approval_request':
-        await ask(agent, message, text)
+        await ask(agent, message)
         return receipt
     }
   }
-}
-
-/** Added to an approval request, because the report parser expects a completion. */
-const EMPTY_COMPLETION = {
-  message_type: 'task_completion',
-  to_agent: ORCHESTRATOR,
-  status: 'success',
-  confidence_score: 1,
-  actions_taken: [],
-  rationale: '',
 }
 
 const VIOLATION = 'Protocol violation'

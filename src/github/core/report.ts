@@ -77,13 +77,14 @@ export function readReport(result: string, context: ReportContext): Result<TeamR
   const [completion] = completions
   if (completion === undefined || completions.length > 1)
     return refuse('the result must contain one task_completion')
-  return { ok: true, value: { completion, ...sortProposals(completion, requests, context) } }
+  return { ok: true, value: { completion, ...sortProposals(completion, requests, context.number) } }
 }
 
-function sortProposals(
-  completion: TaskCompletion,
+/** Proposals of a report and of approval requests. `number`: the thread of the task. */
+export function sortProposals(
+  completion: TaskCompletion | undefined,
   requests: readonly HitlApprovalRequest[],
-  { number }: ReportContext,
+  number: number | undefined,
 ): Pick<TeamReport, 'proposals' | 'byApproval' | 'refused'> {
   const proposals: ActionProposal[] = []
   const byApproval: ActionProposal[] = []
@@ -103,7 +104,7 @@ function sortProposals(
     else refused.push({ type, why: read.error })
   }
   // Proposals of a failed task are dropped.
-  if (completion.status !== 'failure') {
+  if (completion !== undefined && completion.status !== 'failure') {
     const into = completion.status === 'requires_approval' ? byApproval : proposals
     for (const { actionType, details, confidence } of completion.actionsTaken) {
       sort(into, actionType, details, { confidence: confidence ?? completion.confidenceScore })
