@@ -13,6 +13,8 @@ export interface ModelMail {
 
 /** What a mailbox is, in as few words as possible: the store must never be told apart from this. */
 export interface MailboxModel {
+  /** Each move of a delivery has an audit entry. */
+  moves: number
   now: number
   mails: ModelMail[]
 }
