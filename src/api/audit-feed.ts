@@ -53,7 +53,7 @@ export function feedEvent(entry: ReadEntry): FeedEvent {
   return {
     entry,
     get text() {
-      // Built on requirePermission: some readers use another format.
+      // Formatted when it is first read, because some readers use another format.
       text ??= formatEvent(entry.type, entry.seq, JSON.stringify(wireEntry(entry)))
       return text
     },

@@ -52,7 +52,7 @@ export function createHosts({ port, host, allowed }: HostsOptions): Hosts {
       if (origin === undefined) return undefined
       const from = /^https?:\/\/([^/]+)$/i.exec(origin)
       if (from !== null && answersTo(from[1]!)) return undefined
-      return refusal(`StaticFiles of the origin "${origin.slice(0, 100)}" may not use this service`)
+      return refusal(`Pages of the origin "${origin.slice(0, 100)}" may not use this service`)
     },
   }
 }

@@ -55,7 +55,7 @@ export function collectCorrections(wanted: CorrectionsWanted): Promise<Workspace
         const takes = (path: string) => !files.has(path)
         await inFolder(mustOpen(before), (from) => copyFiles(from, openDraft, { signal, takes }))
       }
-      // A crash in between leaves the old corrections or the new ones.
+      // A crash between the two renames leaves neither: the agent then needs another correction.
       const old = temporaryName(agent)
       const hadSome = lookAt(fixed, agent) !== undefined
       if (hadSome) renameSync(fixed.at(agent), fixed.at(old))

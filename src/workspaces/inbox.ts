@@ -195,7 +195,7 @@ export function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult<Prepa
         const to = [...target, ...file.segments]
         const copied = await draft.add(to, file.shown, join(real, file.path), () => openFound(outbox, file))
         // Another agent, or a process that was left running, can write to an outbox after its validation.
-        if (known === undefined || copied === known.get(file.path)) continue
+        if (known === undefined || copied === undefined || copied === known.get(file.path)) continue
         const isKnown = known.has(file.path)
         const why = isKnown ? 'was changed after it was validated' : `was added after ${agent} was validated`
         refuse('invalid', file.shown, why)
@@ -228,7 +228,7 @@ async function openDraft(workspace: string, limits: FileLimits, signal: AbortSig
   const draft = await beginDraft(root, draftName)
   const inputs: InboxFile[] = []
   const taken = new Set([REFERENCES])
-  const preferred = new Map<string, string>()
+  const preferred = new Set<string>()
   let copiedBytes = 0
   let referencedBytes = 0
   let open = true
@@ -245,11 +245,10 @@ async function openDraft(workspace: string, limits: FileLimits, signal: AbortSig
     taken.add(path)
   }
 
-  /** Copies a file, or refers to it if it is large. Returns the hash of its content. */
+  /** Copies a file, or refers to it if it is large. Returns its hash, or undefined if a correction replaces it. */
   async function add(to: readonly string[], shown: string, real: string, openIt: () => OpenFile) {
     const path = to.join('/')
-    const corrected = preferred.get(path)
-    if (corrected !== undefined) return corrected
+    if (preferred.has(path)) return undefined
     const file = openIt()
     try {
       claim(path)
@@ -297,7 +296,7 @@ async function openDraft(workspace: string, limits: FileLimits, signal: AbortSig
     },
     /** Makes the files added so far win over later ones for the same place. */
     prefer() {
-      for (const { path, sha256 } of inputs) preferred.set(path, sha256)
+      for (const { path } of inputs) preferred.add(path)
     },
     /** Makes the draft read-only and puts it in place. */
     async seal(): Promise<InboxManifest> {

@@ -392,8 +392,10 @@ export function writeOutputs(
     for (const { path, content } of files) {
       const split = splitPath(path.replace(/^outbox\//, ''))
       if (!split.ok) return refuse('bad_path', showName(path.slice(0, 100)), split.error)
+      const name = split.value.at(-1)
+      if (name === undefined) return refuse('bad_path', showName(path.slice(0, 100)), 'names no file')
       using folder = makeFolders(outbox, split.value.slice(0, -1))
-      replaceFile(folder, split.value.at(-1)!, content.toWellFormed(), 0o644)
+      replaceFile(folder, name, content.toWellFormed(), 0o644)
     }
   })
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import {
   chmodSync,
   linkSync,
@@ -65,6 +66,24 @@ describe('preparing an inbox', () => {
     expect(text).toContain('- `source/` - Outputs of collector\n')
     expect(text).toContain('- Place `outbox/report.md`\n- Include summary in `outbox/summary.md`\n')
     expect(readFileSync(join(place, 'brief.md'), 'utf8')).toBe('brief')
+  })
+
+  it('takes a corrected output of a dependency, and refuses one that was changed after its validation', async () => {
+    const place = makePlace()
+    const [from, to] = [await makeWorkspace('collector', place), await makeWorkspace('writer', place)]
+    write(join(from, 'outbox'), { 'data.json': 'broken' })
+    write(place, { 'fixed/source/data.json': 'mended' })
+    const validated = [{ path: 'data.json', sha256: hash('sha256', 'broken') }]
+    const dependency = { workspace: from, agent: 'collector', outputs: ['outbox/data.json'] }
+    const wanted = {
+      ...{ workspace: to, task, instructions, limits },
+      dependencies: [{ ...dependency, copyTo: 'inbox/source/', validated }],
+    }
+    const corrections = { path: join(place, 'fixed'), within: place }
+    expectOk(await prepareInbox({ ...wanted, corrections }))
+    expect(readFileSync(join(to, 'inbox/source/data.json'), 'utf8')).toBe('mended')
+    write(join(from, 'outbox'), { 'data.json': 'changed' })
+    expect(codesOf(await prepareInbox(wanted))).toEqual(['invalid'])
   })
 
   it('makes everything read-only, and keeps executable files executable (S4.6)', async () => {

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { collectOutbox, findShortcomings, keepOutbox } from '../../src/workspaces/outbox.ts'
+import { collectOutbox, findShortcomings, keepOutbox, writeOutputs } from '../../src/workspaces/outbox.ts'
 import { readStatus } from '../../src/workspaces/status.ts'
 import { readAttempts } from '../../src/workspaces/survey.ts'
 import { keepAttempt } from '../../src/workspaces/workspaces.ts'
@@ -200,6 +200,13 @@ describe('collecting an outbox', () => {
     ])
     rmSync(join(workspace, 'outbox'), { recursive: true })
     expect(codesOf(await collectOutbox(workspace, { limits }))).toEqual(['missing'])
+  })
+})
+
+describe('writing files of a model', () => {
+  it.each(['.', 'outbox/', '../x', '/etc/x'])('refuses the path %s', async (path) => {
+    const workspace = await makeWorkspace()
+    expect(codesOf(await writeOutputs(workspace, [{ path, content: 'x' }]))).toEqual(['bad_path'])
   })
 })
 

@@ -3,11 +3,18 @@
  * was processed, and the same bytes repeated have the same key (C25).
  * A text is `current` (it grows until the prompt is back), then `waiting` (MAX_OPEN_TEXTS are being processed already), then
  * `open` (passed on, not processed yet). Processing may take until the end of the turn, so the next text does not wait for
- * it; but the position stays before the first open text, or a crash would lose it. After a failure or `close`, nothing more
- * is passed on or saved.
+ * it; but the position stays before the first open text, or a crash would lose it. After a failure nothing more is passed on
+ * or saved. After `close`, texts that are still open may end and be saved, until another session uses the log.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import { MAX_OPEN_TEXTS, releaseBefore, saveLogPosition } from './log-reader.ts'
+import {
+  type LogPosition,
+  MAX_OPEN_TEXTS,
+  readLogPosition,
+  releaseBefore,
+  saveLogPosition,
+} from './log-reader.ts'
 import type { Patterns } from './patterns.ts'
 import { createPlainText, type PlainText } from './plain-text.ts'
 
@@ -51,6 +58,7 @@ export function createScreenOutput(options: ScreenOutputOptions) {
   let { released, offset } = options
   let hasFailed = false
   let isClosed = false
+  let lastSaved: LogPosition | undefined
   const open: CutText[] = []
   const waiting: CutText[] = []
 
@@ -87,9 +95,9 @@ export function createScreenOutput(options: ScreenOutputOptions) {
 
   function finish(cut: CutText) {
     cut.isDone = true
-    if (hasFailed || isClosed || open[0] !== cut) return
+    if (hasFailed || open[0] !== cut) return
     while (open[0]?.isDone) offset = open.shift()!.to
-    const isReleaseDue = offset - released >= RELEASE_EVERY
+    const isReleaseDue = !isClosed && offset - released >= RELEASE_EVERY
     if (isReleaseDue) released = offset
     savePosition()
     if (isReleaseDue) releaseBefore(path, offset)
@@ -97,8 +105,10 @@ export function createScreenOutput(options: ScreenOutputOptions) {
 
   /** Includes waiting texts: an earlier service may have passed them on, and they must be cut at the same offsets. */
   function savePosition() {
+    if (isClosed && !isDeepStrictEqual(readLogPosition(folder), lastSaved)) return
     const ends = [...open, ...waiting].slice(0, MAX_OPEN_TEXTS).map(({ to }) => to)
-    saveLogPosition(folder, { offset, openTexts: ends, isBracketed: options.isBracketed(), released })
+    lastSaved = { offset, openTexts: ends, isBracketed: options.isBracketed(), released }
+    saveLogPosition(folder, lastSaved)
   }
 
   function cut() {

@@ -54,13 +54,14 @@ export async function readContent(
 /** Reads an open file in pieces, to limit memory. Fails if the file changes while it is read. */
 export async function* readPieces({ fd, stat }: OpenFile, shown: string, signal: AbortSignal | undefined) {
   const size = Number(stat.size)
+  await nextTurn(signal)
   for (let done = 0; done < size; ) {
-    await nextTurn(signal)
     const piece = Buffer.allocUnsafe(Math.min(PIECE, size - done))
     const count = readSync(fd, piece, 0, piece.length, done)
     if (count === 0) changed(shown)
     done += count
     yield piece.subarray(0, count)
+    await nextTurn(signal)
   }
   const after = fstatSync(fd, { bigint: true })
   if (after.size !== stat.size || after.mtimeNs !== stat.mtimeNs) changed(shown)
@@ -90,8 +91,12 @@ export function readSmall(directory: Directory, name: string, limit: number): Op
       return { ok: false, error: problem('too_large', shown, why) }
     }
     const buffer = Buffer.allocUnsafe(Number(stat.size))
+    let length = 0
     // The file may have become shorter; anything appended now is read next time.
-    return { ok: true, value: buffer.subarray(0, readSync(fd, buffer, 0, buffer.length, 0)) }
+    for (let count = -1; count !== 0 && length < buffer.length; length += count) {
+      count = readSync(fd, buffer, length, buffer.length - length, length)
+    }
+    return { ok: true, value: buffer.subarray(0, length) }
   } finally {
     closeSync(fd)
   }
