@@ -9,7 +9,7 @@ import {
   type TerminalHolders,
 } from './agents/terminals.ts'
 import { openTokens, type Tokens } from './agents/tokens.ts'
-import { createUsageTracker, type UsageTracker } from './agents/usage.ts'
+import { createUsageTracker, type UsageTracker } from './agents/usage-and-limits.ts'
 import type { Clock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
 import type { CommandEntry, Handle, Handlers } from './commands/commands.ts'

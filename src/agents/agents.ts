@@ -2,7 +2,7 @@ import type { Team } from '../commands/team.ts'
 import type { Reader } from '../store/store.ts'
 import type { Sessions } from './sessions.ts'
 import { readAgents, readSession } from './store.ts'
-import type { ContextUsage, UsageTracker } from './usage.ts'
+import type { ContextUsage, UsageTracker } from './usage-and-limits.ts'
 
 export { renderPrompt } from './prompt.ts'
 export { readAgent, readAgents, setPaused } from './store.ts'

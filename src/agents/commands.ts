@@ -13,7 +13,7 @@ import { type RosterSources, rosterOf } from './agents.ts'
 import { type AgentCommandsForPeopleOptions, agentCommandsForPeople } from './people-commands.ts'
 import type { Sessions } from './sessions.ts'
 import { declareStatus, setPaused } from './store.ts'
-import type { ContextUsage, UsageTracker } from './usage.ts'
+import type { ContextUsage, UsageTracker } from './usage-and-limits.ts'
 
 const TEN_MINUTES = 10 * 60_000
 const LOG_LENGTH = 200

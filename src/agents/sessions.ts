@@ -10,7 +10,7 @@ import type { Receipt } from '../protocol/receipt.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import type { Tokens } from './tokens.ts'
-import type { UsageTracker } from './usage.ts'
+import type { UsageTracker } from './usage-and-limits.ts'
 
 /** The agents that Orchub runs: starts, reattaches to and ends their sessions. */
 export interface Sessions {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import type { UsageTracker } from '../agents/usage.ts'
+import type { UsageTracker } from '../agents/usage-and-limits.ts'
 import type { AuditEntry } from '../audit/entry.ts'
 import { OPERATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'

@@ -1,4 +1,4 @@
-import { type SpentTotals, spentOnTask, spentOnTasks } from '../agents/usage.ts'
+import { type SpentTotals, spentOnTask, spentOnTasks } from '../agents/usage-and-limits.ts'
 import { feedEvent } from '../api/audit-feed.ts'
 import type { AnswerOf, TaskStreamEvent } from '../api/contract.ts'
 import {

@@ -1,5 +1,5 @@
 import type { Sessions, SessionWatch } from '../agents/sessions.ts'
-import type { UsageTracker } from '../agents/usage.ts'
+import type { UsageTracker } from '../agents/usage-and-limits.ts'
 import type { Clock } from '../base/clock.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'

@@ -5,7 +5,7 @@ import { backoff, wait } from '../../client/backoff.ts'
 import { type Client, createClient, type FetchLike } from '../../client/client.ts'
 import type { Config, LoadedConfig } from '../../config/config.ts'
 import type { OfflineStore } from '../../main.ts'
-import type { StoredRuns } from '../../runs/stored-runs.ts'
+import type { StoredRuns } from '../../runs/read-runs-offline.ts'
 import { noAddress, noTeam } from '../errors.ts'
 import { complain, paint, remark } from '../output/print.ts'
 import { openConnection, type TeamLocation } from './connection.ts'
@@ -224,7 +224,7 @@ export function reachRuns<T>(
     const snapshot = readOffline(config)
     if (snapshot === 'locked') return { locked: unreachable }
     if (snapshot === 'unreadable') throw unreachable
-    const { readStoredRuns } = await import('../../runs/stored-runs.ts')
+    const { readStoredRuns } = await import('../../runs/read-runs-offline.ts')
     try {
       return { value: await offline(readStoredRuns(snapshot.reader, Date.now)) }
     } finally {

@@ -11,7 +11,7 @@ import {
   withAttempt,
 } from '../run.ts'
 import type { RunEvent } from './events-and-effects.ts'
-import { fail, recovery } from './recovery-events.ts'
+import { fail, recovery } from './retry-fix-skip.ts'
 import {
   beginTransition,
   type RunHandlers,

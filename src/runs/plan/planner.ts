@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { UsageTracker } from '../../agents/usage.ts'
+import type { UsageTracker } from '../../agents/usage-and-limits.ts'
 import { PROGRAMS } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { excerpt } from '../../base/excerpt.ts'

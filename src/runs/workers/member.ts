@@ -8,7 +8,7 @@
  * - closed: the service stops. Nothing is reported; the next service finds the task by its key.
  */
 import type { Sessions } from '../../agents/sessions.ts'
-import { spentOnTask } from '../../agents/usage.ts'
+import { spentOnTask } from '../../agents/usage-and-limits.ts'
 import type { AuditEntry } from '../../audit/entry.ts'
 import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../base/agent.ts'
 import type { Clock } from '../../base/clock.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { costOf, type UsageTracker } from '../../agents/usage.ts'
+import { costOf, type UsageTracker } from '../../agents/usage-and-limits.ts'
 import { reasonOf } from '../../base/errors.ts'
 import { excerpt } from '../../base/excerpt.ts'
 import type { Log } from '../../base/log.ts'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { OwnCall, UsageTracker } from '../../agents/usage.ts'
+import type { OwnCall, UsageTracker } from '../../agents/usage-and-limits.ts'
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { redactedExcerpt } from '../../base/excerpt.ts'

@@ -1,5 +1,5 @@
 import type { Sessions } from '../../agents/sessions.ts'
-import type { UsageTracker } from '../../agents/usage.ts'
+import type { UsageTracker } from '../../agents/usage-and-limits.ts'
 import type { AppError } from '../../base/errors.ts'
 import type { Person } from '../../base/person.ts'
 import { builtInEntries, type CommandEntry, commandEntry } from '../../commands/commands.ts'
