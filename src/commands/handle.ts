@@ -58,8 +58,9 @@ const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permissi
 export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
 
 /**
- * The one door: identity (C3) → audience → schema → halt → permission and rules → rate → handler → receipt.
- * The handler's changes, the audit entry and the idempotency key are written in one transaction.
+ * The one door: identity (C3) → audience → schema → idempotency key → halt → duplicate in the other channel → permission and
+ * rules → rate → handler → receipt. The handler's changes, the audit entry and the key are written in one transaction.
+ * A handler that acts outside the store runs after key, halt and rate; its `commit` then goes through all of them.
  */
 export function createHandle(options: DoorOptions): { handle: Handle; onHandled(observe: OnHandled): void } {
   const inFlight = createInFlight()

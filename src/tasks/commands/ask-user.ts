@@ -160,9 +160,9 @@ export const userResponseHandler = ({
     }
     const verdict = { decision: 'answer', comment: fields.answer } as const
     const named = await findRequest(store, team(), fields)
-    const doubtful = named.ok ? await checkAnswer(person, named.value, verdict) : undefined
+    const objection = named.ok ? await checkAnswer(person, named.value, verdict) : undefined
     return await commit(async ({ tx, unsigned, team }) => {
-      if (doubtful !== undefined) return doubtful
+      if (objection !== undefined) return objection
       const large = tooLong(team, 'answer', fields.answer)
       if (large !== undefined) return large
       const found = await findRequest(tx, team, fields)
