@@ -106,14 +106,15 @@ describe('output of a program between its prompts', () => {
     expect(readLogPosition(folder)).toMatchObject({ offset: 0, openTexts: [7, 14] })
   })
 
-  it('passes on and saves nothing once it is closed: a repeated text acts once (C25)', async () => {
+  it('passes on nothing once it is closed, and still saves positions (C25)', async () => {
     const { print, settle, after, output, said } = open()
     await after(() => Array.from({ length: MAX_OPEN_TEXTS + 2 }, (_, n) => print(`w${n}`)))
     expect(said).toHaveLength(MAX_OPEN_TEXTS)
+    const [first] = readLogPosition(folder).openTexts
     output.close()
     await after(() => settle.get('run:0')!.resolve())
     expect(said).toHaveLength(MAX_OPEN_TEXTS)
-    expect(readLogPosition(folder)).toMatchObject({ offset: 0 })
+    expect(readLogPosition(folder)).toMatchObject({ offset: first })
   })
 
   it('does not touch the position of the next session in the same folder (C25)', async () => {
