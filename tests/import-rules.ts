@@ -90,7 +90,7 @@ const CONTRACTS: Record<string, readonly string[]> = {
   programs: ['program.ts', 'executable.ts', 'line-splitter.ts'],
   // How an agent is run; and, for commands and checks: their processes, environment and scripted answers.
   runtimes: ['runtime.ts', 'processes.ts', 'environment.ts', 'script.ts'],
-  agents: ['agents.ts', 'sessions.ts', 'tokens.ts', 'usage.ts'],
+  agents: ['agents.ts', 'sessions.ts', 'tokens.ts', 'usage-and-limits.ts'],
   workspaces: [
     'workspaces.ts',
     'outbox.ts',
