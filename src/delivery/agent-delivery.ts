@@ -204,7 +204,7 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
     obstacle: turns.obstacle,
     async begin(started) {
       agent.session = started
-      // Its last turn is unknown: if it forgot to report, it needs a reminder.
+      // The agent's last turn is unknown: if it forgot to report, it needs a reminder.
       if (started.state === 'idle') void reportTurnEnd(agent)
       updateLabel(agent)
       await turns.begin(started)

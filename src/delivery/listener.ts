@@ -224,7 +224,7 @@ export interface ResponsesOfTurn {
   arrived(): void
   /** They certainly didn't arrive. */
   putBack(): void
-  /** It is unknown whether they arrived. They are handed over again, at most TRIES times. */
+  /** Responses that may not have arrived. They are handed over again, at most TRIES times. */
   unknown(): void
 }
 
@@ -339,7 +339,7 @@ export interface RecentOutput {
 }
 
 const MAX_ENTRIES = 40
-/** Of all entries together. */
+/** The total of all entries. */
 const MAX_CHARACTERS = 24_000
 
 export function createRecentOutput(): RecentOutput {

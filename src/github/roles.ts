@@ -1,4 +1,4 @@
-/** Who fills the roles of the team, and which people decide on its proposals. */
+/** The agents that fill the roles of the team, and the people who decide on its proposals. */
 import type { Person } from '../base/person.ts'
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'

@@ -21,7 +21,7 @@ export interface CommandDefinition {
   example: string
   /** The place of a built-in command in the CLI: `agent list`. Its type, `orc list-agents`, works too. */
   shell?: string
-  /** It can destroy something: MCP clients ask a person before they call it. */
+  /** The command can destroy something: MCP clients ask a person before they call it. */
   destructive?: true
   /** Success carries no information, so a listening agent isn't woken for the receipt. */
   confirmation?: true

@@ -303,7 +303,7 @@ export function watchQueue({
       if (isOther(file, version, read.value.sha256)) received(read.value)
       return
     }
-    // It was deleted.
+    // The file was deleted.
     if (read.error.code === 'missing') {
       tries.delete(file)
       done.delete(file)

@@ -1,4 +1,4 @@
-/** What agents did, from the files of their workspaces: for `orc workspace show`, and for the report of `orc workspace dissolve`. */
+/** Reads what agents did from the files of their workspaces, for `orc workspace show` and the report of `orc workspace dissolve`. */
 import { formatBytes } from '../base/bytes.ts'
 import { type FileLimits, STATUS_BYTES, TEXT_BYTES } from './limits.ts'
 import {

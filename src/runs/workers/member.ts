@@ -263,7 +263,7 @@ export function createMemberWorkers(options: MemberWorkersOptions): MemberWorker
       const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
       if (earlier !== undefined)
         return (port) => workerOf(order, port, async () => ({ ok: true, value: earlier.receipt }))
-      // Its program was started but not ready yet, so it has no task.
+      // The program was started but not ready yet, so the agent has no task.
       return temporaryAgents.has(order)
         ? (port) => workerOf(order, port, (signal) => give(order, port, signal))
         : undefined

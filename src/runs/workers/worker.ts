@@ -21,7 +21,7 @@ export interface WorkOrder {
 export interface WorkEnd {
   readonly code: number | null
   readonly signal: string | null
-  /** It ended without an exit code while no service was running. */
+  /** The worker ended without an exit code while no service was running. */
   readonly lost: boolean
   /** Explains a failure: the end of its output, or why it could not be started. */
   readonly why: string
