@@ -44,6 +44,7 @@ import {
 } from './store.ts'
 import { createOutputValidator } from './validate-outputs.ts'
 import { createCommandWorkers } from './workers/command.ts'
+import { createLauncher } from './workers/launcher.ts'
 import { createMemberWorkers, type MemberTasks } from './workers/member.ts'
 import { createModelWorkers } from './workers/model.ts'
 import type { TemporaryAgents } from './workers/temporary-agents.ts'
@@ -119,9 +120,10 @@ export function createRuns(options: RunsOptions): Runs {
   const now = () => haltState.halted()?.at ?? clock.now()
   const isHalted = () => haltState.halted() !== undefined
 
+  const launcher = createLauncher()
   const members = createMemberWorkers({ ...options, isHalted })
   const workers: WorkerKinds = {
-    command: createCommandWorkers({ ...options, marks, leftovers: () => leftovers }),
+    command: createCommandWorkers({ ...options, marks, launcher, leftovers: () => leftovers }),
     files: outsiders,
     agent: members,
     model: createModelWorkers(options),
@@ -371,6 +373,7 @@ export function createRuns(options: RunsOptions): Runs {
       await Promise.all([...drivers.values()].map((driver) => driver.close()))
       await Promise.all(sweeps)
       members.close()
+      launcher.close()
     },
   }
 

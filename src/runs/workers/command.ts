@@ -1,17 +1,5 @@
-import { spawn } from 'node:child_process'
-import {
-  closeSync,
-  constants as fileFlags,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-} from 'node:fs'
+import { closeSync, constants as fileFlags, fstatSync, lstatSync, openSync, readSync, rmSync } from 'node:fs'
 import { constants as osConstants } from 'node:os'
-import { dirname } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
@@ -23,9 +11,11 @@ import {
   isAlive,
   type ProcessFacts,
   processStartedAt,
+  readProcesses,
   SESSION_MARK,
 } from '../../runtimes/processes.ts'
 import type { RunMarks } from '../processes.ts'
+import type { LaunchEnd, Launcher } from './launcher.ts'
 import type { WorkEnd, Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
 export interface CommandWorkersOptions {
@@ -33,6 +23,7 @@ export interface CommandWorkersOptions {
   log: Log
   marks: RunMarks
   environment: Readonly<NodeJS.ProcessEnv>
+  launcher: Launcher
   /** Processes that an earlier service left running, by mark. */
   leftovers(): ReadonlyMap<string, readonly ProcessFacts[]>
 }
@@ -42,7 +33,7 @@ const EXIT_MS = 5000
 
 /** Shell commands, each a process group in the workspace. */
 export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind {
-  const { clock, log, marks, environment, leftovers } = options
+  const { clock, log, marks, environment, launcher, leftovers } = options
 
   function orderOf({ run, node, what, runner, workspace, logFile, exitFile }: WorkOrder): CommandOrder {
     const command = runner.kind === 'command' ? runner.command : ''
@@ -54,6 +45,9 @@ export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind
     let isClosed = false
     let isDone = false
     let cancel = () => {}
+    void process.started.then((isStarted) => {
+      if (isStarted && !isClosed) port.started()
+    })
     void process.ended.then((ended) => {
       isDone = true
       cancel()
@@ -93,19 +87,13 @@ export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind
   return {
     start(work, port) {
       const order = orderOf(work)
-      const worker = workerOf(startCommand(order), order, port)
-      port.started()
-      return worker
+      return workerOf(startCommand(order, launcher), order, port)
     },
     find(work) {
       const order = orderOf(work)
       const processes = leftovers().get(order.mark) ?? []
       if (processes.length === 0 && readExit(order.exitFile).note === undefined) return undefined
-      return (port) => {
-        const worker = workerOf(adoptCommand(order, processes), order, port)
-        port.started()
-        return worker
-      }
+      return (port) => workerOf(adoptCommand(order, processes), order, port)
     },
   }
 }
@@ -115,9 +103,7 @@ export interface CommandOrder {
   readonly command: string
   readonly cwd: string
   readonly mark: string
-  /** Receives the standard output and the standard error. */
   readonly logFile: string
-  /** Receives the pid of the wrapper and the exit code: see WRAPPER. */
   readonly exitFile: string
   /** The environment of the service. */
   readonly environment: Readonly<NodeJS.ProcessEnv>
@@ -125,6 +111,8 @@ export interface CommandOrder {
 
 /** A process group that outlives the service; the next service finds it again. */
 export interface CommandProcess {
+  /** Resolves to false if it could not be started. */
+  readonly started: Promise<boolean>
   /** Resolves when the process group has ended; after a failure, when all processes with the mark have ended. */
   readonly ended: Promise<WorkEnd>
   /** Ends every process that it started. */
@@ -133,80 +121,71 @@ export interface CommandProcess {
   freeze(frozen: boolean): void
 }
 
-/**
- * Leads the process group of a command. It writes its pid, and later the exit code of the command, to descriptor 3: the
- * next service then knows how the command ended. The command runs in a second shell, so that neither `exec` nor an EXIT
- * trap can prevent this. `?` means that a signal ended the command. A stopping service may have sent it, so the next
- * service treats the attempt as lost and starts it again. The trap keeps a signal to the group from ending the wrapper
- * first. Unlike `trap ''`, it leaves the default action of the command in place.
- */
-const WRAPPER = `trap : HUP INT QUIT TERM
-echo $$ >&3
-/bin/sh -c "$1" 3>&-
-code=$?
-note=$code
-if [ $code -gt 128 ] && [ $code -lt 193 ]; then note='?'; fi
-echo "$note" >&3
-exit $code`
-
 const SIGNALS = new Map(Object.entries(osConstants.signals).map(([name, number]) => [128 + number, name]))
 const TAIL_BYTES = 2000
 const SHOWN = 300
 /** The system reports the end of a process to its parent only, so an adopted command is polled. */
 const POLL_MS = 100
 
-export function startCommand(order: CommandOrder): CommandProcess {
+function startCommand(order: CommandOrder, launcher: Launcher): CommandProcess {
   const { command, cwd, mark, logFile, exitFile, environment } = order
-  makeLogFolder(dirname(logFile))
-  const files: number[] = []
-  const { promise: exited, resolve } = Promise.withResolvers<WorkEnd>()
-  let pid: number | undefined
-  try {
-    // Files and not pipes: a pipe would break with the service, and the command with it.
-    files.push(openLog(logFile), openNew(exitFile))
-    const [log, exit] = files
-    const child = spawn('/bin/sh', ['-c', WRAPPER, 'sh', command.replaceAll('\0', '')], {
-      cwd,
-      detached: true,
-      stdio: ['ignore', log, log, exit],
-      env: { ...inheritedEnvironment(environment), TERM: 'dumb', [SESSION_MARK]: mark },
-    })
-    pid = child.pid
-    child.on('error', ({ message }) =>
-      resolve({ code: null, signal: null, lost: false, why: `it could not be run: ${message}` }),
-    )
-    child.on('exit', (code, signal) => {
-      const by = signal ?? SIGNALS.get(code!) ?? null
-      resolve({ code: by === null ? code : null, signal: by, lost: false, why: '' })
-    })
-    // Let the service exit while the command runs.
-    child.unref()
-  } finally {
-    for (const file of files) closeSync(file)
-  }
-
+  const { promise: started, resolve: setPid } = Promise.withResolvers<number | undefined>()
+  const { promise: exited, resolve: setEnd } = Promise.withResolvers<LaunchEnd>()
   let isOver = false
+  launcher.launch(
+    {
+      ...{ command: command.replaceAll('\0', ''), cwd, logFile, exitFile },
+      env: { ...inheritedEnvironment(environment), TERM: 'dumb', [SESSION_MARK]: mark },
+    },
+    {
+      started: setPid,
+      ended(end) {
+        isOver = true
+        setPid(undefined)
+        setEnd(end)
+      },
+    },
+  )
+
   let ending: Promise<void> | undefined
   async function endAll() {
+    const pid = await started
     const leader = pid === undefined || isOver ? undefined : leaderOf(pid, await processStartedAt(pid))
     await endProcesses({ mark, leader })
   }
+  async function waitForEnd(): Promise<WorkEnd> {
+    const end = await exited
+    // The group may end before the other processes that `end` stops.
+    await ending?.catch(() => {})
+    const pid = await started
+    if (end.type === 'launcher_lost') {
+      const processes = (await readProcesses()).filter((one) => one.mark === mark && !one.isZombie)
+      if (pid !== undefined || processes.length > 0) return await adoptCommand(order, processes).ended
+      return notRun('the process that starts commands ended')
+    }
+    if (end.type === 'failed') return notRun(end.why)
+    const signal = end.signal ?? SIGNALS.get(end.code!) ?? null
+    const code = signal === null ? end.code : null
+    await endLeftovers(mark, pid, code)
+    return { code, signal, lost: false, why: code === 0 ? '' : explain(code, signal, logFile) }
+  }
   return {
-    ended: exited.then(async ({ code, signal, lost, why }) => {
-      isOver = true
-      // The group may end before the other processes that `end` stops.
-      await ending?.catch(() => {})
-      await endLeftovers(mark, pid, code)
-      return { code, signal, lost, why: code === 0 || why !== '' ? why : explain(code, signal, logFile) }
-    }),
+    started: started.then((pid) => pid !== undefined),
+    ended: waitForEnd(),
     end() {
       ending ??= endAll()
       return ending
     },
     freeze(frozen) {
-      if (pid !== undefined && !isOver) signalGroup(pid, frozen ? 'SIGSTOP' : 'SIGCONT')
+      void started.then((pid) => {
+        if (pid !== undefined && !isOver) signalGroup(pid, frozen ? 'SIGSTOP' : 'SIGCONT')
+      })
     },
   }
+}
+
+function notRun(why: string): WorkEnd {
+  return { code: null, signal: null, lost: false, why: `it could not be run: ${why}` }
 }
 
 /**
@@ -245,6 +224,7 @@ export function adoptCommand(
   }
   void poll()
   return {
+    started: Promise.resolve(true),
     ended,
     end: () => endProcesses({ mark, leader }),
     freeze(frozen) {
@@ -254,7 +234,7 @@ export function adoptCommand(
 }
 
 /** `note`: the exit code; null after a signal; undefined until the command has ended. */
-export function readExit(exitFile: string): { pid: number | undefined; note: number | null | undefined } {
+function readExit(exitFile: string): { pid: number | undefined; note: number | null | undefined } {
   const found = /^(\d{1,10})\n(?:(\d{1,3}|\?)\n)?/.exec(readPart(exitFile, 32, 'head'))
   if (found === null) return { pid: undefined, note: undefined }
   const [, pid, note] = found
@@ -302,41 +282,20 @@ function explain(code: number | null, signal: string | null, logFile: string): s
 }
 
 /**
- * The files in `_logs/` of a run: the output and the exit code of each attempt. Every agent of the run can write there,
- * so nothing here follows a link, waits for a pipe or reuses an existing file.
+ * Reading the files in `_logs/` of a run. Every agent of the run can write there, so nothing here follows a link or waits
+ * for a pipe.
  */
 
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, O_APPEND } = fileFlags
-
-export function makeLogFolder(folder: string): void {
-  if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return
-  rmSync(folder, { force: true })
-  mkdirSync(folder, { recursive: true })
-}
-
-/** Opens a new log. If the same attempt starts again, after a power failure, its first output is kept as `.before`. */
-export function openLog(file: string): number {
-  if (sizeOf(file) > 0) {
-    rmSync(`${file}.before`, { recursive: true, force: true })
-    renameSync(file, `${file}.before`)
-  }
-  return openNew(file, O_APPEND)
-}
-
-/** Removes any file with this name and opens a new one. The caller closes it. */
-export function openNew(file: string, flags = 0): number {
-  rmSync(file, { recursive: true, force: true })
-  return openSync(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | flags, 0o644)
-}
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fileFlags
 
 /** Returns 0 if the file does not exist. */
-export function sizeOf(file: string): number {
+function sizeOf(file: string): number {
   const found = lstatSync(file, { throwIfNoEntry: false })
   return found?.isFile() ? found.size : 0
 }
 
 /** Reads the first or the last `most` bytes. Returns an empty text if the file does not exist. */
-export function readPart(file: string, most: number, part: 'head' | 'tail'): string {
+function readPart(file: string, most: number, part: 'head' | 'tail'): string {
   let fd: number
   try {
     fd = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
