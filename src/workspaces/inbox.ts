@@ -10,6 +10,7 @@ import type { PlanInstructions } from '../runs/plan.ts'
 import { DEFAULT_LIMITS, type FileLimits } from './limits.ts'
 import {
   attempt,
+  errnoOf,
   named,
   ProblemError,
   refuse,
@@ -19,7 +20,6 @@ import {
 import {
   type Directory,
   listNames,
-  lookAt,
   mustOpen,
   type Opened,
   type OpenFile,
@@ -220,6 +220,8 @@ function splitTarget(path: string): string[] {
 const DRAFT = '.inbox.'
 const MAX_LEFTOVERS = 1000
 const REFERENCES = 'references.json'
+/** Why a rename refuses: the target is a folder with content, or not a folder at all. */
+const OCCUPIED: ReadonlySet<string | undefined> = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR'])
 
 /** Opens an empty folder beside inbox/, fills it with copies and references, and puts it in inbox/'s place. */
 async function openDraft(workspace: string, limits: FileLimits, signal: AbortSignal | undefined) {
@@ -303,10 +305,16 @@ async function openDraft(workspace: string, limits: FileLimits, signal: AbortSig
       const references = inputs.filter(({ reference }) => reference !== undefined)
       if (references.length > 0) writeText(REFERENCES, formatReferences(references))
       makeReadOnly(draft, inputs)
-      const before = temporaryName('inbox')
-      if (lookAt(root, 'inbox') !== undefined) renameSync(root.at('inbox'), root.at(before))
-      renameSync(root.at(draftName), root.at('inbox'))
-      await removeTree(root, before)
+      try {
+        // Replaces an empty folder, such as that of a new workspace.
+        renameSync(root.at(draftName), root.at('inbox'))
+      } catch (error) {
+        if (!OCCUPIED.has(errnoOf(error))) throw error
+        const before = temporaryName('inbox')
+        renameSync(root.at('inbox'), root.at(before))
+        renameSync(root.at(draftName), root.at('inbox'))
+        await removeTree(root, before)
+      }
       close()
       return manifestOf(inputs)
     },

@@ -187,7 +187,8 @@ function readStatusIn(root: Directory): Result<StatusReading, WorkspaceProblem> 
 
 /** Puts a fresh status.json in place, for a new attempt (S4.4). */
 export function resetStatus(root: Directory): void {
-  write(root, pendingStatus)
+  const found = readSmall(root, STATUS_FILE, STATUS_BYTES)
+  if (!found.ok || found.value.toString() !== textOf(pendingStatus)) write(root, pendingStatus)
 }
 
 /** For a new folder that no agent knows yet. */

@@ -5,7 +5,15 @@ import { AGENT_NAME } from '../base/agent.ts'
 import type { WorkspaceTemplate } from '../runs/plan.ts'
 import { TEXT_BYTES } from './limits.ts'
 import { attempt, errnoOf, failed, problem, problemOf, type WorkspaceResult } from './problem.ts'
-import { allowOwner, type Directory, lookAt, openDirectory, showName } from './safe-fs/directory.ts'
+import {
+  allowOwner,
+  type Directory,
+  listNames,
+  lookAt,
+  openDirectory,
+  openFolder,
+  showName,
+} from './safe-fs/directory.ts'
 import {
   makeFolder,
   makeWithParents,
@@ -118,10 +126,20 @@ export function keepAttempt(workspace: string, number: number, why = ''): Promis
 export function clearAttempt(workspace: string): Promise<WorkspaceResult<void>> {
   return attempt('outbox', async () => {
     using root = openWritable(workspace)
-    await removeTree(root, 'outbox')
-    makeFolder(root, 'outbox').close()
+    if (!isEmptyFolder(root, 'outbox')) {
+      await removeTree(root, 'outbox')
+      makeFolder(root, 'outbox').close()
+    }
     resetStatus(root)
   })
+}
+
+function isEmptyFolder(root: Directory, name: string): boolean {
+  allowOwner(root.at(name))
+  const opened = openFolder(root, name)
+  if (!opened.ok) return false
+  using folder = opened.value
+  return listNames(folder, 1).length === 0
 }
 
 /** An agent may have removed the permissions of its own folders. */
