@@ -8,7 +8,6 @@ import {
   type Screens,
   type TerminalHolders,
 } from './agents/terminals.ts'
-import { openTokens, type Tokens } from './agents/tokens.ts'
 import { createUsageTracker, type UsageTracker } from './agents/usage-and-limits.ts'
 import type { Clock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
@@ -17,6 +16,7 @@ import { createHaltState, type HaltState } from './commands/halt-state.ts'
 import { createHandle, type OnHandled } from './commands/handle.ts'
 import { createRateLimits, type RateLimits } from './commands/rate-limits.ts'
 import { createTeam, type Team } from './commands/team.ts'
+import { openTokens, type Tokens } from './commands/tokens.ts'
 import type { Config } from './config/config.ts'
 import { createAnsweredCommands, createListener } from './delivery/listener.ts'
 import { createGithubTeam, type GithubTeam } from './github/github.ts'

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { agentEnvironment } from './agents/environment.ts'
-import { openTokens, readOrCreateOperatorToken, type Tokens } from './agents/tokens.ts'
 import { type Service, type ServiceOptions, startService } from './api/service.ts'
 import { announceService, lastPort, rememberPort } from './api/service-file.ts'
 import { genesisHash, sealWith } from './audit/chain.ts'
@@ -14,6 +13,7 @@ import { AppError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import { VERSION } from './base/version.ts'
 import type { CommandEntry } from './commands/commands.ts'
+import { openTokens, readOrCreateOperatorToken, type Tokens } from './commands/tokens.ts'
 import {
   type Config,
   type GithubConfig,

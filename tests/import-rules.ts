@@ -79,6 +79,7 @@ const CONTRACTS: Record<string, readonly string[]> = {
     'commands.ts',
     'handle.ts',
     'identity.ts',
+    'tokens.ts',
     'team.ts',
     'idempotency.ts',
     'rate-limits.ts',
@@ -90,7 +91,7 @@ const CONTRACTS: Record<string, readonly string[]> = {
   programs: ['program.ts', 'executable.ts', 'line-splitter.ts'],
   // How an agent is run; and, for commands and checks: their processes, environment and scripted answers.
   runtimes: ['runtime.ts', 'processes.ts', 'environment.ts', 'script.ts'],
-  agents: ['agents.ts', 'sessions.ts', 'tokens.ts', 'usage-and-limits.ts'],
+  agents: ['agents.ts', 'sessions.ts', 'usage-and-limits.ts'],
   workspaces: [
     'workspaces.ts',
     'outbox.ts',

@@ -3,10 +3,10 @@ import { AppError } from '../base/errors.ts'
 import { type CommandCall, type CommandEntry, commandEntry, receiptOf } from '../commands/commands.ts'
 import { namedAgent, noTokensForBrowsers, visibleAgent } from '../commands/identity.ts'
 import { operatorOr } from '../commands/team.ts'
+import type { Tokens } from '../commands/tokens.ts'
 import { createToken, interruptAgent, releaseTerminal, revokeTokens, takeTerminal, typeKeys } from './api.ts'
 import type { Sessions } from './sessions.ts'
 import { type TerminalHolders, terminalHolder } from './terminals.ts'
-import type { Tokens } from './tokens.ts'
 
 export interface AgentCommandsForPeopleOptions {
   sessions: Pick<Sessions, 'interrupt'>

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Team } from '../commands/team.ts'
+import type { Tokens } from '../commands/tokens.ts'
 import type { AgentDelivery } from '../delivery/agent-delivery.ts'
 import type { CommandResponse, Listener } from '../delivery/listener.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
@@ -9,7 +10,6 @@ import type { AgentAction, RawCommand } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
-import type { Tokens } from './tokens.ts'
 import type { UsageTracker } from './usage-and-limits.ts'
 
 /** The agents that Orchub runs: starts, reattaches to and ends their sessions. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import type { Tokens } from '../agents/tokens.ts'
 import { AppError } from '../base/errors.ts'
+import type { Tokens } from '../commands/tokens.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiCaller } from './authenticate.ts'
 import { unauthenticated } from './http-response.ts'

@@ -1,17 +1,9 @@
 import { expect, it } from 'vitest'
-import {
-  declareStatus,
-  insertToken,
-  readAgents,
-  readTokens,
-  registerAgent,
-  revokeTokens,
-  setPaused,
-  setSession,
-} from '../../../src/agents/store.ts'
+import { declareStatus, readAgents, registerAgent, setPaused, setSession } from '../../../src/agents/store.ts'
 import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
 import type { HandlerContext } from '../../../src/commands/commands.ts'
 import { findReceipt, replaceReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
+import { insertToken, readTokens, revokeTokens } from '../../../src/commands/tokens.ts'
 import {
   endHalt,
   postponeClocks,

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { OPERATOR, type Principal } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
-import type { Store } from '../store/store.ts'
-import { findToken, insertToken, isKnownToken, readTokens, revokeTokens, type TokenHolder } from './store.ts'
+import type { Reader, Store, Tx } from '../store/store.ts'
 
 /**
  * Authentication: a token belongs to an agent, a person or the operator. Only its hash is stored; revoking it takes effect
@@ -201,4 +200,63 @@ export async function readOrCreateOperatorToken(stateFolder: string, tokens: Tok
 function writeToken(file: string) {
   writeFileSync(`${file}.new`, `${newToken()}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
+}
+
+/** Only the hash of a token is stored. A token without agent and person is the operator's. */
+interface TokenRow {
+  id: number
+  agent: string | null
+  person: string | null
+  hash: string
+  created_at: number
+  revoked_at: number | null
+  /** Set for a browser session; null for a token that is valid until it is revoked. */
+  expires_at: number | null
+}
+
+type TokenHolder = Pick<TokenRow, 'agent' | 'person'>
+
+export async function insertToken(
+  tx: Tx,
+  { agent, person }: TokenHolder,
+  hash: string,
+  expiresAt: number | null = null,
+): Promise<number> {
+  const id = await tx.nextKey('tok')
+  await tx.run(
+    'INSERT INTO tokens (id, agent, person, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
+    [id, agent, person, hash, tx.now, expiresAt],
+  )
+  return id
+}
+
+/** Tokens that are valid at that time. */
+export async function readTokens(reader: Reader, now = 0): Promise<TokenRow[]> {
+  return await reader.all<TokenRow>(
+    'SELECT * FROM tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ORDER BY id',
+    [now],
+  )
+}
+
+async function findToken(reader: Reader, id: number): Promise<TokenRow | undefined> {
+  return await reader.get<TokenRow>('SELECT * FROM tokens WHERE id = ?', [id])
+}
+
+/** Revokes one token, or every token of that agent or person. Returns the revoked hashes. */
+export async function revokeTokens(
+  tx: Tx,
+  which: { id: number } | { holder: string | null },
+): Promise<string[]> {
+  const [column, value] =
+    'id' in which ? ['id', which.id] : ["COALESCE(agent, person, '')", which.holder ?? '']
+  const rows = await tx.all<{ hash: string }>(
+    `UPDATE tokens SET revoked_at = ? WHERE ${column} = ? AND revoked_at IS NULL RETURNING hash`,
+    [tx.now, value],
+  )
+  return rows.map((row) => row.hash)
+}
+
+/** True if the token was ever stored, revoked or not. */
+async function isKnownToken(reader: Reader, hash: string): Promise<boolean> {
+  return (await reader.get('SELECT id FROM tokens WHERE hash = ?', [hash])) !== undefined
 }
