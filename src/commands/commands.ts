@@ -7,15 +7,11 @@ import {
   type CommandDefinition,
   type CommandType,
   type FieldsOf,
-  type RawCommand,
 } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Decision } from '../rules/rule.ts'
 import type { Tx } from '../store/store.ts'
 import type { Team } from './team.ts'
-
-/** The one door: HTTP, shell, text, files and people all end here. */
-export type Handle = (principal: Principal, raw: RawCommand, origin?: CommandOrigin) => Promise<Receipt>
 
 /** How a command arrived, apart from who sent it. */
 export interface CommandOrigin {

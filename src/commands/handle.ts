@@ -14,7 +14,6 @@ import type {
   CommandAnswer,
   CommandOrigin,
   CommandWork,
-  Handle,
   Handler,
   HandlerContext,
   Handlers,
@@ -26,6 +25,9 @@ import { type CommandKey, createInFlight, findCommandReceipt, storeCommandReceip
 import { changesNothing, identify, peopleOnly, saidBy, signedBy } from './identity.ts'
 import type { RateLimits } from './rate-limits.ts'
 import { personBehind, type Team } from './team.ts'
+
+/** The one door: HTTP, shell, text, files and people all end here. */
+export type Handle = (principal: Principal, raw: RawCommand, origin?: CommandOrigin) => Promise<Receipt>
 
 interface DoorOptions {
   store: Store

@@ -1,7 +1,7 @@
 import type { Sessions } from '../agents/sessions.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Handle } from '../commands/commands.ts'
+import type { Handle } from '../commands/handle.ts'
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
