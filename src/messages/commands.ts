@@ -7,11 +7,11 @@ import { builtInEntries, type CommandEntry, type Handler, type HandlerContext } 
 import type { HaltState } from '../commands/halt-state.ts'
 import { decideSubject, saidBy, subjectAllowed } from '../commands/identity.ts'
 import type { RateLimits } from '../commands/rate-limits.ts'
-import { type Holding, pairOf, parkedBy, parkedReason } from '../people/hold-command.ts'
+import { type Holding, whyParked } from '../people/hold-command.ts'
 import { type FieldsOf, sendMessage } from '../protocol/command.ts'
 import type { Receipt, RecipientReceipt } from '../protocol/receipt.ts'
 import { decideAction, decideSend, strictest } from '../rules/decide.ts'
-import { nextHop } from '../rules/loop.ts'
+import { nextHop } from '../rules/loop-breaker.ts'
 import type { Decision } from '../rules/rule.ts'
 import { type Reader, storable } from '../store/store.ts'
 import type { Conversations } from './conversations.ts'
@@ -92,9 +92,8 @@ function sendMessageHandler(options: SendMessageOptions): Handler<SendMessageFie
     const { team, tx, speaker, approved } = context
     const fromAgent = speaker.name !== OPERATOR
     if (fromAgent && !approved) {
-      const request = await parkedBy(tx, pairOf(speaker.name, to))
-      if (request !== undefined)
-        return { to, status: 'blocked', reason: parkedReason(speaker.name, to, request) }
+      const reason = await whyParked(tx, speaker.name, to)
+      if (reason !== undefined) return { to, status: 'blocked', reason }
     }
     const wait =
       speaker.principal.kind === 'agent' && !approved

@@ -1,7 +1,6 @@
 import { parseId } from '../base/ids.ts'
 import type { Team } from '../commands/team.ts'
-import { pairOf } from '../people/hold-command.ts'
-import { observe, type PingPong } from '../rules/loop.ts'
+import { observe, type PingPong, pairOf } from '../rules/loop-breaker.ts'
 import type { Reader } from '../store/store.ts'
 import type { MessageRow } from './messages.ts'
 

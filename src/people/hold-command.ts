@@ -4,6 +4,7 @@ import type { HandlerContext } from '../commands/commands.ts'
 import { saidBy } from '../commands/identity.ts'
 import type { Command, CommandDefinition, FieldsOf } from '../protocol/command.ts'
 import type { Receipt } from '../protocol/receipt.ts'
+import { pairOf } from '../rules/loop-breaker.ts'
 import type { Approval, Decision } from '../rules/rule.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
@@ -187,9 +188,12 @@ interface ParkedRow {
   request: number
 }
 
-/** The request that a parked pair waits for. */
-export async function parkedBy(reader: Reader, pair: string): Promise<number | undefined> {
-  return (await reader.get<ParkedRow>('SELECT pair, request FROM parked WHERE pair = ?', [pair]))?.request
+/** Why these two agents may not write to each other now, or undefined if they may. */
+export async function whyParked(reader: Reader, from: string, to: string): Promise<string | undefined> {
+  const sql = 'SELECT pair, request FROM parked WHERE pair = ?'
+  const row = await reader.get<ParkedRow>(sql, [pairOf(from, to)])
+  if (row === undefined) return undefined
+  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', row.request)}`
 }
 
 async function park(tx: Tx, pair: string, request: number): Promise<void> {
@@ -202,13 +206,4 @@ async function park(tx: Tx, pair: string, request: number): Promise<void> {
 
 export async function unpark(tx: Tx, pair: string): Promise<void> {
   await tx.run('DELETE FROM parked WHERE pair = ?', [pair])
-}
-
-/** The key of a conversation: the same for both directions. */
-export function pairOf(a: string, b: string): string {
-  return a < b ? `${a} ${b}` : `${b} ${a}`
-}
-
-export function parkedReason(from: string, to: string, request: number): string {
-  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', request)}`
 }

@@ -8,6 +8,11 @@ export function nextHop(cause: { readonly hop: number } | undefined): number {
   return cause === undefined ? 0 : cause.hop + 1
 }
 
+/** The key of a conversation: the same for both directions. */
+export function pairOf(a: string, b: string): string {
+  return a < b ? `${a} ${b}` : `${b} ${a}`
+}
+
 /** Recent history of an unordered pair of agents. Plain data, at most as long as the policy's number of turns. */
 export interface PingPong {
   /** The last sender. */

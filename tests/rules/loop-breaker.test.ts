@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { nextHop, observe, type PingPong } from '../../src/rules/loop.ts'
+import { nextHop, observe, type PingPong } from '../../src/rules/loop-breaker.ts'
 
 const MINUTE = 60_000
 const policy = { turns: 4, withinMs: 10 * MINUTE }

@@ -6,11 +6,11 @@ import type { Handler, HandlerContext } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
 import { type Team, tooLong } from '../../commands/team.ts'
 import type { Conversations } from '../../messages/conversations.ts'
-import { type Holding, pairOf, parkedBy, parkedReason } from '../../people/hold-command.ts'
+import { type Holding, whyParked } from '../../people/hold-command.ts'
 import { delegate, type FieldsOf } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
-import { nextHop } from '../../rules/loop.ts'
+import { nextHop } from '../../rules/loop-breaker.ts'
 import type { Action, Decision } from '../../rules/rule.ts'
 import type { MaybePromise, Tx } from '../../store/store.ts'
 import { refusalError } from '../core/refusal.ts'
@@ -103,10 +103,8 @@ async function hopTo(
 ) {
   const { tx, team, speaker, approved, once } = context
   if (speaker.name === OPERATOR || approved) return 0
-  const request = await parkedBy(tx, pairOf(speaker.name, to))
-  if (request !== undefined) {
-    return { status: 'blocked', reason: parkedReason(speaker.name, to, request) } satisfies Receipt
-  }
+  const reason = await whyParked(tx, speaker.name, to)
+  if (reason !== undefined) return { status: 'blocked', reason } satisfies Receipt
   const hop = nextHop(await conversations.causeOf(tx, speaker.name, undefined, tx.now))
   const loop = once(`loop ${to}`, () => conversations.observe(team, speaker.name, to, hop, tx.now))
   return loop === undefined

@@ -11,7 +11,7 @@ import {
   storeAgentsToNotify,
   storeHaltRow,
 } from '../../../src/halt/store.ts'
-import { createHolding, type HeldInTasks, parkedBy, unpark } from '../../../src/people/hold-command.ts'
+import { createHolding, type HeldInTasks, unpark, whyParked } from '../../../src/people/hold-command.ts'
 import {
   askPeople,
   decideHumanRequest,
@@ -433,7 +433,7 @@ export function recordCases(here: Here) {
       await parkBy(tx, 'Bob', 'Cleo')
       await unpark(tx, 'Bob Cleo')
     })
-    expect(await parkedBy(store, 'Ada Bob')).toBe(1)
-    expect(await parkedBy(store, 'Bob Cleo')).toBeUndefined()
+    expect(await whyParked(store, 'Bob', 'Ada')).toContain('req_1')
+    expect(await whyParked(store, 'Bob', 'Cleo')).toBeUndefined()
   })
 }
