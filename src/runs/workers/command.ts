@@ -140,7 +140,7 @@ function startCommand(order: CommandOrder, launcher: Launcher): CommandProcess {
     {
       started: setPid,
       ended(end) {
-        isOver = true
+        isOver = end.type !== 'launcher_lost'
         setPid(undefined)
         setEnd(end)
       },
@@ -159,9 +159,12 @@ function startCommand(order: CommandOrder, launcher: Launcher): CommandProcess {
     await ending?.catch(() => {})
     const pid = await started
     if (end.type === 'launcher_lost') {
-      const processes = (await readProcesses()).filter((one) => one.mark === mark && !one.isZombie)
-      if (pid !== undefined || processes.length > 0) return await adoptCommand(order, processes).ended
-      return notRun('the process that starts commands ended')
+      const all = await readProcesses().catch(() => [])
+      const processes = all.filter((one) => !one.isZombie && (one.mark === mark || one.group === pid))
+      if (pid === undefined && processes.length === 0) return notRun('the process that starts commands ended')
+      const adopted = await adoptCommand(order, processes).ended
+      isOver = true
+      return adopted
     }
     if (end.type === 'failed') return notRun(end.why)
     const signal = end.signal ?? SIGNALS.get(end.code!) ?? null

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isRunning } from '../../../src/base/process.ts'
 import { HAS_MARKS, readProcesses } from '../../../src/runtimes/processes.ts'
+import { OPERATOR, send } from '../../harness/engine.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from '../harness.ts'
 
 let team: RunTeam
@@ -35,6 +36,17 @@ describe.runIf(HAS_MARKS)('a run whose launcher was killed', () => {
     const ended = await team.ended(id)
     expect(statesOf(ended)).toEqual({ a: 'completed', b: 'completed' })
     expect([...ended.run.nodes.values()].map(({ attempt }) => attempt)).toEqual([1, 1])
+  })
+
+  it('can still cancel its running commands', async () => {
+    const { id, launcher } = await startWaiting(`${MADE} x > outbox/x`)
+    await killed(launcher)
+    await send(team, OPERATOR, 'cancel_run', { id })
+    expect(statesOf(await team.ended(id))).toEqual({ a: 'cancelled', b: 'cancelled' })
+    const left = (await readProcesses()).filter(
+      ({ mark, isZombie }) => mark?.includes(`/${id}/`) && !isZombie,
+    )
+    expect(left).toEqual([])
   })
 
   it('knows the exit code of a command that failed', async () => {
