@@ -161,7 +161,10 @@ describe('a body', () => {
 
   it('of a route other than commands must be JSON that matches its schema', async () => {
     const post = (body: unknown, headers = {}) => service.call('POST', '/api/v1/tokens', { body, headers })
-    expect((await post('{"agent"')).status).toBe(400)
+    const broken = await post('{"agent": "Worker",}')
+    expect(broken.status).toBe(400)
+    expect(broken.json.message).toMatch(/^The body is not valid JSON: .*line 1 column 20/)
+    expect((await post('')).json.hint).toContain('The body is empty')
     expect((await post({ agent: 7 })).json.message).toContain('agent')
     expect((await post([])).status).toBe(400)
     expect((await post({ agent: 'Nobody' })).status).toBe(404)
