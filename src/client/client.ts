@@ -85,56 +85,41 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     if (answer === undefined) throw refusal(status, text)
     return answer as Answer
   }
-  const get = <Answer>(path: string, query?: object, signal?: AbortSignal) =>
-    request<Answer>({ method: 'GET', path, ...(query === undefined ? {} : { query }), signal })
+  const get = <Answer>(path: string, query: object = {}, signal?: AbortSignal) =>
+    request<Answer>({ method: 'GET', path, query, signal })
   const post = <Answer>(path: string, body: unknown) =>
     request<Answer>({ method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) })
+  const remove = <Answer>(path: string) => request<Answer>({ method: 'DELETE', path })
 
-  /** Retries after broken connections; the key makes it act once. */
-  const postOnce = <Answer>(
+  /** Retries after broken connections; the key makes it act once, however often it arrives. */
+  function postOnce<Answer>(
     path: string,
-    body: unknown,
+    body: string,
     { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {},
-  ) =>
-    retry(signal, () =>
-      request<Answer>({
-        method: 'POST',
-        path,
-        headers: { ...JSON_BODY, 'idempotency-key': idempotencyKey },
-        body: JSON.stringify(body),
-        signal,
-      }),
-    )
+    type = JSON_BODY,
+    send: (options: HttpRequest) => Promise<Answer> = request,
+  ): Promise<Answer> {
+    const headers = { ...type, 'idempotency-key': idempotencyKey }
+    return retry(signal, () => send({ method: 'POST', path, headers, body, signal }))
+  }
 
   /** Reads answers that are not JSON. */
-  async function text(path: string, query?: object): Promise<string> {
-    const answer = await transport.send({ method: 'GET', path, ...(query === undefined ? {} : { query }) })
+  async function text(path: string, query: object = {}): Promise<string> {
+    const answer = await transport.send({ method: 'GET', path, query })
     if (answer.status !== 200) throw refusal(answer.status, answer.text)
     return answer.text
   }
 
-  /** Retries only requests with a key, which act once however often they arrive. */
-  async function sendCommands<Answer>(
-    type: Record<string, string>,
-    body: string,
-    options: CommandOptions,
-  ): Promise<Answer> {
-    const { signal, idempotencyKey = newIdempotencyKey() } = options
-    const headers = { ...type, 'idempotency-key': idempotencyKey }
-    return await retry(signal, async () => {
-      const { status, text } = await transport.send({
-        method: 'POST',
-        path: '/api/v1/commands',
-        headers,
-        body,
-        signal,
-      })
-      const answer = parse(text) as { status?: string; code?: string } | undefined
-      const isReceipt = Array.isArray(answer) || typeof answer?.status === 'string'
-      if (!isReceipt || NO_RECEIPT.has(answer.code ?? '')) throw refusal(status, text)
-      return answer as Answer
-    })
+  /** A receipt is an answer, whatever its status. */
+  async function requestReceipt<Answer>(options: HttpRequest): Promise<Answer> {
+    const { status, text } = await transport.send(options)
+    const answer = parse(text) as { status?: string; code?: string } | undefined
+    const isReceipt = Array.isArray(answer) || typeof answer?.status === 'string'
+    if (!isReceipt || NO_RECEIPT.has(answer.code ?? '')) throw refusal(status, text)
+    return answer as Answer
   }
+  const sendCommands = <Answer>(body: string, options: CommandOptions, type = JSON_BODY) =>
+    postOnce<Answer>('/api/v1/commands', body, options, type, requestReceipt)
 
   /** Retries requests that have a key or change nothing. */
   async function retry<T>(signal: AbortSignal | undefined, once: () => Promise<T>): Promise<T> {
@@ -168,6 +153,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     }
   }
 
+  /** Streams events without positions; after a broken connection it starts again. */
+  const follow = <Event>(path: string, signal: AbortSignal | undefined) =>
+    reconnecting((alive) => readStream<Event>(path, { last: undefined }, signal, alive), signal)
+
   /** Streams events up to and including the one of type `end`. */
   async function* readToEnd<Event extends { type: string }>(
     path: string,
@@ -182,7 +171,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   }
 
   const command = (one: CommandInput, options: CommandOptions = {}) =>
-    sendCommands<ReceiptAnswer>(JSON_BODY, JSON.stringify(one), options)
+    sendCommands<ReceiptAnswer>(JSON.stringify(one), options)
   const next = (query: QueryOf<'nextDeliveries'> = {}, signal?: AbortSignal) =>
     get<AnswerOf<'nextDeliveries'>>('/api/v1/deliveries/next', query, signal)
   const acknowledge = (ids: readonly string[], agent?: string) =>
@@ -193,7 +182,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     mintLogin: () => post<AnswerOf<'mintLogin'>>('/api/v1/logins', {}),
     /** Exchanges the code of a sign-in link for a session. */
     openSession: (code: string) => post<AnswerOf<'openSession'>>('/api/v1/sessions', { code }),
-    closeSession: () => request<AnswerOf<'closeSession'>>({ method: 'DELETE', path: '/api/v1/session' }),
+    closeSession: () => remove<AnswerOf<'closeSession'>>('/api/v1/session'),
     me: () => get<AnswerOf<'me'>>('/api/v1/me'),
 
     health: () => get<AnswerOf<'health'>>('/healthz'),
@@ -201,10 +190,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     command,
     /** Sends all in order; they share one sync to disk. */
     commands: (many: readonly CommandInput[], options: CommandOptions = {}) =>
-      sendCommands<ReceiptAnswer[]>(JSON_BODY, JSON.stringify(many), options),
+      sendCommands<ReceiptAnswer[]>(JSON.stringify(many), options),
     /** Sends the commands found in a text, as an agent writes them. */
     text: (text: string, options: CommandOptions = {}) =>
-      sendCommands<ReceiptAnswer[]>(TEXT_BODY, text, options),
+      sendCommands<ReceiptAnswer[]>(text, options, TEXT_BODY),
     commandTypes: () => get<AnswerOf<'commandTypes'>>('/api/v1/commands'),
 
     agents: () => get<AnswerOf<'agents'>>('/api/v1/agents'),
@@ -212,24 +201,14 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     terminal: (agent: string, query: QueryOf<'terminal'> = {}) =>
       get<AnswerOf<'terminal'>>(`${agentPath(agent)}/terminal`, query),
     /** Streams an agent's terminal; after a broken connection it starts again with every row. */
-    terminalEvents(
-      agent: string,
-      { signal, for: purpose }: StreamOptions & QueryOf<'terminalEvents'> = {},
-    ): AsyncGenerator<AnswerOf<'terminalEvents'>> {
+    terminalEvents(agent: string, { signal, for: purpose }: StreamOptions & QueryOf<'terminalEvents'> = {}) {
       const query = purpose === undefined ? '' : `?for=${purpose}`
-      const path = `${agentPath(agent)}/terminal/events${query}`
-      return reconnecting(
-        (alive) => readStream<AnswerOf<'terminalEvents'>>(path, { last: undefined }, signal, alive),
-        signal,
-      )
+      return follow<AnswerOf<'terminalEvents'>>(`${agentPath(agent)}/terminal/events${query}`, signal)
     },
     takeTerminal: (agent: string) =>
       post<AnswerOf<'takeTerminal'>>(`${agentPath(agent)}/terminal/take-over`, {}),
     releaseTerminal: (agent: string) =>
-      request<AnswerOf<'releaseTerminal'>>({
-        method: 'DELETE',
-        path: `${agentPath(agent)}/terminal/take-over`,
-      }),
+      remove<AnswerOf<'releaseTerminal'>>(`${agentPath(agent)}/terminal/take-over`),
     typeKeys: (agent: string, body: BodyOf<'typeKeys'>) =>
       post<AnswerOf<'typeKeys'>>(`${agentPath(agent)}/terminal/keys`, body),
     /** Actions that are possible for an agent now, and why the others aren't. */
@@ -271,14 +250,14 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       get<AnswerOf<'trace'>>(`/api/v1/tasks/${encodeURIComponent(id)}/trace`, query),
     /** Asks the team; follow it with taskEvents. The key makes it act once, however often it is sent. */
     ask: (question: BodyOf<'ask'>, options?: CommandOptions) =>
-      postOnce<AnswerOf<'ask'>>('/api/v1/asks', question, options),
+      postOnce<AnswerOf<'ask'>>('/api/v1/asks', JSON.stringify(question), options),
     /** Streams the events of a task and its children to the end, without gaps after broken connections. */
     taskEvents: (id: string, options: QueryOf<'taskEvents'> & EndingStreamOptions = {}) =>
       readToEnd<TaskStreamEvent>(`/api/v1/tasks/${encodeURIComponent(id)}/events`, options),
 
     /** Starts a run; follow it with runEvents. The key makes it act once, however often it is sent. */
     startRun: (run: BodyOf<'startRun'>, options?: CommandOptions) =>
-      postOnce<AnswerOf<'startRun'>>('/api/v1/runs', run, options),
+      postOnce<AnswerOf<'startRun'>>('/api/v1/runs', JSON.stringify(run), options),
     runs: (query: QueryOf<'runs'> = {}) => get<AnswerOf<'runs'>>('/api/v1/runs', query),
     run: (id: string) => get<AnswerOf<'run'>>(runPath(id)),
     resumeRun: (id: string, body: BodyOf<'resumeRun'> = {}) =>
@@ -296,17 +275,9 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     runLog: (id: string, agent: string, query: QueryOf<'runLog'> = {}) =>
       get<AnswerOf<'runLog'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/log`, query),
     /** Calls back whenever an attempt has printed more. */
-    runLogEvents(
-      id: string,
-      agent: string,
-      attempt: number,
-      { signal }: StreamOptions = {},
-    ): AsyncGenerator<AnswerOf<'runLogEvents'>> {
+    runLogEvents(id: string, agent: string, attempt: number, { signal }: StreamOptions = {}) {
       const path = `${runPath(id)}/agents/${encodeURIComponent(agent)}/log/events?attempt=${attempt}`
-      return reconnecting(
-        (alive) => readStream<AnswerOf<'runLogEvents'>>(path, { last: undefined }, signal, alive),
-        signal,
-      )
+      return follow<AnswerOf<'runLogEvents'>>(path, signal)
     },
     runOutput: (id: string, agent: string, path: string) =>
       get<AnswerOf<'runOutput'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/output`, { path }),
@@ -323,16 +294,10 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       post<AnswerOf<'decide'>>(`/api/v1/human-requests/${encodeURIComponent(id)}/verdict`, verdict),
 
     /** Reads the audit entry by entry, however long it is. */
-    async *audit(
-      query: QueryOf<'audit'> = {},
-      { signal }: StreamOptions = {},
-    ): AsyncGenerator<AuditEntryAnswer> {
+    async *audit(query: QueryOf<'audit'> = {}, { signal }: StreamOptions = {}) {
       const headers = { accept: 'application/x-ndjson' }
-      for await (const line of readLines(
-        await transport.open({ method: 'GET', path: '/api/v1/audit', query, headers, signal }),
-      )) {
-        yield JSON.parse(line) as AuditEntryAnswer
-      }
+      const pieces = await transport.open({ method: 'GET', path: '/api/v1/audit', query, headers, signal })
+      for await (const line of readLines(pieces)) yield JSON.parse(line) as AuditEntryAnswer
     },
     verifyAudit: () => get<AnswerOf<'auditVerify'>>('/api/v1/audit/verify'),
     /** Streams the audit without gaps after broken connections, which `onLink` reports. Ends with the signal. */
@@ -365,16 +330,8 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     },
 
     /** Calls back on changes that the audit doesn't contain. Ends with the signal. */
-    changes(
-      of: 'github' | 'moderation',
-      { signal }: StreamOptions = {},
-    ): AsyncGenerator<AnswerOf<'githubChanges'>> {
-      const path = `/api/v1/${of}/changes`
-      return reconnecting(
-        (alive) => readStream<AnswerOf<'githubChanges'>>(path, { last: undefined }, signal, alive),
-        signal,
-      )
-    },
+    changes: (of: 'github' | 'moderation', { signal }: StreamOptions = {}) =>
+      follow<AnswerOf<'githubChanges'>>(`/api/v1/${of}/changes`, signal),
     github: (query: QueryOf<'github'> = {}) => get<AnswerOf<'github'>>('/api/v1/github', query),
     githubSetup: () => get<AnswerOf<'githubSetup'>>('/api/v1/github/setup'),
     /** Processes a payload as if GitHub had just sent it. */
@@ -392,10 +349,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     tokens: () => get<AnswerOf<'tokens'>>('/api/v1/tokens'),
     mintToken: (agent: string) => post<AnswerOf<'mintToken'>>('/api/v1/tokens', { agent }),
     revokeTokens: (which: string) =>
-      request<AnswerOf<'revokeTokens'>>({
-        method: 'DELETE',
-        path: `/api/v1/tokens/${encodeURIComponent(which)}`,
-      }),
+      remove<AnswerOf<'revokeTokens'>>(`/api/v1/tokens/${encodeURIComponent(which)}`),
     metrics: () => text('/metrics'),
     openapi: () => get<AnswerOf<'openapi'>>('/openapi.json'),
   }
