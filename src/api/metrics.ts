@@ -6,7 +6,6 @@ import type { GithubTeamState } from '../github/api.ts'
 import { countOpen } from '../messages/delivery-states.ts'
 import { countOpenRequests } from '../people/people.ts'
 import type { Receipt } from '../protocol/receipt.ts'
-import type { Store } from '../store/store.ts'
 import { CALL_KINDS, type OpenCalls } from './open-calls.ts'
 
 /** Prometheus metrics. Each service has its own registry, because an embedding program may run several services. */
@@ -45,6 +44,28 @@ function observeProcess(registry: Registry) {
   })
 }
 
+type Labels = Record<string, string>
+
+/** Adds gauges whose values are read when they are scraped. Values of an earlier scrape are dropped. */
+function gaugesOf(registry: Registry) {
+  return function gauge(
+    name: string,
+    help: string,
+    labelNames: readonly string[],
+    read: () => Iterable<readonly [Labels, number]> | Promise<Iterable<readonly [Labels, number]>>,
+  ) {
+    new Gauge({
+      ...{ name, help, labelNames },
+      registers: [registry],
+      async collect() {
+        const values = [...(await read())]
+        this.reset()
+        for (const [labels, value] of values) this.set(labels, value)
+      },
+    })
+  }
+}
+
 export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
   const registry = new Registry()
   const registers = [registry]
@@ -81,61 +102,31 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
       for (const [code, count] of errors) this.inc({ code }, count)
     },
   })
-  new Gauge({
-    name: 'orchub_store_pending',
-    help: 'Writes that wait to be committed',
-    registers,
-    collect() {
-      this.set(store.pending())
-    },
-  })
-  new Gauge({
-    name: 'orchub_deliveries_open',
-    help: 'Messages that are not confirmed yet, by recipient and delivery state',
-    labelNames: ['agent', 'state'],
-    registers,
-    async collect() {
-      this.reset()
-      for (const { agent, state, count } of await countOpen(store)) this.set({ agent, state }, count)
-    },
-  })
-  new Gauge({
-    name: 'orchub_human_requests_open',
-    help: 'Requests that wait for a person',
-    registers,
-    async collect() {
-      this.set(await countOpenRequests(store))
-    },
-  })
-  new Gauge({
-    name: 'orchub_halted',
-    help: '1 while a person has halted everything',
-    registers,
-    collect() {
-      this.set(engine.halt.current() === undefined ? 0 : 1)
-    },
-  })
-  new Gauge({
-    name: 'orchub_webhook_pending',
-    help: 'Events that wait to be posted, by webhook; a dead webhook drops its events',
-    labelNames: ['webhook', 'state'],
-    registers,
-    async collect() {
-      this.reset()
-      for (const { name, state, pending } of await engine.webhooks.list())
-        this.set({ webhook: name, state }, pending)
-    },
-  })
-  new Gauge({
-    name: 'orchub_open_calls',
-    help: 'Open streams, long polls and hooks',
-    labelNames: ['kind'],
-    registers,
-    collect() {
-      for (const kind of CALL_KINDS) this.set({ kind }, openCalls.count(kind))
-    },
-  })
-  if (engine.github !== undefined) observeGithub(engine, registers)
+  const gauge = gaugesOf(registry)
+  gauge('orchub_store_pending', 'Writes that wait to be committed', [], () => [[{}, store.pending()]])
+  gauge(
+    'orchub_deliveries_open',
+    'Messages that are not confirmed yet, by recipient and delivery state',
+    ['agent', 'state'],
+    async () => (await countOpen(store)).map(({ agent, state, count }) => [{ agent, state }, count]),
+  )
+  gauge('orchub_human_requests_open', 'Requests that wait for a person', [], async () => [
+    [{}, await countOpenRequests(store)],
+  ])
+  gauge('orchub_halted', '1 while a person has halted everything', [], () => [
+    [{}, engine.halt.current() === undefined ? 0 : 1],
+  ])
+  gauge(
+    'orchub_webhook_pending',
+    'Events that wait to be posted, by webhook; a dead webhook drops its events',
+    ['webhook', 'state'],
+    async () =>
+      (await engine.webhooks.list()).map(({ name, state, pending }) => [{ webhook: name, state }, pending]),
+  )
+  gauge('orchub_open_calls', 'Open streams, long polls and hooks', ['kind'], () =>
+    CALL_KINDS.map((kind) => [{ kind }, openCalls.count(kind)]),
+  )
+  if (engine.github !== undefined) observeGithub(engine, registry)
   observeProcess(registry)
 
   for (const type of [...engine.registry.everyone().map((definition) => definition.type), UNKNOWN]) {
@@ -158,7 +149,7 @@ export function createMetrics(engine: Engine, openCalls: OpenCalls): Metrics {
 }
 
 /** Metrics of the GitHub team. Conduct flags have none, not even a count (S3.15). */
-function observeGithub({ github, team }: Engine, registers: Registry[]) {
+function observeGithub({ github, team }: Engine, registry: Registry) {
   let asked: Promise<GithubTeamState | undefined> | undefined
   /** All gauges of one scrape share one snapshot. */
   const state = () => {
@@ -169,34 +160,23 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
     )
     return asked
   }
+  type TeamAgent = GithubTeamState['agents'][number]
+  const gauge = gaugesOf(registry)
   /** A gauge with one value per agent; agents without a value are left out. */
-  function agentGauge(
-    name: string,
-    help: string,
-    value: (agent: GithubTeamState['agents'][number]) => number | undefined,
-  ) {
-    new Gauge({
-      ...{ name, help, registers },
-      labelNames: ['agent'],
-      async collect() {
-        this.reset()
-        for (const one of (await state())?.agents ?? []) {
-          const now = value(one)
-          if (now !== undefined) this.set({ agent: one.agent }, now)
-        }
-      },
-    })
+  function agentGauge(name: string, help: string, read: (agent: TeamAgent) => number | undefined) {
+    gauge(name, help, ['agent'], async () =>
+      ((await state())?.agents ?? []).flatMap((one) => {
+        const value = read(one)
+        return value === undefined ? [] : [[{ agent: one.agent }, value] as const]
+      }),
+    )
   }
-  new Gauge({
-    name: 'orchub_github_agent_health',
-    help: '1 for the current status of an agent of the GitHub team: healthy, degraded or error',
-    labelNames: ['agent', 'status'],
-    registers,
-    async collect() {
-      this.reset()
-      for (const { agent, status } of (await state())?.agents ?? []) this.set({ agent, status }, 1)
-    },
-  })
+  gauge(
+    'orchub_github_agent_health',
+    '1 for the current status of an agent of the GitHub team: healthy, degraded or error',
+    ['agent', 'status'],
+    async () => ((await state())?.agents ?? []).map(({ agent, status }) => [{ agent, status }, 1]),
+  )
   agentGauge(
     'orchub_github_tasks_last_hour',
     'Tasks that an agent of the GitHub team completed in the last hour',
@@ -212,20 +192,16 @@ function observeGithub({ github, team }: Engine, registers: Registry[]) {
     'Average confidence of an agent of the GitHub team in the last hour, 0 to 1; absent if it reported none',
     (agent) => agent.confidence_score_average,
   )
-  new Gauge({
-    name: 'orchub_github_waiting',
-    help: 'GitHub events and actions that wait to be processed',
-    labelNames: ['what'],
-    registers,
-    async collect() {
+  gauge(
+    'orchub_github_waiting',
+    'GitHub events and actions that wait to be processed',
+    ['what'],
+    async () => {
       const now = await state()
-      this.set({ what: 'events' }, now?.events_waiting ?? 0)
-      this.set({ what: 'actions' }, now?.actions_waiting ?? 0)
+      return [
+        [{ what: 'events' }, now?.events_waiting ?? 0],
+        [{ what: 'actions' }, now?.actions_waiting ?? 0],
+      ]
     },
-  })
-}
-
-/** Open deliveries and requests, for GET /api/v1/state. */
-export async function countOpenWork(store: Store) {
-  return { deliveries: await countOpen(store), open_requests: await countOpenRequests(store) }
+  )
 }

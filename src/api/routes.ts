@@ -3,6 +3,8 @@ import { streamAudit, toEntry } from '../audit/store.ts'
 import { AppError } from '../base/errors.ts'
 import { personBehind } from '../commands/team.ts'
 import { wireHalt } from '../halt/halt.ts'
+import { countOpen } from '../messages/delivery-states.ts'
+import { countOpenRequests } from '../people/people.ts'
 import { type FeedEvent, feedEvent, mayKnow } from './audit-feed.ts'
 import { setCookie, splitToken } from './browser-sessions.ts'
 import {
@@ -13,7 +15,6 @@ import {
   SENT,
 } from './handle-request.ts'
 import { SECURITY_HEADERS, send } from './http-response.ts'
-import { countOpenWork } from './metrics.ts'
 import { openApi } from './openapi.ts'
 import { COMMAND_BODY_LIMITS, idempotencyKey, parseJson, readText } from './request-input.ts'
 import { FEED_PAGE, resumePoint, streamFeed } from './stream-feed.ts'
@@ -68,7 +69,8 @@ export const showState: RouteHandler<'state'> = async (context, call) => {
       ? {}
       : { github: await engine.github.state() }),
     agents: await rosterOf(store, team, engine),
-    ...(await countOpenWork(store)),
+    deliveries: await countOpen(store),
+    open_requests: await countOpenRequests(store),
   }
 }
 
