@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { extname, join, posix, relative, sep } from 'node:path'
+import { extname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { SECURITY_HEADERS } from './http-response.ts'
 
 /** Serves the built files of the control room. They contain no data, so no token is needed. */
 export interface StaticFiles {
-  /** Whether this path is one of the files. */
+  /** Whether this path belongs to the control room; the file may not exist. */
   has(path: string): boolean
   serve(path: string, incoming: IncomingMessage, outgoing: ServerResponse): void
 }
@@ -24,6 +24,8 @@ const TYPES: Record<string, string> = {
 }
 
 const ENTRY = '/'
+/** The only other paths: one name without a folder, which can't lead out of the folder of the pages. */
+const FILE = /^\/(?:assets\/\w[\w.-]*|favicon\.svg)$/
 const PLACEHOLDER = '__ORC_NONCE__'
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
@@ -38,38 +40,26 @@ interface StaticFile {
 
 /** Without a folder, the page says that the control room has not been built. */
 export function openStaticFiles(folder: string | undefined): StaticFiles {
-  let names: ReadonlySet<string> | undefined
   const files = new Map<string, StaticFile>()
 
-  function known(): ReadonlySet<string> {
-    // The files may be built while the service runs, so look again until they exist.
-    if (names === undefined || names.size === 0) names = listFiles(folder)
-    return names
-  }
-
+  /** Read on demand, because a rebuild while the service runs replaces the files. */
   function read(path: string): StaticFile | undefined {
-    const cached = files.get(path)
-    if (cached !== undefined) return cached
-    const name = path === ENTRY ? '/index.html' : path
-    if (folder === undefined || !known().has(name)) return undefined
-    const bytes = readIfThere(join(folder, name))
+    const bytes = folder === undefined ? undefined : readIfThere(join(folder, path))
     if (bytes === undefined) return undefined
-    const file: StaticFile = { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes }
-    // The entry page references the others, whose names change with their content, so it is never cached.
-    if (path !== ENTRY) files.set(path, file)
+    const file = { type: TYPES[extname(path)] ?? 'application/octet-stream', bytes }
+    files.set(path, file)
     return file
   }
 
   return {
-    has: (path) =>
-      path === ENTRY || (path.startsWith('/assets/') && known().has(path)) || path === '/favicon.svg',
+    has: (path) => path === ENTRY || FILE.test(path),
     serve(path, incoming, outgoing) {
-      if (path === ENTRY) names = undefined
-      const file = read(path)
+      // The entry page names the other files, whose names change with their content, so only the others are cached.
       if (path === ENTRY) {
-        serveEntry(outgoing, file?.bytes.toString('utf8') ?? NOT_BUILT)
+        serveEntry(outgoing, read('/index.html')?.bytes.toString('utf8') ?? NOT_BUILT)
         return
       }
+      const file = files.get(path) ?? read(path)
       if (file === undefined) {
         outgoing.writeHead(404, { 'content-length': 0, ...SECURITY_HEADERS })
         outgoing.end()
@@ -93,13 +83,12 @@ export function openStaticFiles(folder: string | undefined): StaticFiles {
   }
 }
 
-/** A rebuild while the service runs replaces files, so a listed file may be gone. */
+/** Undefined for any error: a request for a folder or an overlong name must not stop the service. */
 function readIfThere(file: string): Buffer | undefined {
   try {
     return readFileSync(file)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
+  } catch {
+    return undefined
   }
 }
 
@@ -134,17 +123,4 @@ function policy(nonce: string): string {
     "require-trusted-types-for 'script'",
     'trusted-types orchub',
   ].join('; ')
-}
-
-function listFiles(folder: string | undefined): ReadonlySet<string> {
-  if (folder === undefined || !existsSync(join(folder, 'index.html'))) return new Set()
-  const found = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
-    entry.isFile(),
-  )
-  return new Set(
-    found.map((entry) => {
-      const path = relative(folder, join(entry.parentPath, entry.name))
-      return posix.join('/', ...path.split(sep))
-    }),
-  )
 }

@@ -174,10 +174,13 @@ describe('the files of the control room', () => {
       '/secret.txt',
       '/assets/../secret.txt',
       '/assets/%2e%2e/secret.txt',
+      '/assets/..',
       '/assets/',
-      '/assets/x.js',
     ]) {
       expect((await get(path)).status, path).toBe(401)
+    }
+    for (const name of ['x.js', 'a'.repeat(5000)]) {
+      expect((await get(`/assets/${name}`)).status).toBe(404)
     }
   })
 
