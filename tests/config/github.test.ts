@@ -1,13 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
+import { mistakesIn, read } from './parse.ts'
 
-const read = (github: string, people = '') =>
-  parseConfig(`agents: { Triage: {} }\n${people}\ngithub:\n${github}`, { env: {} })
-
-function problems(github: string, people = ''): string[] {
-  const loaded = read(github, people)
-  return loaded.ok ? [] : loaded.error.map(({ message, path }) => `${path}: ${message}`)
-}
+const team = (github: string, people = '') => `agents: { Triage: {} }\n${people}\ngithub:\n${github}`
+const githubIn = (github: string) => read(team(github)).config.github
+const problems = (...args: Parameters<typeof team>) => mistakesIn(team(...args))
 
 describe('github in orc.yaml', () => {
   it('needs a webhook secret and one kind of credential', () => {
@@ -18,8 +14,8 @@ describe('github in orc.yaml', () => {
   })
 
   it('has the documented defaults', () => {
-    const loaded = read('  { secret_env: S, app: { id: 7, key_env: K } }')
-    expect(loaded.ok && loaded.value.config.github).toEqual({
+    const github = githubIn('  { secret_env: S, app: { id: 7, key_env: K } }')
+    expect(github).toEqual({
       secretEnv: 'S',
       app: { id: 7, keyEnv: 'K' },
       apiUrl: 'https://api.github.com',
@@ -37,12 +33,12 @@ describe('github in orc.yaml', () => {
   })
 
   it('accepts short and long forms of policies and steps', () => {
-    const loaded = read(`
+    const github = githubIn(`
   secret_env: S
   token_env: T
   actions: { label: notice, close: { mode: approval, quorum: 2 } }
   routes: { issues.opened: [triage, { to: scribe, if: [first_timer, "!label:wip"], after: triage, on: any }] }`)
-    expect(loaded.ok && loaded.value.config.github).toMatchObject({
+    expect(github).toMatchObject({
       actions: { label: { mode: 'notice', quorum: 1 }, close: { mode: 'approval', quorum: 2 } },
       routes: {
         'issues.opened': [
@@ -54,13 +50,13 @@ describe('github in orc.yaml', () => {
   })
 
   it('lists roles and tasks whose every action needs approval (S3.5)', () => {
-    const loaded = read(`
+    const github = githubIn(`
   secret_env: S
   token_env: T
   requires_hitl: [scribe]
   routes: { issues.opened: [{ to: triage, requires_hitl: true, if: has_words }] }
   schedule: { weekly: { cron: "0 6 * * 1", to: scribe, task: t, repository: o/r, requires_hitl: true } }`)
-    expect(loaded.ok && loaded.value.config.github).toMatchObject({
+    expect(github).toMatchObject({
       requiresHitl: ['scribe'],
       routes: { 'issues.opened': [{ to: 'triage', requiresHitl: true, when: ['has_words'] }] },
       schedule: [{ name: 'weekly', requiresHitl: true }],
@@ -103,13 +99,13 @@ describe('github in orc.yaml', () => {
   })
 
   it('resolves callbacks and triggers', () => {
-    const loaded = read(`
+    const github = githubIn(`
   secret_env: S
   token_env: T
   callbacks: { triage: { url_env: URL } }
   schedule: { stale: { cron: "0 7 * * *", to: triage, stale_days: 60, repository: o/r } }`)
-    expect(loaded.ok && loaded.value.config.github?.callbacks).toEqual({ Triage: { urlEnv: 'URL' } })
-    expect(loaded.ok && loaded.value.config.github?.schedule).toMatchObject([
+    expect(github?.callbacks).toEqual({ Triage: { urlEnv: 'URL' } })
+    expect(github?.schedule).toMatchObject([
       { name: 'stale', staleDays: 60, task: expect.stringContaining('stale') },
     ])
     expect(problems('  { secret_env: S, token_env: T, callbacks: { Nobody: { url_env: URL } } }')).toEqual([

@@ -2,25 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import {
-  type Config,
-  type ConfigOptions,
-  parseConfig,
-  readConfig,
-  stateFolder,
-} from '../../src/config/config.ts'
+import { parseConfig, readConfig, stateFolder } from '../../src/config/config.ts'
+import { read } from './parse.ts'
 
-function load(yaml: string, options: ConfigOptions = { file: '/team/orc.yaml', env: {} }): Config {
-  const loaded = parseConfig(yaml, options)
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
-  return loaded.value.config
-}
-
-function warningsOf(yaml: string, env: Record<string, string> = {}) {
-  const loaded = parseConfig(yaml, { file: '/team/orc.yaml', env })
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
-  return loaded.value.warnings
-}
+const load = (...args: Parameters<typeof read>) => read(...args).config
+const warningsOf = (yaml: string, env: Record<string, string> = {}) => read(yaml, { env }).warnings
 
 const ONE = 'agents: { A: {} }\n'
 

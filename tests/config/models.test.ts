@@ -1,25 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
+import { problemsOf as problemsIn, read } from './parse.ts'
 
-const load = (models: string, agents = 'agents: { A: {} }') => parseConfig(`${agents}\nmodels: ${models}`)
-
-function modelsOf(text: string) {
-  const loaded = load(text)
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
-  return loaded.value.config.models
-}
-
-function problemsOf(...args: Parameters<typeof load>) {
-  const loaded = load(...args)
-  return loaded.ok ? [] : loaded.error
-}
+const yaml = (models: string, agents = 'agents: { A: {} }') => `${agents}\nmodels: ${models}`
+const modelsOf = (models: string) => read(yaml(models)).config.models
+const problemsOf = (...args: Parameters<typeof yaml>) => problemsIn(yaml(...args))
 
 describe('models in orc.yaml', () => {
-  it('are empty by default', () => {
-    const loaded = parseConfig('agents: { A: {} }')
-    expect(loaded.ok && loaded.value.config.models).toEqual({})
-  })
-
   it.each([
     ['anthropic', 'ANTHROPIC_API_KEY'],
     ['openai', 'OPENAI_API_KEY'],
@@ -71,12 +57,10 @@ describe('models in orc.yaml', () => {
   })
 
   it('cause a warning if a key would be sent unencrypted', () => {
-    const loaded = load(
-      '{ m: { provider: openai-compatible, model: m, base_url: "http://far.example/v1", key_env: K } }',
+    const { warnings } = read(
+      yaml('{ m: { provider: openai-compatible, model: m, base_url: "http://far.example/v1", key_env: K } }'),
     )
-    expect(loaded.ok && loaded.value.warnings).toMatchObject([
-      { path: 'models.m.base_url', hint: 'Use https.' },
-    ])
+    expect(warnings).toMatchObject([{ path: 'models.m.base_url', hint: 'Use https.' }])
   })
 
   it('must exist for every llm agent', () => {

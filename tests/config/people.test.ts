@@ -1,18 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
+import { mistakesIn, read } from './parse.ts'
 
-function load(yaml: string) {
-  return parseConfig(yaml, { file: '/team/orc.yaml', env: {} })
-}
-function configOf(yaml: string) {
-  const loaded = load(yaml)
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.error))
-  return loaded.value.config
-}
-function problemsOf(yaml: string) {
-  const loaded = load(yaml)
-  return loaded.ok ? [] : loaded.error.map(({ path, message }) => `${path}: ${message}`)
-}
+const configOf = (yaml: string) => read(yaml).config
 
 describe('people in orc.yaml', () => {
   it('are operators by default', () => {
@@ -27,19 +16,19 @@ describe('people in orc.yaml', () => {
   })
 
   it('cannot share a name with an agent, another person or the service (C3)', () => {
-    expect(problemsOf('agents: { Ada: {} }\npeople: { ada: {} }')).toEqual([
+    expect(mistakesIn('agents: { Ada: {} }\npeople: { ada: {} }')).toEqual([
       'people.ada: "ada" has the same name as the agent Ada',
     ])
-    expect(problemsOf('agents: { A: {} }\npeople: { ben: {}, Ben: {} }')).toEqual([
+    expect(mistakesIn('agents: { A: {} }\npeople: { ben: {}, Ben: {} }')).toEqual([
       'people.Ben: "Ben" has the same name as the person ben',
     ])
-    expect(problemsOf('agents: { A: {} }\npeople: { operator: {} }')).toEqual([
+    expect(mistakesIn('agents: { A: {} }\npeople: { operator: {} }')).toEqual([
       'people.operator: "operator" is reserved for the service or its people',
     ])
-    expect(problemsOf('agents: { A: {} }\npeople: { "a b": {} }')).toEqual([
+    expect(mistakesIn('agents: { A: {} }\npeople: { "a b": {} }')).toEqual([
       'people["a b"]: "a b" is not a valid name for a person',
     ])
-    expect(problemsOf('agents: { A: {} }\npeople: { ada: { role: boss } }')).toEqual([
+    expect(mistakesIn('agents: { A: {} }\npeople: { ada: { role: boss } }')).toEqual([
       'people.ada.role: "role" must be one of: operator, viewer, moderator (got "boss")',
     ])
   })
@@ -74,17 +63,17 @@ rules: { ask: [{ from: A, to: B }, { from: B, to: A, approvers: [ada, operator, 
     ['{ quorum: 0 }', 'quorum: "quorum" must be at least 1'],
   ])('that can never be met are refused: %s', (said, problem) => {
     const rule = said.replace('{', '{ from: A, to: B,')
-    expect(problemsOf(`agents: { A: {}, B: {} }\n${people}\nrules: { ask: [${rule}] }`)).toEqual([
+    expect(mistakesIn(`agents: { A: {}, B: {} }\n${people}\nrules: { ask: [${rule}] }`)).toEqual([
       `rules.ask[0].${problem}`,
     ])
   })
 
   it('are refused where no person is asked', () => {
     expect(
-      problemsOf(`agents: { A: {}, B: {} }\n${people}\nrules: { allow: [{ from: A, to: B, quorum: 2 }] }`),
+      mistakesIn(`agents: { A: {}, B: {} }\n${people}\nrules: { allow: [{ from: A, to: B, quorum: 2 }] }`),
     ).toEqual(['rules.allow[0].quorum: Unknown key "quorum"'])
     expect(
-      problemsOf(`agents: { A: {} }\n${people}\npermissions: { urgent: { verdict: allow, quorum: 1 } }`),
+      mistakesIn(`agents: { A: {} }\n${people}\npermissions: { urgent: { verdict: allow, quorum: 1 } }`),
     ).toHaveLength(1)
   })
 })
@@ -101,7 +90,7 @@ describe('settings of questions to people', () => {
       answerCheck: undefined,
       userInputMs: null,
     })
-    expect(problemsOf(yaml('{ answer_check: slow }'))).toEqual([
+    expect(mistakesIn(yaml('{ answer_check: slow }'))).toEqual([
       'tasks.answer_check: There is no model "slow"',
     ])
   })

@@ -1,20 +1,21 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatProblems, type Problem, parseConfig } from '../../src/config/config.ts'
-
-function problemsOf(source: string | Uint8Array, env = {}): readonly Problem[] {
-  const loaded = parseConfig(source, { file: '/team/orc.yaml', env })
-  return loaded.ok ? [] : loaded.error
-}
+import { formatProblems, parseConfig } from '../../src/config/config.ts'
+import { problemsOf } from './parse.ts'
 
 type Case = [name: string, yaml: string, place: string, message: string, hint?: string]
+
+/** A mistake in the second line, after a valid first one. */
+const second = (name: string, line: string, column: string, message: string, hint = ''): Case => [
+  ...([name, `agents: { A: {} }\n${line}`, `2:${column}`, message, hint] as const),
+]
 
 const syntax: Case[] = [
   ['a tab', 'agents:\n\tA: {}\n', '2:1', 'Tabs are not allowed', 'spaces'],
   ['an open bracket', 'agents: { A: {}\n', '2:1', 'end with a }', 'bracket'],
   ['an open quote', 'agents: { "A: {} }', '1:19', 'closing "quote', 'quote'],
   ['a colon too many', 'agents:\n  A: { role: a: b }\n', '2:14', 'not allowed', 'quote'],
-  ['a second document', 'agents: { A: {} }\n---\nx: 1\n', '2:1', 'second document', '---'],
+  second('a second document', '---\nx: 1\n', '1', 'second document', '---'),
   ['a tag', 'agents: !!js/function x', '1:9', 'Tags', '!'],
   ['a duplicate key', 'agents:\n  A: {}\n  B: {}\n  A: {}\n', '4:3', 'twice, first in line 2'],
   ['a missing anchor', 'agents: { A: *x }', '1:14', 'no anchor &x'],
@@ -34,29 +35,29 @@ const shape: Case[] = [
   ['empty agents', 'rules:\nagents:\n', '2:8', '"agents" is empty'],
   ['no agent in agents', 'agents: {}', '1:9', 'no agents', 'Master'],
   ['agents as a list', 'agents: [A, B]', '1:9', 'must be a map (key: value) (got a list)', 'by name'],
-  ['an unknown section', 'agents: { A: {} }\nrule: {}\n', '2:1', 'Unknown key "rule"', '"rules"'],
+  second('an unknown section', 'rule: {}\n', '1', 'Unknown key "rule"', '"rules"'),
   ['an unknown key', 'agents:\n  A:\n    parrent: B\n', '3:5', 'Unknown key "parrent"', '"parent"'],
-  [
+  second(
     'a key in camel case',
-    'agents: { A: {} }\nlimits: { rate: { perMinute: 3, burst: 1 } }',
-    '2:',
+    'limits: { rate: { perMinute: 3, burst: 1 } }',
+    '',
     'Unknown key "perMinute"',
     '"per_minute"',
-  ],
+  ),
   ['a key nothing like any', 'agents: { A: { zzz: 1 } }', '1:16', 'Unknown key "zzz"', 'Known keys: parent,'],
   ['a merge key', 'agents:\n  A: &a {}\n  B:\n    <<: *a\n', '4:5', 'Unknown key "<<"', 'Merge'],
-  ['a key that every object has', 'agents: { A: {} }\nconstructor: 1', '2:1', 'Unknown key "constructor"'],
+  second('a key that every object has', 'constructor: 1', '1', 'Unknown key "constructor"'),
   ['a number for a name', 'agents: { A: { parent: 7 } }', '1:24', 'must be text (got 7)', 'quotes'],
   ['true for a name', 'agents: { A: { send: [true] } }', '1:23', 'must be text (got true)', 'quotes'],
   ['a number for names', 'agents: { A: { send: 5 } }', '1:22', 'cannot be 5', 'Agents that'],
   ['an empty value', 'agents:\n  A:\n    parent:\n', '3:12', '"parent" is empty', 'reports to'],
-  [
+  second(
     'an unknown preset',
-    'agents: { A: {} }\nrules: { preset: three }',
-    '2:18',
+    'rules: { preset: three }',
+    '18',
     'one of: mesh, tree, hub, isolated (got "three")',
     '"tree"',
-  ],
+  ),
   [
     'an unknown verdict',
     'agents: { A: { permissions: { urgent: yes } } }',
@@ -71,13 +72,13 @@ const shape: Case[] = [
     'Unknown key "spawn"',
     'Known keys: spawn_agent',
   ],
-  [
+  second(
     'permissions for *',
-    'agents: { A: {} }\npermissions: { "*": { urgent: allow } }',
-    '2:16',
+    'permissions: { "*": { urgent: allow } }',
+    '16',
     'Unknown key "*"',
     'apply to all agents',
-  ],
+  ),
   [
     'an unknown runtime',
     'agents: { A: { runtime: script } }',
@@ -92,73 +93,31 @@ const shape: Case[] = [
     '"to" is missing',
     'Recipients',
   ],
-  [
-    'a rule for nobody',
-    'agents: { A: {} }\nrules: { forbid: [{ from: [], to: A }] }',
-    '2:27',
-    'must not be an empty list',
-  ],
-  ['a word for a rule', 'agents: { A: {} }\nrules: { forbid: [A] }', '2:19', 'must be a map', 'from: Worker'],
-  [
-    'a rate of zero',
-    'agents: { A: {} }\nlimits: { rate: { per_minute: 0, burst: 1 } }',
-    '2:31',
-    'at least 1',
-  ],
-  [
+  second('a rule for nobody', 'rules: { forbid: [{ from: [], to: A }] }', '27', 'must not be an empty list'),
+  second('a word for a rule', 'rules: { forbid: [A] }', '19', 'must be a map', 'from: Worker'),
+  second('a rate of zero', 'limits: { rate: { per_minute: 0, burst: 1 } }', '31', 'at least 1'),
+  second(
     'a rate of words',
-    'agents: { A: {} }\nlimits: { rate: { per_minute: lots, burst: 1 } }',
-    '2:31',
+    'limits: { rate: { per_minute: lots, burst: 1 } }',
+    '31',
     'must be a number (got "lots")',
-  ],
-  ['half a rate', 'agents: { A: {} }\nlimits: { rate: { per_minute: 3 } }', '2:11', '"burst" is missing'],
-  ['a rate that is on', 'agents: { A: {} }\nlimits: { rate: true }', '2:17', 'cannot be true', 'or off'],
-  ['half a hop', 'agents: { A: {} }\nlimits: { hops: 1.5 }', '2:17', 'cannot be 1.5'],
-  [
-    'no unit',
-    'agents: { A: {} }\nlimits: { ping_pong: { turns: 4, within: 10 } }',
-    '2:42',
-    'must be text',
-    '10m',
-  ],
-  [
-    'an unknown unit',
-    'agents: { A: {} }\nlimits: { ping_pong: { turns: 4, within: 3w } }',
-    '2:42',
-    'not a duration',
-    '10m',
-  ],
-  [
-    'no time at all',
-    'agents: { A: {} }\nlimits: { ping_pong: { turns: 4, within: 0s } }',
-    '2:42',
-    'not a duration',
-  ],
-  [
-    'too large messages (C20)',
-    'agents: { A: {} }\nlimits: { message_bytes: 102401 }',
-    '2:26',
-    'at most 102400',
-  ],
-  ['a port beyond all', 'agents: { A: {} }\nservice: { port: 70000 }', '2:18', 'at most 65535'],
-  [
-    'a URL for a host',
-    'agents: { A: {} }\nservice: { allowed_hosts: ["http://x"] }',
-    '2:28',
-    'not a valid host name',
-  ],
-  [
-    'any host at all',
-    'agents: { A: {} }\nservice: { allowed_hosts: ["*"] }',
-    '2:28',
-    'not a valid host name',
-  ],
-  [
+  ),
+  second('half a rate', 'limits: { rate: { per_minute: 3 } }', '11', '"burst" is missing'),
+  second('a rate that is on', 'limits: { rate: true }', '17', 'cannot be true', 'or off'),
+  second('half a hop', 'limits: { hops: 1.5 }', '17', 'cannot be 1.5'),
+  second('no unit', 'limits: { ping_pong: { turns: 4, within: 10 } }', '42', 'must be text', '10m'),
+  second('an unknown unit', 'limits: { ping_pong: { turns: 4, within: 3w } }', '42', 'not a duration', '10m'),
+  second('no time at all', 'limits: { ping_pong: { turns: 4, within: 0s } }', '42', 'not a duration'),
+  second('too large messages (C20)', 'limits: { message_bytes: 102401 }', '26', 'at most 102400'),
+  second('a port beyond all', 'service: { port: 70000 }', '18', 'at most 65535'),
+  second('a URL for a host', 'service: { allowed_hosts: ["http://x"] }', '28', 'not a valid host name'),
+  second('any host at all', 'service: { allowed_hosts: ["*"] }', '28', 'not a valid host name'),
+  second(
     'a line break in a reason',
-    'agents: { A: {} }\nrules: { ask: [{ from: A, to: "*", reason: "a\\nb" }] }',
-    '2:44',
+    'rules: { ask: [{ from: A, to: "*", reason: "a\\nb" }] }',
+    '44',
     'one line',
-  ],
+  ),
 ]
 
 const names: Case[] = [
@@ -200,54 +159,27 @@ const names: Case[] = [
     '3:16',
     'cycle: A → C → B → A',
   ],
-  [
-    'a rule about nobody',
-    'agents: { A: {} }\nrules: { forbid: [{ from: A, to: [A, Bee] }] }',
-    '2:38',
-    'no agent "Bee"',
-  ],
+  second('a rule about nobody', 'rules: { forbid: [{ from: A, to: [A, Bee] }] }', '38', 'no agent "Bee"'),
   ['send to nobody known', 'agents: { Ada: { send: Adaa } }', '1:24', 'no agent "Adaa"', '"Ada"'],
   ['a star among names', 'agents: { A: {}, B: { send: [A, "*"] } }', '1:29', '"*" with names'],
-  [
-    'a hub that is not named',
-    'agents: { A: {} }\nrules: { preset: hub }',
-    '2:18',
-    'needs an agent as the hub',
-    'hub: NAME',
-  ],
-  [
-    'a hub that is not there',
-    'agents: { A: {} }\nrules: { preset: hub, hub: Bob }',
-    '2:28',
-    'no agent "Bob"',
-  ],
+  second('a hub that is not named', 'rules: { preset: hub }', '18', 'needs an agent as the hub', 'hub: NAME'),
+  second('a hub that is not there', 'rules: { preset: hub, hub: Bob }', '28', 'no agent "Bob"'),
 ]
 
 const places: Case[] = [
-  [
+  second(
     'a missing variable',
-    `agents: { A: {} }\nstore: { url: 'postgres://u:\${NOPE}@h/d' }`,
-    '2:15',
+    `store: { url: 'postgres://u:\${NOPE}@h/d' }`,
+    '15',
     'environment variable NOPE',
     'Set NOPE',
-  ],
-  [
-    'another database',
-    'agents: { A: {} }\nstore: { url: mysql://h/d }',
-    '2:15',
-    'SQLite or PostgreSQL URL',
-    'sqlite:FILE',
-  ],
-  ['no database file', 'agents: { A: {} }\nstore: { url: "sqlite:" }', '2:15', 'no file'],
-  ['a store in memory', 'agents: { A: {} }\nstore: { url: "sqlite::memory:" }', '2:15', 'memory'],
-  ['not an address', 'agents: { A: {} }\nstore: { url: "postgres://h:x:y/d" }', '2:15', 'not a valid URL'],
-  [
-    'a socket and a port',
-    'agents: { A: {} }\nservice: { port: 1, unix_socket: s }',
-    '2:21',
-    'cannot be combined',
-  ],
-  ['a long socket', `agents: { A: {} }\nservice: { unix_socket: /${'s'.repeat(107)} }`, '2:25', '107 bytes'],
+  ),
+  second('another database', 'store: { url: mysql://h/d }', '15', 'SQLite or PostgreSQL URL', 'sqlite:FILE'),
+  second('no database file', 'store: { url: "sqlite:" }', '15', 'no file'),
+  second('a store in memory', 'store: { url: "sqlite::memory:" }', '15', 'memory'),
+  second('not an address', 'store: { url: "postgres://h:x:y/d" }', '15', 'not a valid URL'),
+  second('a socket and a port', 'service: { port: 1, unix_socket: s }', '21', 'cannot be combined'),
+  second('a long socket', `service: { unix_socket: /${'s'.repeat(107)} }`, '25', '107 bytes'),
 ]
 
 describe.each([
@@ -379,43 +311,9 @@ describe('hostile input', () => {
     expect(problemsOf(' '.repeat(256 * 1024 + 1))).toMatchObject([{ message: 'The file is too large' }])
   })
 
-  const word = fc.constantFrom(
-    'agents',
-    'rules',
-    'limits',
-    'A',
-    'B',
-    'parent',
-    'preset',
-    'hub',
-    'forbid',
-    'from',
-    'to',
-    '*',
-    '&x',
-    '*x',
-    'off',
-    ':',
-    ': ',
-    '\n',
-    '\n  ',
-    '- ',
-    '{',
-    '}',
-    '[',
-    ']',
-    ',',
-    '"',
-    "'",
-    '#',
-    '|',
-    '?',
-    '!',
-    '%',
-    '\t',
-    '__proto__',
-    '~',
-  )
+  const names = 'agents rules limits A B parent preset hub forbid from to * &x *x off __proto__ ~'.split(' ')
+  const signs = [...`:-{}[],"'#|?!%\t\n`, ': ', '- ', '\n  ']
+  const word = fc.constantFrom(...names, ...signs)
   it('gives a config, or problems with position and hint, and never throws', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),

@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { defineConfig, parseConfig } from '../../src/config/config.ts'
+import { defineConfig } from '../../src/config/config.ts'
+import { problemsOf, read } from './parse.ts'
 
 const TEAM = 'agents: { Master: {}, Worker: { parent: Master } }\n'
-
-function problemsOf(text: string) {
-  const loaded = parseConfig(TEAM + text, { env: {} })
-  return loaded.ok ? [] : loaded.error
-}
 
 describe('tasks in orc.yaml', () => {
   it('have durations, checks and a judge', () => {
@@ -39,21 +35,9 @@ describe('tasks in orc.yaml', () => {
     })
   })
 
-  it('use defaults for missing keys, and have no judge when it is off', () => {
-    for (const tasks of [undefined, null, { judge: 'off' as const }, { judge: false as const }]) {
-      expect(defineConfig({ agents: { Master: {} }, tasks }).tasks).toEqual({
-        timeoutMs: undefined,
-        retries: undefined,
-        depth: undefined,
-        reminders: undefined,
-        checks: {},
-        judge: undefined,
-        judgeMs: undefined,
-        selector: undefined,
-        answerCheck: undefined,
-        userInputMs: undefined,
-      })
-    }
+  it('have no judge when it is off', () => {
+    for (const judge of ['off', false] as const)
+      expect(defineConfig({ agents: { Master: {} }, tasks: { judge } }).tasks.judge).toBeUndefined()
   })
 
   it('accept only an existing model as the selector (S2.14)', () => {
@@ -61,13 +45,13 @@ describe('tasks in orc.yaml', () => {
     expect(defineConfig({ agents: { Master: {} }, models, tasks: { selector: 'fast' } }).tasks.selector).toBe(
       'fast',
     )
-    expect(problemsOf('tasks: { selector: nobody }')).toMatchObject([
+    expect(problemsOf(`${TEAM}tasks: { selector: nobody }`)).toMatchObject([
       { line: 2, path: 'tasks.selector', message: 'There is no model "nobody"' },
     ])
   })
 
   it('report an unknown judge at its position', () => {
-    expect(problemsOf('tasks: { judge: nobody }')).toMatchObject([
+    expect(problemsOf(`${TEAM}tasks: { judge: nobody }`)).toMatchObject([
       { line: 2, path: 'tasks.judge', message: 'There is no model or agent "nobody"' },
     ])
   })
@@ -79,14 +63,14 @@ describe('tasks in orc.yaml', () => {
     })
     expect(tasks).toMatchObject({ judge: { kind: 'agent', name: 'Reviewer' }, judgeMs: 90_000 })
     const both = 'models: { Worker: { provider: openai, model: m } }\ntasks: { judge: Worker }'
-    expect(problemsOf(both)).toMatchObject([
+    expect(problemsOf(TEAM + both)).toMatchObject([
       { path: 'tasks.judge', message: '"Worker" is both a model and an agent' },
     ])
   })
 
   it('refuse more retries than the backoff has steps (C7)', () => {
-    expect(problemsOf('tasks: { retries: 6 }')).toHaveLength(1)
-    expect(problemsOf('tasks: { timeout: 5 }')).toHaveLength(1)
+    expect(problemsOf(`${TEAM}tasks: { retries: 6 }`)).toHaveLength(1)
+    expect(problemsOf(`${TEAM}tasks: { timeout: 5 }`)).toHaveLength(1)
   })
 })
 
@@ -107,7 +91,7 @@ describe('an agent with on_demand', () => {
   })
 
   it('causes a warning if it would be stopped and never started again', () => {
-    const loaded = parseConfig('agents: { A: { stop_when_idle: 10m } }', { env: {} })
-    expect(loaded.ok && loaded.value.warnings).toMatchObject([{ path: 'agents.A.stop_when_idle' }])
+    const { warnings } = read('agents: { A: { stop_when_idle: 10m } }')
+    expect(warnings).toMatchObject([{ path: 'agents.A.stop_when_idle' }])
   })
 })

@@ -1,17 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
+import { problemsOf, read } from './parse.ts'
 
-const load = (webhooks: string) =>
-  parseConfig(`agents: { A: {} }\nwebhooks:\n  chat: ${webhooks}\n`, { env: {} })
-const problems = (webhooks: string) => {
-  const loaded = load(webhooks)
-  return loaded.ok ? [] : loaded.error.map(({ path, message, hint }) => `${path}: ${message} ${hint}`)
-}
+const yaml = (webhook: string) => `agents: { A: {} }\nwebhooks:\n  chat: ${webhook}\n`
 
 describe('webhooks', () => {
   it('have defaults', () => {
-    const loaded = load('{ url: "https://x.example/y", events: [human.asked, "task.*"], secret_env: S }')
-    expect(loaded.ok && loaded.value.config.webhooks).toEqual([
+    const { config } = read(
+      yaml('{ url: "https://x.example/y", events: [human.asked, "task.*"], secret_env: S }'),
+    )
+    expect(config.webhooks).toEqual([
       {
         name: 'chat',
         url: 'https://x.example/y',
@@ -35,14 +32,13 @@ describe('webhooks', () => {
     ['{ url: "https://a.b", events: ["no such thing"], secret_env: S }', 'is not a valid event type'],
     ['{ url: "https://a.b", events: ["*"], secret: x }', 'Never put secrets into this file'],
   ])('%s is refused: %s', (written, words) => {
-    expect(problems(written).join('\n')).toContain(words)
+    const problems = problemsOf(yaml(written)).map(({ path, message, hint }) => `${path}: ${message} ${hint}`)
+    expect(problems.join('\n')).toContain(words)
   })
 
   it('cause a warning for an unencrypted URL on another machine', () => {
-    const warned = (url: string) => {
-      const loaded = load(`{ url: "${url}", events: ["*"], secret_env: S }`)
-      return loaded.ok ? loaded.value.warnings.length : -1
-    }
+    const warned = (url: string) =>
+      read(yaml(`{ url: "${url}", events: ["*"], secret_env: S }`)).warnings.length
     expect([warned('http://chat.example/x'), warned('http://127.0.0.1:1/x'), warned('https://c.d')]).toEqual([
       1, 0, 0,
     ])
@@ -50,12 +46,7 @@ describe('webhooks', () => {
 })
 
 describe('notify', () => {
-  it.each([
-    ['off', 'off'],
-    ['bell', 'bell'],
-    ['desktop', 'desktop'],
-  ])('may be %s', (written, read) => {
-    const loaded = parseConfig(`agents: { A: {} }\nnotify: ${written}\n`, { env: {} })
-    expect(loaded.ok && loaded.value.config.notify).toBe(read)
+  it.each(['off', 'bell', 'desktop'])('may be %s', (written) => {
+    expect(read(`agents: { A: {} }\nnotify: ${written}\n`).config.notify).toBe(written)
   })
 })
