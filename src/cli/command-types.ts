@@ -1,7 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import type { ShellShape } from '../protocol/registry.ts'
 import { exchange, openConnection, type TeamLocation } from './connection/connection.ts'
-import { dashed, usage } from './errors.ts'
+import { dashed, noSuchCommand } from './errors.ts'
 import { fitted } from './output/layout.ts'
 import { paint, plain, print, printJson } from './output/print.ts'
 import { COMMON_OPTIONS, type Option, optionsText } from './verb.ts'
@@ -86,7 +86,7 @@ export async function fetchType(verb: string, type: string, location: TeamLocati
   const hint = reached
     ? 'orc help lists all commands.'
     : 'orc help lists all commands. Commands that an application adds need its service, which is not running.'
-  throw usage(`There is no command "${verb}"`, hint, { word: verb, among: known.map(verbOf), verbs: true })
+  throw noSuchCommand(verb, hint, known.map(verbOf))
 }
 
 /** `send_message` as people type it: `send-message`. */

@@ -124,6 +124,11 @@ export function noSuchOption(verb: string, typed: string, known: readonly string
   return usage(`orc ${verb} has no option ${option}`, seeHelp(verb), { word, among: known, prefix: '--' })
 }
 
+/** Suggests the nearest of all verbs and of `among`. */
+export function noSuchCommand(name: string, hint: string, among: readonly string[] = []): AppError {
+  return usage(`There is no command "${name}"`, hint, { word: name, among, verbs: true })
+}
+
 export function checkIdempotencyKey(key: string): void {
   // The key becomes an HTTP header, and a line end in it would start another header.
   if (/^[!-~]{1,200}$/.test(key)) return

@@ -36,31 +36,32 @@ export function watchStopSignal(): StopSignal {
   return { promise, signal: coming.signal }
 }
 
-/** Runs work that Ctrl-C aborts through its signal, so that the work can undo what it began. */
-export async function untilCancelled<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const ending = new AbortController()
-  const stop = () => ending.abort()
+/** Aborts with SIGINT or SIGTERM, so that the command can undo what it began, or leave what it watches. */
+export function abortOnSignal(): AbortController {
+  const stopping = new AbortController()
+  const stop = () => stopping.abort()
   process.on('SIGINT', stop).on('SIGTERM', stop)
+  return stopping
+}
+
+/** Runs work that Ctrl-C aborts through its signal. */
+export async function untilCancelled<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { signal } = abortOnSignal()
   try {
-    return await work(ending.signal)
+    return await work(signal)
   } catch (error) {
-    if (!ending.signal.aborted) throw error
+    if (!signal.aborted) throw error
     throw new AppError('CONFLICT', 'Interrupted', { hint: 'Nothing was changed.', cause: error })
-  } finally {
-    process.off('SIGINT', stop).off('SIGTERM', stop)
   }
 }
 
 /** Follows a stream until Ctrl-C, which ends it without an error. */
 export async function untilInterrupted(follow: (signal: AbortSignal) => Promise<void>): Promise<number> {
-  const ending = new AbortController()
-  const stop = () => ending.abort()
-  process.once('SIGINT', stop)
-  process.once('SIGTERM', stop)
+  const { signal } = abortOnSignal()
   try {
-    await follow(ending.signal)
+    await follow(signal)
   } catch (error) {
-    if (!ending.signal.aborted) throw error
+    if (!signal.aborted) throw error
   }
-  return ending.signal.aborted ? exitCode('interrupted') : exitCode('ok')
+  return exitCode(signal.aborted ? 'interrupted' : 'ok')
 }

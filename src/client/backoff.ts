@@ -1,4 +1,4 @@
-import { ClientError } from './transport.ts'
+import { isTemporary } from './transport.ts'
 
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
@@ -46,7 +46,7 @@ export async function* reconnecting<T>(
       })
     } catch (error) {
       if (isOver()) return
-      if (!wasAlive || !(error instanceof ClientError && error.isTemporary)) throw error
+      if (!wasAlive || !isTemporary(error)) throw error
     }
     failures = Date.now() - start > LASTING_MS ? 0 : failures + 1
     await wait(backoff(failures, longestMs), signal)

@@ -12,10 +12,10 @@ import type { CommandType, FieldsOf } from '../protocol/command.ts'
 import { backoff, reconnecting, wait } from './backoff.ts'
 import { type ReceiveOptions, receiveMail } from './receive.ts'
 import {
-  ClientError,
   createTransport,
   type FetchLike,
   type HttpRequest,
+  isTemporary,
   newIdempotencyKey,
   parse,
   readEvents,
@@ -127,8 +127,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       try {
         return await once()
       } catch (error) {
-        const isWorthIt = error instanceof ClientError && error.isTemporary && failures < retries
-        if (!isWorthIt || signal?.aborted === true) throw error
+        if (!isTemporary(error) || failures >= retries || signal?.aborted === true) throw error
         await wait(backoff(failures), signal)
       }
     }

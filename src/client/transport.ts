@@ -40,7 +40,7 @@ export class ClientError extends AppError {
 
   /** Whether a retry may succeed. */
   get isTemporary(): boolean {
-    return TEMPORARY.has(this.code)
+    return isTemporary(this)
   }
 }
 
@@ -49,6 +49,11 @@ const TEMPORARY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'SERVICE_STOPPING',
   'STORE_UNAVAILABLE',
 ])
+
+/** Whether the error ends when the service or its store is back. */
+export function isTemporary(error: unknown): boolean {
+  return error instanceof AppError && TEMPORARY.has(error.code)
+}
 
 export interface HttpRequest {
   method: 'GET' | 'POST' | 'DELETE'

@@ -4,7 +4,7 @@ import { formatDuration } from '../../base/durations.ts'
 import { AppError } from '../../base/errors.ts'
 import type { AgentAction } from '../../protocol/command.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
-import { loadTeam, openClient, openClientIfRunning } from '../connection/client.ts'
+import { askIfRunning, loadTeam, openClient } from '../connection/client.ts'
 import type { TeamLocation } from '../connection/connection.ts'
 import { exitCode, usage } from '../errors.ts'
 import { paint, plain, plainLine, printJson } from '../output/print.ts'
@@ -194,22 +194,14 @@ export const prompt: Verb = {
   arguments: [{ name: 'AGENT' }],
   examples: ['orc agent prompt Worker', 'orc agent prompt Worker >> CLAUDE.md'],
   async run({ words, location, show }) {
-    const answer = (await askPrompt(location, words[0]!)) ?? (await readPrompt(location, words[0]!))
+    const name = words[0]!
+    const asked = await askIfRunning(location, (client) => client.prompt(name))
+    const answer = asked ?? (await readPrompt(location, name))
     return show(answer, () => answer.prompt)
   },
 }
 
-type PromptAnswer = AnswerOf<'prompt'>
-
-async function askPrompt(location: TeamLocation, name: string): Promise<PromptAnswer | undefined> {
-  const client = await openClientIfRunning(location)
-  return await client?.prompt(name).catch((error: unknown) => {
-    if (error instanceof AppError && error.code === 'SERVICE_UNREACHABLE') return undefined
-    throw error
-  })
-}
-
-async function readPrompt(location: TeamLocation, name: string): Promise<PromptAnswer> {
+async function readPrompt(location: TeamLocation, name: string): Promise<AnswerOf<'prompt'>> {
   const config = await loadTeam(location)
   const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }, { CONFIDENTIAL_PROMPT }] =
     await Promise.all([
@@ -221,9 +213,7 @@ async function readPrompt(location: TeamLocation, name: string): Promise<PromptA
     ])
   const team = createTeam(config)
   const agent = team.resolve(name)
-  if (agent === undefined) {
-    throw unknownAgent(team, name)
-  }
+  if (agent === undefined) throw unknownAgent(team, name)
   const notes = team.isConfidential(agent) ? CONFIDENTIAL_PROMPT : []
   return { agent, prompt: renderPrompt(agent, team, createRegistry(), { notes }) }
 }

@@ -7,7 +7,8 @@ import { sendFields } from '../connection/send-command.ts'
 import { exitCode } from '../errors.ts'
 import { counted, table } from '../output/layout.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../output/print.ts'
-import { indent, mailHead, mailText, shortTime } from '../output/receipt-text.ts'
+import { mailHead, mailText, shortTime } from '../output/receipt-text.ts'
+import { fieldText } from '../output/request-text.ts'
 import { noteTypedInput, readText } from '../standard-input.ts'
 import type { Verb } from '../verb.ts'
 
@@ -135,7 +136,7 @@ function textOf(found: Scanned, command: CommandHelp | undefined): string {
     const code = paint(QUOTED.has(found.code) ? 'dim' : 'red', found.code)
     return `${place}  ${code}  ${plain(found.message)}\n    ${paint('dim', `hint: ${plain(found.hint)}`)}`
   }
-  const fields = Object.entries(found.fields).map(([name, value]) => fieldText(name, plain(value)))
+  const fields = Object.entries(found.fields).map(([name, value]) => fieldText(name, value))
   const ignored = found.ignored.length === 0 ? [] : [`    ignored: ${plain(found.ignored.join(', '))}`]
   const missing = command === undefined ? [] : missingFields(command, found.fields)
   const refused =
@@ -154,10 +155,6 @@ function missingFields({ schema }: CommandHelp, fields: Readonly<Record<string, 
     const { minLength = 0, enum: choices } = schema.properties?.[name] ?? {}
     return value === undefined || (value === '' && (minLength > 0 || choices !== undefined))
   })
-}
-
-function fieldText(name: string, value: string): string {
-  return value.includes('\n') ? `    ${name}:\n${indent(indent(value))}` : `    ${name}: ${value}`
 }
 
 function summary({ commands, mistakes, quoted }: Record<'commands' | 'mistakes' | 'quoted', number>): string {

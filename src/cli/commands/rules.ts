@@ -10,7 +10,7 @@ import {
   type Verdict,
   type Who,
 } from '../../rules/rule.ts'
-import { loadTeam, openClientIfRunning } from '../connection/client.ts'
+import { askIfRunning, loadTeam } from '../connection/client.ts'
 import { exitCode, noTeam } from '../errors.ts'
 import { counted, fitted, table } from '../output/layout.ts'
 import { complain, paint, plain, print, printJson, type Style, warn } from '../output/print.ts'
@@ -152,11 +152,9 @@ const COLOUR: Record<Verdict, Style> = { allow: 'green', deny: 'red', ask: 'yell
 async function explanationOf({ words, location }: Invocation): Promise<Explanation & { source: string }> {
   const [from, to] = words as [string, string]
   const action = words[2] as Action | undefined
-  const client = await openClientIfRunning(location)
-  if (client !== undefined) {
-    const answer = await client.explain({ from, to, ...(action === undefined ? {} : { action }) })
-    return { ...(answer as unknown as Explanation), source: 'the running service' }
-  }
+  const query = { from, to, ...(action === undefined ? {} : { action }) }
+  const answer = await askIfRunning(location, (client) => client.explain(query))
+  if (answer !== undefined) return { ...(answer as unknown as Explanation), source: 'the running service' }
   const config = await loadTeam(location)
   const [{ compileRules }, { explain }] = await Promise.all([
     import('../../rules/compile.ts'),

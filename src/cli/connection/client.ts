@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../base/errors.ts'
 import { backoff, wait } from '../../client/backoff.ts'
 import { type Client, createClient, type FetchLike } from '../../client/client.ts'
+import { isTemporary } from '../../client/transport.ts'
 import type { Config, LoadedConfig } from '../../config/config.ts'
 import type { OfflineStore } from '../../main.ts'
 import type { StoredRuns } from '../../runs/read-runs-offline.ts'
@@ -20,16 +21,31 @@ export async function openClient(location: TeamLocation): Promise<Client> {
 
 /** Returns undefined when no service runs here, for commands that work without one. */
 export async function openClientIfRunning(location: TeamLocation): Promise<Client | undefined> {
-  try {
-    return await openClient(location)
-  } catch (error) {
-    if (isUnreachable(error)) return undefined
-    throw error
-  }
+  return await openClient(location).catch(ignoreUnreachable)
+}
+
+/** Returns undefined when no service answers, for commands that can do without one. */
+export async function askIfRunning<T>(
+  location: TeamLocation,
+  ask: (client: Client) => Promise<T>,
+): Promise<T | undefined> {
+  const client = await openClientIfRunning(location)
+  return client && (await ask(client).catch(ignoreUnreachable))
+}
+
+export function ignoreUnreachable(error: unknown): undefined {
+  if (!isUnreachable(error)) throw error
 }
 
 export function isUnreachable(error: unknown): boolean {
   return error instanceof AppError && error.code === 'SERVICE_UNREACHABLE'
+}
+
+/** The newest sequence number. Read it before a list, so that following from it misses nothing in between. */
+export async function lastSequence(client: Client, signal: AbortSignal): Promise<number> {
+  let last = 0
+  for await (const entry of client.audit({ limit: 1 }, { signal })) last = entry.seq
+  return last
 }
 
 /** Says why nothing happens while everything is halted. */
@@ -64,13 +80,6 @@ export function socketFetch(address: string): FetchLike | undefined {
     })
 }
 
-/** Errors that end when the service or its store is back. */
-const TEMPORARY: ReadonlySet<string> = new Set([
-  'SERVICE_UNREACHABLE',
-  'SERVICE_STOPPING',
-  'STORE_UNAVAILABLE',
-])
-
 /** Reaction to an unreachable service: wait and retry, retry at once (a new one was started), or return a value without it. */
 export type WhenUnreachable<T> = 'wait' | 'again' | { value: T }
 
@@ -97,7 +106,7 @@ export async function throughRestarts<T>(
       }
       return await work(client)
     } catch (error) {
-      if (signal.aborted || !(error instanceof AppError && TEMPORARY.has(error.code))) throw error
+      if (signal.aborted || !isTemporary(error)) throw error
       const instead = (await whileAway?.()) ?? 'wait'
       signal.throwIfAborted()
       if (typeof instead === 'object') return instead.value

@@ -51,30 +51,31 @@ export async function startDetached(
   )
   child.unref()
   const { pid } = child
-  const deadline = Date.now() + PATIENCE_MS
-  while (pid !== undefined && isRunning(pid) && child.exitCode === null && Date.now() < deadline) {
-    const client = await openClientIfRunning(location)
-    const state = await client?.state().catch(() => undefined)
-    if (client !== undefined && state?.pid === pid) return { client, logFile, facts: { pid } }
-    await wait(LOOK_AGAIN_MS)
-  }
+  const isStarting = () => pid !== undefined && isRunning(pid) && child.exitCode === null
+  const started = await untilAnswering(location, PATIENCE_MS, isStarting, pid)
+  if (started !== undefined) return { ...started, logFile }
   const logTail = readFileSync(logFile, 'utf8').slice(-LOG_TAIL).trim()
-  const other = logTail.includes('STORE_LOCKED') ? await otherService(location) : undefined
+  // The other process holds the store but may not listen yet.
+  const other = logTail.includes('STORE_LOCKED') ? await untilAnswering(location, OTHER_MS) : undefined
   if (other !== undefined) return { ...other, logFile, isOthers: true }
   throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${logTail || '(its log is empty)'}`, {
     hint: `The log is ${logFile}; orc doctor checks what the service needs.`,
   })
 }
 
-/** The other process holds the store but may not listen yet. */
-async function otherService(
+/** Waits until a service answers here, or the one with that pid; undefined if none does in time. */
+async function untilAnswering(
   location: TeamLocation,
+  patienceMs: number,
+  isWorthWaiting = () => true,
+  pid?: number,
 ): Promise<Pick<DetachedService, 'client' | 'facts'> | undefined> {
-  const deadline = Date.now() + OTHER_MS
-  while (Date.now() < deadline) {
+  const deadline = Date.now() + patienceMs
+  while (isWorthWaiting() && Date.now() < deadline) {
     const client = await openClientIfRunning(location)
     const state = await client?.state().catch(() => undefined)
-    if (client !== undefined && state !== undefined) return { client, facts: { pid: state.pid } }
+    if (client !== undefined && state !== undefined && (pid ?? state.pid) === state.pid)
+      return { client, facts: { pid: state.pid } }
     await wait(LOOK_AGAIN_MS)
   }
   return undefined

@@ -48,8 +48,8 @@ function actionLines({ action, modified }: HumanRequest): string[] {
   ]
 }
 
-/** Shown in full because a person decides on it, and indented so that no line can imitate our own output. */
-function fieldText(name: string, value: unknown): string {
+/** The whole value, indented so that no line of it can imitate our own output. */
+export function fieldText(name: string, value: unknown): string {
   const text = plain(typeof value === 'string' ? value : JSON.stringify(value))
   return text.includes('\n') ? `    ${name}:\n${indent(indent(text))}` : `    ${name}: ${text}`
 }

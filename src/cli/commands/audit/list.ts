@@ -1,7 +1,7 @@
 import type { AuditEntryAnswer, QueryOf } from '../../../api/contract.ts'
 import { matchesQuery } from '../../../audit/matches-query.ts'
 import type { Client } from '../../../client/client.ts'
-import { openClient } from '../../connection/client.ts'
+import { lastSequence, openClient } from '../../connection/client.ts'
 import { usage } from '../../errors.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
@@ -77,15 +77,13 @@ async function nothingFound(client: Client, { agent, with: other }: AuditListQue
   return `No entries match; ${unknown.join(' and ')} ${unknown.length === 1 ? 'is not an agent' : 'are not agents'} in this team. Agents: ${known.join(', ')}.`
 }
 
-/** Reads the last sequence number first, so that no entry is lost between listing and following. */
 async function follow(
   client: Client,
   query: AuditListQuery,
   show: (entry: AuditEntryAnswer) => void,
   signal: AbortSignal,
 ) {
-  let last = 0
-  for await (const entry of client.audit({ limit: 1 }, { signal })) last = entry.seq
+  let last = await lastSequence(client, signal)
   const before = query.since === undefined && query.limit === undefined ? { ...query, limit: TAIL } : query
   for await (const entry of client.audit(before, { signal })) {
     show(entry)

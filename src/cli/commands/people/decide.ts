@@ -10,7 +10,7 @@ import { complain, paint, plain, print, printJson } from '../../output/print.ts'
 import { showAnyReceipt } from '../../output/receipt-text.ts'
 import { choiceLines, type HumanRequest, missingText } from '../../output/request-text.ts'
 import { readText } from '../../standard-input.ts'
-import type { Invocation, Verb } from '../../verb.ts'
+import type { Invocation, Option, Verb } from '../../verb.ts'
 
 /** Sends a person's decision. The exit code says whether it was accepted, not how the held command ended. */
 async function giveVerdict(
@@ -40,18 +40,18 @@ function outcomeText(request: HumanRequest): string {
   return `${id} is ${state}; ${asker} is notified`
 }
 
+const COMMENT: Option = { name: 'comment', value: 'TEXT', summary: 'a comment for the asker' }
+const HASH: Option = {
+  name: 'hash',
+  value: 'HASH',
+  summary: 'the hash of the command you saw; needed if somebody has changed it',
+}
+
 export const approve: Verb = {
   name: 'approve',
   summary: 'approve a request: run the held command, accept the result',
   arguments: [{ name: 'ID' }],
-  options: [
-    { name: 'comment', value: 'TEXT', summary: 'a comment for the asker' },
-    {
-      name: 'hash',
-      value: 'HASH',
-      summary: 'the hash of the command you saw; needed if somebody has changed it',
-    },
-  ],
+  options: [COMMENT, HASH],
   examples: ['orc approve req_3', 'orc approve req_3 --comment "go ahead, but slowly"'],
   run(invocation) {
     const verdict = { decision: 'approve', ...invocation.given('comment', 'hash') } as const
@@ -63,7 +63,7 @@ export const reject: Verb = {
   name: 'reject',
   summary: 'reject a request: refuse the held command',
   arguments: [{ name: 'ID' }],
-  options: [{ name: 'comment', value: 'TEXT', summary: 'a comment for the asker' }],
+  options: [COMMENT],
   examples: ['orc reject req_3', 'orc reject req_3 --comment "not before Monday"'],
   run(invocation) {
     return giveVerdict(invocation, invocation.words[0]!, {
@@ -80,14 +80,7 @@ export const modify: Verb = {
     "The changed command must be valid and is checked again by the asker's rules. If several people must approve, this is\n" +
     'the first approval of the changed command. FIELD= clears an optional field.',
   arguments: [{ name: 'ID' }, { name: 'FIELD=VALUE', rest: true }],
-  options: [
-    { name: 'comment', value: 'TEXT', summary: 'a comment for the asker' },
-    {
-      name: 'hash',
-      value: 'HASH',
-      summary: 'the hash of the command you saw; needed if somebody else has changed it',
-    },
-  ],
+  options: [COMMENT, HASH],
   examples: [
     'orc modify req_3 content="Please review it today."',
     'orc modify req_3 priority=normal title= --comment "no need to hurry"',

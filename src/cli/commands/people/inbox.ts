@@ -1,6 +1,7 @@
 import { backoff, wait } from '../../../client/backoff.ts'
-import { type Client, ClientError } from '../../../client/client.ts'
-import { openClient } from '../../connection/client.ts'
+import type { Client } from '../../../client/client.ts'
+import { isTemporary } from '../../../client/transport.ts'
+import { lastSequence, openClient } from '../../connection/client.ts'
 import { print, printJson } from '../../output/print.ts'
 import { type HumanRequest, requestText } from '../../output/request-text.ts'
 import { untilInterrupted } from '../../signals.ts'
@@ -27,18 +28,13 @@ export const verb: Verb = {
   },
 }
 
-/**
- * Reads the last sequence number before the list, so that no request is lost in between. Events continue after a
- * reconnect.
- */
 async function follow(
   client: Client,
   state: 'open' | 'all',
   show: (one: HumanRequest) => void,
   signal: AbortSignal,
 ) {
-  let after = 0
-  for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
+  const after = await lastSequence(client, signal)
   const shown = new Map<string, string>()
   function showIfNew(request: HumanRequest) {
     const now = JSON.stringify([request.state, request.action?.hash, request.approvals.length])
@@ -61,7 +57,7 @@ async function fetchRequest(client: Client, id: string, signal: AbortSignal): Pr
     try {
       return await client.humanRequest(id)
     } catch (error) {
-      if (!(error instanceof ClientError) || !error.isTemporary || signal.aborted) throw error
+      if (!isTemporary(error) || signal.aborted) throw error
       await wait(backoff(failures), signal)
     }
   }

@@ -5,7 +5,7 @@ import type { BodyOf } from '../../../api/contract.ts'
 import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
 import { newIdempotencyKey } from '../../../client/transport.ts'
-import { isUnreachable, noteHalt, reachRuns } from '../../connection/client.ts'
+import { ignoreUnreachable, isUnreachable, noteHalt, reachRuns } from '../../connection/client.ts'
 import type { TeamLocation } from '../../connection/connection.ts'
 import {
   endServiceOfRun,
@@ -19,6 +19,7 @@ import {
 import { exitCode, usage } from '../../errors.ts'
 import { canRedraw, screenSize } from '../../output/layout.ts'
 import { complain, print, printJson, remark } from '../../output/print.ts'
+import { abortOnSignal } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import {
   checkPlan,
@@ -78,10 +79,7 @@ export const verb: Verb = {
     const beforeStart = async () => {
       if (plan !== undefined && !isChecked) await checkPlan(plan, location)
     }
-    const leaving = new AbortController()
-    const leave = () => leaving.abort()
-    process.on('SIGINT', leave)
-    process.on('SIGTERM', leave)
+    const leaving = abortOnSignal()
     const resumed = invocation.option('resume')
     const before = resumed === undefined ? undefined : await readBeforeResume(location, resumed)
     let id: string | undefined
@@ -184,10 +182,8 @@ async function follow(
     const footer = `Ctrl-C leaves it running; return with ${resumeCommand(location, id)}`
     const { startAgain } = service
     const { outcome } = await watchRun({ location, id, json, footer, signal, startAgain })
-    const run = await untilReported(location, id).catch((error: unknown) => {
-      // The outcome is known, even if the service with the details is gone.
-      if (!isUnreachable(error)) throw error
-    })
+    // The outcome is known, even if the service with the details is gone.
+    const run = await untilReported(location, id).catch(ignoreUnreachable)
     if (!json && run !== undefined) showEnd(run)
     await endServiceOfRun(service.current(), location)
     return RUN_EXIT_CODE[outcome]
@@ -230,9 +226,7 @@ async function readBeforeResume(location: TeamLocation, id: string): Promise<Run
       hint: 'Run this in the folder of its plan, or name the team with --config FILE.',
     })
   }
-  const seen = await readRun(location, id).catch((error: unknown) => {
-    if (!isUnreachable(error)) throw error
-  })
+  const seen = await readRun(location, id).catch(ignoreUnreachable)
   return { id, at, run: seen?.run }
 }
 

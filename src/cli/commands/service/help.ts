@@ -5,7 +5,7 @@ import {
   showCommandHelp,
   verbOf,
 } from '../../command-types.ts'
-import { EXIT_CODES, usage } from '../../errors.ts'
+import { EXIT_CODES, noSuchCommand, usage } from '../../errors.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
 import { type Program, showVerbHelp, usageLine, type Verb } from '../../verb.ts'
@@ -41,12 +41,7 @@ export const verb: Verb = {
       return 0
     }
     const type = words.length === 2 ? await findCommandOfNoun(words[0]!, words[1]) : undefined
-    if (words.length > 1 && type === undefined)
-      throw usage(`There is no command "${name}"`, 'orc help lists all commands.', {
-        word: name,
-        among: [],
-        verbs: true,
-      })
+    if (words.length > 1 && type === undefined) throw noSuchCommand(name, 'orc help lists all commands.')
     return await showCommandHelp(type ?? name, (type ?? name).replaceAll('-', '_'), location, json)
   },
 }
@@ -93,11 +88,7 @@ export async function showNoun(noun: string, words: readonly string[], program: 
     const name = `${noun} ${unknown}`
     throw isId
       ? usage(`There is no command "${name}"`, `Did you mean ${noun} show? orc ${noun} lists the verbs.`)
-      : usage(`There is no command "${name}"`, `orc ${noun} lists the verbs.`, {
-          word: name,
-          among: [],
-          verbs: true,
-        })
+      : noSuchCommand(name, `orc ${noun} lists the verbs.`)
   }
   if (words.includes('--json')) {
     printJson({

@@ -1,6 +1,13 @@
-import { AppError, asAppError, type ErrorCode } from '../../../base/errors.ts'
+import { type AppError, asAppError } from '../../../base/errors.ts'
 import { backoff, wait } from '../../../client/backoff.ts'
-import { createTransport, newIdempotencyKey, readLines, type Transport } from '../../../client/transport.ts'
+import {
+  createTransport,
+  isTemporary,
+  newIdempotencyKey,
+  readLines,
+  refusal,
+  type Transport,
+} from '../../../client/transport.ts'
 import { errorReceipt } from '../../../protocol/receipt.ts'
 import { socketFetch } from '../../connection/client.ts'
 import { openConnection, type TeamLocation } from '../../connection/connection.ts'
@@ -98,7 +105,8 @@ async function bridgeMcp({ lines, write, post, version }: BridgeOptions): Promis
     for (let failures = 0; ; failures++) {
       try {
         const { status, text } = await post(body, headers)
-        if (status >= 400) throwRefusal(text)
+        // Errors before MCP, such as a wrong token, arrive as error receipts of the API.
+        if (status >= 400 && isReceipt(parse(text))) throw refusal(status, text)
         isAway = false
         return messagesIn(text)
       } catch (error) {
@@ -184,23 +192,8 @@ function messagesIn(text: string): string[] {
   return text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice('data: '.length)] : []))
 }
 
-/** Errors before MCP, such as a wrong token, arrive as error receipts of the API. */
-function throwRefusal(text: string): void {
-  const receipt = parse(text) as
-    | { status?: unknown; code?: ErrorCode; message?: string; hint?: string }
-    | undefined
-  if (receipt?.status !== 'error' || receipt.code === undefined) return
-  throw new AppError(
-    receipt.code,
-    receipt.message ?? receipt.code,
-    receipt.hint === undefined ? {} : { hint: receipt.hint },
-  )
-}
-
-function isTemporary(error: unknown): boolean {
-  return (
-    error instanceof AppError && (error.code === 'SERVICE_UNREACHABLE' || error.code === 'SERVICE_STOPPING')
-  )
+function isReceipt(answer: object | undefined): boolean {
+  return answer !== undefined && 'status' in answer && answer.status === 'error'
 }
 
 /** A failed call is a tool result, so that the model can read it. */

@@ -6,6 +6,7 @@ import { noteHalt, openClient, throughRestarts } from '../../connection/client.t
 import { checkIdempotencyKey, exitCode, usage } from '../../errors.ts'
 import { showWorking } from '../../output/layout.ts'
 import { complain, paint, plain, plainLine, print, printJson, remark } from '../../output/print.ts'
+import { abortOnSignal } from '../../signals.ts'
 import { readText } from '../../standard-input.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import { type AnswerPrompt, canType, openAnswerPrompt } from './answer-prompt.ts'
@@ -40,10 +41,7 @@ export const verb: Verb = {
     'orc ask --json "How many users do we have?"',
   ],
   async run(invocation) {
-    const leaving = new AbortController()
-    const leave = () => leaving.abort()
-    process.on('SIGINT', leave)
-    process.on('SIGTERM', leave)
+    const leaving = abortOnSignal()
     let task = checkResume(invocation)
     try {
       task ??= await ask(invocation, leaving.signal)

@@ -1,6 +1,7 @@
 import type { AnswerOf } from '../../../api/contract.ts'
 import type { Client } from '../../../client/client.ts'
-import { openClient } from '../../connection/client.ts'
+import { isTemporary } from '../../../client/transport.ts'
+import { lastSequence, openClient } from '../../connection/client.ts'
 import { canRedraw, openLiveText } from '../../output/layout.ts'
 import { paint, print, printJson } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'
@@ -40,10 +41,8 @@ interface FollowTaskOptions {
 /** Redraw at most this often; people can't follow faster changes. */
 const REDRAW_MS = 100
 
-/** Reads the last sequence number before the first list, so that no change is lost in between. */
 async function follow(client: Client, { query, all, show, signal }: FollowTaskOptions) {
-  let after = 0
-  for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
+  const after = await lastSequence(client, signal)
   const seen = new Set<string>()
   let isStale = false
   let isLooking = false
@@ -57,8 +56,8 @@ async function follow(client: Client, { query, all, show, signal }: FollowTaskOp
   async function lookAgain() {
     while (isStale && !signal.aborted) {
       isStale = false
-      await look().catch((error: { isTemporary?: boolean }) => {
-        if (error.isTemporary !== true) throw error
+      await look().catch((error: unknown) => {
+        if (!isTemporary(error)) throw error
         // The service is restarting.
         isStale = true
       })

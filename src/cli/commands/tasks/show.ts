@@ -1,7 +1,7 @@
 import type { AnswerOf } from '../../../api/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { sendFields } from '../../connection/send-command.ts'
-import { table } from '../../output/layout.ts'
+import { clip, table } from '../../output/layout.ts'
 import { paint, plain, plainLine } from '../../output/print.ts'
 import { indent, shortTime } from '../../output/receipt-text.ts'
 import type { Verb } from '../../verb.ts'
@@ -100,8 +100,7 @@ function messageRow({ at, from, to, kind, content, delivery }: TaskShown['messag
 const SHOWN = 60
 
 function shortLine(text: string): string {
-  const line = plainLine(text.split('\n', 1)[0]!)
-  return line.length > SHOWN ? `${line.slice(0, SHOWN - 1)}…` : line
+  return clip(plainLine(text.split('\n', 1)[0]!), SHOWN)
 }
 
 /** Groups tasks by tree, children below their parents. */

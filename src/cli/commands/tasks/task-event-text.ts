@@ -1,14 +1,12 @@
 import type { TaskStreamEvent } from '../../../api/contract.ts'
 import { OPERATOR } from '../../../base/agent.ts'
-import { counted } from '../../output/layout.ts'
+import { clip, counted } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
 
 const SHOWN = 100
 
 export function brief(text: string, length = SHOWN): string {
-  const line = plainLine(text.trim())
-  const characters = [...line]
-  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : line
+  return clip(plainLine(text.trim()), length)
 }
 
 /** A line on standard error for a person who waits for the answer; undefined for events they don't need. */
