@@ -2,55 +2,16 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono } from 'hono'
-import {
-  explainRules,
-  listActions,
-  listAgents,
-  listTokens,
-  showMatrix,
-  showPrompt,
-  showTerminal,
-  showTranscript,
-  streamTerminal,
-  takeHook,
-} from '../agents/routes.ts'
-import { checkAudit, readAudit } from '../audit/routes.ts'
+import * as agents from '../agents/routes.ts'
+import * as audit from '../audit/routes.ts'
 import { AppError } from '../base/errors.ts'
 import type { Engine } from '../engine.ts'
-import {
-  closeModeration,
-  listModeration,
-  nextTeamMessages,
-  replayGithubEvent,
-  sayTeamMessage,
-  showGithub,
-  showGithubEvent,
-  showGithubSetup,
-  streamGithub,
-  streamModeration,
-  takeGithubWebhook,
-} from '../github/routes.ts'
-import {
-  countDeliveries,
-  listMessages,
-  nextDeliveries,
-  showFigures,
-  showMailbox,
-  showMessage,
-} from '../messages/routes.ts'
-import { listHumanRequests, showHumanRequest } from '../people/routes.ts'
-import {
-  listRuns,
-  proposePlan,
-  reportRun,
-  showRun,
-  showRunLog,
-  showRunOutput,
-  streamRun,
-  streamRunLog,
-} from '../runs/routes.ts'
-import { listTasks, showTask, streamTask, traceTask } from '../tasks/routes.ts'
-import { listWebhooks, testWebhook } from '../webhooks/routes.ts'
+import * as github from '../github/routes.ts'
+import * as messages from '../messages/routes.ts'
+import * as people from '../people/routes.ts'
+import * as runs from '../runs/routes.ts'
+import * as tasks from '../tasks/routes.ts'
+import * as webhooks from '../webhooks/routes.ts'
 import { createFeed } from './audit-feed.ts'
 import { type ApiCaller, type Authenticator, createAuthenticator } from './authenticate.ts'
 import { cookieName, createLogins } from './browser-sessions.ts'
@@ -68,19 +29,7 @@ import { refuse } from './http-response.ts'
 import { type Listen, listenOn } from './listen.ts'
 import { createMetrics } from './metrics.ts'
 import { createOpenCalls } from './open-calls.ts'
-import {
-  answerMcp,
-  closeSession,
-  mintLogin,
-  openSession,
-  showHealth,
-  showMe,
-  showMetrics,
-  showOpenApi,
-  showState,
-  stopService,
-  streamEvents,
-} from './routes.ts'
+import * as ownRoutes from './routes.ts'
 import { openStaticFiles, type StaticFiles } from './static-files.ts'
 
 export interface ServiceOptions extends ServiceInfo {
@@ -170,64 +119,64 @@ type CommandRoute = {
 
 /** A handler for every route that isn't the HTTP form of a command; a missing one does not compile. */
 const HANDLERS: { [Name in Exclude<RouteName, CommandRoute>]: RouteHandler<Name> } = {
-  health: showHealth,
-  mintLogin,
-  openSession,
-  closeSession,
-  me: showMe,
+  health: ownRoutes.showHealth,
+  mintLogin: ownRoutes.mintLogin,
+  openSession: ownRoutes.openSession,
+  closeSession: ownRoutes.closeSession,
+  me: ownRoutes.showMe,
   command: receiveCommands,
   commandTypes: listCommandTypes,
-  agents: listAgents,
-  terminal: showTerminal,
-  terminalEvents: streamTerminal,
-  figures: showFigures,
-  rulesMatrix: showMatrix,
-  stop: stopService,
-  webhooks: listWebhooks,
-  testWebhook,
-  agentActions: listActions,
-  transcript: showTranscript,
-  messages: listMessages,
-  message: showMessage,
-  mailbox: showMailbox,
-  deliveries: countDeliveries,
-  nextDeliveries,
-  tasks: listTasks,
-  task: showTask,
-  taskEvents: streamTask,
-  trace: traceTask,
-  runs: listRuns,
-  run: showRun,
-  runEvents: streamRun,
-  runLog: showRunLog,
-  runLogEvents: streamRunLog,
-  runOutput: showRunOutput,
-  runReport: reportRun,
-  proposePlan,
-  humanRequests: listHumanRequests,
-  humanRequest: showHumanRequest,
-  audit: readAudit,
-  auditVerify: checkAudit,
-  state: showState,
-  events: streamEvents,
-  prompt: showPrompt,
-  explain: explainRules,
-  tokens: listTokens,
-  mcp: answerMcp,
-  moderation: listModeration,
-  moderationChanges: streamModeration,
-  closeModeration,
-  github: showGithub,
-  githubChanges: streamGithub,
-  githubWebhook: takeGithubWebhook,
-  nextTeamMessages,
-  sayTeamMessage,
-  githubSetup: showGithubSetup,
-  replayEvent: replayGithubEvent,
-  githubEvent: showGithubEvent,
-  hook: takeHook,
-  metrics: showMetrics,
-  openapi: showOpenApi,
+  agents: agents.listAgents,
+  terminal: agents.showTerminal,
+  terminalEvents: agents.streamTerminal,
+  figures: messages.showFigures,
+  rulesMatrix: agents.showMatrix,
+  stop: ownRoutes.stopService,
+  webhooks: webhooks.listWebhooks,
+  testWebhook: webhooks.testWebhook,
+  agentActions: agents.listActions,
+  transcript: agents.showTranscript,
+  messages: messages.listMessages,
+  message: messages.showMessage,
+  mailbox: messages.showMailbox,
+  deliveries: messages.countDeliveries,
+  nextDeliveries: messages.nextDeliveries,
+  tasks: tasks.listTasks,
+  task: tasks.showTask,
+  taskEvents: tasks.streamTask,
+  trace: tasks.traceTask,
+  runs: runs.listRuns,
+  run: runs.showRun,
+  runEvents: runs.streamRun,
+  runLog: runs.showRunLog,
+  runLogEvents: runs.streamRunLog,
+  runOutput: runs.showRunOutput,
+  runReport: runs.reportRun,
+  proposePlan: runs.proposePlan,
+  humanRequests: people.listHumanRequests,
+  humanRequest: people.showHumanRequest,
+  audit: audit.readAudit,
+  auditVerify: audit.checkAudit,
+  state: ownRoutes.showState,
+  events: ownRoutes.streamEvents,
+  prompt: agents.showPrompt,
+  explain: agents.explainRules,
+  tokens: agents.listTokens,
+  mcp: ownRoutes.answerMcp,
+  moderation: github.listModeration,
+  moderationChanges: github.streamModeration,
+  closeModeration: github.closeModeration,
+  github: github.showGithub,
+  githubChanges: github.streamGithub,
+  githubWebhook: github.takeGithubWebhook,
+  nextTeamMessages: github.nextTeamMessages,
+  sayTeamMessage: github.sayTeamMessage,
+  githubSetup: github.showGithubSetup,
+  replayEvent: github.replayGithubEvent,
+  githubEvent: github.showGithubEvent,
+  hook: agents.takeHook,
+  metrics: ownRoutes.showMetrics,
+  openapi: ownRoutes.showOpenApi,
 }
 
 interface NodeBindings {
@@ -241,7 +190,7 @@ type HonoEnv = { Bindings: NodeBindings }
  * Authenticates each request, then routes it. Hono only finds the route: handlers read from and write to Node's own
  * request and response.
  */
-export function createListener(
+function createListener(
   context: ApiContext,
   authenticate: Authenticator,
   pages: StaticFiles,

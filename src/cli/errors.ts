@@ -250,7 +250,7 @@ function tokenHint(hint: string | undefined): string | undefined {
 }
 
 /** An unknown word and its candidates, for the suggestion in the error. */
-export interface UnknownWord {
+interface UnknownWord {
   word: string
   among: readonly string[]
   /** The names of all verbs are candidates too. */

@@ -174,7 +174,7 @@ interface SchemaNode {
 }
 
 /** The descriptions of a published JSON schema, as editors show them. */
-export interface Description {
+interface Description {
   /** Describes a key, or its nearest ancestor that has a description. */
   describe(path: Path): string
   /** The keys that the map at that path may have. */

@@ -203,7 +203,7 @@ function portOf(text: string | undefined): number | undefined {
 const BUFFERED_BYTES = 1024 ** 2
 
 /** Logs to standard error: readable lines on a terminal, otherwise JSON. */
-export async function openLog(level: string): Promise<Log> {
+async function openLog(level: string): Promise<Log> {
   if (!isatty(2)) {
     const { pino } = await import('pino')
     const destination = pino.destination({ dest: 2, sync: true, maxLength: BUFFERED_BYTES })
