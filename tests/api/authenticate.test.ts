@@ -24,21 +24,17 @@ describe('every route but /healthz', () => {
     expect(reply.json).toMatchObject({ status: 'error', code: 'UNAUTHENTICATED' })
   })
 
-  it.each(guarded)('refuses %s with a wrong token', async (_, { method, url }) => {
-    const wrong = `orct_${'A'.repeat(43)}`
-    expect((await service.call(method, url, { token: wrong })).status).toBe(401)
-  })
-
-  it.each(guarded)('refuses %s with a token that was revoked', async (_, { method, url }) => {
-    const { id, token } = await service.tokenBook.mint('Worker')
-    await service.tokenBook.revoke(id)
-    expect((await service.call(method, url, { token })).status).toBe(401)
-  })
-
-  it.each(guarded)('refuses %s with a token in the URL only', async (_, { method, url }) => {
-    const path = `${url}?token=${service.tokens.operator}&access_token=${service.tokens.operator}`
-    expect((await service.call(method, path, { token: undefined })).status).toBe(401)
-  })
+  it.each(guarded)(
+    'refuses %s with a wrong or revoked token, or with one in the URL only',
+    async (_, route) => {
+      const { id, token } = await service.tokenBook.mint('Worker')
+      await service.tokenBook.revoke(id)
+      for (const bad of [`orct_${'A'.repeat(43)}`, token])
+        expect((await service.call(route.method, route.url, { token: bad })).status).toBe(401)
+      const path = `${route.url}?token=${service.tokens.operator}&access_token=${service.tokens.operator}`
+      expect((await service.call(route.method, path, { token: undefined })).status).toBe(401)
+    },
+  )
 })
 
 describe('every route', () => {
@@ -94,7 +90,7 @@ describe('authentication', () => {
   it('reports at /healthz that the disk failed, but not where it is', async () => {
     const { showHealth } = await import('../../src/api/routes.ts')
     const store = {
-      requirePermission() {
+      throwIfFailed() {
         throw new Error('/home/me/.orc/store.db failed')
       },
     }
