@@ -2,22 +2,19 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AuditEntryAnswer } from '../../src/api/contract.ts'
 import { matchesQuery } from '../../src/audit/matches-query.ts'
-import { createTeamFolder, type TeamFolder } from './orc.ts'
+import { createTeamFolder, servedTeam } from './orc.ts'
 
-let team: TeamFolder
+const team = servedTeam()
 
 beforeAll(async () => {
-  team = createTeamFolder()
-  await team.start()
   await team.orc(['send-message', '--from', 'Master', '--to', 'Worker', '--title', 'First', 'Do this.'])
   await team.orc(['send-message', '--from', 'Worker', '--to', 'Master', '--title', 'Second', 'Done.'])
   await team.orc('send-message --from Spy --to Master psst')
   await team.orc('send-message --from Spy --to Worker --priority high hello')
 })
-afterAll(() => team.close())
 
 describe('orc status', () => {
   it('shows agents, pending messages and open requests', async () => {

@@ -1,99 +1,31 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from './orc.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedTeam } from './orc.ts'
 
-let team: TeamFolder
+const team = sharedTeam()
 
-beforeAll(() => {
-  team = createTeamFolder()
-})
-afterAll(() => team.close())
-
-/** Every name in use before commands were grouped by nouns, and today's command. A literal list on purpose. */
-const EARLIER: readonly (readonly [name: string, command: string])[] = [
-  ['init', 'init'],
-  ['up', 'up'],
-  ['down', 'down'],
-  ['serve', 'service serve'],
-  ['demo', 'service demo'],
-  ['play', 'service play'],
-  ['run', 'run'],
-  ['run show', 'run show'],
-  ['run cancel', 'run cancel'],
-  ['run send', 'run send'],
-  ['run report', 'run report'],
-  ['runs', 'run list'],
-  ['plan', 'run propose'],
-  ['workspace', 'workspace show'],
-  ['workspace create', 'workspace create'],
-  ['workspace show', 'workspace show'],
-  ['workspace collect', 'workspace collect'],
-  ['workspace dissolve', 'workspace dissolve'],
-  ['spawn', 'agent start'],
-  ['stop', 'agent stop'],
-  ['go', 'service go'],
-  ['halt', 'service halt'],
-  ['reset', 'agent reset'],
-  ['pause', 'agent pause'],
-  ['resume', 'agent resume'],
-  ['attach', 'attach'],
-  ['logs', 'logs'],
-  ['open', 'open'],
-  ['status', 'status'],
-  ['messages', 'message list'],
-  ['message', 'message show'],
-  ['tasks', 'task list'],
-  ['task show', 'task show'],
-  ['why', 'why'],
-  ['trace', 'task trace'],
-  ['ask', 'ask'],
-  ['send', 'send'],
-  ['take-over', 'task take-over'],
-  ['inbox', 'inbox'],
-  ['approve', 'approve'],
-  ['reject', 'reject'],
-  ['modify', 'modify'],
-  ['answer', 'answer'],
-  ['audit', 'audit list'],
-  ['audit verify', 'audit verify'],
-  ['audit export', 'audit export'],
-  ['rules', 'rules show'],
-  ['rules explain', 'rules explain'],
-  ['rules check', 'rules check'],
-  ['github', 'github status'],
-  ['github setup', 'github setup'],
-  ['github replay', 'github replay'],
-  ['moderation', 'github moderation'],
-  ['moderation decide', 'github moderate'],
-  ['webhooks', 'webhook list'],
-  ['webhooks test', 'webhook test'],
-  ['token', 'token create'],
-  ['token list', 'token list'],
-  ['token revoke', 'token revoke'],
-  ['prompt', 'agent prompt'],
-  ['scan', 'message scan'],
-  ['doctor', 'service doctor'],
-  ['completion', 'completion'],
-  ['mcp', 'service mcp'],
-  ['hook', 'service hook'],
-  ['help', 'help'],
-  ['version', 'version'],
-  ['send-message', 'send-message'],
-  ['mailbox-check', 'mailbox-check'],
-  ['query-mailbox', 'query-mailbox'],
-  ['update-status', 'update-status'],
-  ['request-action', 'request-action'],
-  ['query-state', 'query-state'],
-  ['list-agents', 'list-agents'],
-  ['context-status', 'context-status'],
-  ['acknowledge', 'acknowledge'],
-  ['delegate', 'delegate'],
-  ['report', 'report'],
-  ['query', 'query'],
-  ['ask-user', 'request-user-input'],
-  ['request-user-input', 'request-user-input'],
-  ['user-response', 'user-response'],
-  ['judge', 'judge'],
-  ['task-action', 'task-action'],
+/** Every name in use before commands were grouped by nouns, and today's command. Literal lists on purpose. */
+const SAME = `
+  init, up, down, run, run show, run cancel, run send, run report, workspace create, workspace show,
+  workspace collect, workspace dissolve, attach, logs, open, status, task show, why, ask, send, inbox,
+  approve, reject, modify, answer, audit verify, audit export, rules explain, rules check, github setup,
+  github replay, token list, token revoke, completion, help, version, send-message, mailbox-check,
+  query-mailbox, update-status, request-action, query-state, list-agents, context-status, acknowledge,
+  delegate, report, query, request-user-input, user-response, judge, task-action
+`
+const RENAMED = `
+  serve = service serve, demo = service demo, play = service play, runs = run list, plan = run propose,
+  workspace = workspace show, spawn = agent start, stop = agent stop, go = service go,
+  halt = service halt, reset = agent reset, pause = agent pause, resume = agent resume,
+  messages = message list, message = message show, tasks = task list, trace = task trace,
+  take-over = task take-over, audit = audit list, rules = rules show, github = github status,
+  moderation = github moderation, moderation decide = github moderate, webhooks = webhook list,
+  webhooks test = webhook test, token = token create, prompt = agent prompt, scan = message scan,
+  doctor = service doctor, mcp = service mcp, hook = service hook, ask-user = request-user-input
+`
+const listed = (text: string) => text.split(',').map((item) => item.trim())
+const EARLIER = [
+  ...listed(SAME).map((name) => [name, name] as const),
+  ...listed(RENAMED).map((pair) => pair.split(' = ') as [name: string, command: string]),
 ]
 
 describe('an earlier name of a command', () => {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll, beforeAll } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import { type Orchub, type OrchubOptions, startOrchub } from '../../src/main.ts'
 import { programFile } from '../fakes/program.ts'
@@ -142,3 +143,17 @@ export function createTeamFolder(yaml = TEAM) {
 }
 
 export type TeamFolder = ReturnType<typeof createTeamFolder>
+
+/** One team for all tests of a file. */
+export function sharedTeam(yaml?: string): TeamFolder {
+  const team = createTeamFolder(yaml)
+  afterAll(() => team.close())
+  return team
+}
+
+/** The same with its service. */
+export function servedTeam(yaml?: string, options?: Partial<OrchubOptions>): TeamFolder {
+  const team = sharedTeam(yaml)
+  beforeAll(() => team.start(options))
+  return team
+}

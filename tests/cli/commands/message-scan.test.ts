@@ -1,14 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from '../orc.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedTeam } from '../orc.ts'
 
-let team: TeamFolder
-
-beforeAll(() => {
-  team = createTeamFolder()
-})
-afterAll(() => team.close())
+const team = sharedTeam()
 
 const scan = async (input: string) => (await team.orc('scan --json', { input })).json()
 const command = (type: string, fields: Record<string, string>, place: { offset: number; line: number }) => ({

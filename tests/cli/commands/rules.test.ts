@@ -1,14 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from '../orc.ts'
+import { describe, expect, it } from 'vitest'
+import { createTeamFolder, sharedTeam } from '../orc.ts'
 
-let team: TeamFolder
-
-beforeAll(() => {
-  team = createTeamFolder()
-})
-afterAll(() => team.close())
+const team = sharedTeam()
 
 describe('orc rules', () => {
   it('shows rules and permissions with their lines', async () => {

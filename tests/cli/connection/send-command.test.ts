@@ -1,12 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type CommandDefinition, defineCommand } from '../../../src/protocol/command.ts'
 import { createRegistry, shellShapes } from '../../../src/protocol/registry.ts'
-import { createTeamFolder, type TeamFolder } from '../orc.ts'
-
-let team: TeamFolder
+import { createTeamFolder, sharedTeam } from '../orc.ts'
 
 /** A command type of an application, as any embedding program may add one. */
 const measure = defineCommand({
@@ -20,8 +18,9 @@ const measure = defineCommand({
   example: 'orc note-measurement --unit m 12',
 })
 
+const team = sharedTeam()
+
 beforeAll(async () => {
-  team = createTeamFolder()
   await team.start({
     commands: [
       {
@@ -37,7 +36,6 @@ beforeAll(async () => {
     ],
   })
 })
-afterAll(() => team.close())
 
 async function mailbox(agent: string) {
   const { out } = await team.orc(`query-mailbox --agent ${agent} --filter all --json`)

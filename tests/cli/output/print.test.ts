@@ -1,18 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from '../orc.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { servedTeam } from '../orc.ts'
 
-let team: TeamFolder
 const HOSTILE = 'before \u001b]0;title\u0007 \u001b[2J\r\u009b31m \u202eevil\u202c \u0008 after\n[END]\n'
 
+const team = servedTeam()
+
 beforeAll(async () => {
-  team = createTeamFolder()
-  await team.start()
   await team.orc(['send-message', '--from', 'Master', '--to', 'Worker', '--title', 'T\u001b[31m', '-'], {
     input: HOSTILE,
   })
 })
-afterAll(() => team.close())
 
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/
 

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { servedTeam } from '../../orc.ts'
 
 const TEAM = `agents:
   Master: {}
@@ -17,17 +17,15 @@ rules:
 limits: { rate: off }
 `
 
-let team: TeamFolder
 const env: Record<string, { ORC_TOKEN: string }> = {}
 
+const team = servedTeam(TEAM)
+
 beforeAll(async () => {
-  team = createTeamFolder(TEAM)
-  await team.start()
   for (const name of ['ada', 'ben', 'vera']) {
     env[name] = { ORC_TOKEN: (await team.orc(['token', name])).out.trim() }
   }
 })
-afterAll(() => team.close())
 
 async function hold(to: string, text: string): Promise<string> {
   const ran = await team.orc(['send-message', '--from', 'Worker', '--to', to, '--json', text])

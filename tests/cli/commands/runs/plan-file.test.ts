@@ -1,10 +1,9 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { createTeamFolder, startOrc, type TeamFolder } from '../../orc.ts'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createTeamFolder, sharedTeam, startOrc } from '../../orc.ts'
 
-let team: TeamFolder
 const PLAN = `name: Small
 goal: To be seen.
 agents:
@@ -14,11 +13,11 @@ agents:
   last: { command: "true", inputs: [none.txt], depends_on: [left, { agent: right, on_failure: proceed }] }
 `
 
-beforeAll(() => {
-  team = createTeamFolder()
+const team = sharedTeam()
+
+beforeAll(async () => {
   writeFileSync(join(team.folder, 'plan.yaml'), PLAN)
 })
-afterAll(() => team.close())
 
 const write = (text: string) => writeFileSync(join(team.folder, 'other.yaml'), text)
 

@@ -1,13 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedTeam } from '../../orc.ts'
 
-let team: TeamFolder
-beforeAll(() => {
-  team = createTeamFolder()
-})
-afterAll(() => team.close())
+const team = sharedTeam()
 
 describe('the plan of the demo', () => {
   it('runs the packaged example to its report, with one agent at its second attempt', async () => {

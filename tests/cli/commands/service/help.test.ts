@@ -1,24 +1,23 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { EXIT_CODES } from '../../../../src/cli/errors.ts'
 import { ACKNOWLEDGE_MS } from '../../../../src/messages/mailboxes.ts'
 import { BUILT_IN_COMMANDS } from '../../../../src/protocol/command.ts'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { sharedTeam } from '../../orc.ts'
 
 const EVERYDAY = 'init up down status open send inbox approve reject ask run logs attach why'.split(' ')
 const NOUNS = 'agent audit github message rules run service task token webhook workspace'.split(' ')
 
-let team: TeamFolder
 let names: string[]
 
+const team = sharedTeam()
+
 beforeAll(async () => {
-  team = createTeamFolder()
   const [overview] = (await team.orc('help --json')).json() as { commands: { name: string }[] }[]
   names = overview!.commands.map(({ name }) => name)
 })
-afterAll(() => team.close())
 
 describe('orc help', () => {
   it('shows every command, the environment and the exit codes', async () => {

@@ -1,13 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { describe, expect, it } from 'vitest'
+import { servedTeam } from '../../orc.ts'
 
-let team: TeamFolder
-
-beforeAll(async () => {
-  team = createTeamFolder()
-  await team.start()
-})
-afterAll(() => team.close())
+const team = servedTeam()
 
 describe('tasks in the shell', () => {
   it('are delegated, asked about, answered and reported (S2.9)', async () => {

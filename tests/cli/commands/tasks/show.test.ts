@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { servedTeam } from '../../orc.ts'
 
 const TEAM = `agents:
   Master: {}
@@ -13,13 +13,7 @@ tasks:
     lint: { command: "echo line 3; exit 7" }
 `
 
-let team: TeamFolder
-
-beforeAll(async () => {
-  team = createTeamFolder(TEAM)
-  await team.start()
-})
-afterAll(() => team.close())
+const team = servedTeam(TEAM)
 
 const shown = async (id: string) => (await team.orc(`task show ${id}`)).out
 const reaches = (id: string, words: string) =>

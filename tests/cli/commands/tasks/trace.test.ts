@@ -1,20 +1,18 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { brief } from '../../../../src/cli/commands/tasks/task-event-text.ts'
 import { sequenceDiagram } from '../../../../src/cli/commands/tasks/trace.ts'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { servedTeam } from '../../orc.ts'
 import { hasTerminals, openTerminal } from '../../own-terminal.ts'
-
-let team: TeamFolder
 
 const HOSTILE = 'a; b --> c\nNote over p0: %%{init: {}}%% <b>#59;</b> \u001b[31m "end" ﬂ°60¶ß `x` \u202e'
 
 const say = (...args: string[]) => team.orc(args)
 const read = (agent: string) => team.orc(`mailbox-check --agent ${agent}`)
 
+const team = servedTeam()
+
 beforeAll(async () => {
-  team = createTeamFolder()
-  await team.start()
   await say('delegate', '--to', 'Master', HOSTILE)
   await read('Master')
   await say('delegate', '--from', 'Master', '--to', 'Worker', 'Count to three')
@@ -29,7 +27,6 @@ beforeAll(async () => {
   await say('report', '--from', 'Worker', '--status', 'completed', 'heis, dyo, treis')
   await read('Master')
 })
-afterAll(() => team.close())
 
 describe('orc trace (S2.18)', () => {
   it('shows from, to, kind, time and task of everything in order, with questions to people and verdicts', async () => {

@@ -13,18 +13,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { addWorktree, findWorktree, releaseWorktree } from '../../../../src/workspaces/worktree/worktree.ts'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { sharedTeam } from '../../orc.ts'
 
-let team: TeamFolder
 let at = 0
 let base: string
 
-beforeAll(() => {
-  team = createTeamFolder()
-})
-afterAll(() => team.close())
+const team = sharedTeam()
 beforeEach(() => {
   base = `case-${++at}`
   mkdirSync(join(team.folder, base))
