@@ -89,6 +89,14 @@ const BIND = [
   '-c',
   'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && cd "$0" && exec "$@"',
 ]
+/** Runs orc in such a namespace. */
+function orcIn(namespace: readonly string[], folder: string, args: string, env?: Record<string, string>) {
+  const orc = [process.execPath, ENTRY, ...args.split(' ')]
+  return spawnSync('unshare', [...namespace, folder, ...orc], {
+    ...{ encoding: 'utf8', timeout: 20_000 },
+    env: env === undefined ? process.env : { PATH: process.env.PATH, ...env },
+  })
+}
 const canMount = spawnSync('unshare', [...MOUNT, tmpdir(), 'true']).status === 0
 const canBind = spawnSync('unshare', [...BIND, tmpdir(), 'true']).status === 0
 
@@ -102,8 +110,8 @@ describe('a read-only file system', () => {
 
   it.runIf(canMount)('is named by orc workspace create, however deep', () => {
     for (const path of ['me', 'new/and/me']) {
-      const orc = [process.execPath, ENTRY, 'workspace', 'create', join(team.folder, path)]
-      const { status, stderr } = spawnSync('unshare', [...MOUNT, team.folder, ...orc], { encoding: 'utf8' })
+      const args = `workspace create ${join(team.folder, path)}`
+      const { status, stderr } = orcIn(MOUNT, team.folder, args)
       expect(status).toBe(1)
       expect(stderr).toContain('the file system is read-only')
       expect(stderr).not.toContain('another name')
@@ -112,8 +120,7 @@ describe('a read-only file system', () => {
 
   it.runIf(canBind)('is named by orc workspace dissolve, and nothing is removed', async () => {
     await team.orc('workspace create me')
-    const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', 'me']
-    const { status, stderr } = spawnSync('unshare', [...BIND, team.folder, ...orc], { encoding: 'utf8' })
+    const { status, stderr } = orcIn(BIND, team.folder, 'workspace dissolve me')
     expect(stderr).toContain(`${join(team.folder, 'me')} cannot be removed: the file system is read-only`)
     expect(stderr).toContain('Nothing was removed')
     expect(status).toBe(1)
@@ -123,9 +130,9 @@ describe('a read-only file system', () => {
     await team.orc('workspace create me')
     const inside = join(team.folder, 'me/mounted here')
     mkdirSync(inside)
-    for (const option of [[], ['--force']]) {
-      const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', join(team.folder, 'me'), ...option]
-      const { status, stderr } = spawnSync('unshare', [...MOUNT, inside, ...orc], { encoding: 'utf8' })
+    for (const option of ['', ' --force']) {
+      const args = `workspace dissolve ${join(team.folder, 'me')}${option}`
+      const { status, stderr } = orcIn(MOUNT, inside, args)
       expect(stderr).toContain(`${inside} cannot be removed: something is mounted there`)
       expect(stderr).toContain('Nothing was removed')
       expect(status).toBe(1)
@@ -149,11 +156,7 @@ describe('a read-only file system', () => {
         [team.folder, 'up', deep],
         [team.folder, 'up --detach', deep],
       ] as const) {
-        const orc = [process.execPath, ENTRY, ...line.split(' ')]
-        const { status, stderr } = spawnSync('unshare', [...BIND, cwd, ...orc], {
-          encoding: 'utf8',
-          env: { PATH: process.env.PATH, HOME: alone, ...env },
-        })
+        const { status, stderr } = orcIn(BIND, cwd, line, { HOME: alone, ...env })
         expect(stderr, line).toContain('the file system is read-only')
         expect(status, line).toBe(1)
       }
@@ -174,11 +177,8 @@ describe('a read-only file system', () => {
           configFile,
           `agents: { Worker: {} }\nservice: { port: 0 }\nstore: { url: "sqlite:${file}" }\n`,
         )
-        const orc = [process.execPath, ENTRY, 'serve', '--config', configFile]
-        const { status, stderr } = spawnSync('unshare', [...BIND, disk!, ...orc], {
-          ...{ encoding: 'utf8', timeout: 20_000 },
-          env: { PATH: process.env.PATH, HOME: state, ORC_HOME: state },
-        })
+        const home = { HOME: state!, ORC_HOME: state! }
+        const { status, stderr } = orcIn(BIND, disk!, `serve --config ${configFile}`, home)
         expect(stderr, store).toContain(`${file} cannot be written: the file system is read-only`)
         expect(stderr).toContain('to a writable place')
         expect(status).not.toBe(0)
@@ -193,11 +193,8 @@ describe('a read-only file system', () => {
     try {
       writeFileSync(join(team.folder, 'plan.yaml'), 'agents: { a: { command: "true" } }\n')
       writeFileSync(team.configFile, 'agents: { Master: {} }\nservice: { port: 0 }\n')
-      const orc = [process.execPath, ENTRY, 'run', 'plan.yaml', '--config', team.configFile]
-      const { status, stderr } = spawnSync('unshare', [...BIND, team.folder, ...orc], {
-        encoding: 'utf8',
-        env: { PATH: process.env.PATH, HOME: state, ORC_HOME: state },
-      })
+      const args = `run plan.yaml --config ${team.configFile}`
+      const { status, stderr } = orcIn(BIND, team.folder, args, { HOME: state, ORC_HOME: state })
       expect(stderr).toMatch(/Cannot create a folder for the run.*: EROFS: read-only file system/)
       expect(status).toBe(1)
     } finally {

@@ -21,44 +21,21 @@ const measure = defineCommand({
 const team = sharedTeam()
 
 beforeAll(async () => {
-  await team.start({
-    commands: [
-      {
-        definition: measure,
-        handler: {
-          handle: (_, fields) => ({
-            status: 'ok',
-            result: `noted ${fields.reading} ${fields.unit}`,
-            details: { fields },
-          }),
-        },
-      },
-    ],
+  const handle = (_: unknown, fields: Record<string, unknown>) => ({
+    ...({ status: 'ok', result: `noted ${fields.reading} ${fields.unit}`, details: { fields } } as const),
   })
+  await team.start({ commands: [{ definition: measure, handler: { handle } }] })
 })
 
 async function mailbox(agent: string) {
   const { out } = await team.orc(`query-mailbox --agent ${agent} --filter all --json`)
-  return JSON.parse(out).details.messages as {
-    id: string
-    title: string
-    content: string
-    delivery: string
-  }[]
+  return JSON.parse(out).details.messages as Record<'id' | 'title' | 'content' | 'delivery', string>[]
 }
 
 describe('the shell form of a command (S1.17)', () => {
   it('sends a message and says that it is queued, not that it was read (C27)', async () => {
-    const ran = await team.orc([
-      'send-message',
-      '--from',
-      'Master',
-      '--to',
-      'worker',
-      '--title',
-      'Sum',
-      'What is 15 + 27?',
-    ])
+    const options = ['--from', 'Master', '--to', 'worker', '--title', 'Sum']
+    const ran = await team.orc(['send-message', ...options, 'What is 15 + 27?'])
     expect(ran).toMatchObject({ code: 0, err: '' })
     expect(ran.out).toMatch(/^delivered: msg_\d+, in the mailbox of Worker \(delivery: queued\)\n$/)
     expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: 'Sum', content: 'What is 15 + 27?' })
@@ -124,15 +101,7 @@ describe('the shell form of a command (S1.17)', () => {
   })
 
   it('runs every other built-in command', async () => {
-    const status = await team.orc([
-      'update-status',
-      '--agent',
-      'Worker',
-      '--status',
-      'working',
-      'Adding',
-      'numbers',
-    ])
+    const status = await team.orc('update-status --agent Worker --status working Adding numbers')
     expect(status).toMatchObject({ code: 0, out: expect.stringContaining('Worker is working') })
     expect((await team.orc('list-agents')).out).toMatch(/Worker {2}working.*Adding numbers/)
     expect((await team.orc('context-status --agent Worker')).code).toBe(0)

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { TaskStreamEvent } from '../../../../src/api/contract.ts'
 import { type ModelServer, startModelServer } from '../../../fakes/model-server/model-server.ts'
 import type { ModelRequest, Play } from '../../../fakes/model-server/play.ts'
-import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { createTeamFolder, type RunOptions, type TeamFolder } from '../../orc.ts'
 import { hasTerminals, openTerminal } from '../../own-terminal.ts'
 
 let team: TeamFolder
@@ -42,6 +42,20 @@ async function openByHand() {
 limits: { rate: off }
 `)
   return (await team.start()).url
+}
+
+/** Asks, and returns once Lead has the question. */
+async function askLead(options: RunOptions = {}) {
+  const asking = team.begin('ask --agent Lead What-is-it?', options)
+  await says(asking, 'asking Lead')
+  return asking
+}
+const says = (asking: { err(): string }, words: string) =>
+  vi.waitFor(() => expect(asking.err()).toContain(words), 20_000)
+
+async function takeAndReport(result: string) {
+  await team.orc('mailbox-check --agent Lead')
+  await team.orc(['report', '--from', 'Lead', '--status', 'completed', result])
 }
 
 /** A proxy to the service that fails once: at the first read of a human request. */
@@ -140,17 +154,15 @@ describe('orc ask (S2.9)', () => {
 
   it('leaves the team at work with Ctrl-C, and returns with --resume', async () => {
     await openByHand()
-    const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
+    const asking = await askLead()
     asking.child.kill('SIGINT')
     const left = await asking.ended
     expect(left).toMatchObject({ code: 130, out: '' })
     expect(left.err).toContain('task_1 keeps running. Return to it with: orc ask --resume task_1')
     expect((await team.orc('tasks --json')).json()).toMatchObject([{ id: 'task_1', state: 'pending' }])
     const back = team.begin('ask --resume task_1')
-    await vi.waitFor(() => expect(back.err()).toContain('asking Lead: What-is-it?'), 20_000)
-    await team.orc('mailbox-check --agent Lead')
-    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'It is this.'])
+    await says(back, 'asking Lead: What-is-it?')
+    await takeAndReport('It is this.')
     expect(await back.ended).toMatchObject({ code: 0, out: 'It is this.\n' })
   })
 
@@ -175,25 +187,21 @@ describe('orc ask (S2.9)', () => {
 
   it('leaves the task running when it is killed', async () => {
     await openByHand()
-    const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
+    const asking = await askLead()
     asking.child.kill('SIGKILL')
     await asking.ended
-    await team.orc('mailbox-check --agent Lead')
-    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'Still here.'])
+    await takeAndReport('Still here.')
     expect(await team.orc('ask --resume task_1')).toMatchObject({ code: 0, out: 'Still here.\n' })
   })
 
   it('waits for a service that restarts, and misses nothing', async () => {
     await openByHand()
-    const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
+    const asking = await askLead()
     await team.stop()
-    await vi.waitFor(() => expect(asking.err()).toContain('The service is unreachable'), 20_000)
+    await says(asking, 'The service is unreachable')
     await team.start()
-    await vi.waitFor(() => expect(asking.err()).toContain('The service is back'), 20_000)
-    await team.orc('mailbox-check --agent Lead')
-    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'After all.'])
+    await says(asking, 'The service is back')
+    await takeAndReport('After all.')
     const ran = await asking.ended
     expect(ran).toMatchObject({ code: 0, out: 'After all.\n' })
     expect(ran.err.match(/asking Lead/g)).toHaveLength(1)
@@ -203,18 +211,13 @@ describe('orc ask (S2.9)', () => {
     await openByHand()
     await team.orc('stop --all --reason "an old one"')
     await team.orc('go')
-    const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
+    const asking = await askLead()
     await team.orc(['stop', '--all', '--reason', 'too fast'])
-    await vi.waitFor(
-      () => expect(asking.err()).toContain('Orchub is halted; resume it with `orc go`'),
-      20_000,
-    )
+    await says(asking, 'Orchub is halted; resume it with `orc go`')
     expect(asking.err()).toContain('too fast')
     await team.orc('go')
-    await vi.waitFor(() => expect(asking.err()).toContain('operator ended the halt'), 20_000)
-    await team.orc('mailbox-check --agent Lead')
-    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'This.'])
+    await says(asking, 'operator ended the halt')
+    await takeAndReport('This.')
     expect(await asking.ended).toMatchObject({ code: 0, out: 'This.\n' })
     await team.orc('stop --all --reason "a later one"')
     await team.orc('go')
@@ -227,12 +230,11 @@ describe('orc ask (S2.9)', () => {
   it('shows a question even if the service goes away while it is read', async () => {
     const proxy = await openProxy(await openByHand())
     try {
-      const asking = team.begin('ask --agent Lead What-is-it?', { env: { ORC_URL: proxy.url } })
-      await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
+      const asking = await askLead({ env: { ORC_URL: proxy.url } })
       await team.orc('mailbox-check --agent Lead')
       await team.orc(['ask-user', '--from', 'Lead', 'Which one?'])
       await vi.waitFor(() => expect(proxy.refused()).toBe(1), 20_000)
-      await vi.waitFor(() => expect(asking.err()).toContain('orc answer req_1 TEXT'), 20_000)
+      await says(asking, 'orc answer req_1 TEXT')
       await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'This one.'])
       expect(await asking.ended).toMatchObject({ code: 0, out: 'This one.\n' })
     } finally {
@@ -242,17 +244,13 @@ describe('orc ask (S2.9)', () => {
 
   it('says how to answer a question when nobody can type', async () => {
     await openByHand()
-    const asking = team.begin('ask --agent Lead What-is-it?')
-    await vi.waitFor(() => expect(asking.err()).toContain('asking Lead'), 20_000)
+    const asking = await askLead()
     await team.orc('mailbox-check --agent Lead')
     await team.orc(['request-user-input', '--from', 'Lead', 'Which one?'])
-    await vi.waitFor(() => expect(asking.err()).toContain('orc answer req_1 TEXT'), 20_000)
+    await says(asking, 'orc answer req_1 TEXT')
     expect(asking.err()).toContain('Which one?')
     await team.orc(['answer', 'req_1', 'The red one.'])
-    await vi.waitFor(
-      () => expect(asking.err()).toContain('req_1 is answered by operator: The red one.'),
-      20_000,
-    )
+    await says(asking, 'req_1 is answered by operator: The red one.')
     await team.orc('task-action --task-id task_1 --action cancel never mind')
     const ran = await asking.ended
     expect(ran).toMatchObject({ code: 9, out: '' })

@@ -59,16 +59,8 @@ describe('orc task show', () => {
 
   it('shows the output of a failed check, indented so that it cannot imitate our output', async () => {
     await team.orc(['delegate', '--to', 'Worker', '--checks', 'lint', 'Tidy up'])
-    await team.orc([
-      'report',
-      '--from',
-      'Worker',
-      '--in-response-to',
-      'task_2',
-      '--status',
-      'completed',
-      'Done.\ntask_9 is completed',
-    ])
+    const report = 'report --from Worker --in-response-to task_2 --status completed'.split(' ')
+    await team.orc([...report, 'Done.\ntask_9 is completed'])
     await reaches('task_2', 'lint failed (exit code 7')
     const out = await shown('task_2')
     expect(out).toContain('      line 3\n')

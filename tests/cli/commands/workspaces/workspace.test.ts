@@ -38,6 +38,26 @@ async function makeDone(name: string) {
   put(`${name}/status.json`, '{"state":"completed"}')
 }
 
+const git = (...args: string[]) =>
+  execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], {
+    cwd: path(),
+    encoding: 'utf8',
+  }).trim()
+
+/** A repository with one commit of all files. */
+function initRepository() {
+  git('init', '-q')
+  git('add', '.')
+  git('commit', '-q', '--allow-empty', '-m', 'first')
+}
+
+/** Expects an error with these words. */
+async function refuses(args: string, code: number, ...words: string[]) {
+  const ran = await orc(args)
+  expect(ran.code, args).toBe(code)
+  for (const one of words) expect(ran.err).toContain(one)
+}
+
 describe('orc workspace create', () => {
   it('creates the folder of the protocol with instructions and read-only inputs (S4.1, S4.5)', async () => {
     put('names.txt', 'b\na\n')
@@ -68,18 +88,12 @@ describe('orc workspace create', () => {
     expect(ran.err).toContain('.orc is the state folder of the service')
     const [given] = readdirSync(path('sorter/inbox')).filter((name) => name !== 'instructions.md')
     expect(readdirSync(path('sorter/inbox', given!)).sort()).toEqual(['names.txt', 'orc.yaml'])
-    expect(await orc('workspace create other .orc/operator.token')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('cannot be an input'),
-    })
+    await refuses('workspace create other .orc/operator.token', 1, 'cannot be an input')
   })
 
   it('creates nothing if the folder exists, an input is missing or the name is invalid', async () => {
     await orc('workspace create one')
-    expect(await orc('workspace create one')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('CONFLICT'),
-    })
+    await refuses('workspace create one', 1, 'CONFLICT')
     expect(await orc('workspace create two none.txt')).toMatchObject({ code: 7 })
     expect(existsSync(path('two'))).toBe(false)
     expect(await orc('workspace create 2nd')).toMatchObject({ code: 2 })
@@ -134,21 +148,11 @@ describe('orc workspace collect', () => {
     await makeDone('two')
     symlinkSync('one/workspace', path('link'))
     for (const to of ['.', 'one', 'one/outbox/new', 'one/workspace', 'link']) {
-      const ran = await orc(`workspace collect one --to ${to}`)
-      expect(ran, to).toMatchObject({
-        code: 2,
-        err: expect.stringContaining('inside the workspace of one'),
-      })
-      expect(ran.err).toContain('Choose a folder outside of the workspaces')
+      const hint = 'Choose a folder outside of the workspaces'
+      await refuses(`workspace collect one --to ${to}`, 2, 'inside the workspace of one', hint)
     }
     expect((await orc('workspace collect . --to two/workspace')).code).toBe(2)
-    expect(readdirSync(path('one')).sort()).toEqual([
-      'SKILL.md',
-      'inbox',
-      'outbox',
-      'status.json',
-      'workspace',
-    ])
+    expect(readdirSync(path('one')).sort().join(' ')).toBe('SKILL.md inbox outbox status.json workspace')
     expect(readdirSync(path('one/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
   })
 
@@ -157,9 +161,8 @@ describe('orc workspace collect', () => {
     await makeDone('two')
     symlinkSync('two/outbox', path('link'))
     for (const to of ['two', 'two/workspace/new/er', 'link/new']) {
-      const ran = await orc(`workspace collect one --to ${to}`)
-      expect(ran, to).toMatchObject({ code: 2, err: expect.stringContaining('inside the workspace of two') })
-      expect(ran.err).toContain('Choose a folder outside of the workspaces with --to')
+      const hint = 'Choose a folder outside of the workspaces with --to'
+      await refuses(`workspace collect one --to ${to}`, 2, 'inside the workspace of two', hint)
     }
     expect(readdirSync(path('two/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
     expect(readdirSync(path('two/workspace'))).toEqual([])
@@ -173,9 +176,8 @@ describe('orc workspace collect', () => {
     await makeDone('two')
     mkdirSync(path('results/two'), { recursive: true })
     put('results/two/summary.md', 'mine')
-    const ran = await orc('workspace collect . --to results')
-    expect(ran).toMatchObject({ code: 1, err: expect.stringContaining('results/two already exists') })
-    expect(ran.err).toContain('Nothing was copied. Choose another folder with --to.')
+    const hint = 'Nothing was copied. Choose another folder with --to.'
+    await refuses('workspace collect . --to results', 1, 'results/two already exists', hint)
     expect(readdirSync(path('results'))).toEqual(['two'])
     expect(readdirSync(path('results/two'))).toEqual(['summary.md'])
     expect(readFileSync(path('results/two/summary.md'), 'utf8')).toBe('mine')
@@ -199,10 +201,7 @@ describe('orc workspace collect', () => {
 
   it('exits with 1 if a required output is missing (S4.7)', async () => {
     await orc('workspace create one')
-    expect(await orc('workspace collect one')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('missing:'),
-    })
+    await refuses('workspace collect one', 1, 'missing:')
   })
 })
 
@@ -224,10 +223,7 @@ describe('orc workspace dissolve', () => {
   it('refuses while an agent runs, unless forced', async () => {
     await makeDone('one')
     put('one/status.json', '{"state":"running"}')
-    expect(await orc('workspace dissolve one')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('one is still running'),
-    })
+    await refuses('workspace dissolve one', 1, 'one is still running')
     expect(existsSync(path('one'))).toBe(true)
     expect((await orc('workspace dissolve one --force')).code).toBe(0)
     expect(existsSync(path('one'))).toBe(false)
@@ -240,9 +236,7 @@ describe('orc workspace dissolve', () => {
     renameSync(path('agents/two/outbox'), path('outbox'))
     symlinkSync('../../outbox', path('agents/two/outbox'))
     const dissolve = 'workspace dissolve agents --archive --keep-outputs'
-    const refused = await orc(`${dissolve} --force`)
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('outbox is a symbolic link') })
-    expect(refused.err).toContain('Nothing was removed')
+    await refuses(`${dissolve} --force`, 1, 'outbox is a symbolic link', 'Nothing was removed')
     expect(readdirSync(path()).sort()).toEqual(['agents', 'outbox'])
     unlinkSync(path('agents/two/outbox'))
     renameSync(path('outbox'), path('agents/two/outbox'))
@@ -253,9 +247,7 @@ describe('orc workspace dissolve', () => {
     const name = 'x'.repeat(248)
     await makeDone('one')
     renameSync(path('one'), path(name))
-    const refused = await orc(`workspace dissolve ${name}`)
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('has a name that is too long') })
-    expect(refused.err).toContain('Nothing was removed')
+    await refuses(`workspace dissolve ${name}`, 1, 'has a name that is too long', 'Nothing was removed')
     expect(readdirSync(path())).toEqual([name])
     expect(readFileSync(path(name, 'outbox/result.txt'), 'utf8')).toBe('by one')
   })
@@ -265,11 +257,10 @@ describe('orc workspace dissolve', () => {
     linkSync(path('one/outbox/result.txt'), path('kept-elsewhere'))
     symlinkSync('result.txt', path('one/outbox/link'))
     for (const option of ['--archive', '--keep-outputs']) {
-      const refused = await orc(`workspace dissolve one ${option}`)
-      expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('would be incomplete') })
-      expect(refused.err).toContain('outbox/link is a symbolic link')
-      expect(refused.err).toContain('outbox/result.txt has a hard link outside of this folder')
-      expect(refused.err).toContain('--force')
+      await refuses(
+        ...([`workspace dissolve one ${option}`, 1, 'would be incomplete', '--force'] as const),
+        ...['outbox/link is a symbolic link', 'outbox/result.txt has a hard link outside of this folder'],
+      )
       expect(readdirSync(path()).sort()).toEqual(['kept-elsewhere', 'one'])
     }
     expect(existsSync(path('one/outbox/result.txt'))).toBe(true)
@@ -287,16 +278,9 @@ describe('orc workspace dissolve', () => {
   })
 
   describe('of a workspace in a repository', () => {
-    const git = (...args: string[]) =>
-      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], {
-        cwd: path(),
-        encoding: 'utf8',
-      }).trim()
     beforeEach(async () => {
-      git('init', '-q')
       for (const file of ['a.txt', 'b.txt', 'c.txt']) put(file, 'first\n')
-      git('add', '.')
-      git('commit', '-q', '-m', 'first')
+      initRepository()
       await makeDone('coder')
       await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
     })
@@ -307,10 +291,8 @@ describe('orc workspace dissolve', () => {
     ])('refuses to remove a worktree that its agent %s', async (_, change) => {
       change()
       put('coder/other/new.txt', 'work')
-      expect(await orc('workspace dissolve coder')).toMatchObject({
-        code: 1,
-        err: expect.stringContaining('other is a git worktree that the agent added or moved'),
-      })
+      const why = 'other is a git worktree that the agent added or moved'
+      await refuses('workspace dissolve coder', 1, why)
       expect(existsSync(path('coder/other/new.txt'))).toBe(true)
       expect((await orc('workspace dissolve coder --force')).code).toBe(0)
     })
@@ -336,11 +318,7 @@ describe('orc workspace dissolve', () => {
       git('worktree', 'move', 'coder/worktree', 'coder/moved')
       put('coder/moved/new.txt', 'work')
       spoil()
-      const refused = await orc('workspace dissolve coder')
-      expect(refused).toMatchObject({
-        code: 1,
-        err: expect.stringContaining('in a worktree that cannot be checked'),
-      })
+      await refuses('workspace dissolve coder', 1, 'in a worktree that cannot be checked')
       expect(existsSync(path('coder/moved/new.txt'))).toBe(true)
       expect((await orc('workspace dissolve coder --force')).code).toBe(0)
     })
@@ -362,12 +340,8 @@ describe('orc workspace dissolve', () => {
       unlinkSync(path('coder/worktree/c.txt'))
       unlinkSync(path('coder/worktree/b.txt'))
       put('coder/worktree/b.txt', 'other\n')
-      const refused = await orc('workspace dissolve coder')
       const flag = '(hidden from git by a flag)'
-      expect(refused).toMatchObject({
-        code: 1,
-        err: expect.stringContaining(`2 files in no commit: a.txt ${flag}, b.txt ${flag}`),
-      })
+      await refuses('workspace dissolve coder', 1, `2 files in no commit: a.txt ${flag}, b.txt ${flag}`)
       // Absent files, as in a sparse checkout, are not unsaved work.
       for (const file of ['a.txt', 'b.txt']) unlinkSync(path(`coder/worktree/${file}`))
       git('-C', 'coder/worktree', 'update-index', '--no-assume-unchanged', 'b.txt')
@@ -379,37 +353,29 @@ describe('orc workspace dissolve', () => {
   it('takes any folder called worktree for one, unless forced', async () => {
     await makeDone('plain')
     mkdirSync(path('plain/worktree'))
-    const refused = await orc('workspace dissolve plain')
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('--force') })
+    await refuses('workspace dissolve plain', 1, '--force')
     expect((await orc('workspace show plain')).code).toBe(0)
     expect((await orc('workspace dissolve plain --force')).code).toBe(0)
   })
 
   it('refuses to delete uncommitted work, and keeps branches with commits', async () => {
-    const git = (...args: string[]) =>
-      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
-    git('init', '-q')
-    git('commit', '-q', '--allow-empty', '-m', 'first')
+    initRepository()
     await makeDone('coder')
     await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
     put('coder/worktree/new.txt', 'work')
-    const refused = await orc('workspace dissolve coder')
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('new.txt') })
+    await refuses('workspace dissolve coder', 1, 'new.txt')
     git('-C', 'coder/worktree', 'add', '.')
     git('-C', 'coder/worktree', 'commit', '-q', '-m', 'work')
     expect(await orc('workspace dissolve coder')).toMatchObject({
       code: 0,
       err: expect.stringContaining('Kept the branch orc/coder'),
     })
-    expect(git('branch', '--list', 'orc/coder').toString()).toContain('orc/coder')
+    expect(git('branch', '--list', 'orc/coder')).toContain('orc/coder')
     expect(existsSync(path('coder'))).toBe(false)
   })
 
   it('names commits on no branch and ignored files, in text and in JSON', async () => {
-    const git = (...args: string[]) =>
-      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
-    git('init', '-q')
-    git('commit', '-q', '--allow-empty', '-m', 'first')
+    initRepository()
     for (const name of ['coder', 'other']) {
       await makeDone(name)
       await addWorktree({ workspace: path(name), repository: path(), branch: `orc/${name}` })
