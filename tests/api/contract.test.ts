@@ -5,7 +5,7 @@ import { ROUTES, type Route } from '../../src/api/contract.ts'
 
 const src = join(import.meta.dirname, '../../src')
 
-/** The routes of every room, by the name of the table they stand in. */
+/** The routes of every room, by the name of their table. */
 async function tables(): Promise<[string, Record<string, Route>][]> {
   const found: [string, Record<string, Route>][] = []
   for (const file of globSync(['*/api.ts', '*/api/*.ts', 'api/contract.ts'], { cwd: src })) {

@@ -6,7 +6,7 @@ import { createDaemon, type Daemon } from '../fakes/daemon.ts'
 let daemon: Daemon
 afterEach(() => daemon.close())
 
-/** How often its main thread went to sleep, and so was woken. */
+/** How often its main thread has gone to sleep, which is how often it was woken. */
 function naps(pid: number): number {
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
 }
@@ -18,7 +18,7 @@ it.skipIf(!existsSync('/proc/self/status'))(
     await daemon.start()
     const pid = daemon.pid()!
     const counts: number[] = []
-    // What it does at first, such as reading its modules, comes to an end.
+    // Wait until the work of the start, such as loading modules, is done.
     for (let second = 0; second < 20 && (counts.at(-1) ?? Number.POSITIVE_INFINITY) > 10; second++) {
       const before = naps(pid)
       await sleep(1000)

@@ -149,7 +149,7 @@ describe('closing', () => {
     await service.http.close()
     const settled = await replies
     const stored = (await service.mailOf('Worker')).length
-    // Whoever was told of success finds its message; nobody was cut off in the middle of an answer.
+    // Every caller with a success response finds its message; no response was cut off.
     expect(settled.filter((one) => one.status === 'fulfilled' && one.value.status === 200)).toHaveLength(
       stored,
     )

@@ -11,7 +11,7 @@ import type { CommandEntry } from '../../src/commands/commands.ts'
 import { startTokenProxy, type TokenProxy } from '../fakes/token-proxy.ts'
 import { openTestService, type TestService } from '../harness/service.ts'
 
-/** The protocol's own conformance suite, all of it: what applies to this server must pass, the rest says why not. */
+/** Scenarios of the protocol's conformance suite that this server must pass. The lists below give the reason for each of the others. */
 const APPLIES = [
   'server-initialize',
   'ping',
@@ -21,7 +21,7 @@ const APPLIES = [
   'dns-rebinding-protection',
 ]
 
-/** Optional behaviour that the suite finds absent by itself, and then has nothing to complain of. */
+/** Optional behaviour that the suite detects as absent and reports as a warning. */
 const ABSENT = {
   'server-sse-polling': 'answers are plain JSON, so that there is no stream to come back to',
   'server-sse-multiple-streams': 'there are no sessions, so that there are no streams of one',
@@ -54,7 +54,7 @@ const NOT_OFFERED = {
   'json-schema-2020-12': 'a tool that refuses unknown arguments: a command names them in its receipt instead',
 }
 
-/** The tools that two of the scenarios ask for, as an application would add them. */
+/** The tools that two of the scenarios call, added as an application would add them. */
 const COMMANDS: CommandEntry[] = [
   {
     definition: {
@@ -88,7 +88,7 @@ let service: TestService
 let proxy: TokenProxy
 
 beforeAll(async () => {
-  // The suite cannot send a token. Its Host stays as it is, or the protection against rebinding would go untested.
+  // The suite cannot send a token, so a proxy adds one. The proxy keeps the Host, to test the protection against rebinding.
   proxy = await startTokenProxy()
   const allowedHosts = [`127.0.0.1:${proxy.port}`, `localhost:${proxy.port}`]
   service = await openTestService({}, { commands: COMMANDS, service: { allowedHosts } })
@@ -101,7 +101,7 @@ afterAll(async () => {
   rmSync(results, { recursive: true, force: true })
 })
 
-/** It fails as a whole, because much of it is not offered here; what counts is each scenario's own report. */
+/** The suite as a whole fails, because this server offers only a part of MCP; each scenario has its own report. */
 async function runSuite(url: string) {
   const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json')
   const { bin } = JSON.parse(readFileSync(manifest, 'utf8')) as { bin: { conformance: string } }

@@ -22,7 +22,7 @@ function head(lines: string[], path = '/api/v1/commands'): string {
   ].join('\r\n')
 }
 
-/** Sends the head, then chunks until there is an answer; says how much it could send. */
+/** Sends the head, then chunks until there is an answer; returns the answer and the number of bytes sent. */
 function pour(first: string, chunk: Buffer): Promise<{ answer: string; sent: number }> {
   return new Promise((resolve) => {
     const socket: Socket = connect(service.port, '127.0.0.1')

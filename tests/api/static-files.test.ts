@@ -42,7 +42,7 @@ describe('the files of the control room', () => {
   it('can be replaced while the service runs: removed files are gone, new ones are found', async () => {
     expect(await get('/')).toContain('one.js')
     build('two')
-    // Asked for by a page that was loaded before; the service has never read it.
+    // A page loaded before the rebuild requests it; the service has never read it.
     expect(await get('/assets/one.js')).toBe('404 ')
     expect(await get('/')).toContain('two.js')
     expect(await get('/assets/two.js')).toBe('200 // two')

@@ -16,7 +16,7 @@ export const drafts: fc.Arbitrary<AuditDraft> = fc.record(
   { requiredKeys: ['type', 'class', 'actor', 'text'] },
 )
 
-/** A chain as a store keeps it: with or without the hash before, times as text or as numbers. */
+/** A chain as a store keeps it: with or without the previous hash, with times as text or as numbers. */
 export function storedChain(entries: readonly AuditDraft[], form: { prev: boolean; times: 'iso' | 'ms' }) {
   const stored: StoredEntry[] = []
   let prev = genesisHash('main')

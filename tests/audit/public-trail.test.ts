@@ -62,7 +62,7 @@ describe('the public trail', () => {
             const changed = file.slice(0, at) + put + file.slice(at)
             expect((await verifyPublicTrail(linesOf(changed))).ok).toBe(false)
             const without = file.slice(0, at) + file.slice(at + 1)
-            // The last line end is no part of what is said.
+            // The last line end is not part of the trail.
             if (at < file.length - 1) expect((await verifyPublicTrail(linesOf(without))).ok).toBe(false)
           },
         ),

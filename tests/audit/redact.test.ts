@@ -9,7 +9,7 @@ beforeAll(async () => {
   redactor = await openRedactor()
 })
 
-/** Not even a part of the secret that is long enough to be of use may remain. */
+/** No part of the secret that is long enough to be useful may remain. */
 function expectGone(secret: string, text: string) {
   for (let start = 0; start + 8 <= secret.length; start++) {
     expect(text).not.toContain(secret.slice(start, start + 8))
@@ -119,7 +119,7 @@ describe('redact', () => {
         return Math.min(...rounds)
       }
       time(1_000)
-      // Eightfold if linear, 64-fold if quadratic; the constant is for what is too short to be timed.
+      // 8 times if linear, 64 times if quadratic; the constant covers times too short to measure.
       expect(time(102_400)).toBeLessThan(24 * time(12_800) + 5)
     },
   )

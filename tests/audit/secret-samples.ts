@@ -85,7 +85,7 @@ export const SECRET_SAMPLES: readonly SecretSample[] = [
   { rule: 'orchub-token', secret: `or${'ct'}_${fill(43)}` },
 ]
 
-/** Rules of the preset that look for something else than secrets. */
+/** Rules of the preset that don't look for secrets. */
 export const RULES_WITHOUT_SECRETS = ['filter-comments']
 
 export function sampleText(sample: SecretSample): string {

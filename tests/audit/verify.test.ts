@@ -139,7 +139,7 @@ describe('verifyChain', () => {
         expect(await verify(forged, entries)).toMatchObject({ seq: entries.length, problem: 'rewritten' })
         const verdict = await verify(forged, forged, { witness: markOf(entries, seen) })
         expect(verdict).toMatchObject({ ok: false, seq: seen, problem: 'rewritten' })
-        // Nothing that is known contradicts a forgery that is younger than the witness.
+        // Neither mark can reveal a forgery that is newer than the witness.
         expect(await verify(forged, forged, { witness: markOf(entries, index) })).toMatchObject({ ok: true })
       }),
     )

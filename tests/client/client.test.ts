@@ -22,7 +22,7 @@ afterEach(() => service.close())
 const message = (content: string, to = 'Worker') => ({ type: 'send_message' as const, to, content })
 const contents = async () => (await service.mailOf('Worker')).map((mail) => mail.content)
 
-/** The real fetch, but the answers to the first so many requests are lost after the service has acted. */
+/** The real fetch, but loses the answers to the first `count` requests after the service has acted. */
 function losing(count: number): FetchLike & { sent: { url: string; headers: Record<string, string> }[] } {
   const sent: { url: string; headers: Record<string, string> }[] = []
   let left = count

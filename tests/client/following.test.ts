@@ -56,7 +56,7 @@ describe('events', () => {
     const { texts, following } = follow()
     await until(isOpen)
     await service.http.close()
-    // Nothing had come before the break; what is written meanwhile must come all the same.
+    // The reader has received nothing yet, and must still get messages written while the service is away.
     await send('while it was away')
     const second = await restart()
     await until(() => texts.length === 1)

@@ -114,7 +114,7 @@ describe('a stream that went silent', () => {
         fetch: async (_url, { headers }) => {
           asked.push(headers['last-event-id'])
           const text = `id: ${asked.length}\ndata: {"seq":${asked.length}}\n\n`
-          // It says one thing, then nothing, and never ends.
+          // Sends one event, then nothing, and never ends.
           const body = new ReadableStream<Uint8Array>({
             start: (controller) => controller.enqueue(new TextEncoder().encode(text)),
           })

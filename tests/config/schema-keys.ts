@@ -1,4 +1,4 @@
-/** A JSON schema as far as it says which keys a file may have. */
+/** The part of a JSON schema that says which keys a file may have. */
 export interface Node {
   description?: string
   type?: string

@@ -20,7 +20,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-/** The example where nothing of it is changed by running it. */
+/** A copy of the example, so that running it changes nothing in the repository. */
 function copyOf(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-example-'))
   folders.push(folder)
@@ -105,7 +105,7 @@ describe('examples/research', () => {
   })
 })
 
-/** What the agent programs would do, as commands: a test, two solutions in worktrees, a review. */
+/** The work of the agent programs as commands: a test, two solutions in worktrees, a review. */
 const STAND_INS: Record<string, string> = {
   tests: `cd worktree && printf 'test -e solved\\n' > test.sh && git add . && git commit -qm tests
     git diff HEAD~1 > ../outbox/tests.patch; echo "Wrote a test that fails." > ../outbox/summary.md`,

@@ -17,7 +17,7 @@ it('ends by itself after its last run, even without a watcher (--detach)', {
   writeFileSync(join(team.folder, 'plan.yaml'), plan)
   expect((await team.orc('run plan.yaml --detach')).code).toBe(0)
   await new Promise((resolve) => setTimeout(resolve, 12_000))
-  // It stays up while a run is active.
+  // The service stays up while a run is active.
   expect((await team.orc('status')).code).toBe(0)
   expect((await team.orc('runs --open')).out).toContain('run_1')
   writeFileSync(join(team.folder, 'go'), '')
