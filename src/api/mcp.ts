@@ -18,7 +18,7 @@ import { handedOutBy } from '../delivery/listener.ts'
 import type { Engine } from '../engine.ts'
 import type { CommandDefinition, RawCommand } from '../protocol/command.ts'
 import { fieldsSchema } from '../protocol/field-schema.ts'
-import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
+import { errorReceipt, type Receipt, type RecipientReceipt } from '../protocol/receipt.ts'
 import { isBuiltIn, unknownCommand } from '../protocol/registry.ts'
 import { escapeMarkers } from '../protocol/response.ts'
 import { ReceiptSchema } from './contract.ts'
@@ -243,19 +243,7 @@ function sentencesOf(receipt: Receipt): string {
   }
 }
 
-function recipientLine({
-  to,
-  status,
-  message_id,
-  request_id,
-  reason,
-}: {
-  to: string
-  status: string
-  message_id?: string
-  request_id?: string
-  reason?: string
-}): string {
+function recipientLine({ to, status, message_id, request_id, reason }: RecipientReceipt): string {
   if (status === 'delivered') return `Delivered to the mailbox of ${to} as ${message_id}; not read yet.`
   return `${to}: ${status}${request_id === undefined ? '' : ` as ${request_id}`}${reason === undefined ? '' : `: ${reason}`}`
 }

@@ -143,11 +143,6 @@ export async function serviceForRun(
   try {
     const { client, facts, isOthers } = await startDetached(invocation, ['--for-runs'])
     return isOthers ? { client } : { client, ours: facts.pid }
-  } catch (error) {
-    // Another `orc run` may have started the service first.
-    const other = await openAnswering(invocation.location)
-    if (other === undefined) throw error
-    return { client: other }
   } finally {
     working.end()
   }

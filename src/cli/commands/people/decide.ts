@@ -49,7 +49,7 @@ const HASH: Option = {
 
 export const approve: Verb = {
   name: 'approve',
-  summary: 'approve a request: run the held command, accept the result',
+  summary: 'approve a request: run the held command or accept the result',
   arguments: [{ name: 'ID' }],
   options: [COMMENT, HASH],
   examples: ['orc approve req_3', 'orc approve req_3 --comment "go ahead, but slowly"'],
