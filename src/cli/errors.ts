@@ -110,6 +110,10 @@ export function tokenInArguments(): AppError {
   )
 }
 
+export function takesNoValue(name: string): AppError {
+  return usage(`--${name} takes no value`, `Write --${name} alone.`)
+}
+
 export function needsValue(name: string, value: string): AppError {
   return usage(
     `--${name} needs a value`,

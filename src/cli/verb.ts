@@ -1,5 +1,6 @@
 import { findTeamLocation, type TeamLocation } from './connection/connection.ts'
-import { needsValue, noSuchOption, seeHelp, tokenInArguments, usage } from './errors.ts'
+import { readArguments } from './connection/send-command.ts'
+import { noSuchOption, seeHelp, usage } from './errors.ts'
 import { fitted, table } from './output/layout.ts'
 import { paint, plainLine, print, printJson, remark } from './output/print.ts'
 
@@ -76,57 +77,22 @@ export const COMMON_OPTIONS: readonly Option[] = [
   { name: 'help', short: 'h', summary: 'show this help' },
 ]
 
-interface TypedArguments {
-  words: string[]
-  options: Map<string, string | true>
-}
-
 /** Reads the words after a verb by the verb's own tables; throws a USAGE error for the first that doesn't fit. */
-function readTyped(verb: Verb, argv: readonly string[]): TypedArguments {
-  const typed: TypedArguments = { words: [], options: new Map() }
+async function readTyped(verb: Verb, argv: readonly string[]) {
   const known = [...(verb.options ?? []), ...COMMON_OPTIONS]
-  for (let at = 0; at < argv.length; at++) {
-    const word = argv[at]!
-    if (word === '--') {
-      typed.words.push(...argv.slice(at + 1))
-      break
-    }
-    if (word === '-' || !word.startsWith('-')) typed.words.push(word)
-    else at += readOption(verb, known, typed, word, argv[at + 1])
+  const names = known.map((one) => one.name)
+  const read = await readArguments(argv, (word, name) => {
+    const option = known.find((one) => (name === undefined ? word === `-${one.short}` : one.name === name))
+    if (option === undefined) throw noSuchOption(verb.name, word, names)
+    return option
+  })
+  const options = new Map(read.options)
+  for (const [name, value] of read.options) {
+    const { choices } = known.find((one) => one.name === name)!
+    if (value !== undefined) checkChoice(verb, `--${name}`, choices, value)
   }
-  if (!typed.options.has('help')) checkWords(verb, typed.words)
-  return typed
-}
-
-/** Returns how many of the following words it consumed. */
-function readOption(
-  verb: Verb,
-  known: readonly Option[],
-  typed: TypedArguments,
-  word: string,
-  next: string | undefined,
-): number {
-  const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
-  if (name === 'token') throw tokenInArguments()
-  const option = known.find((one) => (name === undefined ? word === `-${one.short}` : one.name === name))
-  if (option === undefined)
-    throw noSuchOption(
-      verb.name,
-      word,
-      known.map((one) => one.name),
-    )
-  if (option.value === undefined) {
-    if (attached !== undefined) throw usage(`--${option.name} takes no value`, seeHelp(verb.name))
-    typed.options.set(option.name, true)
-    return 0
-  }
-  const value = attached ?? next
-  if (value === undefined || (attached === undefined && value.startsWith('--'))) {
-    throw needsValue(option.name, option.value)
-  }
-  checkChoice(verb, `--${option.name}`, option.choices, value)
-  typed.options.set(option.name, value)
-  return attached === undefined ? 1 : 0
+  if (!options.has('help')) checkWords(verb, read.words)
+  return { words: read.words, options }
 }
 
 function checkWords(verb: Verb, words: readonly string[]): void {
@@ -207,15 +173,12 @@ async function below({ name }: Verb, { verbs, nouns, aliases }: Program): Promis
 
 /** Parses the words after a verb and runs it. */
 export async function runVerb(verb: Verb, argv: readonly string[], program: Program): Promise<number> {
-  const { words, options } = readTyped(verb, argv)
+  const { words, options } = await readTyped(verb, argv)
   if (options.has('help')) {
     showVerbHelp(verb, await below(verb, program), options.has('json'))
     return 0
   }
-  const option = (name: string) => {
-    const value = options.get(name)
-    return value === true ? undefined : value
-  }
+  const option = (name: string) => options.get(name)
   const json = options.has('json')
   return await verb.run({
     words,

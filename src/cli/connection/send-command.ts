@@ -56,47 +56,66 @@ export async function sendFields(
   return await showReceipt(await post(await openConnection(location), command), json)
 }
 
-/** `--key value` and `--key=value` become fields, whatever the command. */
-async function parseCommand(argv: readonly string[]): Promise<ParsedCommand> {
-  const parsed: ParsedCommand = { fields: {}, words: [] }
+/** Finds an option by the typed word and, after two dashes, its name; throws if there is none. A flag has no `value`. */
+type FindOption = (
+  word: string,
+  name: string | undefined,
+) => { name: string; value?: string } | Promise<{ name: string; value?: string }>
+
+/** Splits a command line into words and options: `--key value`, `--key=value`, flags. `--` ends the options. */
+export async function readArguments(argv: readonly string[], find: FindOption) {
+  const words: string[] = []
+  const options: [name: string, value: string | undefined][] = []
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at]!
     if (word === '--') {
-      parsed.words.push(...argv.slice(at + 1))
+      words.push(...argv.slice(at + 1))
       break
     }
-    if (word === '-' || !word.startsWith('-')) parsed.words.push(word)
-    else if (word === '--json') parsed.json = true
-    else if (word === '--help' || word === '-h') parsed.help = true
-    else if (word === '--no-ack') parsed.noAck = true
-    else at += await readOption(parsed, word, argv[at + 1])
+    if (word === '-' || !word.startsWith('-')) {
+      words.push(word)
+      continue
+    }
+    const [, typed, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
+    if (typed === 'token') throw (await errors()).tokenInArguments()
+    const { name, value: placeholder } = await find(word, typed)
+    const isFlag = placeholder === undefined
+    if (isFlag && attached !== undefined) throw (await errors()).takesNoValue(name)
+    const value = isFlag ? undefined : (attached ?? argv[++at])
+    if (!isFlag && (value === undefined || (attached === undefined && value.startsWith('--'))))
+      throw (await errors()).needsValue(name, placeholder)
+    options.push([name, value])
   }
-  return parsed
+  return { words, options }
 }
 
-/** Returns how many of the following words it consumed. */
-async function readOption(parsed: ParsedCommand, word: string, next: string | undefined): Promise<number> {
-  const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
-  if (name === undefined) {
+const FLAGS: ReadonlySet<string | undefined> = new Set(['json', 'help', 'no-ack'])
+
+/** Every option but the flags and two others becomes a field, whatever the command. */
+async function parseCommand(argv: readonly string[]): Promise<ParsedCommand> {
+  const { words, options } = await readArguments(argv, async (word, name) => {
+    if (word === '-h') return { name: 'help' }
+    if (name !== undefined) return FLAGS.has(name) ? { name } : { name, value: 'VALUE' }
     const hint = 'Options begin with two dashes. Before text that begins with a dash, put --'
     throw (await errors()).usage(`Unknown option "${word}"`, hint)
+  })
+  const parsed: ParsedCommand = { fields: {}, words }
+  for (const [name, value] of options) {
+    if (name === 'json') parsed.json = true
+    else if (name === 'help') parsed.help = true
+    else if (name === 'no-ack') parsed.noAck = true
+    else if (name === 'config') parsed.config = value!
+    else if (name === 'idempotency-key') {
+      ;(await errors()).checkIdempotencyKey(value!)
+      parsed.idempotencyKey = value!
+    } else {
+      const field = fold(name)
+      if (Object.hasOwn(parsed.fields, field))
+        throw (await errors()).usage(`--${name} is given twice`, 'Keep one of the two.')
+      Object.defineProperty(parsed.fields, field, { value, enumerable: true })
+    }
   }
-  if (name === 'token') throw (await errors()).tokenInArguments()
-  const value = attached ?? next
-  if (value === undefined || (attached === undefined && value.startsWith('--'))) {
-    throw (await errors()).needsValue(name, 'VALUE')
-  }
-  if (name === 'config') parsed.config = value
-  else if (name === 'idempotency-key') {
-    ;(await errors()).checkIdempotencyKey(value)
-    parsed.idempotencyKey = value
-  } else {
-    const field = fold(name)
-    if (Object.hasOwn(parsed.fields, field))
-      throw (await errors()).usage(`--${name} is given twice`, 'Keep one of the two.')
-    Object.defineProperty(parsed.fields, field, { value, enumerable: true })
-  }
-  return attached === undefined ? 1 : 0
+  return parsed
 }
 
 /** `--in-reply-to`, `--in_reply_to` and `--In-Reply-To` are one field (S0.4). */
