@@ -33,12 +33,12 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
   timers.on(KIND, async (tx) => {
     if (team().config.github === undefined) return
     for (const checked of await check(tx)) await record(tx, checked)
-    await arm(tx)
+    arm(tx)
   })
 
-  async function arm(tx: Tx) {
+  function arm(tx: Tx) {
     const due = tx.now + HEALTH_EVERY_MS
-    await setTimer(tx, KIND, 'team', due)
+    setTimer(tx, KIND, 'team', due)
     tx.afterCommit(() => timers.setFor(due))
   }
 

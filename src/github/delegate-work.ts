@@ -155,7 +155,7 @@ export function createDelegation(
       await continueAfter(tx, work, false)
       return
     }
-    await beginWork(tx, work.id, parseId('task', started.value.id)!)
+    beginWork(tx, work.id, parseId('task', started.value.id)!)
     tx.afterCommit(delegated)
     tx.audit({
       type: AUDIT.task,
@@ -211,7 +211,7 @@ export function createDelegation(
           attempts: 0,
           delegation: encodeTeamMessage(delegationOf(id, role, event, context, tx, wanted)),
         }
-        await insertWork(tx, work)
+        insertWork(tx, work)
         if (halted) skipped.push(work)
         else if (!isBound) ready.push(work)
       }

@@ -118,7 +118,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
     const before = await readFailureStreak(tx, agent)
     const after = afterOutcome(before, isSuccess ? 'success' : 'failure')
     if (after.failures !== before.failures || after.halted !== before.halted)
-      await storeFailureStreak(tx, agent, after)
+      storeFailureStreak(tx, agent, after)
     if (!after.halted || before.halted) return
     const text = `${agent} failed ${after.failures} times in a row and gets no more GitHub work`
     tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
@@ -131,7 +131,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
   async function retry(tx: Tx, work: GithubWork, error: TaskError) {
     const due = tx.now + pauseAfter(work.attempts + 1)
     if (!(await putOffWork(tx, work.id))) return
-    await setTimer(tx, RETRY, work.id, due)
+    setTimer(tx, RETRY, work.id, due)
     tx.afterCommit(() => timers.setFor(due))
     tx.audit({
       type: AUDIT.logged,
@@ -156,7 +156,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
     /** A person resumed the agent. */
     async clearFailures(agent: string): Promise<void> {
       await store.write(async (tx) => {
-        if ((await readFailureStreak(tx, agent)).halted) await storeFailureStreak(tx, agent, NO_FAILURES)
+        if ((await readFailureStreak(tx, agent)).halted) storeFailureStreak(tx, agent, NO_FAILURES)
       })
     },
     /** Finishes tasks that ended before this start of the service. */

@@ -92,7 +92,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
 
   // Events are only hints: every reaction reads the state from the store, and `begin` catches up after a crash.
   tasks.onReport(async (tx, task, report) => {
-    const filtered = await filterReport(tx, deps.redact, task, report)
+    const filtered = filterReport(tx, deps.redact, task, report)
     if (filtered?.isFlagged) tx.afterCommit(() => moderatorLoop.kick())
     return filtered
   })

@@ -174,8 +174,8 @@ function createMessageHandler(
   async function flag(agent: string, message: CocViolationFlag, text: string): Promise<void> {
     const work = await workFor(agent, message.inReplyTo, undefined)
     const task = work?.task ? await findTask(store, formatId('task', work.task)) : undefined
-    await store.write(async (tx) => {
-      await storeFlags(tx, redact, {
+    await store.write((tx) => {
+      storeFlags(tx, redact, {
         context: {
           delegation: `${work?.id ?? agent}/${hash('sha256', message.id).slice(0, 16)}`,
           task: task?.id ?? 'task_0',

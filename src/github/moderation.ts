@@ -29,19 +29,19 @@ const UNFIT =
  * Decides what is stored of a report from the GitHub team. Conduct flags go to moderators only: no task, message or
  * audit entry contains them, and a report is never sent back because of one (S3.15).
  */
-export async function filterReport(
+export function filterReport(
   tx: Tx,
   redact: (text: string) => string,
   task: Task,
   report: string,
-): Promise<(FilteredReport & { isFlagged?: boolean }) | undefined> {
+): (FilteredReport & { isFlagged?: boolean }) | undefined {
   const { github_work: id, role, repository = '', number } = task.context as Partial<WorkContext>
   if (typeof id !== 'string' || typeof role !== 'string') return undefined
   const context = reportContextOf({ id, agent: task.agent, role, number: number ?? null }, task)
   const value = parseResult(report)
   const conduct = separateConduct(value, isConfidentialRole(role))
   if (conduct !== undefined) {
-    await storeFlags(tx, redact, { context, repository, flags: conduct.flags })
+    storeFlags(tx, redact, { context, repository, flags: conduct.flags })
     return { result: EMPTY_REPORT, isFlagged: true }
   }
   const read = readReport(report, context)
@@ -97,13 +97,13 @@ interface FlaggedConduct {
 }
 
 /** Stores each flag of a piece of work once, however often the agent repeats it. Writes no audit entry (C12). */
-export async function storeFlags(
+export function storeFlags(
   tx: Tx,
   redact: (text: string) => string,
   { context, repository, flags }: FlaggedConduct,
-): Promise<void> {
+): void {
   for (const [index, flag] of flags.entries()) {
-    await insertConduct(tx, {
+    insertConduct(tx, {
       id: hash('sha256', `conduct/${context.delegation}/${index}`).slice(0, 32),
       repository,
       number: context.number ?? null,

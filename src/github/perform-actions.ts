@@ -116,7 +116,7 @@ export function createActionQueue(deps: GithubDependencies): WorkQueue {
     url?: string,
   ) {
     await store.write(async (tx) => {
-      await changeAction(tx, row.key, { state, note: why, url })
+      changeAction(tx, row.key, { state, note: why, url })
       tx.audit({
         type: state === 'failed' ? AUDIT.failure : state === 'done' ? AUDIT.success : AUDIT.logged,
         class: 'public',

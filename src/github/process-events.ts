@@ -58,7 +58,7 @@ export function createEventQueue(
     const ignored = event === undefined ? 'the payload is not an event' : await whyNotProcessed(event)
     if (event === undefined || ignored !== undefined) {
       await store.write(async (tx) => {
-        if (event !== undefined) await indexEvent(tx, event, redact)
+        if (event !== undefined) indexEvent(tx, event, redact)
         await endDelivery(tx, delivery.id, 'ignored', ignored!)
       })
       return
@@ -76,7 +76,7 @@ export function createEventQueue(
       isRouted && !paused ? await gatherContext(event, slash.commands, trigger?.staleDays) : undefined
     await store.write(async (tx) => {
       if (!(await endDelivery(tx, delivery.id, 'routed', paused ? 'the team is paused there' : null))) return
-      await indexEvent(tx, event, redact)
+      indexEvent(tx, event, redact)
       for (const [index, reply] of slash.replies.entries()) {
         if (event.repository === undefined || event.subject === undefined) continue
         const { repository, subject } = event
@@ -125,7 +125,7 @@ export function createEventQueue(
     const wait = Math.max(isWait ? (error.waitMs ?? 0) : 0, backoff)
     const isOver = isWait ? clock.now() - delivery.received_at > MAX_WAIT_MS : attempts > DEFAULT_RETRIES
     await store.write(async (tx) => {
-      if (!isOver) return await putOffDelivery(tx, delivery.id, tx.now + wait, why)
+      if (!isOver) return putOffDelivery(tx, delivery.id, tx.now + wait, why)
       await endDelivery(tx, delivery.id, 'failed', why)
       tx.audit({
         type: AUDIT.failure,

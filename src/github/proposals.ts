@@ -102,7 +102,7 @@ export function createProposals(deps: GithubDependencies) {
       expiresAt: tx.now + Math.round(hours * HOUR_MS),
       timers,
     })
-    await changeAction(tx, key, { state: 'asked', request })
+    changeAction(tx, key, { state: 'asked', request })
     const asked = `Asked people (${id}) whether to ${what}: ${decision.reason}`
     log(tx, { work, proposal }, asked, AUDIT.asked)
     // In the thread of the work if there is one: an agent must not choose where the service writes.
@@ -147,7 +147,7 @@ export function createProposals(deps: GithubDependencies) {
       if (row === undefined || key === undefined) return
       const proposed = await findAction(tx, key)
       if (proposed?.state !== 'asked' || row.state === 'open') return
-      await changeAction(tx, key, { state: 'refused', note: `${request} ${row.state}` })
+      changeAction(tx, key, { state: 'refused', note: `${request} ${row.state}` })
       const { agent, repository, action } = proposed
       const what = describeAction(JSON.parse(action) as RepositoryAction)
       tx.audit({
@@ -254,7 +254,7 @@ export function githubCommands(redact: (text: string) => string): CommandEntry[]
         data: { key, repository },
       })
       const number = numberOf(read.value)
-      await changeAction(tx, key, {
+      changeAction(tx, key, {
         ...{ state: 'ready', action: JSON.stringify(read.value), notBefore: tx.now },
         ...(number === undefined ? {} : { number }),
       })

@@ -152,18 +152,18 @@ export function createTriggers(
       event: PERIODIC,
       payload: JSON.stringify({ action: name, repository: { full_name: trigger.repository } }),
     })
-    await arm(tx, trigger)
+    arm(tx, trigger)
     tx.afterCommit(kick)
   })
 
-  async function arm(tx: Tx, trigger: Trigger) {
+  function arm(tx: Tx, trigger: Trigger) {
     const next = new Cron(trigger.cron, { timezone: trigger.timezone, paused: true }).nextRun(
       new Date(tx.now),
     )
     // The pattern may never match again.
     if (next === null) return
     const due = next.getTime()
-    await moveTimer(tx, KIND, trigger.name, due)
+    moveTimer(tx, KIND, trigger.name, due)
     tx.afterCommit(() => timers.setFor(due))
   }
 
@@ -173,11 +173,11 @@ export function createTriggers(
       await store.write(async (tx) => {
         const rows = await tx.all<TimerRow>('SELECT * FROM timers WHERE kind = ?', [KIND])
         for (const { ref } of rows) {
-          if (!settings().schedule.some(({ name }) => name === ref)) await clearTimer(tx, KIND, ref)
+          if (!settings().schedule.some(({ name }) => name === ref)) clearTimer(tx, KIND, ref)
         }
         for (const trigger of settings().schedule) {
           const isDue = rows.some(({ ref, due_at }) => ref === trigger.name && due_at <= clock.now())
-          if (!isDue) await arm(tx, trigger)
+          if (!isDue) arm(tx, trigger)
         }
       })
     },

@@ -19,10 +19,10 @@ interface GithubDocument {
 
 const MAX_LENGTH = 20_000
 
-async function keepDocument(tx: Tx, document: GithubDocument): Promise<void> {
+function keepDocument(tx: Tx, document: GithubDocument): void {
   // PostgreSQL rejects NUL characters.
   const plain = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, MAX_LENGTH).toWellFormed()
-  await tx.run(
+  tx.run(
     `INSERT INTO github_documents (repository, kind, number, part, title, body, author, state, updated_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (repository, number, part) DO UPDATE SET kind = excluded.kind, title = excluded.title,
@@ -35,42 +35,34 @@ async function keepDocument(tx: Tx, document: GithubDocument): Promise<void> {
   )
 }
 
-async function forgetDocuments(tx: Tx, repository: string, number: number, part?: string): Promise<void> {
+function forgetDocuments(tx: Tx, repository: string, number: number, part?: string): void {
   const only = part === undefined ? '' : ' AND part = ?'
-  await tx.run(`DELETE FROM github_documents WHERE repository = ? AND number = ?${only}`, [
+  tx.run(`DELETE FROM github_documents WHERE repository = ? AND number = ?${only}`, [
     ...[repository, number, ...(part === undefined ? [] : [part])],
   ])
 }
 
 /** Stores titles, bodies and comments for the search of related threads. */
-export async function indexEvent(
+export function indexEvent(
   tx: Tx,
   { type, repository, subject, comment }: GitHubEvent,
   redact: (text: string) => string,
-): Promise<void> {
+): void {
   if (repository === undefined || subject === undefined) return
-  if (/^issues\.(?:deleted|transferred)$/.test(type))
-    return await forgetDocuments(tx, repository, subject.number)
+  if (/^issues\.(?:deleted|transferred)$/.test(type)) {
+    forgetDocuments(tx, repository, subject.number)
+    return
+  }
   const { kind, number, author, state, updatedAt } = subject
-  const [title, body] = [redact(subject.title), redact(subject.body)]
+  const title = redact(subject.title)
   const at = Date.parse(updatedAt ?? '') || tx.now
-  await keepDocument(tx, { repository, kind, number, part: '', title, body, author, state, at })
+  const thread = { repository, kind, number, part: '', title, body: redact(subject.body), author, state, at }
+  keepDocument(tx, thread)
   if (comment === undefined) return
   // GitHub numbers comments, reviews and review comments separately.
   const part = comment.kind === 'comment' ? String(comment.id) : `${comment.kind}-${comment.id}`
-  if (type.endsWith('.deleted') || comment.body.trim() === '')
-    return await forgetDocuments(tx, repository, number, part)
-  await keepDocument(tx, {
-    repository,
-    kind,
-    number,
-    part,
-    title,
-    body: redact(comment.body),
-    author: comment.author,
-    state,
-    at,
-  })
+  if (type.endsWith('.deleted') || comment.body.trim() === '') forgetDocuments(tx, repository, number, part)
+  else keepDocument(tx, { ...thread, part, body: redact(comment.body), author: comment.author })
 }
 
 export interface RelatedThread {

@@ -63,8 +63,8 @@ export async function deliveriesVersion(reader: Reader): Promise<string> {
   return JSON.stringify(row)
 }
 
-export async function putOffDelivery(tx: Tx, id: string, until: number, note: string): Promise<void> {
-  await tx.run(
+export function putOffDelivery(tx: Tx, id: string, until: number, note: string): void {
+  tx.run(
     `UPDATE github_deliveries SET attempts = attempts + 1, not_before = ?, note = ? WHERE id = ? AND state = 'waiting'`,
     [until, note, id],
   )
@@ -72,7 +72,7 @@ export async function putOffDelivery(tx: Tx, id: string, until: number, note: st
 
 /** The first start of the service, or the first webhook of older stores that don't know it. */
 export async function takenSince(tx: Tx): Promise<number> {
-  await tx.run(
+  tx.run(
     `INSERT INTO github_since (id, at) SELECT 1, COALESCE(MIN(received_at), ?) FROM github_deliveries WHERE true
      ON CONFLICT (id) DO NOTHING`,
     [tx.now],
@@ -137,18 +137,15 @@ export type GithubWorkOutline = Omit<GithubWork, 'delegation'>
 const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation, attempts'
 const WORK_OUTLINE = 'id, delivery, role, agent, repository, number, state, task, after, needs, attempts'
 
-export async function insertWork(tx: Tx, work: GithubWork): Promise<void> {
-  await tx.run(
-    `INSERT INTO github_work (${WORK}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    [
-      ...[work.id, work.delivery, work.role, work.agent, work.repository, work.number, work.state, work.task],
-      ...[work.after, work.needs, work.delegation, work.attempts, tx.now],
-    ],
-  )
+export function insertWork(tx: Tx, work: GithubWork): void {
+  tx.run(`INSERT INTO github_work (${WORK}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
+    ...[work.id, work.delivery, work.role, work.agent, work.repository, work.number, work.state, work.task],
+    ...[work.after, work.needs, work.delegation, work.attempts, tx.now],
+  ])
 }
 
-export async function beginWork(tx: Tx, id: string, task: number): Promise<void> {
-  await tx.run(`UPDATE github_work SET state = 'delegated', task = ? WHERE id = ?`, [task, id])
+export function beginWork(tx: Tx, id: string, task: number): void {
+  tx.run(`UPDATE github_work SET state = 'delegated', task = ? WHERE id = ?`, [task, id])
 }
 
 /** False if the work has already ended, so that an outcome counts once. */
@@ -296,8 +293,8 @@ interface ActionChange {
   attempts?: number
 }
 
-export async function changeAction(tx: Tx, key: string, change: ActionChange): Promise<void> {
-  await tx.run(
+export function changeAction(tx: Tx, key: string, change: ActionChange): void {
+  tx.run(
     `UPDATE github_actions SET state = ?, action = COALESCE(?, action), number = COALESCE(?, number),
        request = COALESCE(?, request), url = COALESCE(?, url), note = COALESCE(?, note), not_before = COALESCE(?, not_before),
        attempts = COALESCE(?, attempts), updated_at = ? WHERE key = ?`,
@@ -359,11 +356,11 @@ type ConductDecision = 'upheld' | 'dismissed'
 const CONDUCT = 'id, repository, number, flag, created_at, closed_at, closed_by, decision, comment'
 
 /** A repeated flag replaces the earlier one until a moderator has decided. */
-export async function insertConduct(
+export function insertConduct(
   tx: Tx,
   flag: Pick<GithubConduct, 'id' | 'repository' | 'number' | 'flag'>,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.run(
     `INSERT INTO github_conduct (id, repository, number, flag, created_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET flag = excluded.flag WHERE github_conduct.closed_at IS NULL`,
     [flag.id, flag.repository, flag.number, flag.flag, tx.now],
@@ -409,11 +406,8 @@ export async function hasNewConduct(reader: Reader): Promise<boolean> {
 }
 
 /** A single notice covers all flags up to that time. */
-export async function markConductNotified(tx: Tx, until: number): Promise<void> {
-  await tx.run('UPDATE github_conduct SET told_at = ? WHERE told_at IS NULL AND created_at <= ?', [
-    tx.now,
-    until,
-  ])
+export function markConductNotified(tx: Tx, until: number): void {
+  tx.run('UPDATE github_conduct SET told_at = ? WHERE told_at IS NULL AND created_at <= ?', [tx.now, until])
 }
 
 /** The agent's consecutive failures. */
@@ -428,12 +422,12 @@ export async function readFailureStreak(
   return { failures: row?.failures ?? 0, halted: (row?.halted_at ?? null) !== null }
 }
 
-export async function storeFailureStreak(
+export function storeFailureStreak(
   tx: Tx,
   agent: string,
   { failures, halted }: { failures: number; halted: boolean },
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.run(
     `INSERT INTO github_standing (agent, failures, halted_at) VALUES (?, ?, ?)
      ON CONFLICT (agent) DO UPDATE SET failures = excluded.failures,
        halted_at = CASE WHEN excluded.halted_at IS NULL THEN NULL ELSE COALESCE(github_standing.halted_at, excluded.halted_at) END`,

@@ -118,7 +118,7 @@ export function createHalt(options: HaltOptions): Halt {
         const isThere = (await lockHalt(tx)) !== undefined
         const row = await storeHaltRow(tx, own)
         const isFirst = row.halted_by === own.halted_by && row.at === own.at && row.reason === own.reason
-        if (!isFirst || row.agents !== own.agents) await storeAgentsToNotify(tx, rowOf(halted, row).agents)
+        if (!isFirst || row.agents !== own.agents) storeAgentsToNotify(tx, rowOf(halted, row).agents)
         if (isFirst && !isThere)
           tx.audit(haltEntry('halted', halted.by, describeHalt(halted), { reason: halted.reason ?? null }))
         return haltedIn(row)
@@ -163,8 +163,8 @@ export function createHalt(options: HaltOptions): Halt {
       if (halted === undefined || (isStored && row === undefined)) return undefined
       if (stops !== mine) return stoppedAgain()
       const lastedMs = Math.max(0, tx.now - halted.at)
-      await endHalt(tx)
-      await postponeClocks(tx, lastedMs)
+      endHalt(tx)
+      postponeClocks(tx, lastedMs)
       await tasks.postpone(tx, lastedMs)
       haltState.endIn(tx)
       const all = new Set([...affected, ...(row === undefined ? [] : agentsIn(row))])
@@ -227,7 +227,7 @@ export function createHalt(options: HaltOptions): Halt {
     store
       .write(async (tx) => {
         const row = await lockHalt(tx)
-        if (row !== undefined) await storeAgentsToNotify(tx, rowOf(haltedIn(row), row).agents)
+        if (row !== undefined) storeAgentsToNotify(tx, rowOf(haltedIn(row), row).agents)
       })
       .catch((error: unknown) =>
         log.error({ err: error }, 'could not store which agents to notify at the end of the halt'),

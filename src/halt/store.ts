@@ -35,16 +35,16 @@ export async function storeHaltRow(tx: Tx, halt: HaltRow): Promise<HaltRow> {
 }
 
 /** Updates a halt that is in force; one that has ended stays ended. */
-export async function storeAgentsToNotify(tx: Tx, agents: string): Promise<void> {
-  await tx.run('UPDATE halt SET agents = ? WHERE team = ?', [agents, TEAM])
+export function storeAgentsToNotify(tx: Tx, agents: string): void {
+  tx.run('UPDATE halt SET agents = ? WHERE team = ?', [agents, TEAM])
 }
 
-export async function endHalt(tx: Tx): Promise<void> {
-  await tx.run('DELETE FROM halt WHERE team = ?', [TEAM])
+export function endHalt(tx: Tx): void {
+  tx.run('DELETE FROM halt WHERE team = ?', [TEAM])
 }
 
 /** Every timer and request continues with the time it had left. */
-export async function postponeClocks(tx: Tx, ms: number): Promise<void> {
-  await tx.run('UPDATE timers SET due_at = due_at + ?', [ms])
-  await tx.run(`UPDATE human_requests SET expires_at = expires_at + ? WHERE state = 'open'`, [ms])
+export function postponeClocks(tx: Tx, ms: number): void {
+  tx.run('UPDATE timers SET due_at = due_at + ?', [ms])
+  tx.run(`UPDATE human_requests SET expires_at = expires_at + ? WHERE state = 'open'`, [ms])
 }

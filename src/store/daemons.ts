@@ -101,16 +101,16 @@ function nameTaken(identity: DaemonIdentity, holder: string): AppError {
   )
 }
 
-export async function renewLease(tx: Tx, lease: DaemonLease, leaseMs: number): Promise<void> {
-  await tx.run('UPDATE daemons SET lease_until = ? WHERE name = ? AND epoch = ?', [
+export function renewLease(tx: Tx, lease: DaemonLease, leaseMs: number): void {
+  tx.run('UPDATE daemons SET lease_until = ? WHERE name = ? AND epoch = ?', [
     tx.now + leaseMs,
     lease.daemon,
     lease.epoch,
   ])
 }
 
-export async function releaseLease(tx: Tx, lease: DaemonLease): Promise<void> {
-  await tx.run('UPDATE daemons SET lease_until = 0 WHERE name = ? AND epoch = ?', [lease.daemon, lease.epoch])
+export function releaseLease(tx: Tx, lease: DaemonLease): void {
+  tx.run('UPDATE daemons SET lease_until = 0 WHERE name = ? AND epoch = ?', [lease.daemon, lease.epoch])
 }
 
 /** Runs first in every transaction: refuses to write once another daemon has taken over. */

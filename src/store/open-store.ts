@@ -2,7 +2,7 @@ import type { AuditEntry } from '../audit/entry.ts'
 import { AppError } from '../base/errors.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { asTx, hasEntries, readHead, readTime, startGroupCommit } from './group-commit.ts'
-import type { ChainHead, Reader, Seal, SqlValue, Store, StoreConnection, Tx } from './store.ts'
+import type { ChainHead, Reader, Seal, SqlValue, Store, StoreConnection, Work } from './store.ts'
 
 export interface StoreOptions {
   identity: DaemonIdentity
@@ -104,11 +104,7 @@ async function endLease(connection: StoreConnection, now: number, lease: DaemonL
 }
 
 /** For the few writes before the group commit starts and after it ends. */
-async function inTransaction<T>(
-  connection: StoreConnection,
-  now: number,
-  work: (tx: Tx) => Promise<T>,
-): Promise<T> {
+async function inTransaction<T>(connection: StoreConnection, now: number, work: Work<T>): Promise<T> {
   const outside = () => {
     throw new Error('only a group commit can seal audit entries')
   }

@@ -14,7 +14,7 @@ export interface Reader {
 export interface Tx extends Reader {
   /** Time of this transaction in epoch milliseconds, never earlier than the previous one's. */
   readonly now: number
-  /** Writes. An engine may not wait for the result: a fault then surfaces at the next read or at the commit. */
+  /** Writes, without a result to await. A fault may surface only at the next read or at the commit. */
   run(sql: string, params?: readonly SqlValue[]): void
   /**
    * The next key of that kind. Keys of failed transactions aren't reused. Keys become visible in order, across daemons

@@ -19,7 +19,7 @@ import type { AuditEntry } from '../audit/entry.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Log } from '../base/log.ts'
 import { askPeople } from '../people/people.ts'
-import type { Store, Tx } from '../store/store.ts'
+import type { MaybePromise, Store, Tx } from '../store/store.ts'
 import { eventOf, isWanted } from './event.ts'
 import { createSender, type Posted, retryDelay, type SenderOptions } from './send.ts'
 import {
@@ -69,11 +69,11 @@ export function createEndpoint(options: EndpointOptions) {
   let cancelWait: (() => void) | undefined
 
   /** Changes the stored row, which is authoritative. */
-  async function change(how: (tx: Tx, before: WebhookRow) => Promise<Partial<WebhookRow>>) {
+  async function change(how: (tx: Tx, before: WebhookRow) => MaybePromise<Partial<WebhookRow>>) {
     const after = await store.write(async (tx) => {
       const before = (await findWebhook(tx, chain, name)) ?? row!
       const next = { ...before, ...(await how(tx, before)) }
-      await keepWebhook(tx, chain, next)
+      keepWebhook(tx, chain, next)
       return next
     })
     row = after
@@ -87,7 +87,7 @@ export function createEndpoint(options: EndpointOptions) {
     if (row !== undefined && row.target === target) return
     row = { ...NEW_ROW, sent: row?.sent ?? 0, dropped: row?.dropped ?? 0, name, target, seen: from }
     seen = from
-    await change(async () => ({}))
+    await change(() => ({}))
   }
 
   /** Adds wanted entries to the queue, up to the end of the audit. */
@@ -103,7 +103,7 @@ export function createEndpoint(options: EndpointOptions) {
         continue
       }
       await change(async (tx, before) => {
-        for (const { seq } of matching) await addToQueue(tx, chain, name, seq)
+        for (const { seq } of matching) addToQueue(tx, chain, name, seq)
         const over = await shortenQueue(tx, chain, name, MAX_PENDING)
         if (over > 0 && before.dropped === 0)
           recordDropped(tx, name, `more than ${MAX_PENDING} events are waiting`)
@@ -158,8 +158,8 @@ export function createEndpoint(options: EndpointOptions) {
 
   async function settle({ seq, attempts }: QueuedRow, posted: Posted) {
     if (posted.outcome === 'sent') {
-      await change(async (tx, before) => {
-        await takeFromQueue(tx, chain, name, seq)
+      await change((tx, before) => {
+        takeFromQueue(tx, chain, name, seq)
         return { ...HEALTHY, sent: before.sent + 1, sent_at: tx.now }
       })
       return
@@ -174,9 +174,9 @@ export function createEndpoint(options: EndpointOptions) {
       }
       const isRejected = outcome === 'rejected' && attempts + 1 >= REJECTIONS
       if (isRejected) {
-        await takeFromQueue(tx, chain, name, seq)
+        takeFromQueue(tx, chain, name, seq)
         recordDropped(tx, name, `entry ${seq} was rejected ${REJECTIONS} times: ${error}`)
-      } else await countAttempt(tx, chain, name, seq)
+      } else countAttempt(tx, chain, name, seq)
       const delay = Math.max(retryAfterMs, retryDelay(failures, random))
       return {
         ...{ failing_since, failures, last_error: error, not_before: tx.now + delay },
@@ -217,7 +217,7 @@ export function createEndpoint(options: EndpointOptions) {
       })
       if (posted.outcome !== 'sent') return posted
       const head = await lastSeq(store, chain)
-      await change(async (_, before) => ({
+      await change((_, before) => ({
         ...HEALTHY,
         state: 'active',
         seen: before.state === 'dead' ? head : before.seen,
@@ -230,7 +230,7 @@ export function createEndpoint(options: EndpointOptions) {
       cancelWait?.()
       await running
       if (row?.state === 'active' && seen > row.seen) {
-        await change(async () => ({ seen })).catch(() => {})
+        await change(() => ({ seen })).catch(() => {})
       }
     },
   }

@@ -48,9 +48,9 @@ export async function findWebhook(
   ])
 }
 
-export async function keepWebhook(tx: Tx, chain: string, row: WebhookRow): Promise<void> {
+export function keepWebhook(tx: Tx, chain: string, row: WebhookRow): void {
   const { name, target, state, seen, failing_since, failures, not_before, last_error } = row
-  await tx.run(
+  tx.run(
     `INSERT INTO webhooks (chain, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (name, chain) DO UPDATE SET target = excluded.target, state = excluded.state, seen = excluded.seen,
        failing_since = excluded.failing_since, failures = excluded.failures, not_before = excluded.not_before,
@@ -65,7 +65,7 @@ export async function keepWebhook(tx: Tx, chain: string, row: WebhookRow): Promi
 /** Deletes a webhook that is no longer in orc.yaml. */
 export async function forgetWebhook(tx: Tx, chain: string, name: string): Promise<void> {
   await clearQueue(tx, chain, name)
-  await tx.run('DELETE FROM webhooks WHERE chain = ? AND name = ?', [chain, name])
+  tx.run('DELETE FROM webhooks WHERE chain = ? AND name = ?', [chain, name])
 }
 
 /** Entries after `from`, without their text. */
@@ -91,8 +91,8 @@ export async function readEntry(reader: Reader, chain: string, seq: number): Pro
   return row === undefined ? undefined : toEntry(row)
 }
 
-export async function addToQueue(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
-  await tx.run(
+export function addToQueue(tx: Tx, chain: string, webhook: string, seq: number): void {
+  tx.run(
     'INSERT INTO webhook_queue (webhook, chain, seq) VALUES (?, ?, ?) ON CONFLICT (webhook, chain, seq) DO NOTHING',
     [webhook, chain, seq],
   )
@@ -117,22 +117,23 @@ export async function countQueue(reader: Reader, chain: string, webhook: string)
   return row?.count ?? 0
 }
 
-export async function takeFromQueue(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
-  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq = ?', [webhook, chain, seq])
+export function takeFromQueue(tx: Tx, chain: string, webhook: string, seq: number): void {
+  tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq = ?', [webhook, chain, seq])
 }
 
-export async function countAttempt(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
-  await tx.run(
-    'UPDATE webhook_queue SET attempts = attempts + 1 WHERE webhook = ? AND chain = ? AND seq = ?',
-    [webhook, chain, seq],
-  )
+export function countAttempt(tx: Tx, chain: string, webhook: string, seq: number): void {
+  tx.run('UPDATE webhook_queue SET attempts = attempts + 1 WHERE webhook = ? AND chain = ? AND seq = ?', [
+    webhook,
+    chain,
+    seq,
+  ])
 }
 
 /** Deletes the oldest events until `most` are left, and returns how many it deleted. */
 export async function shortenQueue(tx: Tx, chain: string, webhook: string, most: number): Promise<number> {
   const over = (await countQueue(tx, chain, webhook)) - most
   if (over <= 0) return 0
-  await tx.run(
+  tx.run(
     `DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq IN (
        SELECT seq FROM webhook_queue WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT ?)`,
     [webhook, chain, webhook, chain, over],
@@ -142,6 +143,6 @@ export async function shortenQueue(tx: Tx, chain: string, webhook: string, most:
 
 export async function clearQueue(tx: Tx, chain: string, webhook: string): Promise<number> {
   const count = await countQueue(tx, chain, webhook)
-  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ?', [webhook, chain])
+  tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ?', [webhook, chain])
   return count
 }

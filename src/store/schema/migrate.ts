@@ -37,7 +37,7 @@ export async function migrate(
     await connection.begin()
     try {
       await execute(script)
-      await connection.run(
+      connection.run(
         `INSERT INTO meta (key, value) VALUES ('schema_version', ?)
          ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
         [String(next + 1)],
