@@ -1,5 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
+import { createQueueLoop, type WorkQueue } from '../base/queue-loop.ts'
 import { createAgentHealth } from './agent-health.ts'
 import type { GithubSetup, GithubTeamState } from './api.ts'
 import { createDelegation } from './delegate-work.ts'
@@ -10,7 +11,6 @@ import { createModeratorCalls, filterReport } from './moderation.ts'
 import { createActionQueue } from './perform-actions.ts'
 import { createEventQueue, newReplayId } from './process-events.ts'
 import { createProposals } from './proposals.ts'
-import { startLoop } from './queue-loop.ts'
 import {
   createRedelivery,
   createTriggers,
@@ -70,22 +70,26 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
     },
   }
   const isHalted = () => options.isHalted() || team().config.github === undefined
+  const loop = (name: string, queue: WorkQueue) =>
+    createQueueLoop(`github ${name}`, queue, { clock, log, isHalted })
   const proposals = createProposals(deps)
   const delegation = createDelegation(deps, () => callbackLoop.kick())
   const finishing = createFinishing(deps, proposals, delegation)
-  const actionLoop = startLoop(createActionQueue(deps), clock, log, isHalted)
-  const events = createEventQueue(deps, delegation, () => actionLoop.kick())
-  const eventLoop = startLoop(events, clock, log, isHalted)
+  const actionLoop = loop('actions', createActionQueue(deps))
+  const eventLoop = loop(
+    'events',
+    createEventQueue(deps, delegation, () => actionLoop.kick()),
+  )
   const redelivery = createRedelivery(deps)
   const health = createAgentHealth(deps)
-  const moderatorLoop = startLoop(createModeratorCalls(deps), clock, log, isHalted)
+  const moderatorLoop = loop('moderators', createModeratorCalls(deps))
   const members = createMembers(deps, {
     ...{ proposals, health },
     flagged: () => moderatorLoop.kick(),
     proposed: () => actionLoop.kick(),
   })
   const callbacks = createCallbacks(deps, members)
-  const callbackLoop = startLoop(callbacks, clock, log, isHalted)
+  const callbackLoop = loop('callbacks', callbacks)
   const triggers = createTriggers(deps, () => eventLoop.kick())
   let isRunning = false
   let reactions: Promise<unknown> = Promise.resolve()

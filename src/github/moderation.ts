@@ -1,5 +1,6 @@
 /** Conduct flags: separated from reports, stored for moderators only, and announced to them without their content (S3.14, S3.15). */
 import { hash } from 'node:crypto'
+import type { WorkQueue } from '../base/queue-loop.ts'
 import type { Tx } from '../store/store.ts'
 import type { Task } from '../tasks/task.ts'
 import type { FilteredReport } from '../tasks/tasks.ts'
@@ -17,7 +18,6 @@ import {
 } from './core/report.ts'
 import { reportContextOf, type WorkContext } from './delegate-work.ts'
 import type { GithubDependencies } from './dependencies.ts'
-import type { WorkQueue } from './queue-loop.ts'
 import { isConfidentialRole } from './roles.ts'
 import { hasNewConduct, insertConduct, markConductNotified } from './store.ts'
 

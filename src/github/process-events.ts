@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES } from '../base/backoff.ts'
 import { parseId } from '../base/ids.ts'
+import type { WorkQueue } from '../base/queue-loop.ts'
 import { findHumanRequest, readApprovals } from '../people/people.ts'
 import { commentAsService } from './comments.ts'
 import { type GitHubEvent, newComment, readEvent } from './core/event.ts'
@@ -23,7 +24,6 @@ import type { DelegatedStep, Delegation } from './delegate-work.ts'
 import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { createContextReader, TryLater } from './gather-context.ts'
 import { proposalOf } from './proposals.ts'
-import { createRateWindow, type WorkQueue } from './queue-loop.ts'
 import { PERIODIC } from './receive-events.ts'
 import { personWithLogin, requiresApproval } from './roles.ts'
 import { indexEvent } from './search-index.ts'
@@ -292,4 +292,21 @@ const replySource = (delivery: string, index: number) => `${delivery}/reply/${in
 
 export function isReply(source: string): boolean {
   return /\/reply\/\d+$/.test(source)
+}
+
+const MINUTE_MS = 60_000
+
+/** Limits how many items start in any minute (C18). */
+export function createRateWindow(perMinute: () => number, now: () => number) {
+  let started: number[] = []
+
+  /** Zero if an item may start now. */
+  function waitMs(): number {
+    const at = now()
+    started = started.filter((time) => time > at - MINUTE_MS && time <= at)
+    const limit = perMinute()
+    return started.length < limit ? 0 : started[started.length - limit]! + MINUTE_MS - at
+  }
+
+  return { waitMs, begin: () => void started.push(now()) }
 }

@@ -11,13 +11,13 @@
  *   and people get a notice. Only a successful test or a new address leaves this state, and events from the time in
  *   between are not sent.
  *
- * In memory: `seen` may be ahead of the stored position while no entry is wanted; `running` is the loop that queues and
- * sends, `isKicked` makes it look once more, and `cancelWait` cancels the timer of the next attempt.
+ * In memory, `seen` may be ahead of the stored position while no entry is wanted.
  */
 import { randomUUID } from 'node:crypto'
 import type { AuditEntry } from '../audit/entry.ts'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Log } from '../base/log.ts'
+import { createQueueLoop } from '../base/queue-loop.ts'
 import { askPeople } from '../people/people.ts'
 import type { MaybePromise, Store, Tx } from '../store/store.ts'
 import { eventOf, isWanted } from './event.ts'
@@ -52,8 +52,6 @@ const REJECTIONS = 3
 const PAGE = 500
 /** How often the position in the audit is stored while no entry is wanted. */
 const STORE_POSITION_EVERY = 10_000
-/** Retry after a full disk or a lost database. */
-const RETRY_MS = 5000
 
 export function createEndpoint(options: EndpointOptions) {
   const { config, store, clock, log, random } = options
@@ -64,9 +62,6 @@ export function createEndpoint(options: EndpointOptions) {
   let row = options.row
   /** All wanted entries up to this one are in the queue; the stored position may lag behind. */
   let seen = row?.seen ?? 0
-  let running: Promise<void> | undefined
-  let isKicked = false
-  let cancelWait: (() => void) | undefined
 
   /** Changes the stored row, which is authoritative. */
   async function change(how: (tx: Tx, before: WebhookRow) => MaybePromise<Partial<WebhookRow>>) {
@@ -99,7 +94,7 @@ export function createEndpoint(options: EndpointOptions) {
       const last = entries.at(-1)!.seq
       const matching = entries.filter((entry) => isWanted(config.events, entry))
       if (matching.length === 0 && last - row!.seen < STORE_POSITION_EVERY) {
-        seen = last
+        seen = Math.max(seen, last)
         continue
       }
       await change(async (tx, before) => {
@@ -112,48 +107,27 @@ export function createEndpoint(options: EndpointOptions) {
     }
   }
 
-  function work() {
-    isKicked = true
-    running ??= workAll().finally(() => {
-      running = undefined
-    })
+  const loop = createQueueLoop(`webhook ${name}`, { next, due }, { clock, log })
+
+  async function next(): Promise<boolean> {
+    if (row!.state === 'dead') return false
+    await catchUp()
+    if ((row!.not_before ?? 0) > clock.now()) return false
+    const first = await firstInQueue(store, chain, name)
+    if (first === undefined) return false
+    const found = await readEntry(store, chain, first.seq)
+    const posted: Posted =
+      found === undefined
+        ? { outcome: 'rejected', error: 'it is no longer in the audit' }
+        : await sender.send(eventOf(found))
+    if (closing.signal.aborted) return false
+    await settle(first, posted)
+    return true
   }
 
-  async function workAll() {
-    cancelWait?.()
-    try {
-      do {
-        isKicked = false
-        if (row!.state === 'dead') return
-        await catchUp()
-        await sendAll()
-      } while (isKicked && !closing.signal.aborted)
-    } catch (error) {
-      if (closing.signal.aborted) return
-      log.error({ err: error, webhook: name }, 'cannot process the queue of a webhook; retrying')
-      workAfter(RETRY_MS)
-    }
-  }
-
-  function workAfter(ms: number) {
-    cancelWait?.()
-    cancelWait = clock.after(Math.min(ms, 2 ** 31 - 1), work)
-  }
-
-  async function sendAll() {
-    while (!closing.signal.aborted && row!.state === 'active') {
-      const wait = (row!.not_before ?? 0) - clock.now()
-      if (wait > 0) return workAfter(wait)
-      const first = await firstInQueue(store, chain, name)
-      if (first === undefined) return
-      const found = await readEntry(store, chain, first.seq)
-      const posted: Posted =
-        found === undefined
-          ? { outcome: 'rejected', error: 'it is no longer in the audit' }
-          : await sender.send(eventOf(found))
-      if (closing.signal.aborted) return
-      await settle(first, posted)
-    }
+  async function due(): Promise<number | undefined> {
+    if (row!.state === 'dead' || (await firstInQueue(store, chain, name)) === undefined) return undefined
+    return row!.not_before ?? clock.now()
   }
 
   async function settle({ seq, attempts }: QueuedRow, posted: Posted) {
@@ -201,10 +175,10 @@ export function createEndpoint(options: EndpointOptions) {
     /** Called with the entries of each commit. */
     onCommit(entries: readonly AuditEntry[]) {
       if (row?.state !== 'active' || closing.signal.aborted) return
-      if (entries.some((one) => isWanted(config.events, one))) work()
-      else if (running === undefined && entries[0]!.seq === seen + 1) seen = entries.at(-1)!.seq
+      if (entries.some((one) => isWanted(config.events, one))) loop.kick()
+      else if (entries[0]!.seq === seen + 1) seen = entries.at(-1)!.seq
     },
-    work,
+    kick: loop.kick,
     /** Sends a test event. Its success revives a dead endpoint. */
     async test(): Promise<Posted> {
       const posted = await sender.send({
@@ -222,13 +196,12 @@ export function createEndpoint(options: EndpointOptions) {
         state: 'active',
         seen: before.state === 'dead' ? head : before.seen,
       }))
-      work()
+      loop.kick()
       return posted
     },
     async close() {
       closing.abort()
-      cancelWait?.()
-      await running
+      await loop.close()
       if (row?.state === 'active' && seen > row.seen) {
         await change(() => ({ seen })).catch(() => {})
       }

@@ -62,7 +62,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
     endpoints = new Map(opened.map((endpoint) => [endpoint.name, endpoint]))
     for (const endpoint of opened) {
       await endpoint.open()
-      endpoint.work()
+      endpoint.kick()
     }
   }
 

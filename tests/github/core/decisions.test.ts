@@ -23,7 +23,7 @@ import {
 } from '../../../src/github/core/routing.ts'
 import { failureOf } from '../../../src/github/octokit/responses.ts'
 import { isRecoverable } from '../../../src/github/port.ts'
-import { createRateWindow } from '../../../src/github/queue-loop.ts'
+import { createRateWindow } from '../../../src/github/process-events.ts'
 import { receiveWebhook } from '../../../src/github/receive-events.ts'
 import { mentionsIn, numbersIn, searchWords } from '../../../src/github/search-index.ts'
 import { ACTION_MODES } from '../../../src/github/team-settings.ts'
