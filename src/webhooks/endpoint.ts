@@ -42,7 +42,6 @@ interface EndpointOptions extends SenderOptions {
   row: WebhookRow | undefined
   store: Store
   log: Log
-  random(): number
 }
 
 const DEAD_AFTER_MS = 24 * 3600_000
@@ -54,7 +53,7 @@ const PAGE = 500
 const STORE_POSITION_EVERY = 10_000
 
 export function createEndpoint(options: EndpointOptions) {
-  const { config, store, clock, log, random } = options
+  const { config, store, clock, log } = options
   const { name } = config
   const chain = store.daemon
   const closing = new AbortController()
@@ -151,7 +150,7 @@ export function createEndpoint(options: EndpointOptions) {
         takeFromQueue(tx, chain, name, seq)
         recordDropped(tx, name, `entry ${seq} was rejected ${REJECTIONS} times: ${error}`)
       } else countAttempt(tx, chain, name, seq)
-      const delay = Math.max(retryAfterMs, retryDelay(failures, random))
+      const delay = Math.max(retryAfterMs, retryDelay(failures))
       return {
         ...{ failing_since, failures, last_error: error, not_before: tx.now + delay },
         dropped: before.dropped + (isRejected ? 1 : 0),

@@ -9,8 +9,8 @@ export const testWebhook: RouteHandler<'testWebhook'> = async ({ engine }, { par
   const webhook = (await engine.webhooks.list()).find(({ name }) => name === params.name)!
   return {
     sent: posted.outcome === 'sent',
-    ...(posted.status === undefined ? {} : { status: posted.status }),
-    ...(posted.outcome === 'sent' ? {} : { error: posted.error }),
+    status: posted.status,
+    error: posted.outcome === 'sent' ? undefined : posted.error,
     webhook,
   }
 }

@@ -8,20 +8,63 @@ export interface SenderOptions {
   clock: Clock
   redact(text: string): string
   env: Readonly<Record<string, string | undefined>>
-  agent: string
   timeoutMs: number
 }
 
+/** `rejected`: the receiver refuses this event. `gone`: it refuses all events. `failed`: try again later. */
+export type Posted =
+  | { outcome: 'sent'; status: number }
+  | {
+      outcome: 'failed' | 'rejected' | 'gone'
+      error: string
+      status?: number
+      retryAfterMs?: number | undefined
+    }
+
+/** Bytes of the receiver's response in the error. */
+const MAX_SHOWN = 200
+
 /** Sends one event. Reads the address and the secret from the environment for each attempt. */
 export function createSender(options: SenderOptions, closing: AbortSignal) {
-  const { config, clock, env, agent, timeoutMs } = options
+  const { config, clock, env, redact, timeoutMs } = options
   const address = () => config.url ?? env[config.urlEnv!] ?? ''
 
-  function keyOf(): Buffer | string | undefined {
-    if (config.secretEnv === undefined) return undefined
-    const secret = env[config.secretEnv]
-    if (secret === undefined || secret === '') return `the variable ${config.secretEnv} is not set`
-    return signingKey(secret)
+  /** Posts once without following redirects: the signature is for this address only. */
+  async function post(url: URL, key: Buffer | undefined, event: WebhookEvent): Promise<Posted> {
+    const body = bodyOf(event, config.format)
+    const now = clock.now()
+    const seconds = Math.floor(now / 1000)
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': 'Orchub-Webhooks',
+          'webhook-id': event.id,
+          'webhook-timestamp': String(seconds),
+          ...(key === undefined ? {} : { 'webhook-signature': sign(key, event.id, seconds, body) }),
+        },
+        body,
+        signal: AbortSignal.any([closing, AbortSignal.timeout(timeoutMs)]),
+      })
+      const { status } = response
+      if (response.ok) {
+        // The body of a success doesn't matter.
+        response.body?.cancel().catch(() => {})
+        return { outcome: 'sent', status }
+      }
+      const text = await beginningOf(response)
+      const redirect = status >= 300 && status < 400 ? ': a redirect, which is not followed' : ''
+      return {
+        outcome: OUTCOMES[status] ?? 'failed',
+        status,
+        error: redact(`${status}${redirect}${text === '' ? '' : `: ${text}`}`),
+        retryAfterMs: retryAfter(response.headers.get('retry-after'), now),
+      }
+    } catch (error) {
+      return failed(redact(reasonOf(error, timeoutMs)))
+    }
   }
 
   return {
@@ -34,80 +77,22 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
     },
     async send(event: WebhookEvent): Promise<Posted> {
       const url = URL.parse(address())
-      if (url === null || !/^https?:$/.test(url.protocol)) {
-        return { outcome: 'failed', error: `the variable ${config.urlEnv} contains no valid URL` }
-      }
+      if (url === null || !/^https?:$/.test(url.protocol))
+        return failed(`the variable ${config.urlEnv} contains no valid URL`)
       // Refused here, because the error of fetch would repeat the whole address.
-      if (url.username !== '' || url.password !== '') {
-        return {
-          outcome: 'failed',
-          error: 'its URL contains a user name or a password, which is not allowed',
-        }
-      }
-      const key = keyOf()
-      if (typeof key === 'string') return { outcome: 'failed', error: key }
-      const body = bodyOf(event, config.format)
-      const request = { url: url.href, id: event.id, body, key, now: clock.now(), agent, timeoutMs }
-      const posted = await post(request, closing)
-      return posted.outcome === 'sent' ? posted : { ...posted, error: options.redact(posted.error) }
+      if (url.username !== '' || url.password !== '')
+        return failed('its URL contains a user name or a password, which is not allowed')
+      if (config.secretEnv === undefined) return await post(url, undefined, event)
+      const secret = env[config.secretEnv]
+      if (secret === undefined || secret === '') return failed(`the variable ${config.secretEnv} is not set`)
+      const key = signingKey(secret)
+      return typeof key === 'string' ? failed(key) : await post(url, key, event)
     },
   }
 }
 
-/** `rejected`: the receiver refuses this event. `gone`: it refuses all events. `failed`: try again later. */
-export type Posted =
-  | { outcome: 'sent'; status: number }
-  | { outcome: 'failed' | 'rejected' | 'gone'; error: string; status?: number; retryAfterMs?: number }
-
-interface PostRequest {
-  url: string
-  id: string
-  body: string
-  /** Without a secret, the event is not signed. */
-  key: Buffer | undefined
-  now: number
-  agent: string
-  timeoutMs: number
-}
-
-/** Bytes of the receiver's response in the error. */
-const MAX_SHOWN = 200
-
-/** Posts once without following redirects: the signature is for this address only. */
-async function post(request: PostRequest, closing: AbortSignal): Promise<Posted> {
-  const { url, id, body, key, now, agent, timeoutMs } = request
-  const seconds = Math.floor(now / 1000)
-  try {
-    const response = await fetch(url, {
-      method: 'POST',
-      redirect: 'manual',
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': agent,
-        'webhook-id': id,
-        'webhook-timestamp': String(seconds),
-        ...(key === undefined ? {} : { 'webhook-signature': sign(key, id, seconds, body) }),
-      },
-      body,
-      signal: AbortSignal.any([closing, AbortSignal.timeout(timeoutMs)]),
-    })
-    const { status } = response
-    if (response.ok) {
-      // The body of a success doesn't matter.
-      response.body?.cancel().catch(() => {})
-      return { outcome: 'sent', status }
-    }
-    const text = await beginningOf(response)
-    const wait = retryAfter(response.headers.get('retry-after'), now)
-    return {
-      outcome: OUTCOMES[status] ?? 'failed',
-      status,
-      error: `${status}${status >= 300 && status < 400 ? ': a redirect, which is not followed' : ''}${text === '' ? '' : `: ${text}`}`,
-      ...(wait === undefined ? {} : { retryAfterMs: wait }),
-    }
-  } catch (error) {
-    return { outcome: 'failed', error: reasonOf(error, timeoutMs) }
-  }
+function failed(error: string): Posted {
+  return { outcome: 'failed', error }
 }
 
 const OUTCOMES: Readonly<Record<number, 'rejected' | 'gone'>> = {
@@ -147,7 +132,7 @@ const FIRST_MS = 5000
 const LONGEST_MS = 3600_000
 
 /** Exponential backoff up to an hour, with up to half of it as jitter. */
-export function retryDelay(failures: number, random: () => number): number {
+export function retryDelay(failures: number, random = Math.random): number {
   const whole = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(failures - 1, 20))
   return Math.round(whole * (1 - random() / 2))
 }

@@ -27,12 +27,10 @@ interface WebhooksOptions {
   team(): Team
   /** The environment with the secrets. */
   env?: Readonly<Record<string, string | undefined>>
-  random?(): number
   timeoutMs?: number
 }
 
 const TIMEOUT_MS = 15_000
-const AGENT = 'Orchub-Webhooks'
 
 export function createWebhooks(options: WebhooksOptions): Webhooks {
   const { store, team } = options
@@ -45,10 +43,8 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
     const opened = configs.map((config) =>
       createEndpoint({
         env: process.env,
-        random: Math.random,
         timeoutMs: TIMEOUT_MS,
         ...options,
-        agent: AGENT,
         config,
         row: rows.find(({ name }) => name === config.name),
       }),
@@ -114,11 +110,11 @@ async function stateOf(store: Store, endpoint: Endpoint): Promise<WebhookState> 
     pending: await countQueue(store, store.daemon, name),
     sent,
     dropped,
-    ...(sent_at === null ? {} : { sent_at: iso(sent_at) }),
-    ...(failing_since === null ? {} : { failing_since: iso(failing_since) }),
-    ...(not_before === null ? {} : { next_attempt_at: iso(not_before) }),
-    ...(last_error === null ? {} : { last_error }),
+    sent_at: iso(sent_at),
+    failing_since: iso(failing_since),
+    next_attempt_at: iso(not_before),
+    last_error: last_error ?? undefined,
   }
 }
 
-const iso = (at: number) => new Date(at).toISOString()
+const iso = (at: number | null) => (at === null ? undefined : new Date(at).toISOString())

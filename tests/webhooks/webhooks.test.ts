@@ -394,7 +394,7 @@ describe('the parts', () => {
     receiver.answer = (_, response) => void response.writeHead(503, { 'retry-after': header }).end()
     const config = { name: 'chat', url: receiver.url, events: ['*'], format: 'json' as const }
     const clock = { now: () => 0, after: () => () => {} }
-    const options = { config, clock, env: {}, agent: 'test', timeoutMs: 2000, redact: (text: string) => text }
+    const options = { config, clock, env: {}, timeoutMs: 2000, redact: (text: string) => text }
     const sender = createSender(options, new AbortController().signal)
     const event = { id: 'evt_1', type: 'a.b', at: 'now', actor: 'Ada', text: 'x', data: {} }
     const posted = await sender.send(event)
