@@ -4,10 +4,10 @@ import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Reader, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
 import type { GithubTeamState } from './api.ts'
-import { type AgentHealthCheck, encodeTeamMessage } from './core/protocol.ts'
+import type { AgentHealthCheck } from './core/protocol.ts'
 import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { agentFor } from './roles.ts'
-import { latestDeliveryAt, readFailureStreak } from './store.ts'
+import { readFailureStreak, readQueues } from './store.ts'
 import { TEAM_ROLES } from './team-settings.ts'
 
 const KIND = 'github_health'
@@ -65,7 +65,7 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
     const checked: CheckedAgent[] = []
     for (const [agent, roles] of rolesByAgent()) {
       const session = sessions.find(({ name }) => name === agent)
-      const { failures, halted } = await readFailureStreak(reader, agent)
+      const { failures, isSuspended } = await readFailureStreak(reader, agent)
       const figures = await readFigures(reader, agent, now)
       const done = Number(figures.done)
       const failed = Number(figures.failed)
@@ -76,7 +76,7 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
       const complaints = fresh === undefined || team().isConfidential(agent) ? NO_COMPLAINTS : fresh
       const issues: string[] = []
       const warnings: string[] = []
-      if (halted) issues.push(`halted after ${failures} failures in a row: orc resume ${agent}`)
+      if (isSuspended) issues.push(`suspended after ${failures} failures in a row: orc resume ${agent}`)
       else if (session?.paused === 1) warnings.push('paused by a person')
       if (session?.session_state === 'error') issues.push('its session failed')
       if (overdue > 0) warnings.push(`${overdue} of its tasks are older than 15 minutes`)
@@ -90,13 +90,12 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
           issues.length > 0 ? 'error' : warnings.length > 0 ? 'degraded' : 'healthy',
           fresh?.status ?? 'healthy',
         ]),
-        ...(lastDone === null ? {} : { last_task_completed: new Date(Number(lastDone)).toISOString() }),
+        last_task_completed: lastDone === null ? undefined : new Date(Number(lastDone)).toISOString(),
         tasks_completed_last_hour: done,
-        ...(average === null ? {} : { average_response_time_ms: Math.round(Number(average)) }),
+        average_response_time_ms: average === null ? undefined : Math.round(Number(average)),
         error_rate_percentage: Math.round(rate * 10) / 10,
-        ...(confidence === null
-          ? {}
-          : { confidence_score_average: Math.round(Number(confidence) * 1000) / 1000 }),
+        confidence_score_average:
+          confidence === null ? undefined : Math.round(Number(confidence) * 1000) / 1000,
         issues,
         warnings,
       }
@@ -120,7 +119,7 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
       actor: agent,
       subject: ORCHESTRATOR,
       text: `${agent} is ${status}${why === '' ? '' : `: ${why}`}`,
-      data: JSON.parse(encodeTeamMessage(messageOf(shown, tx.now))) as Record<string, unknown>,
+      data: messageOf(shown, tx.now),
     })
   }
 
@@ -133,25 +132,21 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
     }
   }
 
-  function messageOf(health: AgentHealth, now: number): AgentHealthCheck {
-    const { agent, roles } = health
+  /** An `agent_health_check` of the protocol. */
+  function messageOf(health: AgentHealth, now: number) {
+    const { agent, roles, status, issues, warnings, last_task_completed, ...performance_metrics } = health
     return {
-      type: 'agent_health_check',
-      id: `health-${agent}-${now}`,
-      at: new Date(now).toISOString(),
-      from: roles[0] ?? agent,
-      to: ORCHESTRATOR,
-      status: health.status,
-      uptimeSeconds: Math.max(0, Math.floor((now - startedAt) / 1000)),
-      lastTaskCompleted: health.last_task_completed ?? null,
-      performanceMetrics: {
-        tasksCompletedLastHour: health.tasks_completed_last_hour,
-        averageResponseTimeMs: health.average_response_time_ms,
-        errorRatePercentage: health.error_rate_percentage,
-        confidenceScoreAverage: health.confidence_score_average,
-      },
-      issues: health.issues,
-      warnings: health.warnings,
+      message_type: 'agent_health_check',
+      message_id: `health-${agent}-${now}`,
+      timestamp: new Date(now).toISOString(),
+      from_agent: roles[0] ?? agent,
+      to_agent: ORCHESTRATOR,
+      status,
+      uptime_seconds: Math.max(0, Math.floor((now - startedAt) / 1000)),
+      last_task_completed: last_task_completed ?? null,
+      performance_metrics,
+      issues,
+      warnings,
     }
   }
 
@@ -162,13 +157,12 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
       ownChecks.set(agent, { message, at: clock.now() })
     },
     async state(): Promise<GithubTeamState> {
-      const { events, actions } = await countWaiting(store)
-      const last = await latestDeliveryAt(store)
+      const { newest, events, actions } = await readQueues(store)
       return {
         dry_run: settings().dryRun,
         events_waiting: Number(events),
         actions_waiting: Number(actions),
-        ...(last === undefined ? {} : { last_event_at: new Date(Number(last)).toISOString() }),
+        last_event_at: newest === null ? undefined : new Date(Number(newest)).toISOString(),
         agents: (await check(store)).map(withComplaints),
       }
     },
@@ -201,14 +195,6 @@ async function readFigures(reader: Reader, agent: string, now: number): Promise<
        (SELECT AVG(confidence) FROM github_actions WHERE agent = ? AND created_at > ?) AS confidence
       FROM github_work WHERE agent = ?`,
     [now - HOUR_MS, now - HOUR_MS, now - HOUR_MS, now - OVERDUE_MS, agent, now - HOUR_MS, agent],
-  )
-  return row!
-}
-
-async function countWaiting(reader: Reader): Promise<{ events: number; actions: number }> {
-  const row = await reader.get<{ events: number; actions: number }>(
-    `SELECT (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS events,
-       (SELECT COUNT(*) FROM github_actions WHERE state IN ('ready', 'acting')) AS actions`,
   )
   return row!
 }

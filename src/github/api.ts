@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { count, type Routes, wait } from '../base/route.ts'
 
+const WorkSchema = z.object({
+  role: z.string(),
+  agent: z.string(),
+  state: z.string().describe('waiting, delegated, done, failed or skipped'),
+  task_id: z.string().optional(),
+})
+
 /** Recent webhooks and actions, without anything about conduct, which only moderators may read (S3.15). */
 const GithubLogSchema = z.object({
   connected: z.boolean().describe('The service was started with "github" in orc.yaml'),
@@ -15,14 +22,7 @@ const GithubLogSchema = z.object({
       note: z.string().optional(),
       repository: z.string().optional(),
       number: z.number().optional(),
-      work: z.array(
-        z.object({
-          role: z.string(),
-          agent: z.string(),
-          state: z.string().describe('waiting, delegated, done, failed or skipped'),
-          task_id: z.string().optional(),
-        }),
-      ),
+      work: z.array(WorkSchema),
     }),
   ),
   actions: z.array(
@@ -45,7 +45,7 @@ const GithubLogSchema = z.object({
       note: z.string().optional(),
     }),
   ),
-  halted: z
+  suspended: z
     .array(z.object({ agent: z.string(), failures: z.number(), at: z.string() }))
     .describe('Agents that failed too often in a row and get no work until a person resumes them'),
 })
@@ -78,9 +78,7 @@ const EventTrailSchema = z.object({
   event: z.string(),
   state: z.string(),
   note: z.string().optional(),
-  work: z.array(
-    z.object({ role: z.string(), agent: z.string(), state: z.string(), task_id: z.string().optional() }),
-  ),
+  work: z.array(WorkSchema),
   actions: z.array(
     z.object({
       agent: z.string(),
@@ -200,9 +198,7 @@ export const GITHUB_ROUTES = {
     who: 'token',
     summary:
       'Open tasks of a GitHub team member in the JSON of the team protocol: each task_delegation until it is answered',
-    query: z.object({
-      wait,
-    }),
+    query: z.object({ wait }),
     answer: z.array(z.record(z.string(), z.unknown())),
   },
   sayTeamMessage: {

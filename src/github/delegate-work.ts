@@ -177,14 +177,14 @@ export function createDelegation(
       for (const { to: role, after, on, task, isRouted = false, requiresHitl = false } of steps) {
         const agent = agentFor(team(), settings(), role)
         if (agent === undefined) continue
-        const { halted } = await readFailureStreak(tx, agent)
-        if (halted) {
+        const { isSuspended } = await readFailureStreak(tx, agent)
+        if (isSuspended) {
           tx.audit({
             type: AUDIT.logged,
             class: 'public',
             actor: ORCHESTRATOR,
             subject: agent,
-            text: `${agent} is halted after too many failures and skips ${describeThread(event)}`,
+            text: `${agent} is suspended after too many failures and skips ${describeThread(event)}`,
             data: {
               delivery: event.id,
               ...(event.repository === undefined ? {} : { repository: event.repository }),
@@ -212,7 +212,7 @@ export function createDelegation(
           delegation: encodeTeamMessage(delegationOf(id, role, event, context, tx, wanted)),
         }
         insertWork(tx, work)
-        if (halted) skipped.push(work)
+        if (isSuspended) skipped.push(work)
         else if (!isBound) ready.push(work)
       }
       // All rows exist before the first starts or is skipped, so that waiting steps are found.

@@ -117,9 +117,8 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
   async function countOutcome(tx: Tx, agent: string, isSuccess: boolean) {
     const before = await readFailureStreak(tx, agent)
     const after = afterOutcome(before, isSuccess ? 'success' : 'failure')
-    if (after.failures !== before.failures || after.halted !== before.halted)
-      storeFailureStreak(tx, agent, after)
-    if (!after.halted || before.halted) return
+    if (after.failures !== before.failures) storeFailureStreak(tx, agent, after)
+    if (!after.isSuspended || before.isSuspended) return
     const text = `${agent} failed ${after.failures} times in a row and gets no more GitHub work`
     tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
     await setPaused(tx, agent, true)
@@ -156,7 +155,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
     /** A person resumed the agent. */
     async clearFailures(agent: string): Promise<void> {
       await store.write(async (tx) => {
-        if ((await readFailureStreak(tx, agent)).halted) storeFailureStreak(tx, agent, NO_FAILURES)
+        if ((await readFailureStreak(tx, agent)).isSuspended) storeFailureStreak(tx, agent, NO_FAILURES)
       })
     },
     /** Finishes tasks that ended before this start of the service. */

@@ -22,7 +22,7 @@ import type { GithubDependencies } from './dependencies.ts'
 import { storeFlags } from './moderation.ts'
 import type { Proposals } from './proposals.ts'
 import { agentFor } from './roles.ts'
-import { findWork, type GithubWork, latestWorkAbout, openWorkOf, workOfTask } from './store.ts'
+import { findWork, type GithubWork, latestWorkAbout, openWork, workOfTask } from './store.ts'
 
 /** An unanswered delegation is handed out again after this time; its message_id tells that it is the same. */
 const REPEAT_MS = 60_000
@@ -46,7 +46,7 @@ export function createMembers(deps: GithubDependencies, effects: MessageEffects)
   const offered = new Map<string, number>()
 
   async function dueWork(agent: string): Promise<GithubWork[]> {
-    const open = await openWorkOf(store, agent)
+    const open = await openWork(store, agent)
     const keys = new Set(open.map(keyOf))
     for (const key of offered.keys()) if (!keys.has(key) && key.startsWith(`${agent} `)) offered.delete(key)
     return open.filter(
@@ -289,7 +289,7 @@ export function createCallbacks(
   /** Pending callbacks live in memory; after a restart the open delegations are collected again. */
   async function collect() {
     for (const agent of Object.keys(settings().callbacks)) {
-      if ((await openWorkOf(store, agent)).length === 0) continue
+      if ((await openWork(store, agent)).length === 0) continue
       for (const delegation of await members.next(agent, { waitMs: 0, signal: closing.signal }))
         pending.push({ agent, delegation, attempts: 0, notBefore: 0 })
     }
@@ -336,7 +336,7 @@ export function createCallbacks(
       const problem = await post(callback).catch((error: unknown) =>
         error instanceof Error ? error.message : String(error),
       )
-      const isOpen = (await openWorkOf(store, callback.agent)).some(
+      const isOpen = (await openWork(store, callback.agent)).some(
         ({ delegation }) => delegation === callback.delegation,
       )
       if (problem === undefined || !isOpen) pending = pending.filter((one) => one !== callback)

@@ -15,13 +15,13 @@ import {
   actionsOfDelivery,
   closeConduct,
   conductVersion,
-  deliveriesVersion,
   type GithubWorkOutline,
   readActions,
   readConduct,
   readDeliveries,
   readDelivery,
-  readHalted,
+  readQueues,
+  readSuspended,
   workOfDeliveries,
 } from './store.ts'
 
@@ -121,19 +121,19 @@ export const showGithub: RouteHandler<'github'> = async ({ engine }, { query }) 
       const about = parts[0]
       return {
         ...{ id, event, state, at: iso(received_at) },
-        ...(note === null ? {} : { note }),
-        ...(about === undefined ? {} : { repository: about.repository }),
-        ...(about === undefined || about.number === null ? {} : { number: about.number }),
+        note: note ?? undefined,
+        repository: about?.repository,
+        number: about?.number ?? undefined,
         work: parts.map(shownWork),
       }
     }),
     actions: (await readActions(store, query.limit)).map(shownAction),
-    halted: (await readHalted(store)).map(({ halted_at, ...one }) => ({ ...one, at: iso(halted_at) })),
+    suspended: (await readSuspended(store)).map(({ halted_at, ...one }) => ({ ...one, at: iso(halted_at) })),
   }
 }
 
 export const streamGithub: RouteHandler<'githubChanges'> = async (context, call) => {
-  await streamChanges(context, call, () => deliveriesVersion(context.engine.store))
+  await streamChanges(context, call, async () => JSON.stringify(await readQueues(context.engine.store)))
   return SENT
 }
 
@@ -153,13 +153,13 @@ export const listModeration: RouteHandler<'moderation'> = async (context, call) 
     flags: rows.map((row) => ({
       id: row.id,
       repository: row.repository,
-      ...(row.number === null ? {} : { number: row.number }),
+      number: row.number ?? undefined,
       at: iso(row.created_at),
       flag: JSON.parse(row.flag) as Record<string, unknown>,
-      ...(row.closed_at === null ? {} : { closed_at: iso(row.closed_at) }),
-      ...(row.closed_by === null ? {} : { closed_by: row.closed_by }),
-      ...(row.decision === null ? {} : { decision: row.decision }),
-      ...(row.comment === null ? {} : { comment: row.comment }),
+      closed_at: row.closed_at === null ? undefined : iso(row.closed_at),
+      closed_by: row.closed_by ?? undefined,
+      decision: row.decision ?? undefined,
+      comment: row.comment ?? undefined,
     })),
   }
 }
@@ -198,22 +198,18 @@ async function trailOf(reader: Reader, id: string) {
     delivery: id,
     event: delivery.event,
     state: delivery.state,
-    ...(delivery.note === null ? {} : { note: delivery.note }),
+    note: delivery.note ?? undefined,
     work: work.map(shownWork),
-    actions: actions.map(({ agent, action, state, note, request, url }) => ({
-      agent,
-      what: describeAction(JSON.parse(action) as RepositoryAction),
-      state,
-      ...(note === null ? {} : { note }),
-      ...(request === null ? {} : { request_id: formatId('req', request) }),
-      ...(url === null || url === '' ? {} : { url }),
-    })),
+    actions: actions.map((row) => {
+      const { agent, text: what, state, note, request_id, url } = shownAction(row)
+      return { agent, what, state, note, request_id, url }
+    }),
     settled: !isOpen,
   }
 }
 
 function shownWork({ role, agent, state, task }: GithubWorkOutline) {
-  return { role, agent, state, ...(task === null ? {} : { task_id: formatId('task', task) }) }
+  return { role, agent, state, task_id: task === null ? undefined : formatId('task', task) }
 }
 
 function shownAction(row: ActionRow) {
@@ -224,11 +220,11 @@ function shownAction(row: ActionRow) {
   return {
     ...{ key: row.key, agent: row.agent, repository: row.repository, kind, fields, state: row.state },
     ...{ text: describeAction(action), at: iso(row.created_at) },
-    ...(row.number === null ? {} : { number: row.number }),
-    ...(row.confidence === null ? {} : { confidence: row.confidence }),
-    ...(isConfidential || row.rationale === '' ? {} : { rationale: row.rationale }),
-    ...(row.request === null ? {} : { request_id: formatId('req', row.request) }),
-    ...(row.url === null ? {} : { url: row.url }),
-    ...(row.note === null ? {} : { note: row.note }),
+    number: row.number ?? undefined,
+    confidence: row.confidence ?? undefined,
+    rationale: isConfidential || row.rationale === '' ? undefined : row.rationale,
+    request_id: row.request === null ? undefined : formatId('req', row.request),
+    url: row.url || undefined,
+    note: row.note ?? undefined,
   }
 }

@@ -1,6 +1,12 @@
 /** SQL of deliveries (webhooks), work (one agent for one event), actions (one proposal each), conduct flags and failures. */
 import { hash } from 'node:crypto'
-import type { Reader, Tx } from '../store/store.ts'
+import type { Reader, SqlValue, Tx } from '../store/store.ts'
+import type { FailureStreak } from './core/policy.ts'
+
+/** Runs a statement with RETURNING; false if it changed nothing. */
+async function changesRow(tx: Tx, sql: string, params: readonly SqlValue[]): Promise<boolean> {
+  return (await tx.get(sql, params)) !== undefined
+}
 
 /** A webhook. Its id is kept for good, so that it is processed once (C25); its payload until it was processed. */
 export interface GithubDelivery {
@@ -16,12 +22,12 @@ export async function keepDelivery(
   tx: Tx,
   { id, event, payload }: Pick<GithubDelivery, 'id' | 'event' | 'payload'>,
 ): Promise<boolean> {
-  const rows = await tx.all<{ id: string }>(
+  return await changesRow(
+    tx,
     `INSERT INTO github_deliveries (id, event, payload, state, not_before, received_at) VALUES (?, ?, ?, 'waiting', ?, ?)
      ON CONFLICT (id) DO NOTHING RETURNING id`,
     [id, event, payload, tx.now, tx.now],
   )
-  return rows.length === 1
 }
 
 export async function nextDelivery(reader: Reader, now: number): Promise<GithubDelivery | undefined> {
@@ -47,20 +53,28 @@ export async function endDelivery(
   state: 'routed' | 'ignored' | 'failed',
   note: string | null,
 ): Promise<boolean> {
-  const rows = await tx.all<{ id: string }>(
+  return await changesRow(
+    tx,
     `UPDATE github_deliveries SET state = ?, note = ?, payload = '' WHERE id = ? AND state = 'waiting' RETURNING id`,
     [state, note, id],
   )
-  return rows.length === 1
 }
 
-/** Changes when a webhook arrives or is processed. */
-export async function deliveriesVersion(reader: Reader): Promise<string> {
-  const row = await reader.get<{ newest: number | null; waiting: number }>(
+interface QueueState {
+  /** The time of the last webhook or scheduled trigger. */
+  newest: number | null
+  events: number
+  actions: number
+}
+
+/** The last event, and how many events and actions are waiting. */
+export async function readQueues(reader: Reader): Promise<QueueState> {
+  const row = await reader.get<QueueState>(
     `SELECT (SELECT MAX(received_at) FROM github_deliveries) AS newest,
-            (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS waiting`,
+            (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS events,
+            (SELECT COUNT(*) FROM github_actions WHERE state IN ('ready', 'acting')) AS actions`,
   )
-  return JSON.stringify(row)
+  return row!
 }
 
 export function putOffDelivery(tx: Tx, id: string, until: number, note: string): void {
@@ -105,12 +119,6 @@ export async function readDeliveries(reader: Reader, limit: number): Promise<Del
   )
 }
 
-/** The time of the last webhook or scheduled trigger. */
-export async function latestDeliveryAt(reader: Reader): Promise<number | undefined> {
-  const row = await reader.get<{ at: number | null }>('SELECT MAX(received_at) AS at FROM github_deliveries')
-  return row?.at ?? undefined
-}
-
 /** The work of one agent for one event. */
 export interface GithubWork {
   /** `DELIVERY/ROLE`, so that each role gets an event once. */
@@ -134,13 +142,13 @@ export interface GithubWork {
 /** For lists: without the long delegation. */
 export type GithubWorkOutline = Omit<GithubWork, 'delegation'>
 
-const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation, attempts'
 const WORK_OUTLINE = 'id, delivery, role, agent, repository, number, state, task, after, needs, attempts'
+const WORK = `${WORK_OUTLINE}, delegation`
 
 export function insertWork(tx: Tx, work: GithubWork): void {
   tx.run(`INSERT INTO github_work (${WORK}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
     ...[work.id, work.delivery, work.role, work.agent, work.repository, work.number, work.state, work.task],
-    ...[work.after, work.needs, work.delegation, work.attempts, tx.now],
+    ...[work.after, work.needs, work.attempts, work.delegation, tx.now],
   ])
 }
 
@@ -150,21 +158,21 @@ export function beginWork(tx: Tx, id: string, task: number): void {
 
 /** False if the work has already ended, so that an outcome counts once. */
 export async function endWork(tx: Tx, id: string, state: 'done' | 'failed' | 'skipped'): Promise<boolean> {
-  const rows = await tx.all<{ id: string }>(
+  return await changesRow(
+    tx,
     'UPDATE github_work SET state = ?, ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id',
     [state, tx.now, id],
   )
-  return rows.length === 1
 }
 
 /** Resets the work for a retry. False if it has ended. */
 export async function putOffWork(tx: Tx, id: string): Promise<boolean> {
-  const rows = await tx.all<{ id: string }>(
+  return await changesRow(
+    tx,
     `UPDATE github_work SET state = 'waiting', task = NULL, attempts = attempts + 1
       WHERE id = ? AND ended_at IS NULL AND task IS NOT NULL RETURNING id`,
     [id],
   )
-  return rows.length === 1
 }
 
 export async function findWork(reader: Reader, id: string): Promise<GithubWork | undefined> {
@@ -175,9 +183,12 @@ export async function workOfTask(reader: Reader, task: number): Promise<GithubWo
   return await reader.get<GithubWork>(`SELECT ${WORK} FROM github_work WHERE task = ?`, [task])
 }
 
-export async function openWork(reader: Reader): Promise<GithubWork[]> {
+/** Delegated work that has not ended, oldest first; of one agent, if it is given. */
+export async function openWork(reader: Reader, agent?: string): Promise<GithubWork[]> {
+  const only = agent === undefined ? '' : 'AND agent = ?'
   return await reader.all<GithubWork>(
-    `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL ORDER BY id`,
+    `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL ${only} ORDER BY created_at, id`,
+    agent === undefined ? [] : [agent],
   )
 }
 
@@ -197,14 +208,6 @@ export async function workOfDeliveries(
   return await reader.all<GithubWorkOutline>(
     `SELECT ${WORK_OUTLINE} FROM github_work WHERE delivery IN (${deliveries.map(() => '?').join(', ')}) ORDER BY created_at, id`,
     deliveries,
-  )
-}
-
-/** The open work of an agent. */
-export async function openWorkOf(reader: Reader, agent: string): Promise<GithubWork[]> {
-  return await reader.all<GithubWork>(
-    `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL AND agent = ? ORDER BY created_at, id`,
-    [agent],
   )
 }
 
@@ -249,7 +252,8 @@ export async function insertAction(
   tx: Tx,
   action: Omit<ActionRow, 'attempts' | 'url' | 'created_at'>,
 ): Promise<boolean> {
-  const rows = await tx.all<{ key: string }>(
+  return await changesRow(
+    tx,
     `INSERT INTO github_actions (key, work, agent, repository, number, action, confidence, rationale, state, request, note,
        not_before, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (key) DO NOTHING RETURNING key`,
@@ -259,7 +263,6 @@ export async function insertAction(
       ...[tx.now, tx.now, tx.now],
     ],
   )
-  return rows.length === 1
 }
 
 export async function findAction(reader: Reader, key: string): Promise<ActionRow | undefined> {
@@ -299,15 +302,9 @@ export function changeAction(tx: Tx, key: string, change: ActionChange): void {
        request = COALESCE(?, request), url = COALESCE(?, url), note = COALESCE(?, note), not_before = COALESCE(?, not_before),
        attempts = COALESCE(?, attempts), updated_at = ? WHERE key = ?`,
     [
-      ...[
-        change.state,
-        change.action ?? null,
-        change.number ?? null,
-        change.request ?? null,
-        change.url ?? null,
-        change.note ?? null,
-      ],
-      ...[change.notBefore ?? null, change.attempts ?? null, tx.now, key],
+      ...[change.state, change.action ?? null, change.number ?? null, change.request ?? null],
+      ...[change.url ?? null, change.note ?? null, change.notBefore ?? null, change.attempts ?? null],
+      ...[tx.now, key],
     ],
   )
 }
@@ -384,12 +381,12 @@ export async function closeConduct(
   id: string,
   { by, decision, comment }: { by: string; decision: ConductDecision; comment: string | null },
 ): Promise<boolean> {
-  const rows = await tx.all<{ id: string }>(
+  return await changesRow(
+    tx,
     `UPDATE github_conduct SET closed_at = ?, closed_by = ?, decision = ?, comment = ?
       WHERE id = ? AND closed_at IS NULL RETURNING id`,
     [tx.now, by, decision, comment, id],
   )
-  return rows.length === 1
 }
 
 /** Changes when a flag is added, replaced or closed. */
@@ -410,36 +407,28 @@ export function markConductNotified(tx: Tx, until: number): void {
   tx.run('UPDATE github_conduct SET told_at = ? WHERE told_at IS NULL AND created_at <= ?', [tx.now, until])
 }
 
-/** The agent's consecutive failures. */
-export async function readFailureStreak(
-  reader: Reader,
-  agent: string,
-): Promise<{ failures: number; halted: boolean }> {
+export async function readFailureStreak(reader: Reader, agent: string): Promise<FailureStreak> {
   const row = await reader.get<{ failures: number; halted_at: number | null }>(
     'SELECT failures, halted_at FROM github_standing WHERE agent = ?',
     [agent],
   )
-  return { failures: row?.failures ?? 0, halted: (row?.halted_at ?? null) !== null }
+  return { failures: row?.failures ?? 0, isSuspended: (row?.halted_at ?? null) !== null }
 }
 
-export function storeFailureStreak(
-  tx: Tx,
-  agent: string,
-  { failures, halted }: { failures: number; halted: boolean },
-): void {
+export function storeFailureStreak(tx: Tx, agent: string, { failures, isSuspended }: FailureStreak): void {
   tx.run(
     `INSERT INTO github_standing (agent, failures, halted_at) VALUES (?, ?, ?)
      ON CONFLICT (agent) DO UPDATE SET failures = excluded.failures,
        halted_at = CASE WHEN excluded.halted_at IS NULL THEN NULL ELSE COALESCE(github_standing.halted_at, excluded.halted_at) END`,
-    [agent, failures, halted ? tx.now : null],
+    [agent, failures, isSuspended ? tx.now : null],
   )
 }
 
-/** Agents halted after too many consecutive failures. */
-export async function readHalted(
+/** Agents that get no work after too many failures in a row. */
+export async function readSuspended(
   reader: Reader,
 ): Promise<{ agent: string; failures: number; halted_at: number }[]> {
-  return await reader.all<{ agent: string; failures: number; halted_at: number }>(
+  return await reader.all(
     'SELECT agent, failures, halted_at FROM github_standing WHERE halted_at IS NOT NULL ORDER BY agent',
   )
 }

@@ -166,7 +166,7 @@ describe('the health of the team', () => {
     })
   })
 
-  it('reports a halted agent in public once, and its recovery', async () => {
+  it('reports a suspended agent in public once, and its recovery', async () => {
     const team = await openGithubTeam({ Triage: () => failing(false), Concierge: NOTHING })
     for (let n = 0; n < 6; n++) {
       await team.opened({ association: 'OWNER' })
@@ -176,7 +176,7 @@ describe('the health of the team', () => {
     const told = () =>
       team.entries.filter((entry) => entry.type === 'github.health' && entry.class === 'public')
     await team.until(() => expect(told()).toMatchObject([{ actor: 'Triage', data: { status: 'error' } }]))
-    expect(told()[0]!.text).toContain('halted after 6 failures in a row: orc resume Triage')
+    expect(told()[0]!.text).toContain('suspended after 6 failures in a row: orc resume Triage')
     await ring(team, 'github_health')
     await team.until(() =>
       expect(team.entries.filter(({ type }) => type === 'github.health')).toHaveLength(10),
@@ -208,7 +208,7 @@ describe('a step after another', () => {
         [number],
       )
 
-  it('does not wait for a halted agent, nor for one that cannot get its task', async () => {
+  it('does not wait for a suspended agent, nor for one that cannot get its task', async () => {
     const team = await openGithubTeam({ Triage: () => failing(false) }, { routes: ROUTES })
     const { store } = team.engine()
     await store.write((tx) =>

@@ -244,7 +244,10 @@ describe('an agent', () => {
         { type: 'request_action', fields: { action: 'resume_session', target: 'Triage' } },
       )
     await team.until(async () =>
-      expect(await readFailureStreak(team.engine().store, 'Triage')).toEqual({ failures: 0, halted: false }),
+      expect(await readFailureStreak(team.engine().store, 'Triage')).toEqual({
+        failures: 0,
+        isSuspended: false,
+      }),
     )
     await team.opened({ association: 'CONTRIBUTOR' })
     await team.settled()

@@ -120,16 +120,17 @@ export function isPaused(labels: readonly string[], topics: readonly string[]): 
 /** After more failures in a row than this, an agent gets no work until a person resumes it. */
 const MAX_FAILURES = 5
 
-interface FailureStreak {
+/** The agent's failures in a row. A suspended agent gets no work. */
+export interface FailureStreak {
   readonly failures: number
-  readonly halted: boolean
+  readonly isSuspended: boolean
 }
 
-export const NO_FAILURES: FailureStreak = { failures: 0, halted: false }
+export const NO_FAILURES: FailureStreak = { failures: 0, isSuspended: false }
 
-/** A success resets the count but not the halt: only a person resumes a halted agent. */
+/** A success resets the count but not the suspension, which only a person ends. */
 export function afterOutcome(before: FailureStreak, outcome: 'success' | 'failure'): FailureStreak {
-  if (outcome === 'success') return { failures: 0, halted: before.halted }
+  if (outcome === 'success') return { ...before, failures: 0 }
   const failures = before.failures + 1
-  return { failures, halted: before.halted || failures > MAX_FAILURES }
+  return { failures, isSuspended: before.isSuspended || failures > MAX_FAILURES }
 }

@@ -305,14 +305,14 @@ describe('stopping the team', () => {
     expect(isPaused(labels, topics)).toBe(wanted),
   )
 
-  it('halts an agent after more than five failures in a row, and a success does not resume it', () => {
+  it('suspends an agent after more than five failures in a row, and a success does not resume it', () => {
     let standing = NO_FAILURES
     for (let count = 0; count < 5; count++) standing = afterOutcome(standing, 'failure')
-    expect(standing.halted).toBe(false)
+    expect(standing.isSuspended).toBe(false)
     expect(afterOutcome(standing, 'success')).toEqual(NO_FAILURES)
-    const halted = afterOutcome(standing, 'failure')
-    expect(halted.halted).toBe(true)
-    expect(afterOutcome(halted, 'success').halted).toBe(true)
+    const suspended = afterOutcome(standing, 'failure')
+    expect(suspended.isSuspended).toBe(true)
+    expect(afterOutcome(suspended, 'success').isSuspended).toBe(true)
   })
 })
 

@@ -6,7 +6,7 @@ import {
   keepDelivery,
   readActions,
   readDeliveries,
-  readHalted,
+  readSuspended,
   storeFailureStreak,
   workOfDeliveries,
 } from '../../../src/github/store.ts'
@@ -66,7 +66,7 @@ export function figureCases(here: Here) {
     expect(await readingTimes(store, span, 1)).toHaveLength(1)
   })
 
-  it('lists GitHub events with their work, proposals and halted agents, newest first', async () => {
+  it('lists GitHub events with their work, proposals and suspended agents, newest first', async () => {
     let now = START
     const store = await here().open({ now: () => now })
     for (const id of ['d1', 'd2']) {
@@ -83,7 +83,7 @@ export function figureCases(here: Here) {
         ...{ action: '{"kind":"label","number":1,"label":"bug"}', confidence: 0.5, rationale: 'It crashes.' },
         ...{ state: 'asked', note: null },
       })
-      await storeFailureStreak(tx, 'Triage', { failures: 6, halted: true })
+      await storeFailureStreak(tx, 'Triage', { failures: 6, isSuspended: true })
     })
     const deliveries = (await readDeliveries(store, 10)).map(({ id }) => id)
     expect(deliveries).toEqual(['d2', 'd1'])
@@ -91,6 +91,6 @@ export function figureCases(here: Here) {
       { delivery: 'd1', role: 'triage', number: 1, task: 7 },
     ])
     expect(await readActions(store, 10)).toMatchObject([{ key: 'k', confidence: 0.5, request: 3 }])
-    expect(await readHalted(store)).toMatchObject([{ agent: 'Triage', failures: 6 }])
+    expect(await readSuspended(store)).toMatchObject([{ agent: 'Triage', failures: 6 }])
   })
 }

@@ -21,7 +21,7 @@ import {
   markConductNotified,
   nextAction,
   nextDelivery,
-  openWorkOf,
+  openWork,
   putOffDelivery,
   putOffWork,
   readConduct,
@@ -141,11 +141,11 @@ export function githubCases(here: Here) {
   it('retries work without losing it, and knows its agent', async () => {
     const store = await here().open()
     await store.write((tx) => insertWork(tx, work))
-    expect(await openWorkOf(store, 'Triage')).toMatchObject([{ id: 'd/triage', attempts: 0 }])
+    expect(await openWork(store, 'Triage')).toMatchObject([{ id: 'd/triage', attempts: 0 }])
     const putOff = () => store.write((tx) => putOffWork(tx, work.id))
     expect([await putOff(), await putOff()]).toEqual([true, false])
     expect(await findWork(store, work.id)).toMatchObject({ state: 'waiting', task: null, attempts: 1 })
-    expect(await openWorkOf(store, 'Triage')).toEqual([])
+    expect(await openWork(store, 'Triage')).toEqual([])
     expect(await latestWorkAbout(store, 'Triage', 1)).toMatchObject({ id: 'd/triage' })
     expect(await latestWorkAbout(store, 'Triage', 2)).toBeUndefined()
     const { delegation: _, ...outline } = work
@@ -233,11 +233,11 @@ export function githubCases(here: Here) {
 
   it('keeps the health of an agent', async () => {
     const store = await here().open()
-    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, halted: false })
-    await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 6, halted: true }))
-    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 6, halted: true })
-    await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 0, halted: false }))
-    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, halted: false })
+    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, isSuspended: false })
+    await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 6, isSuspended: true }))
+    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 6, isSuspended: true })
+    await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 0, isSuspended: false }))
+    expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, isSuspended: false })
   })
 
   it('finds threads by their words in any form, the closest first, each once', async () => {

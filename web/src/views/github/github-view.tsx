@@ -53,9 +53,9 @@ export function GithubView() {
             <NoEvents isConnected={log.connected} />
           ) : (
             <>
-              {log.halted.map(({ agent, failures }) => (
+              {log.suspended.map(({ agent, failures }) => (
                 <p key={agent} className="asking">
-                  <Chip word="halted" tone="bad" />
+                  <Chip word="suspended" tone="bad" />
                   <span className="asking-text">
                     {agent} failed {pluralize(failures, 'time')} in a row and gets no more work;{' '}
                     <a href={linkTo('agents', agent)}>resume it</a> to continue.
