@@ -1,4 +1,4 @@
-import type { createAppAuth } from '@octokit/auth-app'
+import { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import { AppError } from '../../base/errors.ts'
 import type { GitHubResult, MissedDelivery } from '../port.ts'
@@ -8,11 +8,7 @@ import type { ApiRequest } from './survey.ts'
 type OctokitClientOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
 
 /** Clients of a GitHub App: one for the App itself and one for each installation, which may cover many repositories. */
-export function createApp(
-  basic: OctokitClientOptions,
-  credentials: Extract<Credentials, { kind: 'app' }>,
-  authStrategy: typeof createAppAuth,
-) {
+export function createApp(basic: OctokitClientOptions, credentials: Extract<Credentials, { kind: 'app' }>) {
   const installations = new Map<string, Promise<number>>()
   const clients = new Map<number, Octokit>()
 
@@ -22,7 +18,7 @@ export function createApp(
       throw new AppError('CONFIG_INVALID', 'The private key of the GitHub App is not set in the environment')
     return new Octokit({
       ...basic,
-      authStrategy,
+      authStrategy: createAppAuth,
       auth: {
         appId: credentials.id,
         privateKey,

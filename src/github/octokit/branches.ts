@@ -5,6 +5,7 @@ import { type AuthoredText, actionResultOf, mapped, notOurs } from './responses.
 type RepositoryCall = <Data>(route: string, params?: Record<string, unknown>) => Promise<GitHubResult<Data>>
 
 const REF = 'GET /repos/{owner}/{repo}/git/ref/{ref}'
+const COMMIT = 'GET /repos/{owner}/{repo}/git/commits/{commit_sha}'
 const PULLS = '/repos/{owner}/{repo}/pulls'
 
 /** Creates branches and pull requests. Existing ones of other authors are left alone. */
@@ -32,17 +33,28 @@ export function createBranches(repository: string, call: RepositoryCall) {
   ): Promise<GitHubResult<ActionResult>> {
     const head = from === undefined ? await headOf(base) : { ok: true as const, value: from }
     if (!head.ok) return head
-    if (files !== undefined) return await commitFiles(call, { branch, parent: head.value, message, files })
+    const tip = files === undefined ? head : await commitFiles(call, { parent: head.value, message, files })
+    if (!tip.ok) return tip
+    // Only this call makes the commit visible, so a crash before it leaves nothing half-done.
     const created = await call('POST /repos/{owner}/{repo}/git/refs', {
       ref: `refs/heads/${branch}`,
-      sha: head.value,
+      sha: tip.value,
     })
     if (created.ok) return { ok: true, value: {} }
     if (!/already exists/i.test(created.error.message)) return created
-    // Either we created it before a crash, or somebody else did. An empty branch has no mark, but ours starts here.
+    // Either we created it before a crash, or somebody else did. Our commit message contains the key of the action; an
+    // empty branch has no mark, but ours starts here.
     const there = await commitAt(branch)
     if (!there.ok) return there
-    return there.value === head.value ? { ok: true, value: {} } : notOurs(`a branch ${branch}`)
+    const own =
+      files === undefined
+        ? { ok: true as const, value: there.value === head.value }
+        : await mapped(
+            call<{ message: string }>(COMMIT, { commit_sha: there.value }),
+            (commit) => commit.message.trim() === message.trim(),
+          )
+    if (!own.ok) return own
+    return own.value ? { ok: true, value: {} } : notOurs(`a branch ${branch}`)
   }
 
   async function openPullRequest(
@@ -81,55 +93,27 @@ export function createBranches(repository: string, call: RepositoryCall) {
   }
 }
 
-interface CommitFile {
-  readonly path: string
-  readonly content: string
-}
-
 interface BranchCommit {
-  readonly branch: string
   readonly parent: string
   readonly message: string
-  readonly files: readonly CommitFile[]
+  readonly files: readonly { readonly path: string; readonly content: string }[]
 }
 
-/** Creates a branch with one commit. Only the last call makes it visible, so a crash leaves nothing half-done. */
+/** Creates a commit that no branch contains yet, and returns its hash. */
 async function commitFiles(
   call: RepositoryCall,
-  { branch, parent, message, files }: BranchCommit,
-): Promise<GitHubResult<ActionResult>> {
-  const before = await call<{ tree: { sha: string } }>('GET /repos/{owner}/{repo}/git/commits/{commit_sha}', {
-    commit_sha: parent,
-  })
+  { parent, message, files }: BranchCommit,
+): Promise<GitHubResult<string>> {
+  const before = await call<{ tree: { sha: string } }>(COMMIT, { commit_sha: parent })
   if (!before.ok) return before
   const tree = await call<{ sha: string }>('POST /repos/{owner}/{repo}/git/trees', {
     base_tree: before.value.tree.sha,
     tree: files.map(({ path, content }) => ({ path, content, mode: '100644', type: 'blob' })),
   })
   if (!tree.ok) return tree
-  const commit = await call<{ sha: string; html_url?: string }>('POST /repos/{owner}/{repo}/git/commits', {
-    message,
-    tree: tree.value.sha,
-    parents: [parent],
-  })
-  if (!commit.ok) return commit
-  const created = await call('POST /repos/{owner}/{repo}/git/refs', {
-    ref: `refs/heads/${branch}`,
-    sha: commit.value.sha,
-  })
-  if (created.ok) return { ok: true, value: {} }
-  if (!/already exists/i.test(created.error.message)) return created
-  return (await isOwn(call, branch, message)) ? { ok: true, value: {} } : notOurs(`a branch ${branch}`)
-}
-
-/** Whether we created the branch before a crash: its commit message contains the key of the action. */
-async function isOwn(call: RepositoryCall, branch: string, message: string): Promise<boolean> {
-  const ref = await call<{ object: { sha: string } }>('GET /repos/{owner}/{repo}/git/ref/{ref}', {
-    ref: `heads/${branch}`,
-  })
-  if (!ref.ok) return false
-  const commit = await call<{ message: string }>('GET /repos/{owner}/{repo}/git/commits/{commit_sha}', {
-    commit_sha: ref.value.object.sha,
-  })
-  return commit.ok && commit.value.message.trim() === message.trim()
+  const commit = { message, tree: tree.value.sha, parents: [parent] }
+  return await mapped(
+    call<{ sha: string }>('POST /repos/{owner}/{repo}/git/commits', commit),
+    ({ sha }) => sha,
+  )
 }

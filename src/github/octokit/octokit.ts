@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto'
-import { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import type { RepositoryAction } from '../core/action.ts'
 import { readThread, type Subject } from '../core/event.ts'
@@ -56,7 +55,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
     log: silent,
     request: { fetch: fetchWithTimeout },
   }
-  const app = credentials.kind === 'app' ? createApp(basic, credentials, createAppAuth) : undefined
+  const app = credentials.kind === 'app' ? createApp(basic, credentials) : undefined
   const rateLimits = createRateLimitWaits(now)
 
   interface Access {
