@@ -47,7 +47,7 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
     const steps = [...Object.values(routes).flat(), ...schedule].map(({ to }) => to)
     const roles = new Map<string, string[]>()
     for (const role of new Set([...TEAM_ROLES, ...Object.keys(named), ...steps])) {
-      const agent = agentFor(team(), settings(), role)
+      const agent = agentFor(team(), role)
       if (agent !== undefined) roles.set(agent, [...(roles.get(agent) ?? []), role])
     }
     return roles

@@ -111,7 +111,7 @@ export async function escalateExpiredRequest(
   const hours = Math.round((expires_at - created_at) / 360_000) / 10
   const text = `Nobody decided on ${id} within ${hours} hours, so **${agent}** did not ${what}.`
   const thread = { source: `${id}/expired`, repository, number }
-  const approvers = approverLogins(team(), settings())
+  const approvers = approverLogins(team())
   await commentAsService(tx, thread, text, approvers.length === 0 ? settings().maintainers : approvers)
 }
 

@@ -175,7 +175,7 @@ export function createDelegation(
       const ready: GithubWork[] = []
       const skipped: GithubWork[] = []
       for (const { to: role, after, on, task, isRouted = false, requiresHitl = false } of steps) {
-        const agent = agentFor(team(), settings(), role)
+        const agent = agentFor(team(), role)
         if (agent === undefined) continue
         const { isSuspended } = await readFailureStreak(tx, agent)
         if (isSuspended) {
@@ -194,9 +194,9 @@ export function createDelegation(
         const id = `${event.id}/${role}`
         const wanted = {
           description: describeStep(role, event, task, isRouted),
-          requiresHitl: requiresHitl || requiresApproval(team(), settings(), role, []),
+          requiresHitl: requiresHitl || requiresApproval(team(), role, []),
         }
-        const isBound = after !== undefined && agentFor(team(), settings(), after) !== undefined
+        const isBound = after !== undefined && agentFor(team(), after) !== undefined
         const work: GithubWork = {
           id,
           delivery: event.id,

@@ -117,7 +117,7 @@ export function createMembers(deps: GithubDependencies, effects: MessageEffects)
 
   function rolesOf(agent: string): string[] {
     const named = Object.keys(settings().team)
-    return named.filter((role) => agentFor(team(), settings(), role) === agent)
+    return named.filter((role) => agentFor(team(), role) === agent)
   }
 
   return { next, say }

@@ -203,8 +203,7 @@ function createWording({ redact, team, settings }: Pick<GithubDependencies, 'red
         return { ...action, message: commitMessage(action.message ?? 'Written by an agent', row) }
       if (!('body' in action)) return action
       // The service chose the mentions in its own comments.
-      const tagged =
-        row.agent === ORCHESTRATOR ? [...approverLogins(team(), settings()), ...settings().maintainers] : []
+      const tagged = row.agent === ORCHESTRATOR ? [...approverLogins(team()), ...settings().maintainers] : []
       const body = signed(redact(action.body), {
         key: row.key,
         agent: row.agent,

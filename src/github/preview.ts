@@ -1,16 +1,17 @@
 import { emitterEventNames } from '@octokit/webhooks'
 import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
-import { describeAction, numberOf } from './core/action.ts'
+import { describeAction } from './core/action.ts'
 import { authorOf, type GitHubEvent, isNewcomer, newComment, readEvent } from './core/event.ts'
-import { DEFAULT_POLICIES, isPaused, judge } from './core/policy.ts'
+import { DEFAULT_POLICIES, isElsewhere, isPaused, judgeProposal } from './core/policy.ts'
 import { parseResult, readReport, separateConduct } from './core/report.ts'
 import {
   COMMAND_ROLES,
-  DEFAULT_ROUTES,
   holds,
   mayUse,
   readSlashCommands,
+  routesOf,
+  stepsFor,
   whyIgnored,
 } from './core/routing.ts'
 import { agentFor, isConfidentialRole, personWithLogin, requiresApproval } from './roles.ts'
@@ -64,31 +65,23 @@ export function previewEvent(team: Team, event: GitHubEvent): Preview {
   const paused = isPaused(subject?.labels ?? [], event.topics)
   const commands = commandsIn(team, event)
   if (ignored !== undefined) return { event: about, ignored, paused, commands: [], steps: [], policies }
-  const routes = { ...DEFAULT_ROUTES, ...settings.routes }
-  const written = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
   const requested = commands.flatMap(({ allowed, role }) => (allowed && role !== undefined ? [role] : []))
   const steps = [
-    ...[...new Set(requested)].map((role) =>
-      stepOf(team, settings, { to: role, when: [], on: 'any' }, event),
-    ),
-    ...written.filter(({ to }) => !requested.includes(to)).map((step) => stepOf(team, settings, step, event)),
-  ]
-  const pausedSteps = steps.map((step) => ({
-    ...step,
-    outcome: 'left out' as const,
-    why: 'the team is paused there',
-  }))
+    ...[...new Set(requested)].map((to): RouteStep => ({ to, when: [], on: 'any' })),
+    ...(stepsFor(settings, event) ?? []).filter(({ to }) => !requested.includes(to)),
+  ].map((step) => stepOf(team, step, event))
+  const pause = { outcome: 'left out', why: 'the team is paused there' } as const
   return {
     event: about,
     paused,
     commands: commands.map(({ role: _, ...shown }) => shown),
-    steps: paused ? pausedSteps : steps,
+    steps: paused ? steps.map((step) => ({ ...step, ...pause })) : steps,
     policies,
   }
 }
 
-function stepOf(team: Team, settings: GithubConfig, step: RouteStep, event: GitHubEvent): PreviewStep {
-  const agent = agentFor(team, settings, step.to)
+function stepOf(team: Team, step: RouteStep, event: GitHubEvent): PreviewStep {
+  const agent = agentFor(team, step.to)
   const found = step.when.map((condition) => ({ condition, is: conditionHolds(condition, event) }))
   const not = found.find(({ is }) => is === false)
   const open = found.filter(({ is }) => is === undefined).map(({ condition }) => condition)
@@ -179,17 +172,16 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, repo
   const read = readReport(conduct?.rest ?? report, {
     delegation: `${event.id}/${role}`,
     task: 'task_0',
-    agent: agentFor(team, settings, role) ?? role,
+    agent: agentFor(team, role) ?? role,
     role,
     at: new Date(0).toISOString(),
     ...(event.subject === undefined ? {} : { number: event.subject.number }),
   })
   if (!read.ok) return { role, problem: read.error, proposals: [], flags }
   const { completion, proposals, byApproval, refused } = read.value
-  const routes = { ...DEFAULT_ROUTES, ...settings.routes }
   const isCommanded = commandsIn(team, event).some((command) => command.allowed && command.role === role)
-  const written = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
-  const isAsked = requiresApproval(team, settings, role, isCommanded ? Object.values(routes).flat() : written)
+  const steps = isCommanded ? Object.values(routesOf(settings)).flat() : (stepsFor(settings, event) ?? [])
+  const isAsked = requiresApproval(team, role, steps)
   const all = [
     ...proposals.map((proposal) => ({ proposal, requiresHitl: isAsked })),
     ...byApproval.map((proposal) => ({ proposal, requiresHitl: true })),
@@ -199,13 +191,9 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, repo
     flags,
     proposals: [
       ...all.map(({ proposal, requiresHitl }) => {
-        const policy = settings.actions[proposal.action.kind] ?? DEFAULT_POLICIES[proposal.action.kind]
-        const decision = judge(proposal, policy, {
-          threshold: settings.confidence,
+        const decision = judgeProposal(settings, (text) => text, proposal, {
           requiresHitl,
-          isElsewhere:
-            event.subject !== undefined &&
-            (numberOf(proposal.action) ?? event.subject.number) !== event.subject.number,
+          isElsewhere: isElsewhere(proposal.action, event.subject?.number),
           wantsReview: completion.requiresHumanReview,
         })
         return {

@@ -10,14 +10,15 @@ import { type GitHubEvent, newComment, readEvent } from './core/event.ts'
 import { isPaused } from './core/policy.ts'
 import {
   COMMAND_ROLES,
-  DEFAULT_ROUTES,
   helpText,
   mayUse,
   readSlashCommands,
   readVerdict,
   routeEvent,
+  routesOf,
   type SlashCommand,
   type SlashName,
+  stepsFor,
   whyIgnored,
 } from './core/routing.ts'
 import type { DelegatedStep, Delegation } from './delegate-work.ts'
@@ -35,7 +36,7 @@ import {
   nextDeliveryDue,
   putOffDelivery,
 } from './store.ts'
-import type { EventRoutes, RouteStep, Trigger } from './team-settings.ts'
+import type { RouteStep, Trigger } from './team-settings.ts'
 
 const MAX_BACKOFF_MS = 5 * 60_000
 /** GitHub may be unavailable for hours; an event waits that long before it counts as failed. */
@@ -68,8 +69,8 @@ export function createEventQueue(
       trigger === undefined
         ? await runSlashCommands(event)
         : { replies: [], commands: [], steps: [triggerStep(trigger)] }
-    const routes = { ...DEFAULT_ROUTES, ...settings().routes }
-    const isRouted = Object.hasOwn(routes, event.type) || slash.steps.length > 0
+    const routes = stepsFor(settings(), event)
+    const isRouted = routes !== undefined || slash.steps.length > 0
     const paused = isPaused(event.subject?.labels ?? [], event.topics)
     // A pause stops agents; slash commands of people still work.
     const context =
@@ -84,9 +85,9 @@ export function createEventQueue(
         await commentAsService(tx, thread, reply)
       }
       if (context === undefined) return
-      const routed = routeEvent(routes, event, context)
+      const routed = routeEvent(routes ?? [], event, context)
       const requested =
-        trigger === undefined ? slash.steps.map((step) => requestedStep(step, routes, routed)) : slash.steps
+        trigger === undefined ? slash.steps.map((step) => requestedStep(step, routed)) : slash.steps
       await delegation.delegate(tx, event, context, [
         ...requested,
         ...routed.filter(({ to }) => !requested.some((one) => one.to === to)),
@@ -95,12 +96,8 @@ export function createEventQueue(
   }
 
   /** A slash command neither replaces the routed work of its role nor bypasses the approval that the role needs. */
-  function requestedStep(
-    step: DelegatedStep,
-    routes: EventRoutes,
-    routed: readonly RouteStep[],
-  ): DelegatedStep {
-    const requiresHitl = requiresApproval(team(), settings(), step.to, Object.values(routes).flat())
+  function requestedStep(step: DelegatedStep, routed: readonly RouteStep[]): DelegatedStep {
+    const requiresHitl = requiresApproval(team(), step.to, Object.values(routesOf(settings())).flat())
     return { ...step, requiresHitl, isRouted: routed.some(({ to }) => to === step.to) }
   }
 

@@ -17,7 +17,7 @@ import {
   numberOf,
   type RepositoryAction,
 } from './core/action.ts'
-import { judgeProposal, type PolicyDecision } from './core/policy.ts'
+import { isElsewhere, judgeProposal, type PolicyDecision } from './core/policy.ts'
 import { AUDIT, type GithubDependencies } from './dependencies.ts'
 import { approverLogins, isConfidentialRole } from './roles.ts'
 import { changeAction, findAction, type GithubWork, insertAction } from './store.ts'
@@ -46,7 +46,7 @@ export function createProposals(deps: GithubDependencies) {
     const { action, confidence, rationale = proposed.rationale } = proposal
     const decision = judgeProposal(settings(), redact, proposal, {
       requiresHitl: proposed.requiresHitl,
-      isElsewhere: isElsewhere(work, action),
+      isElsewhere: isElsewhere(action, work.number),
       wantsReview: proposed.wantsReview,
     })
     const key = actionKey(work.id, action)
@@ -119,7 +119,7 @@ export function createProposals(deps: GithubDependencies) {
       redact,
     )
     const thread = { source: `${work.id}/ask/${id}`, repository: work.repository, number }
-    await commentAsService(tx, thread, text, approverLogins(team(), settings()))
+    await commentAsService(tx, thread, text, approverLogins(team()))
   }
 
   function log(
@@ -172,12 +172,6 @@ export function proposalOf({ context }: Pick<HumanRequestRow, 'context'>): strin
 }
 
 const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const
-
-/** The author of an issue could talk an agent into acting on other threads. */
-function isElsewhere({ number }: GithubWork, action: RepositoryAction): boolean {
-  const about = numberOf(action)
-  return number !== null && about !== undefined && about !== number
-}
 
 const GITHUB_ACTION = 'github_action'
 

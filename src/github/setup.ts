@@ -3,16 +3,10 @@ import type { Team } from '../commands/team.ts'
 import type { GithubConfig } from '../config/config.ts'
 import type { GithubSetup } from './api.ts'
 import { DEFAULT_POLICIES } from './core/policy.ts'
-import { DEFAULT_ROUTES } from './core/routing.ts'
+import { routesOf } from './core/routing.ts'
 import type { AccountIdentity, GitHubFailure, RepositoryFacts, SetupSurvey, WebhookFacts } from './port.ts'
 import { agentFor, approversOf } from './roles.ts'
-import {
-  ACTION_KINDS,
-  type ActionKind,
-  type ActionPolicy,
-  type EventRoutes,
-  TEAM_ROLES,
-} from './team-settings.ts'
+import { ACTION_KINDS, type ActionKind, type ActionPolicy, TEAM_ROLES } from './team-settings.ts'
 
 export type SetupFinding = GithubSetup['findings'][number]
 
@@ -26,12 +20,15 @@ export async function checkSetup(team: Team, survey: SetupSurvey, env: Variables
   if (settings === undefined) throw new Error('orc.yaml has no "github"')
   const needs = {
     permissions: neededPermissions(settings.actions),
-    events: neededEvents(settings.routes),
+    events: neededEvents(settings),
     webhook: `https://${service.allowedHosts[0] ?? 'YOUR-HOST'}${HOOK_PATH}`,
   }
   const findings: SetupFinding[] = []
-  const add: AddFinding = (level, text, mend) =>
-    void findings.push({ level, text, ...(mend === undefined ? {} : { mend }) })
+  const adding =
+    (repository?: string): AddFinding =>
+    (level, text, mend) =>
+      void findings.push({ level, repository, text, mend })
+  const add = adding()
   const hasCredentials = checkVariables(settings, env, add)
   checkAddresses(settings, env, add)
   checkTeam(team, settings, add)
@@ -45,12 +42,8 @@ export async function checkSetup(team: Team, survey: SetupSurvey, env: Variables
   add('ok', `GitHub accepts the ${kind === 'app' ? 'App' : 'token'}: it writes as ${login}`)
   checkLogin(team, settings, self.value, add)
   for (const repository of settings.repositories ?? []) {
-    await checkRepository(
-      { name: repository, settings, self: self.value, needs, hosts: service.allowedHosts },
-      survey,
-      (level, text, mend) =>
-        void findings.push({ level, repository, text, ...(mend === undefined ? {} : { mend }) }),
-    )
+    const check = { name: repository, settings, self: self.value, needs, hosts: service.allowedHosts }
+    await checkRepository(check, survey, adding(repository))
   }
   if (settings.repositories === undefined) {
     add(
@@ -114,9 +107,9 @@ function checkAddresses({ moderatorsUrlEnv, callbacks }: GithubConfig, env: Vari
 }
 
 function checkTeam(team: Team, settings: GithubConfig, add: AddFinding) {
-  const filled = TEAM_ROLES.filter((role) => agentFor(team, settings, role) !== undefined)
+  const filled = TEAM_ROLES.filter((role) => agentFor(team, role) !== undefined)
   const empty = TEAM_ROLES.filter((role) => !filled.includes(role))
-  const shown = filled.map((role) => `${role}: ${agentFor(team, settings, role)}`)
+  const shown = filled.map((role) => `${role}: ${agentFor(team, role)}`)
   if (filled.length > 0) add('ok', `Roles: ${shown.join(', ')}`)
   if (empty.length > 0) {
     add(
@@ -125,7 +118,7 @@ function checkTeam(team: Team, settings: GithubConfig, add: AddFinding) {
       `Add an agent with that name to orc.yaml, or "team: { ${empty[0]}: NAME }" under "github".`,
     )
   }
-  const deciders = approversOf(team, settings).filter(({ github }) => github !== undefined)
+  const deciders = approversOf(team).filter(({ github }) => github !== undefined)
   if (deciders.length === 0) {
     const mend = 'Under "people": ada: { github: LOGIN }. Until then, use orc inbox.'
     add('note', 'Nobody can approve on GitHub: no approver has a login', mend)
@@ -360,8 +353,8 @@ function neededPermissions(
 }
 
 /** GitHub's names of events in the settings of a webhook. */
-function neededEvents(routes: EventRoutes): string[] {
-  const routed = Object.entries({ ...DEFAULT_ROUTES, ...routes })
+function neededEvents(settings: GithubConfig): string[] {
+  const routed = Object.entries(routesOf(settings))
     .filter(([, steps]) => steps.length > 0)
     .map(([event]) => event.split('.')[0]!)
   // Slash commands and verdicts come in comments, even if no role handles comments.

@@ -1,7 +1,7 @@
 /** Sends every example webhook that GitHub publishes through the real route (issue 6, §4). */
 import { createRequire } from 'node:module'
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_ROUTES } from '../../src/github/core/routing.ts'
+import { routesOf } from '../../src/github/core/routing.ts'
 import { openGithubTeam } from './harness.ts'
 
 interface Example {
@@ -64,8 +64,8 @@ describe('every webhook that GitHub publishes', () => {
     expect(seen.length).toBeGreaterThan(300)
     expect(seen.filter(({ state, attempts }) => state === 'failed' || attempts > 0)).toEqual([])
     expect(team.logged.filter((line) => line.startsWith('error'))).toEqual([])
-    const isRouted = ({ event, payload }: Example) =>
-      Object.hasOwn(DEFAULT_ROUTES, `${event}.${payload.action}`)
+    const routes = routesOf({ routes: {} })
+    const isRouted = ({ event, payload }: Example) => Object.hasOwn(routes, `${event}.${payload.action}`)
     const ofMachines = ({ payload }: Example) =>
       payload.sender?.type === 'Bot' && (payload.comment ?? payload.review) !== undefined
     // A review without text; its comments are events of their own.

@@ -1,6 +1,6 @@
 /** Whether the service may perform a proposal, and what stops the team: AI-PAUSE, and too many failures in a row. */
 import type { ActionKind, ActionPolicy } from '../team-settings.ts'
-import { type ActionProposal, NEVER, type RepositoryAction } from './action.ts'
+import { type ActionProposal, NEVER, numberOf, type RepositoryAction } from './action.ts'
 
 type Policies = Readonly<Record<ActionKind, ActionPolicy>>
 
@@ -60,6 +60,11 @@ export function judge(
     notice: policy.mode === 'notice',
     reason: `confidence ${confidence}, at least ${least}`,
   }
+}
+
+/** The author of an issue could talk an agent into acting on other threads. `number`: the thread of the work. */
+export function isElsewhere(action: RepositoryAction, number: number | null | undefined): boolean {
+  return (number ?? undefined) !== undefined && (numberOf(action) ?? number) !== number
 }
 
 function isCritical({ action }: ActionProposal): boolean {

@@ -7,7 +7,7 @@ const step = (to: string, ...when: string[]): RouteStep => ({ to, when, on: 'suc
 const ON_PULL_REQUEST = [step('lifecycle'), step('scribe', 'touches_docs')]
 
 /** Routes in orc.yaml replace these by event, or add to them. */
-export const DEFAULT_ROUTES: EventRoutes = {
+const DEFAULT_ROUTES: EventRoutes = {
   'issues.opened': [step('triage'), step('concierge', 'first_timer')],
   'issues.reopened': [step('triage')],
   'pull_request.opened': ON_PULL_REQUEST,
@@ -21,6 +21,19 @@ export const DEFAULT_ROUTES: EventRoutes = {
     step('community', 'has_words'),
     step('concierge', 'has_words', 'first_timer'),
   ],
+}
+
+export function routesOf({ routes }: { readonly routes: EventRoutes }): EventRoutes {
+  return { ...DEFAULT_ROUTES, ...routes }
+}
+
+/** The steps of orc.yaml or the defaults for this event; undefined if it isn't routed. */
+export function stepsFor(
+  settings: { readonly routes: EventRoutes },
+  { type }: GitHubEvent,
+): readonly RouteStep[] | undefined {
+  const routes = routesOf(settings)
+  return Object.hasOwn(routes, type) ? routes[type] : undefined
 }
 
 export const COMMAND_ROLES: Readonly<Partial<Record<SlashName, string>>> = {
@@ -37,8 +50,7 @@ export interface EventFacts {
 }
 
 /** The steps whose conditions hold, each role once. A step doesn't wait for a step that was dropped. */
-export function routeEvent(routes: EventRoutes, event: GitHubEvent, facts: EventFacts): RouteStep[] {
-  const steps = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
+export function routeEvent(steps: readonly RouteStep[], event: GitHubEvent, facts: EventFacts): RouteStep[] {
   const taken = steps.filter((one) => one.when.every((condition) => holds(condition, event, facts)))
   const once = taken
     .filter((one, index) => taken.findIndex(({ to }) => to === one.to) === index)

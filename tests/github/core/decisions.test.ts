@@ -13,12 +13,12 @@ import {
   NO_FAILURES,
 } from '../../../src/github/core/policy.ts'
 import {
-  DEFAULT_ROUTES,
   holds,
   mayUse,
   readSlashCommands,
   readVerdict,
   routeEvent,
+  stepsFor,
   touchesDocs,
 } from '../../../src/github/core/routing.ts'
 import { failureOf } from '../../../src/github/octokit/responses.ts'
@@ -37,7 +37,7 @@ const event = (type: string, more: Partial<GitHubEvent> = {}): GitHubEvent => ({
 })
 const NOBODY = { firstTimer: false, touchesDocs: false }
 const names = (type: string, facts = NOBODY) =>
-  routeEvent(DEFAULT_ROUTES, event(type), facts).map(({ to }) => to)
+  routeEvent(stepsFor({ routes: {} }, event(type)) ?? [], event(type), facts).map(({ to }) => to)
 
 describe('routing', () => {
   it.each([
@@ -55,22 +55,20 @@ describe('routing', () => {
   })
 
   it('starts a step at once if the step it waits for is dropped', () => {
-    const routes = {
-      x: [
-        { to: 'a', when: ['first_timer'], on: 'success' as const },
-        { to: 'b', when: [], on: 'success' as const, after: 'a' },
-      ],
-    }
-    expect(routeEvent(routes, event('x'), NOBODY)).toEqual([{ to: 'b', when: [], on: 'success' }])
-    expect(routeEvent(routes, event('x'), { ...NOBODY, firstTimer: true })[1]).toMatchObject({ after: 'a' })
+    const steps = [
+      { to: 'a', when: ['first_timer'], on: 'success' as const },
+      { to: 'b', when: [], on: 'success' as const, after: 'a' },
+    ]
+    expect(routeEvent(steps, event('x'), NOBODY)).toEqual([{ to: 'b', when: [], on: 'success' }])
+    expect(routeEvent(steps, event('x'), { ...NOBODY, firstTimer: true })[1]).toMatchObject({ after: 'a' })
   })
 
   it('requires approval if any matching step of the role does (S3.5)', () => {
     const plain = { to: 'a', when: [], on: 'success' as const }
     const strict = { ...plain, when: ['first_timer'], requiresHitl: true }
-    const routes = { x: [plain, strict] }
-    expect(routeEvent(routes, event('x'), NOBODY)).toEqual([plain])
-    expect(routeEvent(routes, event('x'), { ...NOBODY, firstTimer: true })).toEqual([
+    const steps = [plain, strict]
+    expect(routeEvent(steps, event('x'), NOBODY)).toEqual([plain])
+    expect(routeEvent(steps, event('x'), { ...NOBODY, firstTimer: true })).toEqual([
       { ...plain, requiresHitl: true },
     ])
   })

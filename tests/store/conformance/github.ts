@@ -160,7 +160,7 @@ export function githubCases(here: Here) {
     await store.write((tx) => keepDelivery(tx, delivery('d')))
     await store.write((tx) => insertWork(tx, work))
     await store.write((tx) => insertWork(tx, { ...work, id: 'e/triage', delivery: 'e', task: 8 }))
-    const config = { github: {} }
+    const config = { github: { team: {} } }
     const stateAt = async (now: number) =>
       await createAgentHealth({
         store,
