@@ -48,25 +48,21 @@ export function createDelegation(
     tx: Tx,
     { description, requiresHitl }: { description: string; requiresHitl: boolean },
   ) {
-    const at = new Date(tx.now).toISOString()
     const { subject, comment, repository = 'unknown/unknown' } = event
     // Redacted before the cut, which could otherwise split a secret and leave half of it.
     const clean = (text: string, length: number) => redact(text).slice(0, length).toWellFormed()
     const body = comment?.body || subject?.body || ''
-    const created = isoTime(subject?.createdAt)
-    const updated = isoTime(subject?.updatedAt)
-    const triggered = new Date(event.receivedAt ?? tx.now).toISOString()
     const delegation: TaskDelegation = {
       type: 'task_delegation',
       id: work,
-      at,
+      at: new Date(tx.now).toISOString(),
       from: ORCHESTRATOR,
       to: role,
       eventContext: {
         eventType: eventType(event),
         eventId: event.id,
         repository,
-        triggerTimestamp: triggered,
+        triggerTimestamp: new Date(event.receivedAt ?? tx.now).toISOString(),
       },
       task: {
         description,
@@ -79,23 +75,19 @@ export function createDelegation(
         confidenceThreshold: settings().confidence,
       },
       context: {
-        ...(subject?.kind === 'issue' ? { issueNumber: subject.number } : {}),
-        ...(subject?.kind === 'pull_request' ? { prNumber: subject.number } : {}),
-        ...(comment === undefined ? {} : { commentId: comment.id }),
-        ...(context.user === undefined ? {} : { user: context.user }),
-        ...(subject === undefined
-          ? {}
-          : {
-              content: {
-                title: clean(subject.title, MAX_LENGTH.title),
-                body: clean(body, MAX_LENGTH.body),
-                labels: subject.labels.slice(0, 100),
-                state: subject.state,
-                ...(created === undefined ? {} : { createdAt: created }),
-                ...(updated === undefined ? {} : { updatedAt: updated }),
-                commentsCount: subject.comments,
-              },
-            }),
+        issueNumber: subject?.kind === 'issue' ? subject.number : undefined,
+        prNumber: subject?.kind === 'pull_request' ? subject.number : undefined,
+        commentId: comment?.id,
+        user: context.user,
+        content: subject && {
+          title: clean(subject.title, MAX_LENGTH.title),
+          body: clean(body, MAX_LENGTH.body),
+          labels: subject.labels.slice(0, 100),
+          state: subject.state,
+          createdAt: isoTime(subject.createdAt),
+          updatedAt: isoTime(subject.updatedAt),
+          commentsCount: subject.comments,
+        },
         additionalContext: {
           ...context.additional,
           excerpts: context.additional.excerpts?.map(({ source, text }) => ({

@@ -204,16 +204,13 @@ export function createContextReader({
     return {
       firstTimer,
       touchesDocs: touchesDocs(files ?? []),
-      user:
-        author === undefined
-          ? undefined
-          : {
-              login: author.login,
-              authorAssociation: author.association,
-              isFirstTimeContributor: firstTimer,
-              ...(contributions === undefined ? {} : { contributionCount: contributions }),
-              ...(created === undefined ? {} : { accountCreated: created }),
-            },
+      user: author && {
+        login: author.login,
+        authorAssociation: author.association,
+        isFirstTimeContributor: firstTimer,
+        contributionCount: contributions,
+        accountCreated: created,
+      },
       additional: {
         relatedIssues: [...new Set([...relatedNumbers('issue'), ...referred, ...stale.numbers])].slice(
           0,

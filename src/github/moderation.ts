@@ -10,6 +10,7 @@ import {
   enveloped,
   isEmptyReport,
   parseResult,
+  publicErrorType,
   type ReportContext,
   readReport,
   replacementFlag,
@@ -66,7 +67,7 @@ function withoutText(value: unknown, { completion }: TeamReport): string {
     status: 'failure',
     rationale: REMOVED,
     error: {
-      error_type: KNOWN_ERRORS.has(errorType) ? errorType : 'agent_error',
+      error_type: publicErrorType(errorType),
       error_message: REMOVED,
       is_recoverable: isRecoverable,
     },
@@ -82,13 +83,6 @@ function storedFields(message: Record<string, unknown>): Record<string, unknown>
   const stored = Object.entries(message).filter(([field]) => STORED_FIELDS.has(field))
   return { ...Object.fromEntries(stored), rationale: REMOVED }
 }
-
-const KNOWN_ERRORS: ReadonlySet<string> = new Set([
-  'ci_trigger_failed',
-  'insufficient_context',
-  'api_error',
-  'timeout',
-])
 
 interface FlaggedConduct {
   readonly context: ReportContext

@@ -4,6 +4,7 @@ import { Cron } from 'croner'
 import { AppError } from '../base/errors.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, moveTimer, type TimerRow } from '../store/timers.ts'
+import { isRecord } from './core/protocol.ts'
 import type { GithubDependencies } from './dependencies.ts'
 import { isRecoverable } from './port.ts'
 import { keepDelivery, readDelivery, takenSince } from './store.ts'
@@ -59,8 +60,7 @@ export async function receiveWebhook(
 
 function isObject(body: string): boolean {
   try {
-    const value: unknown = JSON.parse(body)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isRecord(JSON.parse(body))
   } catch {
     return false
   }

@@ -107,23 +107,12 @@ function shortened(delegation: TaskDelegation, body: number): TaskDelegation {
     ...delegation,
     context: {
       ...delegation.context,
-      ...(content === undefined
-        ? {}
-        : {
-            content: {
-              ...content,
-              ...(content.title === undefined ? {} : { title: excerpt(content.title, MAX_TITLE) }),
-              ...(content.body === undefined ? {} : { body: excerpt(content.body, body) }),
-            },
-          }),
-      ...(more === undefined
-        ? {}
-        : {
-            additionalContext: {
-              ...more,
-              ...(excerpts === undefined || body === 0 ? { excerpts: undefined } : { excerpts }),
-            },
-          }),
+      content: content && {
+        ...content,
+        title: content.title && excerpt(content.title, MAX_TITLE),
+        body: content.body && excerpt(content.body, body),
+      },
+      additionalContext: more && { ...more, excerpts: body === 0 ? undefined : excerpts },
     },
   }
 }

@@ -1,6 +1,6 @@
 /** The team protocol v1.0 (S3.24): its schemas, which drop unknown fields, and the codec between its JSON and our names. */
 import { z } from 'zod'
-import type { Result } from '../../base/result.ts'
+import { failure, type Result } from '../../base/result.ts'
 
 /** The limit of C20. */
 export const MAX_MESSAGE_BYTES = 102_400
@@ -216,12 +216,7 @@ const MESSAGES = {
 
 type MessageType = keyof typeof MESSAGES
 
-/** Fields whose keys the codec leaves unchanged. */
-const FREE_FIELDS: ReadonlySet<string> = new Set(['details', 'flags', 'metrics'])
-
-type WireFields<Type extends MessageType> = z.output<(typeof MESSAGES)[Type]>
-
-type TeamMessageOf<Type extends MessageType> = Renamed<WireFields<Type>>
+type TeamMessageOf<Type extends MessageType> = Renamed<z.output<(typeof MESSAGES)[Type]>>
 export type TaskDelegation = TeamMessageOf<'task_delegation'>
 export type TaskCompletion = TeamMessageOf<'task_completion'>
 export type HitlApprovalRequest = TeamMessageOf<'hitl_approval_request'>
@@ -242,12 +237,12 @@ const MISSING = /^Invalid input: expected .+, received undefined$/
 export function decodeTeamMessage(text: string): DecodedTeamMessage {
   const bytes = Buffer.byteLength(text)
   if (bytes > MAX_MESSAGE_BYTES)
-    return refused(`The message is ${bytes} bytes; the limit is ${MAX_MESSAGE_BYTES}`)
+    return failure(`The message is ${bytes} bytes; the limit is ${MAX_MESSAGE_BYTES}`)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return refused('The message is not JSON')
+    return failure('The message is not JSON')
   }
   return readTeamMessage(value)
 }
@@ -257,7 +252,7 @@ export function readTeamMessage(value: unknown): DecodedTeamMessage {
   const type = isRecord(value) ? value.message_type : undefined
   if (typeof type !== 'string' || !Object.hasOwn(MESSAGES, type)) {
     const known = Object.keys(MESSAGES).join(', ')
-    return refused(
+    return failure(
       `message_type is ${typeof type === 'string' ? `"${type.slice(0, 60)}"` : 'missing'}; it must be one of ${known}`,
     )
   }
@@ -266,9 +261,9 @@ export function readTeamMessage(value: unknown): DecodedTeamMessage {
     const problems = parsed.error.issues
       .slice(0, 5)
       .map(({ path, message }) => `${path.join('.')}: ${message.replace(MISSING, 'is missing')}`)
-    return refused(`${type}: ${problems.join('; ')}`)
+    return failure(`${type}: ${problems.join('; ')}`)
   }
-  const message = toOurs(parsed.data) as TeamMessage
+  const message = renamed(parsed.data, oursOf) as TeamMessage
   // Without a task_id, the id of the delegation identifies the task (C10).
   if (message.type === 'task_completion')
     return { ok: true, value: { ...message, taskId: message.taskId ?? message.inReplyTo } }
@@ -277,19 +272,14 @@ export function readTeamMessage(value: unknown): DecodedTeamMessage {
 
 /** Throws if the message is invalid or too large, which callers rule out. */
 export function encodeTeamMessage(message: TeamMessage): string {
-  const written = MESSAGES[message.type].parse(toTheirs(message))
-  const text = JSON.stringify(written)
+  const text = JSON.stringify(MESSAGES[message.type].parse(renamed(message, theirsOf)))
   const bytes = Buffer.byteLength(text)
   if (bytes > MAX_MESSAGE_BYTES) throw new RangeError(`a ${message.type} of ${bytes} bytes is too large`)
   return text
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function refused(error: string): DecodedTeamMessage {
-  return { ok: false, error }
 }
 
 /** Fields with another name inside the service (C10). All others only change their case: `issue_number`, `issueNumber`. */
@@ -312,7 +302,9 @@ type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 
 type OurName<Name extends string> = Name extends keyof Ours ? Ours[Name] : Camel<Name>
 
-type FreeField = 'details' | 'flags' | 'metrics'
+/** Fields whose keys the codec leaves unchanged. */
+const FREE_FIELDS = ['details', 'flags', 'metrics'] as const
+type FreeField = (typeof FREE_FIELDS)[number]
 
 /** A message of the protocol with our field names. */
 type Renamed<Value> = Value extends readonly (infer Item)[]
@@ -324,14 +316,6 @@ type Renamed<Value> = Value extends readonly (infer Item)[]
           : Renamed<Value[Key]>
       }
     : Value
-
-function toOurs(value: unknown): unknown {
-  return renamed(value, oursOf)
-}
-
-function toTheirs(value: unknown): unknown {
-  return renamed(value, theirsOf)
-}
 
 function oursOf(theirs: string): string {
   if (Object.hasOwn(OURS, theirs)) return OURS[theirs as keyof Ours]
@@ -345,9 +329,9 @@ function theirsOf(ours: string): string {
 
 function renamed(value: unknown, rename: (key: string) => string): unknown {
   if (Array.isArray(value)) return value.map((item) => renamed(item, rename))
-  if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value)
-    .filter(([, inner]) => inner !== undefined)
-    .map(([key, inner]) => [rename(key), FREE_FIELDS.has(key) ? inner : renamed(inner, rename)])
-  return Object.fromEntries(entries)
+  if (!isRecord(value)) return value
+  const isFree = (key: string) => FREE_FIELDS.some((free) => free === key)
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [rename(key), isFree(key) ? inner : renamed(inner, rename)]),
+  )
 }

@@ -1,11 +1,12 @@
 /** Reports of agents: reading them, separating conduct flags, and the error object of a failure. */
 import { foldName, ORCHESTRATOR } from '../../base/agent.ts'
-import type { Result } from '../../base/result.ts'
+import { failure, type Result } from '../../base/result.ts'
 import type { Task } from '../../tasks/task.ts'
 import { type ActionProposal, readAction } from './action.ts'
 import { isNeverDone } from './policy.ts'
 import {
   type HitlApprovalRequest,
+  isRecord,
   MAX_MESSAGE_BYTES,
   readTeamMessage,
   type TaskCompletion,
@@ -53,30 +54,30 @@ export function parseResult(result: string): unknown {
 export function readReport(result: string, context: ReportContext): Result<TeamReport, string> {
   const bytes = Buffer.byteLength(result)
   if (bytes > MAX_MESSAGE_BYTES)
-    return refuse(`the result is ${bytes} bytes; the limit is ${MAX_MESSAGE_BYTES}`)
+    return failure(`the result is ${bytes} bytes; the limit is ${MAX_MESSAGE_BYTES}`)
   const value = parseResult(result)
-  if (value === undefined) return refuse('the result must be one JSON object, and nothing else')
+  if (value === undefined) return failure('the result must be one JSON object, and nothing else')
   const messages = Array.isArray(value) ? value : [value]
   if (messages.length === 0 || messages.length > MAX_MESSAGES)
-    return refuse(`the result must contain 1 to ${MAX_MESSAGES} messages`)
+    return failure(`the result must contain 1 to ${MAX_MESSAGES} messages`)
 
   const requests: HitlApprovalRequest[] = []
   const completions: TaskCompletion[] = []
   for (const [index, one] of messages.entries()) {
     if (typeof one !== 'object' || one === null)
-      return refuse('the result must be one JSON object, and nothing else')
+      return failure('the result must be one JSON object, and nothing else')
     const decoded = readTeamMessage(enveloped(one, context, index))
-    if (!decoded.ok) return refuse(decoded.error)
+    if (!decoded.ok) return failure(decoded.error)
     const message = decoded.value
     const foreign = mismatch(message, context)
-    if (foreign !== undefined) return refuse(foreign)
+    if (foreign !== undefined) return failure(foreign)
     if (message.type === 'task_completion') completions.push(message)
     else if (message.type === 'hitl_approval_request') requests.push(message)
-    else return refuse(`a ${message.type} cannot answer a task`)
+    else return failure(`a ${message.type} cannot answer a task`)
   }
   const [completion] = completions
   if (completion === undefined || completions.length > 1)
-    return refuse('the result must contain one task_completion')
+    return failure('the result must contain one task_completion')
   return { ok: true, value: { completion, ...sortProposals(completion, requests, context.number) } }
 }
 
@@ -158,10 +159,6 @@ function mismatch(
   return undefined
 }
 
-function refuse(error: string): Result<TeamReport, string> {
-  return { ok: false, error }
-}
-
 /** Conduct flags are removed from a report before any of it is stored (S3.14, S3.15). */
 interface SeparatedConduct {
   /** The report without the flags. */
@@ -230,10 +227,6 @@ function hasConcern({ flags }: Record<string, unknown>): boolean {
   return concern !== undefined && concern !== false && concern !== null && concern !== ''
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /**
  * The error object of the protocol (S3.12, S3.21). Everything but the message is public, so only the message may
  * contain the agent's own words.
@@ -249,6 +242,12 @@ export interface TaskError {
 }
 
 const AGENT_ERROR = 'agent_error'
+
+/** The type is public, so an unknown one, which could be a sentence, is replaced. */
+export function publicErrorType(type: string): string {
+  return Object.hasOwn(SUGGESTED, type) ? type : AGENT_ERROR
+}
+
 /** An identifier, so that no sentence gets published as a code. */
 const CODE = /^[A-Z][A-Z0-9_]{0,23}$/
 
@@ -273,7 +272,7 @@ const SUGGESTED: Readonly<Record<string, string>> = {
 export function taskError({ task, completion, problem, retries, at }: FailedTask): TaskError {
   const reported = completion?.error
   if (reported !== undefined && reported !== null) {
-    const type = Object.hasOwn(SUGGESTED, reported.errorType) ? reported.errorType : AGENT_ERROR
+    const type = publicErrorType(reported.errorType)
     const words = [
       type === reported.errorType ? '' : `${reported.errorType}:`,
       reported.errorMessage,
