@@ -7,7 +7,7 @@ import { briefing, fitDelegation } from './core/briefing.ts'
 import type { GitHubEvent } from './core/event.ts'
 import { encodeTeamMessage, readTeamMessage, type TaskDelegation } from './core/protocol.ts'
 import type { ReportContext } from './core/report.ts'
-import { AUDIT, type GithubDependencies } from './dependencies.ts'
+import { AUDIT, type GithubDependencies, toAgent } from './dependencies.ts'
 import { type EventContext, isoTime } from './gather-context.ts'
 import { agentFor, requiresApproval } from './roles.ts'
 import { beginWork, endWork, type GithubWork, insertWork, readFailureStreak, workAfter } from './store.ts'
@@ -137,10 +137,8 @@ export function createDelegation(
     if (!started.ok) {
       await endWork(tx, work.id, 'failed')
       tx.audit({
+        ...toAgent(agent),
         type: AUDIT.failure,
-        class: 'public',
-        actor: ORCHESTRATOR,
-        subject: agent,
         text: `Cannot delegate to ${agent}: ${delegation.task.description} (${started.error.message})`,
         data: about,
       })
@@ -150,10 +148,8 @@ export function createDelegation(
     beginWork(tx, work.id, parseId('task', started.value.id)!)
     tx.afterCommit(delegated)
     tx.audit({
+      ...toAgent(agent),
       type: AUDIT.task,
-      class: 'public',
-      actor: ORCHESTRATOR,
-      subject: agent,
       text: delegation.task.description,
       data: { ...about, task_id: started.value.id },
     })
@@ -172,10 +168,8 @@ export function createDelegation(
         const { isSuspended } = await readFailureStreak(tx, agent)
         if (isSuspended) {
           tx.audit({
+            ...toAgent(agent),
             type: AUDIT.logged,
-            class: 'public',
-            actor: ORCHESTRATOR,
-            subject: agent,
             text: `${agent} is suspended after too many failures and skips ${describeThread(event)}`,
             data: {
               delivery: event.id,

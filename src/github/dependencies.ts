@@ -1,4 +1,5 @@
 import type { Sessions } from '../agents/sessions.ts'
+import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Handle } from '../commands/handle.ts'
@@ -36,6 +37,11 @@ export interface GithubDependencies extends GithubTeamOptions {
   /** The login of the service on GitHub; undefined while GitHub does not respond. */
   ownLogin(): Promise<string | undefined>
 }
+
+/** Common fields of public audit entries about an agent: `[orchestrator→triage]` and `[triage→orchestrator]` (S3.22). */
+export const toAgent = (agent: string) => ({ class: 'public', actor: ORCHESTRATOR, subject: agent }) as const
+export const fromAgent = (agent: string) =>
+  ({ class: 'public', actor: agent, subject: ORCHESTRATOR }) as const
 
 /** Types of audit entries: `[orchestrator→triage] TASK: …` (S3.22). */
 export const AUDIT = {

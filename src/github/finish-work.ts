@@ -11,7 +11,7 @@ import { escalateFailedWork } from './comments.ts'
 import { afterOutcome, NO_FAILURES } from './core/policy.ts'
 import { readReport, type TaskError, taskError } from './core/report.ts'
 import { type Delegation, reportContextOf, requiresHitl } from './delegate-work.ts'
-import { AUDIT, type GithubDependencies } from './dependencies.ts'
+import { AUDIT, fromAgent, type GithubDependencies, toAgent } from './dependencies.ts'
 import type { Proposals } from './proposals.ts'
 import { isConfidentialRole } from './roles.ts'
 import {
@@ -63,10 +63,8 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
       // The type of the failure is public; the agent's message is not, because it may quote private text.
       const { error_message: _, ...published } = known
       tx.audit({
+        ...fromAgent(work.agent),
         type: AUDIT.failure,
-        class: 'public',
-        actor: work.agent,
-        subject: ORCHESTRATOR,
         text: `${threadOf(work)} failed: ${error.error_type}${error.retry_count === 0 ? '' : ` after ${error.retry_count} retries`}`,
         data: { ...about, error: published },
       })
@@ -77,10 +75,8 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
       const { completion } = report
       const proposed = report.proposals.length + report.byApproval.length
       tx.audit({
+        ...fromAgent(work.agent),
         type: AUDIT.success,
-        class: 'public',
-        actor: work.agent,
-        subject: ORCHESTRATOR,
         text: `${threadOf(work)}: ${publicSummary(work, completion.rationale, proposed)}`,
         // Reports without proposals must look alike, or a conduct flag could be guessed (S3.15).
         ...(completion.confidenceScore === undefined || proposed === 0
@@ -95,10 +91,8 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
       }
       for (const refused of report.refused) {
         tx.audit({
+          ...toAgent(work.agent),
           type: AUDIT.logged,
-          class: 'public',
-          actor: ORCHESTRATOR,
-          subject: work.agent,
           text: `Refused ${refused.type.slice(0, 60)}: ${refused.why}`,
           data: about,
         })
@@ -120,7 +114,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
     if (after.failures !== before.failures) storeFailureStreak(tx, agent, after)
     if (!after.isSuspended || before.isSuspended) return
     const text = `${agent} failed ${after.failures} times in a row and gets no more GitHub work`
-    tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
+    tx.audit({ ...toAgent(agent), type: AUDIT.logged, text })
     await setPaused(tx, agent, true)
     tx.afterCommit(() => sessions.setPaused(agent, true))
     await notifyPeople(tx, { agent, question: text, reason: `Resume it with: orc resume ${agent}` })

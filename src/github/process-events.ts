@@ -4,7 +4,7 @@ import { ORCHESTRATOR } from '../base/agent.ts'
 import { DEFAULT_RETRIES } from '../base/backoff.ts'
 import { parseId } from '../base/ids.ts'
 import type { WorkQueue } from '../base/queue-loop.ts'
-import { findHumanRequest, readApprovals } from '../people/people.ts'
+import { findHumanRequest, type HumanRequestRow, readApprovals } from '../people/people.ts'
 import { commentAsService } from './comments.ts'
 import { type GitHubEvent, newComment, readEvent } from './core/event.ts'
 import { isPaused } from './core/policy.ts'
@@ -196,47 +196,39 @@ function createSlashCommands({ store, team, log, handle }: GithubDependencies) {
       log.warn({ delivery: event.id, command: command.name }, 'ignored a verdict in a replayed event')
       return undefined
     }
-    const person = personWithLogin(team(), event.comment!.author)!
+    const person = personWithLogin(team(), event.comment!.author)!.name
     const verdict = readVerdict(command.words)
     if (verdict === undefined) return `Name the request: \`/agent ${command.name} req_7\`.`
-    if (!(await isAboutRepository(verdict.request, event.repository))) {
-      return `There is no ${verdict.request} to decide in this repository.`
-    }
+    const { request: id, comment } = verdict
+    const key = parseId('req', id) ?? 0
+    const request = await findHumanRequest(store, key)
+    if (request === undefined || !(await isAboutRepository(request, event.repository)))
+      return `There is no ${id} to decide in this repository.`
     const decision = {
       type: 'decide',
-      fields: {
-        id: verdict.request,
-        decision: command.name === 'approve' ? 'approve' : 'reject',
-        ...(verdict.comment === '' ? {} : { comment: verdict.comment }),
-      },
+      fields: { id, decision: command.name, ...(comment === '' ? {} : { comment }) },
     }
-    const receipt = await handle({ kind: 'person', person: person.name }, decision)
-    if (receipt.status === 'error') {
-      // After a crash the same comment is processed again, and its verdict already counts.
-      if (receipt.code === 'CONFLICT' && (await hasDecided(verdict.request, command.name, person.name)))
-        return undefined
-      log.info({ request: verdict.request, err: receipt.message }, 'refused a verdict from GitHub')
-      return `${verdict.request}: ${receipt.message}.`
-    }
-    const row = await findHumanRequest(store, parseId('req', verdict.request) ?? 0)
-    if (row?.state !== 'open') return undefined
-    const given = (await readApprovals(store, [row.id])).filter((one) => one.action_hash === row.action_hash)
-    return `${verdict.request}: ${given.length} of ${row.quorum} approvals.`
-  }
-
-  async function hasDecided(request: string, name: string, person: string): Promise<boolean> {
-    const row = await findHumanRequest(store, parseId('req', request) ?? 0)
-    if (row === undefined) return false
-    if (name === 'reject') return row.state === 'rejected' && row.decided_by === person
-    if (row.state === 'rejected') return false
-    const given = await readApprovals(store, [row.id])
-    return given.some((one) => one.person === person && one.action_hash === row.action_hash)
+    const receipt = await handle({ kind: 'person', person }, decision)
+    const row = (await findHumanRequest(store, key))!
+    const given = (await readApprovals(store, [key])).filter((one) => one.action_hash === row.action_hash)
+    if (receipt.status !== 'error')
+      return row.state === 'open' ? `${id}: ${given.length} of ${row.quorum} approvals.` : undefined
+    // After a crash the same comment is processed again, and its verdict already counts.
+    const hasDecided =
+      command.name === 'reject'
+        ? row.state === 'rejected' && row.decided_by === person
+        : row.state !== 'rejected' && given.some((one) => one.person === person)
+    if (receipt.code === 'CONFLICT' && hasDecided) return undefined
+    log.info({ request: id, err: receipt.message }, 'refused a verdict from GitHub')
+    return `${id}: ${receipt.message}.`
   }
 
   /** Comments on GitHub can decide only proposals for the same repository. */
-  async function isAboutRepository(request: string, repository: string | undefined): Promise<boolean> {
-    const row = await findHumanRequest(store, parseId('req', request) ?? 0)
-    const proposal = row && proposalOf(row)
+  async function isAboutRepository(
+    request: HumanRequestRow,
+    repository: string | undefined,
+  ): Promise<boolean> {
+    const proposal = proposalOf(request)
     if (proposal === undefined) return false
     // A scheduled trigger spells the name as orc.yaml does, GitHub as the owner does.
     return (await findAction(store, proposal))?.repository.toLowerCase() === repository?.toLowerCase()

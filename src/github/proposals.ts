@@ -1,6 +1,5 @@
 /** Proposals of agents: the policy queues or refuses them, or people decide on them as a held `github_action` command. */
 import { z } from 'zod'
-import { ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { CommandEntry, Handler } from '../commands/commands.ts'
@@ -18,7 +17,7 @@ import {
   type RepositoryAction,
 } from './core/action.ts'
 import { isElsewhere, judgeProposal, type PolicyDecision } from './core/policy.ts'
-import { AUDIT, type GithubDependencies } from './dependencies.ts'
+import { AUDIT, type GithubDependencies, toAgent } from './dependencies.ts'
 import { approverLogins, isConfidentialRole } from './roles.ts'
 import { changeAction, findAction, type GithubWork, insertAction } from './store.ts'
 import { ACTION_KINDS } from './team-settings.ts'
@@ -129,10 +128,8 @@ export function createProposals(deps: GithubDependencies) {
     type: string = AUDIT.logged,
   ) {
     tx.audit({
+      ...toAgent(work.agent),
       type,
-      class: 'public',
-      actor: ORCHESTRATOR,
-      subject: work.agent,
       text,
       ...(proposal.confidence === undefined ? {} : { confidence: proposal.confidence }),
       data: { work: work.id, repository: work.repository },
@@ -151,10 +148,8 @@ export function createProposals(deps: GithubDependencies) {
       const { agent, repository, action } = proposed
       const what = describeAction(JSON.parse(action) as RepositoryAction)
       tx.audit({
+        ...toAgent(agent),
         type: AUDIT.logged,
-        class: 'public',
-        actor: ORCHESTRATOR,
-        subject: agent,
         text: `Not done, ${request} is ${row.state}: ${what} in ${repository}`,
         data: { request_id: request, key, repository },
       })
@@ -240,10 +235,8 @@ export function githubCommands(redact: (text: string) => string): CommandEntry[]
       const what = describeAction(read.value)
       const isOther = JSON.stringify(read.value) !== row.action
       tx.audit({
+        ...toAgent(row.agent),
         type: AUDIT.logged,
-        class: 'public',
-        actor: ORCHESTRATOR,
-        subject: row.agent,
         text: `People approved${row.request === null ? '' : ` ${formatId('req', row.request)}`}${isOther ? ', changed' : ''}: ${what} in ${repository}`,
         data: { key, repository },
       })
