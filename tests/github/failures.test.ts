@@ -13,13 +13,6 @@ const failing = (is_recoverable: boolean) => ({
   },
 })
 
-/** Makes a timer due that would fire in hours. */
-async function ring(team: GithubTeam, kind: string) {
-  const { store, timers, clock } = team.engine()
-  await store.write((tx) => tx.run('UPDATE timers SET due_at = ? WHERE kind = ?', [clock.now(), kind]))
-  timers.setFor(clock.now())
-}
-
 describe('a failure that an agent reports', () => {
   it('as recoverable is retried after 1, 2 and 4 s until it succeeds (S3.20, C7)', async () => {
     let tries = 0
@@ -79,7 +72,7 @@ describe('an approval request without a decision for 72 hours', () => {
     const issue = await team.opened({})
     await team.settled()
     expect(issue.comments).toHaveLength(1)
-    await ring(team, 'expire_request')
+    await team.ring('expire_request')
     await team.until(() => expect(issue.comments).toHaveLength(2))
     expect(issue.comments[1]!.body).toContain(
       "Nobody decided on req_1 within 72 hours, so **Triage** did not apply the label 'bug' to #1.",
@@ -108,7 +101,7 @@ describe('an approval request without an approver who has a login', () => {
     )
     const issue = await team.opened({})
     await team.settled()
-    await ring(team, 'expire_request')
+    await team.ring('expire_request')
     await team.until(() => expect(issue.comments).toHaveLength(2))
     expect(issue.comments[1]!.body).toContain('Nobody decided on req_1')
     expect(issue.comments[1]!.body.match(/@[\w-]+/g)).toEqual(['@boss'])
@@ -121,7 +114,7 @@ describe('the health of the team', () => {
     const team = await openGithubTeam({ Triage: bug(0.97), Concierge: NOTHING })
     await team.opened({})
     await team.settled()
-    await ring(team, 'github_health')
+    await team.ring('github_health')
     const checks = () => team.entries.filter(({ type }) => type === 'github.health')
     await team.until(() => expect(checks()).toHaveLength(5))
     expect(checks().find(({ actor }) => actor === 'Triage')).toMatchObject({
@@ -142,24 +135,18 @@ describe('the health of the team', () => {
         warnings: [],
       },
     })
-    const { store, clock, tokens } = team.engine()
+    const { store, clock } = team.engine()
     const [next] = await store.all<{ due_at: number }>(
       `SELECT due_at FROM timers WHERE kind = 'github_health'`,
     )
     expect(next!.due_at).toBeGreaterThan(clock.now() + 290_000)
     expect(next!.due_at).toBeLessThanOrEqual(clock.now() + 300_000)
-    const { token } = await tokens.mint(null)
-    const metrics = await fetch(new URL('/metrics', team.hookUrl()), {
-      headers: { authorization: `Bearer ${token}` },
-    })
-    const text = await metrics.text()
+    const { text } = await team.call('/metrics')
     expect(text).toContain('orchub_github_agent_health{agent="Triage",status="healthy"} 1')
     expect(text).toContain('orchub_github_error_rate_percentage{agent="Triage"} 0')
     expect(text).toContain('orchub_github_confidence_average{agent="Triage"} 0.97')
-    const state = await fetch(new URL('/api/v1/state', team.hookUrl()), {
-      headers: { authorization: `Bearer ${token}` },
-    })
-    const { github } = (await state.json()) as { github: { agents: { agent: string }[] } }
+    const state = await team.call('/api/v1/state')
+    const { github } = state.json<{ github: { agents: { agent: string }[] } }>()
     expect(github.agents.find(({ agent }) => agent === 'Triage')).toMatchObject({
       error_rate_percentage: 0,
       confidence_score_average: 0.97,
@@ -172,19 +159,19 @@ describe('the health of the team', () => {
       await team.opened({ association: 'OWNER' })
       await team.settled()
     }
-    await ring(team, 'github_health')
+    await team.ring('github_health')
     const told = () =>
       team.entries.filter((entry) => entry.type === 'github.health' && entry.class === 'public')
     await team.until(() => expect(told()).toMatchObject([{ actor: 'Triage', data: { status: 'error' } }]))
     expect(told()[0]!.text).toContain('suspended after 6 failures in a row: orc resume Triage')
-    await ring(team, 'github_health')
+    await team.ring('github_health')
     await team.until(() =>
       expect(team.entries.filter(({ type }) => type === 'github.health')).toHaveLength(10),
     )
     expect(told()).toHaveLength(1)
     // A restart doesn't repeat it, but reports a recovery.
     await team.restart()
-    await ring(team, 'github_health')
+    await team.ring('github_health')
     await team.until(() =>
       expect(team.entries.filter(({ type }) => type === 'github.health')).toHaveLength(15),
     )

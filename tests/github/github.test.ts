@@ -1,7 +1,7 @@
 /** The GitHub team in the whole service, with a scripted model and a fake GitHub (issue 6). */
 import { describe, expect, it } from 'vitest'
 import { readHumanRequests } from '../../src/people/people.ts'
-import { bug, openGithubTeam } from './harness.ts'
+import { bug, commenting, openGithubTeam } from './harness.ts'
 
 describe('a new issue', () => {
   it('is labelled by the service if the confidence of triage suffices, with public audit entries (S3.5, S3.9, S3.22)', async () => {
@@ -59,15 +59,7 @@ describe('a new issue', () => {
   })
 
   it('is welcomed by the concierge only if its author is new (S3.6)', async () => {
-    const welcome = {
-      status: 'success',
-      confidence_score: 0.98,
-      actions_taken: [
-        { action_type: 'comment_posted', details: { body: 'Welcome @newcomer, and @everyone else!' } },
-      ],
-      rationale: 'A first contribution.',
-    }
-    const team = await openGithubTeam({ Concierge: welcome })
+    const team = await openGithubTeam({ Concierge: commenting('Welcome @newcomer, and @everyone else!') })
     const issue = await team.opened({ author: 'newcomer', association: 'NONE' })
     await team.until(() => expect(issue.comments).toHaveLength(1))
     await team.settled()
@@ -75,14 +67,6 @@ describe('a new issue', () => {
     const second = await team.opened({ author: 'newcomer', association: 'NONE' })
     await team.settled()
     expect(second.comments).toEqual([])
-  })
-
-  it('with the label AI-PAUSE is left alone', async () => {
-    const team = await openGithubTeam({ Triage: bug(0.99) })
-    const issue = await team.opened({ labels: ['ai-pause'], association: 'CONTRIBUTOR' })
-    await team.settled()
-    expect(team.prompts).toEqual([])
-    expect(issue.labels).toEqual(['ai-pause'])
   })
 
   it('stays unchanged in a dry run, and the audit names the action', async () => {

@@ -16,12 +16,24 @@ export type Answers = Record<string, object | string | ((request: ModelRequest) 
 
 export type GithubTeam = Awaited<ReturnType<typeof openGithubTeam>>
 
-export const bug = (confidence: number) => ({
+/** A report with one proposal. */
+export const proposing = (action_type: string, details: object = {}, confidence = 0.99) => ({
   status: 'success',
   confidence_score: confidence,
-  actions_taken: [{ action_type: 'label_applied', details: { label: 'bug' }, confidence }],
+  actions_taken: [{ action_type, details, confidence }],
+  rationale: 'It should be so.',
+})
+
+export const commenting = (body: string, confidence?: number) =>
+  proposing('comment_posted', { body }, confidence)
+
+export const bug = (confidence: number) => ({
+  ...proposing('label_applied', { label: 'bug' }, confidence),
   rationale: 'It crashes, and it should not.',
 })
+
+/** A thread whose author is not new. */
+export const OLD = { association: 'CONTRIBUTOR' }
 
 export const NOTHING = {
   status: 'success',
@@ -140,6 +152,22 @@ export async function openGithubTeam(
       await start()
     },
     payloadOf,
+    /** Calls the API with that token, by default as the operator; with a body, by POST. */
+    async call(path: string, { token, body }: { token?: string; body?: object } = {}) {
+      const bearer = token ?? (await orchub.engine.tokens.mint(null)).token
+      const answer = await fetch(new URL(path, orchub.url), {
+        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+      })
+      const text = await answer.text()
+      return { status: answer.status, text, json: <Json>() => JSON.parse(text) as Json }
+    },
+    /** Makes the timers of that kind due now. */
+    async ring(kind: string) {
+      const { store, timers, clock } = orchub.engine
+      await store.write((tx) => tx.run('UPDATE timers SET due_at = ? WHERE kind = ?', [clock.now(), kind]))
+      timers.setFor(clock.now())
+    },
     async opened(thread: Partial<FakeThread>, options: { delivery?: string } = {}) {
       const made = fake.repository.open(thread)
       await fake.send(hookUrl(), made.isPull ? 'pull_request' : 'issues', payloadOf(made, 'opened'), options)

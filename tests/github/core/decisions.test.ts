@@ -128,16 +128,21 @@ describe('a slash command', () => {
     )
   })
 
-  it('depends on the association of its author; verdicts are for people of orc.yaml only', () => {
-    for (const association of ['OWNER', 'MEMBER', 'NONE', 'MANNEQUIN', 'SUPREME_LEADER']) {
-      const stranger = { association, person: undefined }
-      expect(mayUse('approve', stranger)).toBe(false)
-      expect(mayUse('reject', stranger)).toBe(false)
-      expect(mayUse('help', stranger)).toBe(true)
-      expect(mayUse('draft-docs', stranger)).toBe(association === 'OWNER' || association === 'MEMBER')
-    }
-    const all = ['help', 'summarize', 'find-gfi', 'draft-docs', 'repo-stats', 'approve', 'reject'] as const
-    for (const name of all) expect(mayUse(name, { association: 'NONE', person: 'ada' })).toBe(true)
+  const STRANGERS = ['NONE', 'FIRST_TIMER', 'MANNEQUIN', 'SUPREME_LEADER']
+  const TRUSTED = ['COLLABORATOR', 'MEMBER', 'OWNER']
+  it.each([
+    ['help', [...STRANGERS, 'CONTRIBUTOR', ...TRUSTED]],
+    ['find-gfi', [...STRANGERS, 'CONTRIBUTOR', ...TRUSTED]],
+    ['summarize', ['CONTRIBUTOR', ...TRUSTED]],
+    ['repo-stats', ['CONTRIBUTOR', ...TRUSTED]],
+    ['draft-docs', TRUSTED],
+    ['approve', []],
+    ['reject', []],
+  ] as const)('%s is for people of orc.yaml and %o only (C19)', (name, associations) => {
+    const all = [...STRANGERS, 'CONTRIBUTOR', ...TRUSTED]
+    const allowed = all.filter((association) => mayUse(name, { association, person: undefined }))
+    expect(allowed).toEqual(associations)
+    expect(mayUse(name, { association: 'NONE', person: 'ada' })).toBe(true)
   })
 
   it.each([
