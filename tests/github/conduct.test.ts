@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { EMPTY_REPORT, separateConduct } from '../../src/github/core/report.ts'
 import { readConduct } from '../../src/github/store.ts'
-import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
+import { commenting, type GithubTeam, NOTHING, OLD, openGithubTeam, proposing } from './harness.ts'
 
 const RUDE = 'you are an unbelievable nincompoop'
 const FLAG = {
@@ -32,19 +32,7 @@ const PEOPLE = {
 const SAYINGS: [string, unknown][] = [
   ['a flag beside its report', [FLAG, { ...NOTHING, rationale: 'zzrationalezz' }]],
   ['nothing but a flag', FLAG],
-  [
-    'a flag beside proposals',
-    [
-      FLAG,
-      {
-        ...NOTHING,
-        rationale: 'zzrationalezz',
-        actions_taken: [
-          { action_type: 'comment_posted', details: { body: 'zzrationalezz' }, confidence: 0.99 },
-        ],
-      },
-    ],
-  ],
+  ['a flag beside proposals', [FLAG, { ...commenting('zzrationalezz'), rationale: 'zzrationalezz' }]],
   ['a concern among its flags', { ...NOTHING, rationale: 'zzrationalezz', flags: { coc_concern: true } }],
   [
     'a wish that people look',
@@ -99,11 +87,9 @@ async function everythingOf(team: GithubTeam): Promise<Record<string, string>> {
   ]
   for (const [reader, token] of Object.entries(readers)) {
     for (const path of paths) {
-      const answer = await fetch(new URL(path, team.hookUrl()), {
-        headers: { authorization: `Bearer ${token}` },
-      })
+      const { status, text } = await team.call(path, { token })
       // The refusal to show the terminal is the same with and without a flag.
-      if (answer.status !== 403) found[`${path} for ${reader}`] = await answer.text()
+      if (status !== 403) found[`${path} for ${reader}`] = text
     }
   }
   const written = [...team.fake.repository.threads.values()]
@@ -113,6 +99,13 @@ async function everythingOf(team: GithubTeam): Promise<Record<string, string>> {
   return found
 }
 
+async function expectNoTrace(team: GithubTeam, except?: string) {
+  for (const [where, text] of Object.entries(await everythingOf(team))) {
+    const found = TRACE.exec(except === undefined ? text : text.replaceAll(except, ''))
+    expect(found?.[0], where).toBeUndefined()
+  }
+}
+
 describe('a flag about conduct', () => {
   it.each(SAYINGS)('appears in the output for moderators only, reported as %s', async (_, said) => {
     const team = await openGithubTeam(
@@ -120,16 +113,14 @@ describe('a flag about conduct', () => {
       { maintainers: ['ada-gh'] },
       { people: PEOPLE },
     )
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     await team.commented(issue, 'rude', RUDE)
     await team.settled()
     expect(await readConduct(team.engine().store, 'open', 10)).toMatchObject([
       { repository: 'octo/hello', number: 1 },
     ])
-    for (const [where, text] of Object.entries(await everythingOf(team))) {
-      expect(TRACE.exec(text)?.[0], where).toBeUndefined()
-    }
+    await expectNoTrace(team)
   })
 
   it.each([
@@ -145,7 +136,7 @@ describe('a flag about conduct', () => {
     ],
   ])('is not revealed by a report that fails: %s', async (_, said) => {
     const team = await openGithubTeam({ Community: said }, { maintainers: ['ada-gh'] }, { people: PEOPLE })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     await team.commented(issue, 'rude', RUDE, 'CONTRIBUTOR')
     await team.until(() => {
@@ -153,10 +144,7 @@ describe('a flag about conduct', () => {
       if (typeof said === 'string' || 'message_type' in said) expect(told.length).toBeGreaterThan(0)
       else expect(team.lines().join()).toContain('failed: agent_error')
     })
-    for (const [where, text] of Object.entries(await everythingOf(team))) {
-      const found = TRACE.exec(text.replaceAll('A moderator can look at the thread.', ''))
-      expect(found?.[0], where).toBeUndefined()
-    }
+    await expectNoTrace(team, 'A moderator can look at the thread.')
   })
 
   it('looks from outside like a comment without a flag: the same number, types and texts of audit entries', async () => {
@@ -168,7 +156,7 @@ describe('a flag about conduct', () => {
       {},
       { people: PEOPLE },
     )
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     const seen: string[][] = []
     for (const words of ['Thank you for this!', RUDE, 'Thank you again.']) {
@@ -211,46 +199,46 @@ describe('a flag about conduct', () => {
       { moderators_url_env: 'MODERATORS_URL' },
       { people: PEOPLE },
     )
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.commented(issue, 'rude', RUDE)
     await team.until(() => expect(got).toHaveLength(2))
     expect(new Set(got)).toEqual(new Set(['{"text":"A flag needs a moderator: orc github moderation"}']))
     await team.settled()
   })
 
-  it('is closed once, by a moderator only', async () => {
+  it('is read and closed by a moderator only, once (S3.14, C12)', async () => {
     const team = await openGithubTeam({ Community: [FLAG, NOTHING] }, {}, { people: PEOPLE })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.commented(issue, 'rude', RUDE)
     await team.settled()
     const { store, tokens } = team.engine()
     const [flag] = await readConduct(store, 'open', 1)
-    const decide = async (token: string) => {
-      const answer = await fetch(new URL(`/api/v1/moderation/${flag!.id}`, team.hookUrl()), {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ decision: 'upheld', comment: 'spoken to' }),
-      })
-      return answer.status
-    }
-    for (const token of [
+    const verdict = { decision: 'upheld', comment: 'spoken to' }
+    const decide = async (token: string) =>
+      (await team.call(`/api/v1/moderation/${flag!.id}`, { token, body: verdict })).status
+    const others = [
       await tokens.mint(null),
       await tokens.mintForPerson('ada'),
       await tokens.mint('Community'),
-    ])
-      expect(await decide(token.token)).toBeGreaterThanOrEqual(403)
+    ]
+    for (const { token } of others) {
+      expect((await team.call('/api/v1/moderation', { token })).status).toBeGreaterThanOrEqual(403)
+      expect(await decide(token)).toBeGreaterThanOrEqual(403)
+    }
     // The audit contains everything that the agents did.
     await expect
       .poll(() => [...lastStates(team.entries).values()].every((state) => state === 'idle'))
       .toBe(true)
     const before = team.entries.length
     const { token } = await tokens.mintForPerson('mo')
-    const look = async (by: string) => {
-      const url = new URL('/api/v1/agents/Community/terminal', team.hookUrl())
-      return (await fetch(url, { headers: { authorization: `Bearer ${by}` } })).status
-    }
+    const look = async (by: string) =>
+      (await team.call('/api/v1/agents/Community/terminal', { token: by })).status
     expect(await look((await tokens.mintForPerson('ada')).token)).toBe(403)
     expect(await look(token)).toBe(200)
+    const seen = await team.call('/api/v1/moderation', { token })
+    expect(seen.json()).toMatchObject({
+      flags: [{ flag: { message_type: 'coc_violation_flag', context: FLAG.context } }],
+    })
     expect(await decide(token)).toBe(200)
     expect(await decide(token)).toBe(404)
     expect(team.entries.slice(before).filter(({ type }) => !type.startsWith('token.'))).toEqual([])
@@ -262,28 +250,24 @@ describe('a flag about conduct', () => {
 
 describe('a proposal of a confidential role', () => {
   it('is stored without the words of the agent, which could be about a person (S3.15)', async () => {
-    const action = { action_type: 'label_applied', details: { label: 'heated' }, confidence: 0.99 }
     const said = {
-      ...NOTHING,
+      ...proposing('label_applied', { label: 'heated' }),
       rationale: 'zzrationalezz',
       next_steps: ['zzreasonzz'],
       flags: { potential_issue: 'harassment' },
       violation: { excerpt: 'zzreasonzz' },
-      actions_taken: [action],
     }
     const team = await openGithubTeam(
       { Community: ({ userText }) => (userText.includes('nincompoop') ? said : NOTHING) },
       {},
       { people: PEOPLE },
     )
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     await team.commented(issue, 'rude', RUDE, 'CONTRIBUTOR')
     await team.until(() => expect(issue.labels).toEqual(['heated']))
     await team.settled()
-    for (const [where, text] of Object.entries(await everythingOf(team))) {
-      expect(TRACE.exec(text)?.[0], where).toBeUndefined()
-    }
+    await expectNoTrace(team)
   })
 })
 
@@ -301,7 +285,7 @@ describe('a report without a flag', () => {
 describe('the spending of a confidential role', () => {
   it('is visible to moderators only: high spending would reveal a flag (S3.15)', async () => {
     const team = await openGithubTeam({ Community: NOTHING }, {}, { people: PEOPLE })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     await team.commented(issue, 'someone', 'hello', 'CONTRIBUTOR')
     await team.settled()
@@ -312,14 +296,12 @@ describe('the spending of a confidential role', () => {
     )
     const shown = async (person: string | null) => {
       const { token } = person === null ? await tokens.mint(null) : await tokens.mintForPerson(person)
-      const get = async (path: string) => {
-        const answer = await fetch(new URL(path, team.hookUrl()), {
-          headers: { authorization: `Bearer ${token}` },
-        })
-        return (await answer.json()) as Record<string, unknown>
-      }
-      const { spent, spending } = await get(`/api/v1/tasks/task_${work!.task}`)
-      const { tasks } = (await get('/api/v1/tasks?state=all')) as { tasks: { id: string; spent?: object }[] }
+      const { spent, spending } = (await team.call(`/api/v1/tasks/task_${work!.task}`, { token })).json<
+        Record<string, unknown>
+      >()
+      const { tasks } = (await team.call('/api/v1/tasks?state=all', { token })).json<{
+        tasks: { id: string; spent?: object }[]
+      }>()
       const listed = tasks.find(({ id }) => id === `task_${work!.task}`)!
       return { spent, spending, listed: listed.spent, others: tasks.some((task) => task.spent !== undefined) }
     }

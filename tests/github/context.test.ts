@@ -1,18 +1,11 @@
 /** The context that agents get, the files that they may write, and the limits of both (S3.6, S3.7, S3.18, issue 6 §2–§4). */
 import { describe, expect, it } from 'vitest'
 import { filesOnBranch, gitOf } from '../fakes/github/git-routes.ts'
-import { bug, NOTHING, openGithubTeam } from './harness.ts'
-
-const proposing = (action_type: string, details: object, confidence = 0.99) => ({
-  status: 'success',
-  confidence_score: confidence,
-  actions_taken: [{ action_type, details, confidence }],
-  rationale: 'It should be so.',
-})
+import { bug, NOTHING, openGithubTeam, proposing } from './harness.ts'
 
 describe('an agent of the team', () => {
   it('gets excerpts of governance documents, workflows and related threads, never whole files (S3.7, S3.18)', async () => {
-    const team = await openGithubTeam({ Triage: NOTHING, Concierge: NOTHING })
+    const team = await openGithubTeam({})
     const { texts } = gitOf(team.fake.repository)
     texts.set('CONTRIBUTING.md', `Please sign your commits. ${'long '.repeat(2000)}THE END`)
     texts.set('.github/workflows/ci.yml', 'name: CI\non: push')
@@ -34,7 +27,7 @@ describe('an agent of the team', () => {
 
   it('gets a body of any size and alphabet as an excerpt without secrets (S3.17, S3.18, C20)', async () => {
     const secret = `ghp_${'a1B2'.repeat(9)}`
-    const team = await openGithubTeam({ Triage: bug(0.99), Concierge: NOTHING })
+    const team = await openGithubTeam({ Triage: bug(0.99) })
     const issue = await team.opened({ title: 'Kaputt', body: `${secret} ${'漢字\u0001"\n'.repeat(12_000)}` })
     await team.settled()
     expect(issue.labels).toEqual(['bug'])
@@ -61,16 +54,11 @@ describe('an agent of the team', () => {
   })
 
   it('needs approval for an action on another thread, whatever its confidence', async () => {
-    const team = await openGithubTeam({ Triage: NOTHING, Concierge: NOTHING })
-    const first = await team.opened({ author: 'ada-gh' })
-    await team.settled()
-    const other = await openGithubTeam({
+    const team = await openGithubTeam({
       Triage: proposing('label_applied', { label: 'wontfix', issue_number: 1 }),
-      Concierge: NOTHING,
     })
-    const [one, two] = [await other.opened({ association: 'OWNER' }), await other.opened({})]
-    await other.settled()
-    expect(first.labels).toEqual([])
+    const [one, two] = [await team.opened({ association: 'OWNER' }), await team.opened({})]
+    await team.settled()
     expect(one.labels).toEqual(['wontfix'])
     expect(two.comments.map(({ body }) => body).join()).toContain('it is about another thread')
   })
@@ -85,7 +73,6 @@ describe('files', () => {
   it('go into a branch with one commit that names the agent', async () => {
     const team = await openGithubTeam({
       Triage: proposing('branch_created', { branch: 'docs/setup', message: 'Write the setup', files }),
-      Concierge: NOTHING,
     })
     await team.opened({})
     await team.settled()
@@ -104,7 +91,6 @@ describe('files', () => {
   it('go into a new branch of a pull request after approval', async () => {
     const team = await openGithubTeam({
       Triage: proposing('pr_created', { head: 'docs/setup', title: 'Setup', body: 'Written down.', files }),
-      Concierge: NOTHING,
     })
     const issue = await team.opened({})
     await team.settled()
@@ -129,7 +115,6 @@ describe('files', () => {
           branch: userText.includes('"issue_number":1') ? 'docs/a' : 'docs/b',
           files,
         }),
-      Concierge: NOTHING,
     })
     team.fake.repository.branches.set('docs/b', 'a'.repeat(40))
     team.fake.fail({
@@ -158,7 +143,6 @@ describe('files', () => {
   ])('are rejected with a reason: %s', async (_, wrong, reason) => {
     const team = await openGithubTeam({
       Triage: proposing('branch_created', { branch: 'docs/x', files: wrong }),
-      Concierge: NOTHING,
     })
     await team.opened({})
     await team.settled()
@@ -168,47 +152,16 @@ describe('files', () => {
 })
 
 describe('a report', () => {
-  it.each([
-    [
-      '51 actions',
-      { ...bug(0.99), actions_taken: Array.from({ length: 51 }, () => bug(0.99).actions_taken[0]) },
-      /more than 50 actions/,
-    ],
-    [
-      'a rationale of 1,001 characters',
-      { ...bug(0.99), rationale: 'x'.repeat(1001) },
-      /over 1000 characters/,
-    ],
-  ])(
-    'with %s goes back with the problem, and none of it is performed (S3.18, C20)',
-    async (_, wrong, reason) => {
-      const told: string[] = []
-      const team = await openGithubTeam({
-        Triage({ userText }) {
-          if (!userText.includes('(follow_up)')) return wrong
-          told.push(userText)
-          return NOTHING
-        },
-        Concierge: NOTHING,
-      })
-      const issue = await team.opened({})
-      await team.settled()
-      expect(told[0]).toMatch(reason)
-      expect(issue.labels).toEqual([])
-    },
-  )
-
   it('cannot post a comment that is too long for GitHub or contains a secret', async () => {
     const secret = `ghp_${'a1B2'.repeat(9)}`
     const team = await openGithubTeam({
       Triage: {
-        ...proposing('comment_posted', { body: 'x'.repeat(60_001) }),
+        ...NOTHING,
         actions_taken: [
           { action_type: 'comment_posted', details: { body: 'x'.repeat(60_001) }, confidence: 0.99 },
           { action_type: 'comment_posted', details: { body: `Use ${secret}` }, confidence: 0.99 },
         ],
       },
-      Concierge: NOTHING,
     })
     const issue = await team.opened({})
     await team.settled()
@@ -240,11 +193,7 @@ describe('a trigger about stale threads', () => {
     )
     const old = team.fake.repository.open({ title: 'Forgotten', updatedAt: '2020-01-01T00:00:00Z' })
     team.fake.repository.open({ title: 'Alive' })
-    const { store, timers, clock } = team.engine()
-    await store.write((tx) =>
-      tx.run(`UPDATE timers SET due_at = ? WHERE kind = 'github_trigger'`, [clock.now()]),
-    )
-    timers.setFor(clock.now())
+    await team.ring('github_trigger')
     await team.until(() => expect(old.labels).toEqual(['stale']))
     const [told] = team.prompts.map(({ userText }) => userText)
     expect(told).toContain('"event_type":"periodic_trigger"')
@@ -253,7 +202,7 @@ describe('a trigger about stale threads', () => {
     expect(told).not.toContain('Alive')
     await team.settled()
     expect(old.state).toBe('open')
-    expect(await store.all(`SELECT question FROM human_requests`)).toMatchObject([
+    expect(await team.engine().store.all(`SELECT question FROM human_requests`)).toMatchObject([
       { question: 'Lifecycle wants to close #1 in octo/hello' },
     ])
   })

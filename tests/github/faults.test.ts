@@ -3,14 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { readFailureStreak } from '../../src/github/store.ts'
 import { readHumanRequests } from '../../src/people/people.ts'
 import { decide } from '../harness/engine.ts'
-import { bug, NOTHING, openGithubTeam } from './harness.ts'
+import { bug, commenting, NOTHING, OLD, openGithubTeam } from './harness.ts'
 
-const comment = (body: string, confidence = 0.99) => ({
-  status: 'success',
-  confidence_score: confidence,
-  actions_taken: [{ action_type: 'comment_posted', details: { body } }],
-  rationale: 'It helps.',
-})
+const FAILURE = {
+  status: 'failure',
+  rationale: 'I cannot.',
+  error: { error_type: 'insufficient_context', error_message: 'nothing to go by' },
+}
 
 const isComment = ({ method, path }: { method: string; path: string }) =>
   method === 'POST' && path.endsWith('/comments')
@@ -63,7 +62,7 @@ describe('a webhook', () => {
 
   it('that arrives a thousand times with one id is processed once (C25)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99) })
-    const issue = team.fake.openIssue({ association: 'CONTRIBUTOR' })
+    const issue = team.fake.openIssue(OLD)
     const payload = { action: 'opened', issue: team.fake.repository.show(issue), sender: { login: 'x' } }
     const send = () => team.fake.send(team.hookUrl(), 'issues', payload, { delivery: 'one' })
     const answers = []
@@ -93,7 +92,7 @@ describe('a webhook', () => {
   })
 
   it('that arrives after a newer one neither restores old text nor leads to an action', async () => {
-    const team = await openGithubTeam({ Triage: comment('Which version?') })
+    const team = await openGithubTeam({ Triage: commenting('Which version?') })
     const { fake } = team
     const issue = fake.openIssue({ association: 'CONTRIBUTOR', title: 'It crashes' })
     const opened = { ...fake.repository.show(issue), updated_at: '2030-01-01T00:00:00Z' }
@@ -114,7 +113,7 @@ describe('a webhook', () => {
 
   it('about a comment on an unknown issue is processed', async () => {
     const team = await openGithubTeam({})
-    const issue = team.fake.openIssue({ association: 'CONTRIBUTOR' })
+    const issue = team.fake.openIssue(OLD)
     await team.commented(issue, 'helper', 'Same here.', 'MEMBER')
     await team.opened({ ...issue })
     await team.settled()
@@ -127,15 +126,15 @@ describe('a webhook', () => {
   it.each([502, 503])('is processed later if GitHub answers %i to calls about it', async (status) => {
     const team = await openGithubTeam({ Triage: bug(0.99) })
     team.fake.fail({ fits: ({ method }) => method === 'GET', status, times: 2 })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     expect(issue.labels).toEqual(['bug'])
     expect(team.prompts).toHaveLength(1)
   })
 
   it('about an action of the team itself is ignored', async () => {
-    const team = await openGithubTeam({ Triage: comment('Thanks.'), Community: comment('Me too.') })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const team = await openGithubTeam({ Triage: commenting('Thanks.'), Community: commenting('Me too.') })
+    const issue = await team.opened(OLD)
     await team.until(() => expect(issue.comments).toHaveLength(1))
     await team.until(async () => {
       const rows = await team
@@ -149,21 +148,10 @@ describe('a webhook', () => {
 })
 
 describe('GitHub', () => {
-  it('that answers 502 and breaks connections gets retries, and no action twice (C7, C25)', async () => {
-    const team = await openGithubTeam({ Triage: comment('Which version is it?') })
-    team.fake.fail({ fits: isComment, status: 502 })
-    team.fake.fail({ fits: isComment, doesIt: true })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
-    await team.settled()
-    expect(issue.comments.map(({ body }) => body)).toEqual([expect.stringContaining('Which version is it?')])
-    expect(team.fake.calls.filter(isComment).map(({ status }) => status)).toEqual([502, 0])
-    expect(team.lines()).toContain('github.success: Done: comment on #1 in octo/hello')
-  })
-
   it('that refuses for good gets no retry but the label agent-error, and the maintainers are notified (S3.12)', async () => {
-    const team = await openGithubTeam({ Triage: comment('x') }, { maintainers: ['boss'] })
+    const team = await openGithubTeam({ Triage: commenting('x') }, { maintainers: ['boss'] })
     team.fake.fail({ fits: isComment, status: 422, message: 'Validation Failed' })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     expect(issue.labels).toEqual(['agent-error'])
     expect(issue.comments.map(({ body }) => body)).toEqual([
@@ -173,8 +161,8 @@ describe('GitHub', () => {
   })
 
   it('is checked again before an approved action: a thread that was closed in the meantime gets no comment', async () => {
-    const team = await openGithubTeam({ Triage: comment('Which version?', 0.5) })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const team = await openGithubTeam({ Triage: commenting('Which version?', 0.5) })
+    const issue = await team.opened(OLD)
     await team.until(() => expect(issue.comments).toHaveLength(1))
     issue.state = 'closed'
     await decide(team.engine(), { kind: 'operator' }, 'req_1', { decision: 'approve' })
@@ -189,7 +177,7 @@ describe('an agent', () => {
     const team = await openGithubTeam({
       Triage: () => (++tries === 1 ? 'I labelled it, all good!' : bug(0.99)),
     })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.until(() => expect(issue.labels).toEqual(['bug']))
     expect(team.prompts.at(-1)!.userText).toContain('must be one JSON object')
   })
@@ -225,14 +213,9 @@ describe('an agent', () => {
   })
 
   it('that fails more than five times in a row gets no work until a person resumes it', async () => {
-    const failure = {
-      status: 'failure',
-      rationale: 'I cannot.',
-      error: { error_type: 'insufficient_context', error_message: 'nothing to go by' },
-    }
-    const team = await openGithubTeam({ Triage: failure })
+    const team = await openGithubTeam({ Triage: FAILURE })
     for (let count = 0; count < 7; count++) {
-      await team.opened({ association: 'CONTRIBUTOR' })
+      await team.opened(OLD)
       await team.settled()
     }
     expect(team.prompts).toHaveLength(6)
@@ -249,7 +232,7 @@ describe('an agent', () => {
         isSuspended: false,
       }),
     )
-    await team.opened({ association: 'CONTRIBUTOR' })
+    await team.opened(OLD)
     await team.settled()
     expect(team.prompts).toHaveLength(7)
   })
@@ -260,15 +243,10 @@ describe('an agent', () => {
       order.push(name)
       return answer
     }
-    const failure = {
-      status: 'failure',
-      rationale: 'No.',
-      error: { error_type: 'timeout', error_message: 'late' },
-    }
     const team = await openGithubTeam(
       {
         Triage: noting('triage', NOTHING),
-        Scribe: noting('scribe', failure),
+        Scribe: noting('scribe', FAILURE),
         Lifecycle: noting('lifecycle', NOTHING),
         Concierge: noting('concierge', NOTHING),
       },
@@ -283,7 +261,7 @@ describe('an agent', () => {
         },
       },
     )
-    await team.opened({ association: 'CONTRIBUTOR' })
+    await team.opened(OLD)
     await team.settled()
     expect(order).toEqual(['triage', 'scribe', 'concierge'])
   })

@@ -26,22 +26,33 @@ async function memberOf(team: GithubTeam, agent: string) {
   }
 }
 
-const completion = (delegation: Json, more: Json = {}) => ({
-  message_type: 'task_completion',
-  message_id: `answer to ${delegation.message_id}`,
-  in_reply_to: delegation.message_id,
-  timestamp: '2030-01-01T00:00:00Z',
-  from_agent: delegation.to_agent,
-  to_agent: 'orchestrator',
-  status: 'success',
-  confidence_score: 0.97,
-  execution_time_ms: 12,
-  actions_taken: [
-    { action_type: 'label_applied', details: { label: 'bug', issue_number: 1 }, confidence: 0.98 },
-  ],
-  rationale: 'It crashes.',
-  ...more,
+/** The fields that all messages of a member share. */
+const messageOf = (message_type: string, message_id: string, more: Json) => ({
+  ...{ message_type, message_id, timestamp: '2030-01-01T00:00:00Z' },
+  ...{ from_agent: 'triage', to_agent: 'orchestrator', ...more },
 })
+
+const completion = (delegation: Json, more: Json = {}) =>
+  messageOf('task_completion', `answer to ${delegation.message_id}`, {
+    in_reply_to: delegation.message_id,
+    from_agent: delegation.to_agent,
+    status: 'success',
+    confidence_score: 0.97,
+    execution_time_ms: 12,
+    actions_taken: [
+      { action_type: 'label_applied', details: { label: 'bug', issue_number: 1 }, confidence: 0.98 },
+    ],
+    rationale: 'It crashes.',
+    ...more,
+  })
+
+const deliveriesOf = (team: GithubTeam) =>
+  team
+    .engine()
+    .store.all<{ title: string; state: string }>(
+      `SELECT m.title, d.state FROM messages m JOIN deliveries d ON d.message = m.seq WHERE m.recipient = 'Sorter'`,
+    )
+const HELLO = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
 
 const foreign = () =>
   openGithubTeam(
@@ -140,12 +151,7 @@ describe('a member that polls', () => {
     await sorter.say(completion(first!, { actions_taken: [] }))
     const issue = await team.opened({ title: 'The same' })
     const [second] = await sorter.next()
-    const request = {
-      message_type: 'hitl_approval_request',
-      message_id: 'ask-1',
-      timestamp: '2030-01-01T00:00:00Z',
-      from_agent: 'triage',
-      to_agent: 'orchestrator',
+    const request = messageOf('hitl_approval_request', 'ask-1', {
       approval_needed_for: 'close_duplicate_issue',
       priority: 'high',
       timeout_hours: 72,
@@ -158,26 +164,19 @@ describe('a member that polls', () => {
       rationale: 'Both describe the same.',
       confidence: 0.96,
       human_decision_options: ['approve', 'reject', 'modify'],
-    }
+    })
     expect(await sorter.say(request)).toMatchObject({ status: 200 })
     await sorter.say(completion(second!, { actions_taken: [] }))
     await team.settled()
     expect(issue.comments.map(({ body }) => body).join()).toContain('**Sorter** wants to close #2')
     await team.commented(issue, 'ada-gh', '/agent approve req_1')
     await team.until(() => expect(issue.state).toBe('closed'))
-    const health = {
-      message_type: 'agent_health_check',
-      message_id: 'health-1',
-      timestamp: new Date().toISOString(),
-      from_agent: 'triage',
-      to_agent: 'orchestrator',
-      status: 'degraded',
-      uptime_seconds: 86_400,
-      warnings: ['Token usage approaching daily limit'],
-    }
+    const warnings = ['Token usage approaching daily limit']
+    const more = { status: 'degraded', uptime_seconds: 86_400, warnings }
+    const health = messageOf('agent_health_check', 'health-1', more)
     expect(await sorter.say(health)).toMatchObject({ status: 200 })
     expect((await team.engine().github!.state()).agents).toMatchObject([
-      { agent: 'Sorter', status: 'degraded', warnings: ['Token usage approaching daily limit'] },
+      { agent: 'Sorter', status: 'degraded', warnings },
     ])
   })
 
@@ -186,14 +185,17 @@ describe('a member that polls', () => {
     const sorter = await memberOf(team, 'Sorter')
     const issue = await team.opened({ author: 'ada-gh', association: 'OWNER' })
     const [delegation] = await sorter.next()
-    const request = {
-      ...{ message_type: 'hitl_approval_request', timestamp: '2030-01-01T00:00:00Z' },
-      ...{ from_agent: 'triage', to_agent: 'orchestrator', approval_needed_for: 'close' },
-      ...{ rationale: 'zzwhyzz', confidence: 0.96, in_reply_to: delegation!.message_id },
-    }
-    const closing = (reason: string) => ({ action_type: 'close_issue', issue_number: 1, reason })
-    await sorter.say({ ...request, message_id: 'a', proposed_action: closing('one'), timeout_hours: 1.5 })
-    await sorter.say({ ...request, message_id: 'b', proposed_action: closing('two') })
+    const ask = (id: string, more: Json = {}) =>
+      sorter.say(
+        messageOf('hitl_approval_request', id, {
+          ...{ approval_needed_for: 'close', rationale: 'zzwhyzz', confidence: 0.96 },
+          in_reply_to: delegation!.message_id,
+          proposed_action: { action_type: 'close_issue', issue_number: 1, reason: id },
+          ...more,
+        }),
+      )
+    await ask('one', { timeout_hours: 1.5 })
+    await ask('two')
     await sorter.say(completion(delegation!, { actions_taken: [] }))
     await team.settled()
     const { store } = team.engine()
@@ -212,14 +214,10 @@ describe('a member that polls', () => {
   it("leaves other messages unread, because it doesn't get them here (C27)", async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
-    const { handle, store } = team.engine()
-    const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
-    await handle({ kind: 'operator' }, { type: 'send_message', fields: message })
+    await team.engine().handle({ kind: 'operator' }, { type: 'send_message', fields: HELLO })
     await team.opened({})
     const [delegation] = await sorter.next()
-    const rows = await store.all<{ title: string; state: string }>(
-      `SELECT m.title, d.state FROM messages m JOIN deliveries d ON d.message = m.seq WHERE m.recipient = 'Sorter'`,
-    )
+    const rows = await deliveriesOf(team)
     expect(rows.find(({ title }) => title === 'Hello')!.state).not.toBe('read')
     expect(rows.filter(({ title }) => title !== 'Hello')).toMatchObject([{ state: 'read' }])
     await sorter.say(completion(delegation!))
@@ -231,8 +229,7 @@ describe('a member that polls', () => {
     const { handle, store, mailboxes } = team.engine()
     // The work and its mail arrive between the two queries of a poll.
     const waitForMail = vi.spyOn(mailboxes, 'waitForMail').mockImplementationOnce(async (...given) => {
-      const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
-      await handle({ kind: 'operator' }, { type: 'send_message', fields: message })
+      await handle({ kind: 'operator' }, { type: 'send_message', fields: HELLO })
       waitForMail.mockRestore()
       const mail = await mailboxes.waitForMail(...given)
       await team.opened({})
@@ -242,9 +239,7 @@ describe('a member that polls', () => {
       return mail
     })
     const [delegation] = await sorter.next()
-    const rows = await store.all<{ title: string; state: string }>(
-      `SELECT m.title, d.state FROM messages m JOIN deliveries d ON d.message = m.seq WHERE m.recipient = 'Sorter'`,
-    )
+    const rows = await deliveriesOf(team)
     expect(rows.filter(({ title }) => title !== 'Hello')).toMatchObject([{ state: 'read' }])
     await sorter.say(completion(delegation!))
   })
@@ -266,30 +261,13 @@ describe('a member that polls', () => {
   it('reports complaints that only the operator reads, whatever its clock (S3.16)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')
-    const health = {
-      message_type: 'agent_health_check',
-      message_id: 'health-1',
-      timestamp: '2020-01-01T00:00:00Z',
-      from_agent: 'triage',
-      to_agent: 'orchestrator',
-      status: 'error',
-      uptime_seconds: 1,
-      issues: ['zzissuezz'],
-      warnings: ['zzwarningzz'],
-    }
-    expect(await sorter.say(health)).toMatchObject({ status: 200 })
-    const { store, timers, clock, github } = team.engine()
-    expect((await github!.state()).agents).toMatchObject([
-      { agent: 'Sorter', status: 'error', issues: ['zzissuezz'], warnings: ['zzwarningzz'] },
-    ])
+    const complaints = { status: 'error', issues: ['zzissuezz'], warnings: ['zzwarningzz'] }
+    const more = { ...complaints, timestamp: '2020-01-01T00:00:00Z', uptime_seconds: 1 }
+    expect(await sorter.say(messageOf('agent_health_check', 'health-1', more))).toMatchObject({ status: 200 })
+    const { agents } = await team.engine().github!.state()
+    expect(agents).toMatchObject([{ agent: 'Sorter', ...complaints }])
     const checks = () => team.entries.filter(({ type }) => type === 'github.health')
-    const ring = async () => {
-      await store.write((tx) =>
-        tx.run(`UPDATE timers SET due_at = ? WHERE kind = 'github_health'`, [clock.now()]),
-      )
-      timers.setFor(clock.now())
-    }
-    await ring()
+    await team.ring('github_health')
     await team.until(() => expect(checks()).toHaveLength(1))
     expect(checks()[0]).toMatchObject({ class: 'public', text: 'Sorter is error' })
     expect(JSON.stringify(checks()[0])).not.toMatch(/zz\w+zz/)
@@ -301,16 +279,11 @@ describe('a member that polls', () => {
     await team.opened({})
     const [delegation] = await sorter.next()
     const before = team.entries.length
-    const flag = {
-      message_type: 'coc_violation_flag',
-      message_id: 'flag-1',
-      timestamp: '2030-01-01T00:00:00Z',
-      from_agent: 'triage',
-      to_agent: 'orchestrator',
+    const flag = messageOf('coc_violation_flag', 'flag-1', {
       privacy_level: 'PRIVATE_TO_MODERATORS',
       violation: { severity: 'high', confidence: 0.9, violation_type: 'harassment', location: 'issue #1' },
       recommended_action: 'Review',
-    }
+    })
     expect(await sorter.say(flag)).toMatchObject({ status: 200 })
     expect(await readConduct(team.engine().store, 'open', 10)).toMatchObject([{ number: 1 }])
     expect(team.entries.slice(before)).toEqual([])

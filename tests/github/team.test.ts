@@ -1,16 +1,9 @@
-/** The team at work: newcomers, duplicates, slash commands, conduct and scheduled triggers (issue 6). */
+/** The team at work: newcomers, duplicates, slash commands and scheduled triggers (issue 6). */
 import { describe, expect, it } from 'vitest'
-import { readConduct } from '../../src/github/store.ts'
-import type { FakeThread } from '../fakes/github/repository.ts'
-import { NOTHING, openGithubTeam } from './harness.ts'
+import { bug, commenting, NOTHING, OLD, openGithubTeam, proposing } from './harness.ts'
 
 const DUPLICATE = [
-  {
-    status: 'success',
-    confidence_score: 0.98,
-    actions_taken: [{ action_type: 'label_applied', details: { label: 'bug' }, confidence: 0.98 }],
-    rationale: 'A crash, and #1 is the same.',
-  },
+  bug(0.98),
   {
     message_type: 'hitl_approval_request',
     approval_needed_for: 'close_duplicate_issue',
@@ -25,31 +18,12 @@ const DUPLICATE = [
   },
 ]
 
-const WELCOME = {
-  status: 'success',
-  confidence_score: 0.98,
-  actions_taken: [{ action_type: 'comment_posted', details: { body: 'Welcome, @newcomer!' } }],
-  rationale: 'A first contribution.',
-}
-
-const FLAG = {
-  message_type: 'coc_violation_flag',
-  privacy_level: 'PRIVATE_TO_MODERATORS',
-  violation: {
-    severity: 'high',
-    confidence: 0.9,
-    violation_type: 'harassment',
-    location: 'issue #1, comment by @rude',
-  },
-  context: { excerpt: 'you are an unbelievable nincompoop' },
-  recommended_action: 'Review for a violation of the code of conduct',
-}
-
 describe("a first-timer's report of a known bug", () => {
   it('is labelled and welcomed, and closed after an approval by comment, with public audit entries (S3.13, S3.22)', async () => {
     const team = await openGithubTeam({
       Triage: ({ userText }) => (userText.includes('"issue_number":2') ? DUPLICATE : NOTHING),
-      Concierge: ({ userText }) => (userText.includes('"issue_number":2') ? WELCOME : NOTHING),
+      Concierge: ({ userText }) =>
+        userText.includes('"issue_number":2') ? commenting('Welcome, @newcomer!') : NOTHING,
     })
     await team.opened({
       title: 'Crash on start',
@@ -83,75 +57,13 @@ describe("a first-timer's report of a known bug", () => {
   })
 })
 
-describe('a rude comment', () => {
-  it('leaves a trace for moderators only (S3.14, S3.15, C12)', async () => {
-    const team = await openGithubTeam(
-      {
-        Community: ({ userText }) =>
-          userText.includes('nincompoop')
-            ? [FLAG, { ...NOTHING, rationale: 'Rude, see the flag.' }]
-            : NOTHING,
-      },
-      {},
-      { people: { ada: { github: 'ada-gh' }, mo: { role: 'moderator' } } },
-    )
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
-    await team.settled()
-    await team.commented(issue, 'polite', 'Thank you for this!')
-    await team.settled()
-    await team.commented(issue, 'rude', 'you are an unbelievable nincompoop')
-    await team.settled()
-
-    const { store, tokens } = team.engine()
-    expect(await readConduct(store, 'open', 10)).toMatchObject([{ repository: 'octo/hello', number: 1 }])
-    const everything = [
-      JSON.stringify(team.entries),
-      JSON.stringify(await store.all('SELECT * FROM human_requests')),
-      JSON.stringify(await store.all('SELECT document FROM tasks')),
-      JSON.stringify(await store.all(`SELECT title, content FROM messages WHERE sender = 'Community'`)),
-    ].join()
-    expect(everything).not.toMatch(/harassment|coc_violation|Rude, see|moderat/i)
-    // Flagged and harmless comments look the same from outside.
-    const said = team.entries.filter(({ actor, class: kept }) => kept === 'public' && actor === 'Community')
-    expect(new Set(said.map(({ type, text, confidence }) => `${type} ${text} ${confidence}`)).size).toBe(1)
-    expect(said).toHaveLength(2)
-    expect(issue.comments).toHaveLength(2)
-
-    const get = async (token: string) => {
-      const answer = await fetch(new URL('/api/v1/moderation', team.hookUrl()), {
-        headers: { authorization: `Bearer ${token}` },
-      })
-      return {
-        status: answer.status,
-        json: (await answer.json()) as { flags?: { id: string; flag: object }[] },
-      }
-    }
-    const moderator = (await tokens.mintForPerson('mo')).token
-    const seen = await get(moderator)
-    expect(seen.json.flags).toMatchObject([
-      { flag: { message_type: 'coc_violation_flag', context: FLAG.context } },
-    ])
-    const others = [
-      await tokens.mint(null),
-      await tokens.mint('Community'),
-      await tokens.mintForPerson('ada'),
-    ]
-    for (const { token } of others) expect((await get(token)).status).toBeGreaterThanOrEqual(403)
-  })
-})
-
 describe('a slash command', () => {
   it('becomes the work of its role, instead of the routed work', async () => {
     const team = await openGithubTeam({
       Triage: ({ userText }) =>
-        userText.includes('Summarize the thread')
-          ? {
-              ...WELCOME,
-              actions_taken: [{ action_type: 'comment_posted', details: { body: 'In short: it crashes.' } }],
-            }
-          : NOTHING,
+        userText.includes('Summarize the thread') ? commenting('In short: it crashes.') : NOTHING,
     })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     await team.commented(issue, 'stranger', '/agent summarize', 'NONE')
     await team.settled()
@@ -198,11 +110,9 @@ describe('a slash command', () => {
 
   it('is answered in a closed thread; a thread that was closed in the meantime gets no comment', async () => {
     const body = 'In short: it was a crash.'
-    const action = { action_type: 'comment_posted', details: { body }, confidence: 0.99 }
-    const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
-    const [before, meanwhile] = [1, 2].map(() =>
-      team.fake.repository.open({ association: 'CONTRIBUTOR' }),
-    ) as [FakeThread, FakeThread]
+    const team = await openGithubTeam({ Triage: commenting(body) })
+    const before = team.fake.repository.open(OLD)
+    const meanwhile = team.fake.repository.open(OLD)
     before.state = 'closed'
     await team.commented(before, 'helper', '/agent summarize', 'CONTRIBUTOR')
     await team.settled()
@@ -215,9 +125,8 @@ describe('a slash command', () => {
   })
 
   it('decides on proposals for the repository in any case of its name', async () => {
-    const action = { action_type: 'close_issue', details: {}, confidence: 0.99 }
-    const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const team = await openGithubTeam({ Triage: proposing('close_issue') })
+    const issue = await team.opened(OLD)
     await team.settled()
     await team.fake.send(team.hookUrl(), 'issue_comment', {
       action: 'created',
@@ -231,7 +140,7 @@ describe('a slash command', () => {
 
   it('decides only on proposals for the same repository', async () => {
     const team = await openGithubTeam({}, {}, { rules: { ask: [{ from: 'Triage', to: 'Scribe' }] } })
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.settled()
     const held = await team
       .engine()
