@@ -1,18 +1,21 @@
 /** The team as a GitHub App: tokens, login, and webhooks missed while the service was down (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
 import { APP } from '../fakes/github/app.ts'
-import { bug, openGithubTeam } from './harness.ts'
+import { bug, commenting, type GithubTeam, OLD, openGithubTeam } from './harness.ts'
 
-const comment = {
-  ...bug(0.99),
-  actions_taken: [{ action_type: 'comment_posted', details: { body: 'Which version?' } }],
-}
+/** The payload of a new issue with that number. */
+const bodyOf = (team: GithubTeam, number: number) =>
+  JSON.stringify({
+    ...team.payloadOf(team.fake.repository.open({ ...OLD, number }), 'opened'),
+    repository: { full_name: 'octo/hello' },
+  })
 
 describe('a team that is a GitHub App', () => {
   it('acts under its own login, on Enterprise too, and ignores its own events', async () => {
     const options = { app: true, prefix: '/api/v3' }
+    const comment = commenting('Which version?')
     const team = await openGithubTeam({ Triage: comment, Community: comment }, {}, {}, options)
-    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    const issue = await team.opened(OLD)
     await team.until(() => expect(issue.comments).toMatchObject([{ author: `${APP.slug}[bot]` }]))
     await team.until(async () => {
       const rows = await team.engine().store.all<{ state: string }>('SELECT state FROM github_deliveries')
@@ -35,20 +38,17 @@ describe('a team that is a GitHub App', () => {
       {},
       { app: true },
     )
-    const { app, repository } = team.fake
-    const bodyOf = (number: number) =>
-      JSON.stringify({
-        ...team.payloadOf(repository.open({ number, association: 'CONTRIBUTOR' }), 'opened'),
-        repository: { full_name: 'octo/hello' },
-      })
-    await app!.deliver('issues', bodyOf(1), 'taken')
+    const { app } = team.fake
+    await app!.deliver('issues', bodyOf(team, 1), 'taken')
     await team.settled()
     // GitHub believes that this delivery failed, but it arrived.
     app!.deliveries.at(-1)!.status = 'timed out'
     await team.restart(async () => {
       for (let number = 2; number <= 130; number++) {
         const isIssue = number > 127
-        const body = isIssue ? bodyOf(number) : JSON.stringify({ repository: { full_name: 'octo/hello' } })
+        const body = isIssue
+          ? bodyOf(team, number)
+          : JSON.stringify({ repository: { full_name: 'octo/hello' } })
         await app!.deliver(isIssue ? 'issues' : 'push', body, `missed-${number}`)
       }
     })
@@ -78,15 +78,10 @@ describe('a team that never got a webhook', () => {
     const team = await openGithubTeam({ Triage: bug(0.99) }, {}, {}, { app: true })
     const { app, repository } = team.fake
     await team.until(() => expect(team.logged.join('\n')).toContain('webhooks again {"count":0}'))
-    const bodyOf = (number: number) =>
-      JSON.stringify({
-        ...team.payloadOf(repository.open({ number, association: 'CONTRIBUTOR' }), 'opened'),
-        repository: { full_name: 'octo/hello' },
-      })
     await team.restart(async () => {
-      const before = await app!.deliver('issues', bodyOf(1), 'before')
+      const before = await app!.deliver('issues', bodyOf(team, 1), 'before')
       Object.assign(before, { at: Date.now() - 3600_000 })
-      await app!.deliver('issues', bodyOf(2), 'since')
+      await app!.deliver('issues', bodyOf(team, 2), 'since')
     })
     await team.until(() => expect(repository.threads.get(2)!.labels).toEqual(['bug']))
     await team.settled()

@@ -1,11 +1,6 @@
 /** Texts of reviews count like comments (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
-import { type GithubTeam, NOTHING, openGithubTeam } from './harness.ts'
-
-const summary = {
-  ...NOTHING,
-  actions_taken: [{ action_type: 'comment_posted', details: { body: 'In short: fine.' }, confidence: 0.99 }],
-}
+import { commenting, type GithubTeam, openGithubTeam, proposing } from './harness.ts'
 
 async function withPull(answers: Parameters<typeof openGithubTeam>[0] = {}) {
   const team = await openGithubTeam(answers)
@@ -32,7 +27,7 @@ describe.each([
   })
 
   it('may contain slash commands that its author is allowed to use', async () => {
-    const { team, pull } = await withPull({ Triage: summary })
+    const { team, pull } = await withPull({ Triage: commenting('In short: fine.') })
     await team.reviewed(pull, 'stranger', '/agent summarize', 'NONE', how)
     await team.settled()
     expect(await workOf(team)).not.toContain('triage')
@@ -47,12 +42,7 @@ describe.each([
   })
 
   it('counts as a verdict if its author may decide (S3.13)', async () => {
-    const { team, pull } = await withPull({
-      Triage: {
-        ...NOTHING,
-        actions_taken: [{ action_type: 'close_issue', details: { reason: 'Old.' }, confidence: 0.99 }],
-      },
-    })
+    const { team, pull } = await withPull({ Triage: proposing('close_issue', { reason: 'Old.' }) })
     await team.reviewed(pull, 'ada-gh', '/agent summarize', 'OWNER', how)
     await team.until(() =>
       expect(pull.comments.map(({ body }) => body).join()).toContain('/agent approve req_1'),
@@ -90,7 +80,7 @@ describe('a review', () => {
     expect(await workOf(team)).toEqual(['community', 'community', 'community', 'community', 'concierge'])
   })
 
-  it('is indexed beside a comment with the same number, and deleted on its own', async () => {
+  it('is indexed beside a line comment with the same number, and deleted on its own or when its text is', async () => {
     const { team, pull } = await withPull()
     const send = (event: string, action: string, words: object) =>
       team.fake.send(team.hookUrl(), event, {
@@ -99,47 +89,31 @@ describe('a review', () => {
         ...words,
         sender: { login: 'carl', type: 'User' },
       })
-    const said = (body: string) => ({ id: 77, body, user: { login: 'carl' }, author_association: 'NONE' })
-    await send('pull_request_review', 'submitted', { review: said('One.') })
-    await send('pull_request_review_comment', 'created', { comment: said('Two.') })
-    await team.settled()
-    const bodies = () =>
-      team.engine().store.all("SELECT part, body FROM github_documents WHERE part <> '' ORDER BY part")
-    expect(await bodies()).toEqual([
+    const review = (action: string, id: number, body: string | null) =>
+      send('pull_request_review', action, { review: { id, body, user: { login: 'carl' } } })
+    const comment = (action: string, id: number, body: string) =>
+      send('pull_request_review_comment', action, { comment: { id, body, user: { login: 'carl' } } })
+    const indexed = async () => {
+      await team.settled()
+      return await team
+        .engine()
+        .store.all("SELECT part, body FROM github_documents WHERE part <> '' ORDER BY part")
+    }
+    await review('submitted', 77, 'One.')
+    await comment('created', 77, 'Two.')
+    await comment('created', 78, 'Three.')
+    expect(await indexed()).toEqual([
       { part: 'review-77', body: 'One.' },
       { part: 'review_comment-77', body: 'Two.' },
+      { part: 'review_comment-78', body: 'Three.' },
     ])
-    await send('pull_request_review_comment', 'deleted', { comment: said('Two.') })
-    await team.settled()
-    expect(await bodies()).toEqual([{ part: 'review-77', body: 'One.' }])
-  })
-
-  it('that is edited to an empty text is deleted from the index, and so is a line comment of an older store', async () => {
-    const { team, pull } = await withPull()
-    const { store } = team.engine()
-    const send = (event: string, action: string, words: object) =>
-      team.fake.send(team.hookUrl(), event, {
-        action,
-        pull_request: team.fake.repository.showPull(pull),
-        ...words,
-        sender: { login: 'carl', type: 'User' },
-      })
-    const said = (id: number, body: string | null) => ({
-      ...{ id, body, user: { login: 'carl' }, author_association: 'NONE' },
-    })
-    const parts = async () =>
-      (
-        await store.all<{ part: string }>("SELECT part FROM github_documents WHERE part <> '' ORDER BY part")
-      ).map(({ part }) => part)
-    await send('pull_request_review', 'submitted', { review: said(1, 'One.') })
-    await send('pull_request_review_comment', 'created', { comment: said(2, 'Two.') })
-    await send('pull_request_review_comment', 'created', { comment: said(3, 'Three.') })
-    await team.settled()
-    expect(await parts()).toEqual(['review-1', 'review_comment-2', 'review_comment-3'])
-    await send('pull_request_review', 'edited', { review: said(1, null) })
-    await send('pull_request_review_comment', 'deleted', { comment: said(2, '') })
-    await send('pull_request_review_comment', 'edited', { comment: said(3, 'New words.') })
-    await team.settled()
-    expect(await parts()).toEqual(['review_comment-3'])
+    await comment('deleted', 77, 'Two.')
+    await comment('edited', 78, 'New words.')
+    expect(await indexed()).toEqual([
+      { part: 'review-77', body: 'One.' },
+      { part: 'review_comment-78', body: 'New words.' },
+    ])
+    await review('edited', 77, null)
+    expect(await indexed()).toEqual([{ part: 'review_comment-78', body: 'New words.' }])
   })
 })

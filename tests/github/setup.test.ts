@@ -19,6 +19,12 @@ const HOOK: WebhookFacts = {
   events: ['*'],
   lastStatus: 202,
 }
+const FACTS: RepositoryFacts = { isPrivate: false, isArchived: false, hasIssues: true }
+const EVENTS = [
+  ...['issues', 'issue_comment', 'pull_request'],
+  ...['pull_request_review', 'pull_request_review_comment'],
+]
+const MAY_WRITE = { metadata: 'read', issues: 'write', pull_requests: 'write', contents: 'write' }
 const ok = <Value>(value: Value): GitHubResult<Value> => ({ ok: true, value })
 const no = (kind: 'gone' | 'unauthenticated' | 'forbidden', status: number): GitHubResult<never> => ({
   ok: false,
@@ -54,8 +60,7 @@ async function check({ self, facts, hooks, github, env = ENV, app = false }: Giv
     self: async () =>
       self ??
       ok(app ? { kind: 'app', login: 'orchub[bot]' } : { kind: 'token', login: 'bot', scopes: ['repo'] }),
-    repository: async () =>
-      facts ?? ok({ isPrivate: false, isArchived: false, hasIssues: true, roles: ['pull', 'push'] }),
+    repository: async () => facts ?? ok({ ...FACTS, roles: ['pull', 'push'] }),
     hooks: async () => hooks ?? ok([HOOK]),
   }
   const { findings, needs } = await checkSetup(createTeam(config), survey, env)
@@ -98,12 +103,12 @@ describe('the setup of the GitHub team', () => {
     ],
     [
       'an account that may only read',
-      { facts: ok({ isPrivate: false, isArchived: false, hasIssues: true, roles: ['pull'] }) },
+      { facts: ok({ ...FACTS, roles: ['pull'] }) },
       /cannot label or close.*triage/,
     ],
     [
       'an account that may not write branches',
-      { facts: ok({ isPrivate: false, isArchived: false, hasIssues: true, roles: ['triage'] }) },
+      { facts: ok({ ...FACTS, roles: ['triage'] }) },
       /cannot create branches.*prohibited/,
     ],
     [
@@ -135,33 +140,12 @@ describe('the setup of the GitHub team', () => {
     ],
     [
       'a missing permission of the App',
-      {
-        app: true,
-        facts: ok({
-          isPrivate: false,
-          isArchived: false,
-          hasIssues: true,
-          permissions: { metadata: 'read', issues: 'read', pull_requests: 'write', contents: 'write' },
-          events: [
-            ...['issues', 'issue_comment', 'pull_request'],
-            ...['pull_request_review', 'pull_request_review_comment'],
-          ],
-        }),
-      },
+      { app: true, facts: ok({ ...FACTS, permissions: { ...MAY_WRITE, issues: 'read' }, events: EVENTS }) },
       /read access to issues; it needs write \(label, comment, close\).*issues: write/,
     ],
     [
       'a missing event of the App',
-      {
-        app: true,
-        facts: ok({
-          isPrivate: false,
-          isArchived: false,
-          hasIssues: true,
-          permissions: { metadata: 'read', issues: 'write', pull_requests: 'write', contents: 'write' },
-          events: ['issues'],
-        }),
-      },
+      { app: true, facts: ok({ ...FACTS, permissions: MAY_WRITE, events: ['issues'] }) },
       /does not receive issue_comment.*Subscribe to events/,
     ],
   ])('reports %s, and how to fix it', async (_, given, expected) => {
@@ -200,9 +184,6 @@ describe('the needs of the team', () => {
     const more = await check({ github: { routes: { 'release.published': ['scribe'] } } })
     expect(more.needs.events).toContain('release')
     const none = { 'issue_comment.created': [], 'pull_request_review_comment.created': [] }
-    expect((await check({ github: { routes: none } })).needs.events).toEqual([
-      ...['issue_comment', 'issues', 'pull_request'],
-      ...['pull_request_review', 'pull_request_review_comment'],
-    ])
+    expect((await check({ github: { routes: none } })).needs.events).toEqual(EVENTS.toSorted())
   })
 })

@@ -142,14 +142,4 @@ describe('for every policy (C24)', () => {
       }),
     )
   })
-
-  it('the memo contains at most one decision for each pair of agents', () => {
-    fc.assert(
-      fc.property(policy, fc.array(fc.tuple(party, party), { maxLength: 80 }), (base, pairs) => {
-        const rules = compileRules(base)
-        for (const [from, to] of pairs) decideSend(rules, from, to)
-        expect(rules.memo.size).toBeLessThanOrEqual(NAMES.length ** 2)
-      }),
-    )
-  })
 })
