@@ -42,24 +42,6 @@ export function leadingPart(turn: Turn, maxBytes: number): Turn | undefined {
   return undefined
 }
 
-/** Searches files in turn until every message is found; `search` returns the record of each that it finds. */
-export async function searchFiles(
-  files: readonly string[],
-  ids: readonly string[],
-  search: (file: string, missing: ReadonlySet<string>) => Promise<ReadonlyMap<string, string>>,
-): Promise<Map<string, string>> {
-  const found = new Map<string, string>()
-  const missing = new Set(ids)
-  for (const file of files) {
-    if (missing.size === 0) break
-    for (const [id, record] of await search(file, missing)) {
-      missing.delete(id)
-      found.set(id, record)
-    }
-  }
-  return found
-}
-
 /** Whether a prompt is the turn: compares message ids, or the text if it has none. */
 export function holdsTurn(prompt: string, turn: Turn): boolean {
   if (turn.ids.length === 0) return plain(prompt).includes(plain(turn.text))

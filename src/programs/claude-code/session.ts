@@ -3,9 +3,10 @@ import { z } from 'zod'
 import type { MessageLocation, SessionPort } from '../../runtimes/runtime.ts'
 import { createStateSaver } from '../agent-output.ts'
 import { createHookNotices } from '../hook-notices.ts'
-import { FilePosition, type FollowerLog } from '../line-follower.ts'
-import { createPromptAwaiter, locateIn, lookInPane, messageIdsIn, searchFiles } from '../message-evidence.ts'
+import type { FollowerLog } from '../line-follower.ts'
+import { createPromptAwaiter, locateIn, lookInPane, messageIdsIn } from '../message-evidence.ts'
 import type { Pane, ProgramFollowOptions, ProgramSession } from '../program.ts'
+import { searchTranscripts, transcriptFields, withTranscript } from '../transcript-path.ts'
 import { findStatusFile, followActivity, followStatus, type StatusFile } from './activity.ts'
 import { EVIDENCE_MS, holdTurnEnd, type OpenTurnEnd, openDelivery } from './deliver.ts'
 import { ClaudeHookEvent, type ClaudeHookEventOf, createDialogs } from './hooks.ts'
@@ -28,12 +29,7 @@ export const ClaudeSavedState = z.object({
   begun: z.string().optional(),
   /** Milliseconds. In transcripts of other sessions, older records precede this agent. */
   since: z.number(),
-  /** Known from the first hook on. */
-  transcript: z.string().optional(),
-  /** Conversations that a person cleared in the pane: a message may be in one of them. */
-  earlier: z.array(z.string()).default([]),
-  /** Position up to which the transcript was processed. */
-  position: FilePosition.optional(),
+  ...transcriptFields,
   /** The pid under which `sessions/` lists it: the program's own, or that of a wrapper's child. */
   statusFile: z.string().optional(),
   /** As the program named it at its start; `[1m]` means a larger window. */
@@ -54,7 +50,6 @@ const TRANSCRIPT_LAG_MS = 1000
 /** Claude Code force-ends a turn after eight consecutive Stop hook responses. */
 const MAX_HOOK_TURNS = 7
 const PROMPT_WITHIN_MS = 2000
-const EARLIER_TRANSCRIPTS = 20
 const WITHDRAWN: MessageLocation = { at: 'absent', evidence: 'it was withdrawn before the model saw it' }
 
 /**
@@ -124,18 +119,7 @@ export async function followSession(
   async function openTranscript(file: string) {
     if (transcript?.file === file || closed) return
     const before = transcript
-    if (savedState.transcript !== file) {
-      const earlier =
-        savedState.transcript === undefined
-          ? savedState.earlier
-          : [...savedState.earlier, savedState.transcript]
-      savedState = {
-        ...savedState,
-        transcript: file,
-        position: undefined,
-        earlier: earlier.slice(-EARLIER_TRANSCRIPTS),
-      }
-    }
+    savedState = withTranscript(savedState, file)
     transcript = followTranscript({
       file,
       from: savedState.position,
@@ -256,15 +240,12 @@ export async function followSession(
 
   async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
     const withdrawn = withdrawals.ids
-    const locations = await locateIn(ids, (some) => search(some, withdrawn), lookElsewhere, pane)
+    const search = (some: readonly string[]) => {
+      const wanted = some.filter((id) => !withdrawn.has(id))
+      return searchTranscripts(savedState, wanted, searchTranscript)
+    }
+    const locations = await locateIn(ids, search, lookElsewhere, pane)
     return locations.map((location, index) => (withdrawn.has(ids[index]!) ? WITHDRAWN : location))
-  }
-
-  async function search(ids: readonly string[], withdrawn: ReadonlySet<string>) {
-    const files = [...savedState.earlier, savedState.transcript].filter((file) => file !== undefined)
-    const wanted = ids.filter((id) => !withdrawn.has(id))
-    const records = await searchFiles(files, wanted, searchTranscript)
-    return new Map([...records].map(([id, record]) => [id, `record ${record} of the transcript contains it`]))
   }
 
   async function lookElsewhere(): Promise<MessageLocation> {

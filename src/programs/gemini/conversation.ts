@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { createStateSaver } from '../agent-output.ts'
-import { FilePosition, type FollowerLog } from '../line-follower.ts'
-import { searchFiles } from '../message-evidence.ts'
+import type { FollowerLog } from '../line-follower.ts'
+import { searchTranscripts, transcriptFields, withTranscript } from '../transcript-path.ts'
 import type { GeminiHookEvent } from './hooks.ts'
 import { followTranscript, type GeminiRecord, type GeminiTranscript, searchTranscript } from './transcript.ts'
 
@@ -13,20 +13,13 @@ export const GeminiSavedState = z.object({
   sessionId: z.string(),
   /** Milliseconds. Older records of a transcript precede this agent; 0 in one that it began. */
   since: z.number(),
-  /** Known from the first hook on. */
-  transcript: z.string().optional(),
-  /** Position up to which the transcript was processed. */
-  position: FilePosition.optional(),
-  /** Transcripts of earlier conversations: a message may be there. */
-  earlier: z.array(z.string()).default([]),
+  ...transcriptFields,
   /** Messages in the transcript without an answer yet. */
   unread: z.array(z.string()).default([]),
   /** True after its first prompt; before that there is no conversation to resume. */
   isPrompted: z.boolean().default(false),
 })
 export type GeminiSavedState = z.output<typeof GeminiSavedState>
-
-const REMEMBERED = 8
 
 interface ConversationOptions {
   readonly savedState: GeminiSavedState
@@ -51,17 +44,9 @@ export function followConversation(options: ConversationOptions) {
 
   function open(file: string) {
     if (transcript?.file === file || closed) return
-    const isKnown = savedState.transcript === file
-    const earlier = [...savedState.earlier, savedState.transcript].filter(
-      (one) => one !== undefined && one !== file,
-    )
-    savedState = {
-      ...savedState,
-      transcript: file,
-      position: isKnown ? savedState.position : undefined,
-      unread: isKnown ? savedState.unread : [],
-      earlier: [...new Set(earlier as string[])].slice(-REMEMBERED),
-    }
+    const before = savedState
+    savedState = withTranscript(before, file)
+    if (savedState !== before) savedState = { ...savedState, unread: [] }
     void transcript?.close()
     const { since, position: from, unread } = savedState
     transcript = followTranscript({
@@ -93,11 +78,10 @@ export function followConversation(options: ConversationOptions) {
       saved.soon()
     },
     settled: async () => transcript?.settled(),
-    /** The records that showed messages to the model, in this conversation or an earlier one. */
+    /** Finds messages that the model was shown, in this conversation or an earlier one. */
     async search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
       await transcript?.settled()
-      const files = [...savedState.earlier, savedState.transcript].filter((file) => file !== undefined)
-      return await searchFiles(files, ids, searchTranscript)
+      return await searchTranscripts(savedState, ids, searchTranscript)
     },
     async close() {
       await transcript?.close()

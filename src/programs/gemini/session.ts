@@ -167,13 +167,6 @@ export function openSession(
     }
   }
 
-  const locate = (ids: readonly string[]) => locateIn(ids, search, lookElsewhere, pane)
-
-  async function search(ids: readonly string[]) {
-    const records = await conversation.search(ids)
-    return new Map([...records].map(([id, record]) => [id, `it is in record ${record} of its transcript`]))
-  }
-
   async function lookElsewhere(): Promise<MessageLocation> {
     if (state.now !== 'idle') return { at: 'unknown', evidence: `Gemini is ${state.now}` }
     return await lookInPane(pane, { state: () => state.now, inputBox: readInputBox, lagMs: EVIDENCE_MS })
@@ -197,7 +190,7 @@ export function openSession(
     },
     hasDelayedOutput: true,
     deliver: (turn, signal) => deliver({ ...turn, text: withoutMentions(turn.text, 'anywhere') }, signal),
-    locate,
+    locate: (ids) => locateIn(ids, conversation.search, lookElsewhere, pane),
     interrupt,
     hook,
     async notice(text) {

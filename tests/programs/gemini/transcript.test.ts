@@ -8,7 +8,7 @@ import {
   readRecord,
   searchTranscript,
 } from '../../../src/programs/gemini/transcript.ts'
-import { searchFiles } from '../../../src/programs/message-evidence.ts'
+import { searchTranscripts } from '../../../src/programs/transcript-path.ts'
 import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'
 
 /** Written by Gemini CLI 0.61.0. */
@@ -179,9 +179,10 @@ describe('the transcript of Gemini', () => {
   it('is searched for a message by its id, in all conversations of the agent', async () => {
     const file = join(folder, 'earlier.jsonl')
     await copyFile(fixture('refused'), file)
-    const files = [join(folder, 'gone.jsonl'), file, fixture('turn')]
-    const found = await searchFiles(files, ['msg_1', 'msg_2'], searchTranscript)
-    expect([...found]).toEqual([['msg_1', 'c1ab20fe-e5e5-4764-af3f-9f5f933e997b']])
+    const saved = { earlier: [join(folder, 'gone.jsonl'), file], transcript: fixture('turn') }
+    const found = await searchTranscripts(saved, ['msg_1', 'msg_2'], searchTranscript)
+    const evidence = 'it is in record c1ab20fe-e5e5-4764-af3f-9f5f933e997b of the transcript'
+    expect([...found]).toEqual([['msg_1', evidence]])
   })
 
   it('shows that a conversation was resumed', () => {
