@@ -3,27 +3,25 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { MAX_HOOK_RESPONSE_BYTES } from '../../src/programs/claude-code/deliver.ts'
 import { createClaudeCode } from '../../src/programs/claude-code/program.ts'
-import type { Session } from '../../src/runtimes/runtime.ts'
-import { type ModelReply, type Player, playerOf } from '../fakes/model-server/play.ts'
+import { type Player, playerOf } from '../fakes/model-server/play.ts'
 import { type HookServer, type Noted, startHookServer } from './harness/hook-server.ts'
-import type { Asked, RecordingPort } from './harness/recording-port.ts'
-import { openTestAgent, type TestAgent } from './harness/test-agent.ts'
+import {
+  COMMAND,
+  createHeldReply,
+  envelope,
+  openTestAgent,
+  ROLE,
+  type TestAgent,
+} from './harness/test-agent.ts'
 
-const envelope = (id: string, content: string) =>
-  `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
-
-const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
-const ROLE = 'You are dev, of the crew of the Argo. "Quotes", \\ and $HOME stay.'
 const ORC = join(import.meta.dirname, '../../orc')
 
-/** Lets the model speak that is silent in `work a while`. */
-let letGo: (reply: ModelReply) => void = () => {}
-const held = () => new Promise<ModelReply>((resolve) => (letGo = resolve))
+const held = createHeldReply()
 
 const rules = playerOf([
   { when: /say a command/, reply: { thinking: `Shall I? ${COMMAND}`, text: `I report.\n${COMMAND}` } },
   { when: /think for long/, reply: { text: 'Thought.', delayMs: 120_000 } },
-  { when: /work a while/, reply: held },
+  { when: /work a while/, reply: held.reply },
   { when: /talk slowly/, reply: { text: 'word '.repeat(1000), chunkSize: 5, chunkMs: 50 } },
   { when: /print it/, reply: { text: 'I print.', toolCalls: [{ shell: `echo '${COMMAND}'` }] } },
   { when: /run the tests/, reply: { text: 'I run them.', toolCalls: [{ shell: 'touch ../tests-ran' }] } },
@@ -45,54 +43,22 @@ async function isAtPrompt(savedState: unknown): Promise<boolean> {
 }
 
 describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => {
-  let testAgent: TestAgent
+  let dev: TestAgent
   let hookServer: HookServer
-  let session: Session
-  let port: RecordingPort
-  let messages = 0
-  const program = createClaudeCode({
-    log: { warn: (fields, text) => testAgent.problems.push({ text, ...fields }) },
-  })
 
   beforeAll(async () => {
     hookServer = await startHookServer()
-    testAgent = await openTestAgent({ agent, program, play, role: ROLE, url: hookServer.url, bin: ORC })
+    dev = await openTestAgent({
+      ...{ agent, program: createClaudeCode, play, role: ROLE, hookServer, bin: ORC },
+    })
     await start()
   })
-  beforeEach(() => testAgent.model.setPlay(play))
-  afterAll(async () => {
-    await testAgent.close()
-    await hookServer.close()
-  })
+  beforeEach(() => dev.model.setPlay(play))
+  afterAll(() => dev.close())
 
   async function start(savedState?: unknown) {
-    ;({ session, port } = await testAgent.start(savedState))
-    hookServer.attach(session)
-    await port.until(
-      () => session.state === 'idle' || session.state === 'waiting_input' || session.state === 'busy',
-      60_000,
-    )
-  }
-  async function restartService() {
-    const { savedState } = port
-    hookServer.attach(undefined)
-    await session.leave()
-    await testAgent.restartService()
-    return savedState
-  }
-  const idle = () => port.until(() => session.state === 'idle', 60_000)
-  const nextId = () => `msg_${++messages}`
-  const spoken = () => port.said.map(({ text }) => text)
-  const read = (id: string) =>
-    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
-  const met = new Set<Asked>()
-
-  const newQuestion = () => port.asked.find((one) => !one.isGone && !met.has(one))
-
-  async function openQuestion(): Promise<Asked> {
-    const question = await port.until(newQuestion)
-    met.add(question)
-    return question
+    await dev.start(savedState)
+    await dev.port.until(() => ['idle', 'waiting_input', 'busy'].includes(dev.session.state), 60_000)
   }
 
   /**
@@ -100,10 +66,10 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
    * long as it stands there.
    */
   async function answerInPane(key: string) {
-    await testAgent.shows(port, DIALOG)
+    await dev.shows(DIALOG)
     for (let presses = 0; presses < 20; presses++) {
-      await testAgent.press(port, key)
-      const isAnswered = await testAgent.hides(port, DIALOG, 2_000).then(
+      await dev.press(key)
+      const isAnswered = await dev.hides(DIALOG, 2_000).then(
         () => true,
         () => false,
       )
@@ -116,39 +82,28 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   async function quiet() {
     const isHeld = () => hookServer.hooks.some((one) => isStop(one) && one.answer === undefined)
     await expect
-      .poll(async () => session.state === 'idle' && !isHeld() && (await isAtPrompt(port.savedState)))
+      .poll(async () => dev.session.state === 'idle' && !isHeld() && (await isAtPrompt(dev.port.savedState)))
       .toBe(true)
   }
-
-  async function send(content: string) {
-    await idle()
-    const id = nextId()
-    const arrival = await session.deliver({ text: envelope(id, content), ids: [id] })
-    return { id, arrival }
-  }
-
-  const callWith = (text: string) =>
-    testAgent.model.waitFor(({ request }) => request?.side === false && request.userText.includes(text))
 
   it('reports that the agent got nothing before its first turn (C25)', async () => {
     await quiet()
     // The screen may still be drawn, and then its content says nothing.
-    await expect.poll(() => session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
+    await expect.poll(() => dev.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('wakes an idle agent by a paste, and executes its command once (S1.2, C4, C25)', async () => {
-    const { id, arrival } = await send('please say a command')
-    expect(arrival).toMatchObject({ state: 'submitted' })
-    await read(id)
-    await idle()
-    expect(port.said).toEqual([
+    const id = await dev.submit('please say a command')
+    await dev.read(id)
+    await dev.idle()
+    expect(dev.port.said).toEqual([
       { text: `I report.\n${COMMAND}`, channel: 'transcript', key: expect.stringMatching(/^[0-9a-f-]{36}$/) },
     ])
   })
 
   it('passes the role to the model word for word, and reveals the token to nobody', async () => {
-    expect(testAgent.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
-    expect(JSON.stringify(port.savedState)).not.toContain('orc_token_of_dev')
+    expect(dev.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
+    expect(JSON.stringify(dev.port.savedState)).not.toContain('orc_token_of_dev')
     expect(hookServer.hooks.map(({ event }) => event.hook_event_name)).toContain('SessionStart')
     expect(new Set(hookServer.hooks.map(({ authorization }) => authorization))).toEqual(
       new Set(['Bearer orc_token_of_dev']),
@@ -156,19 +111,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   })
 
   it('exchanges ten messages, each shown to the model once and in order (C25)', async () => {
-    const before = testAgent.model.calls('dev').length
-    const ids: string[] = []
-    for (let n = 0; n < 10; n++) {
-      const { id, arrival } = await send(`number ${n}`)
-      expect(arrival).toMatchObject({ state: 'submitted' })
-      await read(id)
-      ids.push(id)
-    }
-    await idle()
-    const calls = testAgent.model.calls('dev').slice(before)
-    expect(calls.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
-      ids.map((_, n) => `number ${n}`),
-    )
+    const { ids, calls } = await dev.exchangeTen()
     for (const id of ids) expect(calls.at(-1)!.body.split(`[ORCHUB MESSAGE ${id}]`)).toHaveLength(2)
   })
 
@@ -182,12 +125,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     ['a file mention at the end', 'look at @x', 'look at \\@x'],
   ])('delivers %s unchanged into an idle pane', async (_name, content, received = content) => {
     await quiet()
-    const { id, arrival } = await send(content)
-    expect(arrival).toMatchObject({ state: 'submitted' })
-    await read(id)
-    const call = await callWith(`${id}]`)
-    expect(call.request!.userText).toContain(envelope(id, received))
-    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
+    await dev.deliverUnchanged(content, received)
   })
 
   it.each([
@@ -195,53 +133,52 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     ['tabs, which its input box turns into spaces', 'a\tb', /a {4}b/],
   ])('delivers %s into an idle pane', async (_name, content, carried) => {
     await quiet()
-    const { id, arrival } = await send(content)
-    expect(arrival).toMatchObject({ state: 'submitted' })
-    await read(id)
-    expect((await callWith(`${id}]`)).request!.userText).toMatch(carried)
+    const id = await dev.submit(content)
+    await dev.read(id)
+    expect((await dev.callAbout(id)).request!.userText).toMatch(carried)
   })
 
   it('confirms a turn without messages by its text', async () => {
     await quiet()
     const text = '[ORCHESTRATOR RESPONSE]\nCommand: list_agents\n\tStatus: ok\n[END ORCHESTRATOR RESPONSE]'
-    expect(await session.deliver({ text, ids: [] })).toMatchObject({ state: 'submitted' })
+    expect(await dev.session.deliver({ text, ids: [] })).toMatchObject({ state: 'submitted' })
     await quiet()
   })
 
   it('does not treat the output of a command, or thinking, as text of the agent (C4)', async () => {
-    const before = port.said.length
-    await send('print it')
-    const isDone = () => port.said.length >= before + 2
+    const before = dev.port.said.length
+    await dev.send('print it')
+    const isDone = () => dev.port.said.length >= before + 2
     // Not every version asks first.
-    await port.until(() => isDone() || newQuestion())
-    if (!isDone()) (await openQuestion()).answer({ allow: true })
-    await port.until(isDone)
-    await idle()
-    expect(port.said.slice(before).some(({ text }) => text.includes(COMMAND))).toBe(false)
+    await dev.port.until(() => isDone() || dev.newQuestion())
+    if (!isDone()) (await dev.openQuestion()).answer({ allow: true })
+    await dev.port.until(isDone)
+    await dev.idle()
+    expect(dev.port.said.slice(before).some(({ text }) => text.includes(COMMAND))).toBe(false)
   })
 
   it('reaches the engine over MCP in its own name, without a dialog (C3)', async () => {
-    await send('tell the lead')
-    await port.until(() => session.state === 'idle' && hookServer.messages.length > 0)
+    await dev.send('tell the lead')
+    await dev.port.until(() => dev.session.state === 'idle' && hookServer.messages.length > 0)
     expect(hookServer.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
   })
 
   it('accepts no message while it is busy, and gets a notice after a tool call (C2)', async () => {
     await quiet()
-    await send('run the tests')
-    const question = await openQuestion()
-    expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
+    expect(await dev.session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
       state: 'queued',
     })
-    await session.notice('[ORCHUB NOTICE] 1 message waits')
+    await dev.session.notice('[ORCHUB NOTICE] 1 message waits')
     question.answer({ allow: true })
-    await testAgent.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
-    await idle()
-    expect(await session.locate(['msg_x'])).toMatchObject([{ at: 'absent' }])
+    await dev.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
+    await dev.idle()
+    expect(await dev.session.locate(['msg_x'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('reports the context usage, relative to the window of the model (C26)', async () => {
-    expect(port.used.at(-1)).toMatchObject({
+    expect(dev.port.used.at(-1)).toMatchObject({
       model: expect.stringContaining('claude'),
       contextTokens: expect.any(Number),
       contextWindow: 1_000_000,
@@ -250,214 +187,200 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   })
 
   it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
-    await send('run the tests')
-    const question = await openQuestion()
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
     expect(question).toMatchObject({ tool: 'Bash', input: { command: 'touch ../tests-ran' } })
-    expect(session.state).toBe('waiting_input')
+    expect(dev.session.state).toBe('waiting_input')
     question.answer({ allow: false, comment: 'not on a Friday' })
-    await testAgent.model.waitFor(
+    await dev.model.waitFor(
       (one) => one.request?.toolResults.some((text) => text.includes('not on a Friday')) ?? false,
     )
-    await idle()
+    await dev.idle()
     expect(question.isGone).toBe(false)
   })
 
   it('closes the request when the person answers in the pane', async () => {
-    await send('run the tests')
-    const question = await openQuestion()
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
     await answerInPane('Enter')
-    await port.until(() => question.isGone)
-    await idle()
+    await dev.port.until(() => question.isGone)
+    await dev.idle()
   })
 
   it('closes the request when the person denies it in the pane with Escape', async () => {
-    await send('run the tests')
-    const question = await openQuestion()
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
     await answerInPane('Escape')
-    await port.until(() => question.isGone)
+    await dev.port.until(() => question.isGone)
     await quiet()
   })
 
   it('waits for the draft of a person, and never mixes with it (ask 4)', async () => {
     await quiet()
-    await testAgent.type(port, 'a half-typed thought')
-    await testAgent.shows(port, /half-typed thought/)
-    const { id, arrival } = await send('hello there')
+    await dev.type('a half-typed thought')
+    await dev.shows(/half-typed thought/)
+    const { id, arrival } = await dev.send('hello there')
     expect(arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
-    expect(await session.locate([id])).toMatchObject([{ at: 'unknown' }])
-    await testAgent.press(port, 'Enter')
-    await callWith('a half-typed thought')
+    expect(await dev.session.locate([id])).toMatchObject([{ at: 'unknown' }])
+    await dev.press('Enter')
+    await dev.callWith('a half-typed thought')
     await quiet()
-    expect(await session.locate([id])).toMatchObject([{ at: 'absent' }])
+    expect(await dev.session.locate([id])).toMatchObject([{ at: 'absent' }])
   })
 
   it('reaches an agent past a draft at the end of its turn, once, and leaves the draft alone (ask 4)', async () => {
     await quiet()
-    const { id: first } = await send('work a while')
-    await callWith(`${first}]`)
-    await testAgent.type(port, 'another thought')
-    await testAgent.shows(port, /❯.another thought/)
-    letGo({ text: 'Worked.' })
-    await read(first)
-    const { id, arrival } = await send('hello there')
-    expect(arrival).toMatchObject({ state: 'submitted' })
-    await read(id)
-    const { request, body } = await callWith(`${id}]`)
+    const { id: first } = await dev.send('work a while')
+    await dev.callAbout(first)
+    await dev.type('another thought')
+    await dev.shows(/❯.another thought/)
+    held.letGo({ text: 'Worked.' })
+    await dev.read(first)
+    const id = await dev.submit('hello there')
+    await dev.read(id)
+    const { request, body } = await dev.callAbout(id)
     expect(request!.userText).toContain(envelope(id, 'hello there'))
     expect(request!.userText).not.toContain('another thought')
     expect(body.split(`[ORCHUB MESSAGE ${id}]`)).toHaveLength(2)
 
     const frame = envelope('msg_00', '').length
-    const longest = await send('x'.repeat(MAX_HOOK_RESPONSE_BYTES - frame))
+    const longest = await dev.send('x'.repeat(MAX_HOOK_RESPONSE_BYTES - frame))
     expect(longest.arrival).toMatchObject({ state: 'submitted' })
-    await read(longest.id)
-    expect((await callWith(`${longest.id}]`)).body).toContain(
+    await dev.read(longest.id)
+    expect((await dev.callAbout(longest.id)).body).toContain(
       `${'x'.repeat(MAX_HOOK_RESPONSE_BYTES - frame)}\\n`,
     )
-    const tooLong = await send('x'.repeat(MAX_HOOK_RESPONSE_BYTES))
+    const tooLong = await dev.send('x'.repeat(MAX_HOOK_RESPONSE_BYTES))
     expect(tooLong.arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
-    await testAgent.shows(port, /❯.another thought/)
+    await dev.shows(/❯.another thought/)
     await quiet()
-    for (let n = 0; n < 3; n++) await testAgent.press(port, 'C-u')
+    for (let n = 0; n < 3; n++) await dev.press('C-u')
   })
 
   it('never types into a menu that a person opened', async () => {
     await quiet()
-    await testAgent.enter(port, '/model')
-    await testAgent.shows(port, /Select model/)
+    await dev.enter('/model')
+    await dev.shows(/Select model/)
     const turn = { text: envelope('msg_z', 'hello there'), ids: ['msg_z'] }
-    expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
-    await testAgent.press(port, 'Escape')
-    await testAgent.hides(port, /Select model/)
+    expect(await dev.session.deliver(turn)).toMatchObject({ state: 'queued' })
+    await dev.press('Escape')
+    await dev.hides(/Select model/)
     await quiet()
-    expect(await session.locate(['msg_z'])).toMatchObject([{ at: 'absent' }])
+    expect(await dev.session.locate(['msg_z'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('continues after a failed turn, and reports why it is idle', async () => {
     await quiet()
-    const { id } = await send('fail now')
-    await port.until(() => port.states.at(-1)?.evidence.includes('It is broken'))
-    expect(port.arrived.filter(({ ids, state }) => ids.includes(id) && state === 'read')).toEqual([])
-    expect(spoken().some((text) => text.includes('It is broken'))).toBe(false)
-    const { id: next } = await send('and again')
-    await read(next)
+    const { id } = await dev.send('fail now')
+    await dev.port.until(() => dev.port.states.at(-1)?.evidence.includes('It is broken'))
+    expect(dev.hasRead(id)).toBe(false)
+    expect(dev.spoken().some((text) => text.includes('It is broken'))).toBe(false)
+    const { id: next } = await dev.send('and again')
+    await dev.read(next)
   })
 
   it('interrupts a turn that has begun to answer, with evidence (C2)', async () => {
     await quiet()
-    await send('talk slowly')
-    await testAgent.shows(port, /word word/)
-    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await dev.send('talk slowly')
+    await dev.shows(/word word/)
+    expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
     await quiet()
-    await testAgent.shows(port, /Interrupted/)
+    await dev.shows(/Interrupted/)
   })
 
   it('redelivers a message that an interrupt withdrew before the model saw it (ask 11)', async () => {
     await quiet()
-    const { id } = await send('think for long, but not twice')
-    await callWith(`${id}]`)
-    testAgent.model.setPlay(playerOf([]))
-    expect(await session.interrupt()).toMatchObject({ stopped: true })
-    const urgent = await send('stop everything')
+    const { id } = await dev.send('think for long, but not twice')
+    await dev.callAbout(id)
+    dev.model.setPlay(playerOf([]))
+    expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
+    const urgent = await dev.send('stop everything')
     expect(urgent.arrival).toMatchObject({ state: 'submitted' })
-    await read(id)
-    await read(urgent.id)
-    const call = await callWith(`${urgent.id}]`)
+    await dev.read(id)
+    await dev.read(urgent.id)
+    const call = await dev.callAbout(urgent.id)
     expect(call.request!.userText).toContain(envelope(id, 'think for long, but not twice'))
     await quiet()
   })
 
   it('redelivers a message by itself that a person withdrew and discarded', async () => {
     await quiet()
-    const { id } = await send('think for long')
-    await callWith(`${id}]`)
-    testAgent.model.setPlay(playerOf([]))
-    await testAgent.press(port, 'Escape')
-    await testAgent.shows(port, new RegExp(`─\\s*\\n❯.\\[ORCHUB MESSAGE ${id}\\]`))
-    await idle()
-    for (let n = 0; n < 20; n++) await testAgent.press(port, 'C-u')
-    await read(id)
+    const { id } = await dev.send('think for long')
+    await dev.callAbout(id)
+    dev.model.setPlay(playerOf([]))
+    await dev.press('Escape')
+    await dev.shows(new RegExp(`─\\s*\\n❯.\\[ORCHUB MESSAGE ${id}\\]`))
+    await dev.idle()
+    for (let n = 0; n < 20; n++) await dev.press('C-u')
+    await dev.read(id)
     await quiet()
   })
 
   it('continues in another conversation when a person clears this one', async () => {
     await quiet()
-    await testAgent.enter(port, '/clear')
+    await dev.enter('/clear')
     const isCleared = ({ event, answer }: Noted) => event.source === 'clear' && answer !== undefined
     await expect.poll(() => hookServer.hooks.some(isCleared)).toBe(true)
     await quiet()
-    const { id } = await send('a new beginning')
-    await read(id)
-    const call = await callWith('a new beginning')
+    const { id } = await dev.send('a new beginning')
+    await dev.read(id)
+    const call = await dev.callWith('a new beginning')
     expect(call.body).not.toContain('stop everything')
     expect(call.request!.system).toContain(ROLE)
   })
 
   it('keeps the role when the context is compacted (ask 15)', async () => {
-    for (const content of ['one thing', 'another thing']) await read((await send(content)).id)
+    for (const content of ['one thing', 'another thing']) await dev.read((await dev.send(content)).id)
     await quiet()
-    const before = port.states.length
-    await testAgent.enter(port, '/compact')
-    await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
+    const before = dev.port.states.length
+    await dev.enter('/compact')
+    await dev.port.until(() => dev.port.states.slice(before).some(({ state }) => state === 'busy'))
     await quiet()
-    const { id } = await send('still there?')
-    await read(id)
-    const call = await callWith('still there?')
+    const { id } = await dev.send('still there?')
+    await dev.read(id)
+    const call = await dev.callWith('still there?')
     expect(call.request!.system).toContain(ROLE)
     expect(call.body).not.toContain('a new beginning')
   })
 
   it('loses no text written while the service is down, and is found again (C25)', async () => {
     await quiet()
-    const { id } = await send('work a while')
-    await callWith(`${id}]`)
-    const savedState = await restartService()
+    const { id } = await dev.send('work a while')
+    await dev.callAbout(id)
+    const savedState = await dev.restartService()
     const stops = hookServer.hooks.filter(isStop).length
-    letGo({ text: 'Worked.' })
+    held.letGo({ text: 'Worked.' })
     await expect.poll(() => hookServer.hooks.filter(isStop).length).toBe(stops + 1)
     await expect.poll(() => isAtPrompt(savedState)).toBe(true)
     await start(savedState)
-    await port.until(() => spoken().includes('Worked.'))
-    await read(id)
-    await idle()
-    expect(port.said).toHaveLength(1)
-    const { arrival } = await send('and on')
-    expect(arrival).toMatchObject({ state: 'submitted' })
+    await dev.port.until(() => dev.spoken().includes('Worked.'))
+    await dev.read(id)
+    await dev.idle()
+    expect(dev.port.said).toHaveLength(1)
+    await dev.submit('and on')
     await quiet()
   })
 
   it('sees an open dialog after a restart of the service, and types nothing into it (ask 3)', async () => {
-    await send('run the tests')
-    await openQuestion()
-    await start(await restartService())
-    await port.until(() => session.state === 'waiting_input')
-    const { arrival } = { arrival: await session.deliver({ text: envelope('msg_y', 'x'), ids: ['msg_y'] }) }
-    expect(arrival.state).toBe('queued')
+    await dev.send('run the tests')
+    await dev.openQuestion()
+    await start(await dev.restartService())
+    await dev.port.until(() => dev.session.state === 'waiting_input')
+    const turn = { text: envelope('msg_y', 'x'), ids: ['msg_y'] }
+    expect(await dev.session.deliver(turn)).toMatchObject({ state: 'queued' })
     await answerInPane('Enter')
     await quiet()
   })
 
   it('resumes its conversation after everything was killed, with its role (asks 10, 15)', async () => {
-    const { id } = await send('remember the word xylophone')
-    await read(id)
-    await quiet()
-    const savedState = await restartService()
-    await testAgent.killAll()
-    await start(savedState)
-    await idle()
-    expect(port.said).toEqual([])
-    const { id: next } = await send('which word was it?')
-    await read(next)
-    const call = await callWith('which word was it?')
-    expect(call.body).toContain('xylophone')
-    expect(call.request!.system).toContain(ROLE)
-    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
-    await idle()
+    const id = await dev.resumeAfterKill(quiet)
+    expect(dev.port.said).toEqual([])
+    expect((await dev.recallWord(id)).request!.system).toContain(ROLE)
   })
 
   it('leaves no process behind, and no warnings in the log', async () => {
-    await session.stop()
-    expect(await testAgent.left()).toEqual([])
-    expect(testAgent.problems).toEqual([])
+    await dev.session.stop()
+    expect(await dev.left()).toEqual([])
+    expect(dev.problems).toEqual([])
   })
 })

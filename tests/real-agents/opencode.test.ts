@@ -6,19 +6,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createOpencode } from '../../src/programs/opencode/program.ts'
-import type { Session } from '../../src/runtimes/runtime.ts'
 import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
-import type { RecordingPort } from './harness/recording-port.ts'
-import { openTestAgent, type TestAgent } from './harness/test-agent.ts'
+import { COMMAND, envelope, openTestAgent, type TestAgent } from './harness/test-agent.ts'
 
-const envelope = (id: string, content: string) =>
-  `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
+const ROLE = 'You are dev, of the crew of the Argo.'
 
 /** Content of the pane: no conversation, or one that its sidebar describes. */
 const HOME = /Ask anything/
 const CONVERSATION = /^.*\d% used$/m
-
-const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
 
 /** Until a test lets it go on, the model is at work. */
 let work = Promise.withResolvers<ModelReply>()
@@ -69,14 +64,7 @@ const play: Rule[] = [
 ]
 
 describe('opencode', () => {
-  let testAgent: TestAgent
-  let session: Session
-  let port: RecordingPort
-  let messages = 0
-  const program = createOpencode({
-    log: { warn: (fields, text) => testAgent.problems.push({ text, ...fields }) },
-  })
-
+  let dev: TestAgent
   const authorizations = new Set<string | undefined>()
   const service = createServer((request, response) => {
     if (request.url === '/mcp') authorizations.add(request.headers.authorization)
@@ -87,71 +75,49 @@ describe('opencode', () => {
     service.listen(0, '127.0.0.1')
     await once(service, 'listening')
     const { port: servicePort } = service.address() as AddressInfo
-    testAgent = await openTestAgent({
+    dev = await openTestAgent({
       url: `http://127.0.0.1:${servicePort}`,
-      agent: 'opencode',
-      program,
-      play,
-      role: 'You are dev, of the crew of the Argo.',
+      ...{ agent: 'opencode', program: createOpencode, play, role: ROLE },
     })
-    ;({ session, port } = await testAgent.start())
-    await idle()
+    await dev.start()
+    await dev.idle()
   })
   afterAll(async () => {
-    await testAgent.close()
+    await dev.close()
     service.close()
   })
-
-  const idle = () => port.until(() => session.state === 'idle', 60_000)
-  const busy = () => port.until(() => session.state === 'busy')
-  const nextId = () => `msg_${++messages}`
-  const spoken = () => port.said.map(({ text }) => text)
-  const read = (id: string) =>
-    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
 
   /** The model works on it until the returned function is called. */
   async function sendWork() {
     work = Promise.withResolvers()
-    const { id } = await send('work a while')
-    await asks(id)
+    const { id } = await dev.send('work a while')
+    await dev.callAbout(id)
     return { id, finish: () => work.resolve({ text: 'Worked.' }) }
   }
 
-  /** The model is asked about that message. */
-  const asks = (id: string) =>
-    testAgent.model.waitFor((one) => one.request?.userText.includes(`MESSAGE ${id}]`) ?? false)
-
-  async function send(content: string) {
-    await idle()
-    const id = nextId()
-    const arrival = await session.deliver({ text: envelope(id, content), ids: [id] })
-    return { id, arrival }
-  }
-
   it('delivers a message to the agent, and executes its command once (S1.2, C4, C25)', async () => {
-    const { id, arrival } = await send('please say a command')
-    expect(arrival.state).toBe('submitted')
-    await read(id)
-    await port.until(() => spoken().some((text) => text.includes(COMMAND)))
-    await idle()
-    expect(port.said).toHaveLength(1)
-    expect(port.said[0]).toMatchObject({ channel: 'api', key: expect.stringMatching(/^prt_/) })
-    await testAgent.shows(port, /ORCHUB MESSAGE/)
+    const id = await dev.submit('please say a command')
+    await dev.read(id)
+    await dev.port.until(() => dev.spoken().some((text) => text.includes(COMMAND)))
+    await dev.idle()
+    expect(dev.port.said).toHaveLength(1)
+    expect(dev.port.said[0]).toMatchObject({ channel: 'api', key: expect.stringMatching(/^prt_/) })
+    await dev.shows(/ORCHUB MESSAGE/)
   })
 
   it('sends the role with every request, and the token of the agent to the service (C3)', async () => {
     expect([...authorizations]).toEqual(['Bearer orc_token_of_dev'])
-    const call = testAgent.model.calls('dev').at(-1)!
-    expect(call.request!.system).toContain('You are dev, of the crew of the Argo.')
-    expect((await stat(join(testAgent.folder, 'opencode-password'))).mode & 0o777).toBe(0o600)
-    expect(JSON.stringify(port.savedState)).not.toContain(
-      await readFile(join(testAgent.folder, 'opencode-password'), 'utf8'),
+    const call = dev.model.calls('dev').at(-1)!
+    expect(call.request!.system).toContain(ROLE)
+    expect((await stat(join(dev.folder, 'opencode-password'))).mode & 0o777).toBe(0o600)
+    expect(JSON.stringify(dev.port.savedState)).not.toContain(
+      await readFile(join(dev.folder, 'opencode-password'), 'utf8'),
     )
   })
 
   it('reports the context usage, relative to the window of the model (C26)', async () => {
-    await port.until(() => port.used.length > 0)
-    expect(port.used[0]).toMatchObject({
+    await dev.port.until(() => dev.port.used.length > 0)
+    expect(dev.port.used[0]).toMatchObject({
       model: 'scripted/scripted-model',
       contextWindow: 200_000,
       contextTokens: expect.any(Number),
@@ -160,19 +126,7 @@ describe('opencode', () => {
   })
 
   it('exchanges ten messages, each read once and in order (C25)', async () => {
-    const before = testAgent.model.calls('dev').length
-    const ids: string[] = []
-    for (let n = 0; n < 10; n++) {
-      const { id, arrival } = await send(`number ${n}`)
-      expect(arrival.state).toBe('submitted')
-      ids.push(id)
-      await read(id)
-    }
-    await idle()
-    const prompts = testAgent.model.calls('dev').slice(before)
-    expect(prompts.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
-      ids.map((_, n) => `number ${n}`),
-    )
+    await dev.exchangeTen()
   })
 
   it.each([
@@ -184,237 +138,212 @@ describe('opencode', () => {
     ['the end of a bracketed paste', 'a\u001b[201~\rrm -rf x'],
     ['emoji and tabs', '👩‍👩‍👧‍👦\té\u0301 ｗｉｄｅ'],
     ['a file mention at the end', 'look at @x'],
-  ])('delivers %s unchanged', async (_name, content) => {
-    const { id, arrival } = await send(content)
-    expect(arrival.state).toBe('submitted')
-    await read(id)
-    const call = await asks(id)
-    expect(call.request!.userText).toContain(envelope(id, content))
-    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
-  })
+  ])('delivers %s unchanged', (_name, content) => dev.deliverUnchanged(content))
 
   it('reports a message that it never got as absent', async () => {
-    expect(await session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
+    expect(await dev.session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('leaves a draft in the input box untouched (field notes 4)', async () => {
-    await testAgent.type(port, 'a half-typed thought')
-    await testAgent.shows(port, /a half-typed thought/)
-    const { id } = await send('hello there')
-    await read(id)
-    await idle()
-    const call = await asks(id)
+    await dev.type('a half-typed thought')
+    await dev.shows(/a half-typed thought/)
+    const { id } = await dev.send('hello there')
+    await dev.read(id)
+    await dev.idle()
+    const call = await dev.callAbout(id)
     expect(call.request!.userText).not.toContain('half-typed')
-    await testAgent.shows(port, /a half-typed thought/)
+    await dev.shows(/a half-typed thought/)
     // A person sends it after all: the agent is busy with it, and that is seen too.
-    await testAgent.press(port, 'Enter')
-    await testAgent.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
-    await idle()
+    await dev.press('Enter')
+    await dev.callWith('a half-typed thought')
+    await dev.idle()
   })
 
   it('accepts no message while it is busy, and gets a notice within its turn (C2)', async () => {
     const { finish } = await sendWork()
-    await busy()
-    expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
+    await dev.busy()
+    expect(await dev.session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
       state: 'queued',
     })
-    await session.notice('[ORCHUB NOTICE] 1 message waits')
+    await dev.session.notice('[ORCHUB NOTICE] 1 message waits')
     finish()
-    await testAgent.model.waitFor((one) => one.request?.userText.includes('ORCHUB NOTICE') ?? false)
-    expect(port.states.at(-1)!.state).toBe('busy')
-    await idle()
+    await dev.callWith('ORCHUB NOTICE')
+    expect(dev.port.states.at(-1)!.state).toBe('busy')
+    await dev.idle()
   })
 
   it('ignores the text of a subagent (C4)', async () => {
-    const before = port.said.length
-    await send('ask a helper')
-    await testAgent.model.waitFor((one) => one.request?.userText === 'SUBTASK')
-    await idle()
-    expect(port.said.slice(before).some(({ text }) => text.startsWith('The helper says'))).toBe(false)
+    const before = dev.port.said.length
+    await dev.send('ask a helper')
+    await dev.model.waitFor((one) => one.request?.userText === 'SUBTASK')
+    await dev.idle()
+    expect(dev.port.said.slice(before).some(({ text }) => text.startsWith('The helper says'))).toBe(false)
   })
 
   it('stops a turn, with evidence; text that was cut off is not passed on (C2, C5)', async () => {
-    const { id } = await send('think for long')
-    await asks(id)
-    expect(session.state).toBe('busy')
-    expect(await session.interrupt()).toMatchObject({ stopped: true })
-    expect(session.state).toBe('idle')
-    expect(port.arrived.some(({ ids, state }) => ids.includes(id) && state === 'read')).toBe(false)
+    const { id } = await dev.send('think for long')
+    await dev.callAbout(id)
+    expect(dev.session.state).toBe('busy')
+    expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
+    expect(dev.session.state).toBe('idle')
+    expect(dev.hasRead(id)).toBe(false)
 
-    await send('talk slowly')
-    await testAgent.shows(port, /word word/)
-    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await dev.send('talk slowly')
+    await dev.shows(/word word/)
+    expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
     await sleep(500)
-    expect(spoken().some((text) => text.includes('word word'))).toBe(false)
+    expect(dev.spoken().some((text) => text.includes('word word'))).toBe(false)
   })
 
   it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
-    await send('run the tests')
-    const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
     expect(question).toMatchObject({ tool: 'bash', input: { command: 'echo tests-pass' } })
-    expect(session.state).toBe('waiting_input')
-    await testAgent.shows(port, /Permission required/)
+    expect(dev.session.state).toBe('waiting_input')
+    await dev.shows(/Permission required/)
     question.answer({ allow: true })
-    await port.until(() => spoken().includes('They pass.'))
-    await idle()
+    await dev.port.until(() => dev.spoken().includes('They pass.'))
+    await dev.idle()
   })
 
   it('reports a denial with its reason to the agent, which continues (C9)', async () => {
-    await send('run the tests')
-    const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
     question.answer({ allow: false, comment: 'not on a Friday' })
-    await port.until(() => spoken().includes('Then not.'))
-    await idle()
+    await dev.port.until(() => dev.spoken().includes('Then not.'))
+    await dev.idle()
   })
 
   it('closes the request when the person answers in the pane', async () => {
-    await send('run the tests')
-    const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
-    await testAgent.shows(port, /Permission required/)
-    await testAgent.press(port, 'Enter')
-    await port.until(() => question.isGone)
-    await idle()
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
+    await dev.shows(/Permission required/)
+    await dev.press('Enter')
+    await dev.port.until(() => question.isGone)
+    await dev.idle()
   })
 
   it('accepts the answer to a question of the agent from outside', async () => {
-    await send('ask the person')
-    const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
+    await dev.send('ask the person')
+    const question = await dev.openQuestion()
     expect(question.tool).toBe('question')
     question.answer({ allow: true, comment: 'green' })
-    await port.until(() => spoken().includes('So it is green.'))
-    await idle()
+    await dev.port.until(() => dev.spoken().includes('So it is green.'))
+    await dev.idle()
   })
 
   it('leaves no dialog behind when a turn that asks is interrupted', async () => {
-    await send('run the tests')
-    const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
-    await testAgent.shows(port, /Permission required/)
-    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await dev.send('run the tests')
+    const question = await dev.openQuestion()
+    await dev.shows(/Permission required/)
+    expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
     expect(question.isGone).toBe(true)
     // The program draws its screen in its own time.
-    await expect.poll(() => testAgent.screen(port), { timeout: 30_000 }).not.toContain('Permission required')
+    await expect.poll(() => dev.screen(), { timeout: 30_000 }).not.toContain('Permission required')
   })
 
   it('continues in another conversation that a person opens in the pane', async () => {
     const conversationsOf = (savedState: unknown) =>
       new Set(JSON.stringify(savedState).match(/"ses_[^"]+"/g)).size
-    const before = conversationsOf(port.savedState)
+    const before = conversationsOf(dev.port.savedState)
     expect(before).toBe(1)
-    await testAgent.press(port, 'C-x', 'n')
-    await testAgent.shows(port, HOME)
-    await testAgent.type(port, 'a new beginning')
-    await testAgent.shows(port, /a new beginning/)
-    await testAgent.press(port, 'Enter')
-    await testAgent.model.waitFor((one) => one.request?.userText.includes('a new beginning') ?? false)
+    await dev.press('C-x', 'n')
+    await dev.shows(HOME)
+    await dev.type('a new beginning')
+    await dev.shows(/a new beginning/)
+    await dev.press('Enter')
+    await dev.callWith('a new beginning')
     // The model may hear of it before we do; until then its messages go into the conversation before.
-    await port.until(() => conversationsOf(port.savedState) > before)
-    await idle()
-    const { id } = await send('and here too')
-    await read(id)
-    const call = testAgent.model.calls('dev').at(-1)!
+    await dev.port.until(() => conversationsOf(dev.port.savedState) > before)
+    await dev.idle()
+    const { id } = await dev.send('and here too')
+    await dev.read(id)
+    const call = dev.model.calls('dev').at(-1)!
     expect(call.body).toContain('a new beginning')
     expect(call.body).not.toContain('half-typed')
-    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
+    expect(await dev.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('loses no text written while the service is down, and is found again (C25)', async () => {
     const { id, finish } = await sendWork()
-    await busy()
-    const before = port
-    await session.leave()
-    await testAgent.restartService()
+    await dev.busy()
+    await dev.restartService()
     finish()
-    await testAgent.shows(before, /Worked\./)
-    ;({ session, port } = await testAgent.start(before.savedState))
-    await port.until(() => spoken().includes('Worked.'))
-    await read(id)
-    await idle()
-    const { arrival } = await send('and on')
-    expect(arrival.state).toBe('submitted')
-    await idle()
+    await dev.shows(/Worked\./)
+    await dev.start(dev.port.savedState)
+    await dev.port.until(() => dev.spoken().includes('Worked.'))
+    await dev.read(id)
+    await dev.idle()
+    await dev.submit('and on')
+    await dev.idle()
   })
 
   it('finds an open dialog again after a restart of the service', async () => {
-    await send('run the tests')
-    await port.until(() => port.asked.find(({ isGone }) => !isGone))
-    const { savedState } = port
-    await session.leave()
-    await testAgent.restartService()
-    ;({ session, port } = await testAgent.start(savedState))
-    const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
-    await port.until(() => session.state === 'waiting_input')
+    await dev.send('run the tests')
+    await dev.openQuestion()
+    await dev.start(await dev.restartService())
+    const question = await dev.openQuestion()
+    await dev.port.until(() => dev.session.state === 'waiting_input')
     question.answer({ allow: true })
-    await port.until(() => spoken().includes('They pass.'))
-    await idle()
+    await dev.port.until(() => dev.spoken().includes('They pass.'))
+    await dev.idle()
   })
 
   it('resumes its conversation after everything was killed, with its role (asks 10, 15)', async () => {
-    const { id } = await send('remember the word xylophone')
-    await read(id)
-    await idle()
-    const { savedState } = port
-    await session.leave()
-    await testAgent.restartService()
-    await testAgent.killAll()
-    ;({ session, port } = await testAgent.start(savedState))
-    await idle()
-    const { id: next } = await send('which word was it?')
-    await read(next)
-    const call = testAgent.model.calls('dev').at(-1)!
-    expect(call.body).toContain('xylophone')
-    expect(call.request!.system).toContain('You are dev, of the crew of the Argo.')
-    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
-    await idle()
+    const id = await dev.resumeAfterKill()
+    expect((await dev.recallWord(id)).request!.system).toContain(ROLE)
   })
 
   it('keeps the role when the context is compacted (ask 15)', async () => {
     // The server answers before its terminal interface accepts keys.
-    await testAgent.shows(port, /which word was it\?/)
-    await testAgent.type(port, '/compact')
-    await testAgent.shows(port, /Compact session/)
-    const before = port.states.length
-    await testAgent.press(port, 'Enter')
+    await dev.shows(/which word was it\?/)
+    await dev.type('/compact')
+    await dev.shows(/Compact session/)
+    const before = dev.port.states.length
+    await dev.press('Enter')
     // The turn may be over before we look.
-    await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
-    await idle()
-    const { id } = await send('still there?')
-    await read(id)
-    expect(testAgent.model.calls('dev').at(-1)!.request!.system).toContain('of the crew of the Argo')
-    expect(spoken()).not.toContain('Scripted title')
-    await idle()
+    await dev.port.until(() => dev.port.states.slice(before).some(({ state }) => state === 'busy'))
+    await dev.idle()
+    const { id } = await dev.send('still there?')
+    await dev.read(id)
+    expect(dev.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
+    expect(dev.spoken()).not.toContain('Scripted title')
+    await dev.idle()
   })
 
   it('leaves nothing behind when it is stopped', async () => {
-    await session.stop()
-    expect(session.state).toBe('exited')
-    expect(await testAgent.left()).toEqual([])
+    await dev.session.stop()
+    expect(dev.session.state).toBe('exited')
+    expect(await dev.left()).toEqual([])
   })
 
   it('reports a missing conversation that should be resumed', async () => {
-    const savedState = structuredClone(port.savedState) as { program: { conversations: { id: string }[] } }
+    const savedState = structuredClone(dev.port.savedState) as {
+      program: { conversations: { id: string }[] }
+    }
     savedState.program.conversations = [
       { ...savedState.program.conversations[0]!, id: 'ses_0000000000000000000000000' },
     ]
-    await expect(testAgent.start(savedState)).rejects.toThrow('ses_0000000000000000000000000')
-    expect(await testAgent.left()).toEqual([])
+    await expect(dev.start(savedState)).rejects.toThrow('ses_0000000000000000000000000')
+    expect(await dev.left()).toEqual([])
   })
 
   it('does not disturb a person who opens another conversation as soon as one is shown', async () => {
-    ;({ session, port } = await testAgent.start())
-    await testAgent.shows(port, CONVERSATION)
-    await testAgent.press(port, 'C-x', 'n')
-    await testAgent.shows(port, HOME)
-    await testAgent.type(port, 'a draft of my own')
-    await testAgent.shows(port, /a draft of my own/)
+    await dev.start()
+    await dev.shows(CONVERSATION)
+    await dev.press('C-x', 'n')
+    await dev.shows(HOME)
+    await dev.type('a draft of my own')
+    await dev.shows(/a draft of my own/)
     await sleep(3_000)
-    expect(await testAgent.screen(port)).not.toMatch(CONVERSATION)
-    await testAgent.press(port, 'Enter')
-    await testAgent.model.waitFor((one) => one.request?.userText.includes('a draft of my own') ?? false)
-    await testAgent.shows(port, CONVERSATION)
-    await session.stop()
+    expect(await dev.screen()).not.toMatch(CONVERSATION)
+    await dev.press('Enter')
+    await dev.callWith('a draft of my own')
+    await dev.shows(CONVERSATION)
+    await dev.session.stop()
   })
 
   it('sent no unknown message', () => {
-    expect(testAgent.problems).toEqual([])
+    expect(dev.problems).toEqual([])
   })
 })
