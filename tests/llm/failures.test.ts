@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { ModelSettings } from '../../src/llm/llm.ts'
 import type { ModelReply } from '../fakes/model-server/play.ts'
+import { REAL_CLOCK } from '../fakes/real-clock.ts'
 import { createHasteClock, deadUrl, KEY, modelsAt, openRawServer, openServer } from './harness.ts'
 
 const ASK = { model: 'fast', schema: z.object({ fine: z.boolean() }), prompt: 'Is it?', purpose: 'test' }
@@ -201,14 +202,7 @@ describe('a refusal', () => {
 })
 
 describe('a call', () => {
-  const realClock = {
-    waits: [],
-    now: () => Date.now(),
-    after(ms: number, callback: () => void) {
-      const timer = setTimeout(callback, ms)
-      return () => clearTimeout(timer)
-    },
-  }
+  const realClock = { ...REAL_CLOCK, waits: [] }
 
   it('that takes too long times out', async () => {
     const server = await openServer(inTurn({ ...FINE, delayMs: 5000 }))

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createCodex } from '../../src/programs/codex/program.ts'
 import { createOpencode } from '../../src/programs/opencode/program.ts'
 import type { Pane } from '../../src/programs/program.ts'
-import { createRecorder } from '../runtimes/recorder.ts'
+import { createRecordingPort } from '../fakes/recording-port.ts'
 
 let folder: string
 beforeEach(() => {
@@ -40,7 +40,7 @@ describe.each([
     const following = program.follow(
       { ...order, savedState: savedState(), signal: gone.signal },
       pane,
-      createRecorder(),
+      createRecordingPort(),
     )
     setTimeout(() => gone.abort(reason), 300)
     const before = performance.now()

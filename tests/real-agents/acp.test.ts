@@ -1,7 +1,4 @@
-import { once } from 'node:events'
 import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -11,13 +8,14 @@ import type { Session, Turn } from '../../src/runtimes/runtime.ts'
 import { type ModelServer, startModelServer } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
 import { QUIET_LOG } from '../fakes/quiet-log.ts'
+import { REAL_CLOCK } from '../fakes/real-clock.ts'
+import { createRecordingPort, type RecordingPort } from '../fakes/recording-port.ts'
 import { type Home, prepareHome } from './harness/home.ts'
+import { type HookServer, startHookServer } from './harness/hook-server.ts'
 import { endProcessesOf, processesOf } from './harness/leftovers.ts'
-import { startMcpServer } from './harness/mcp-server.ts'
-import { createRecordingPort, type RecordingPort } from './harness/recording-port.ts'
+import { COMMAND } from './harness/test-agent.ts'
 
 const ROLE = 'You are the scribe of the team.'
-const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
 
 /** Until a test lets it go on, the model is at work. */
 let work = Promise.withResolvers<ModelReply>()
@@ -40,45 +38,11 @@ function message(id: string, content: string): Turn {
   return { ids: [id], text: `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]` }
 }
 
-/** In front of the tools: who asked for them. */
-async function openGate(target: string) {
-  const seen = new Set<string | undefined>()
-  const server = createServer((incoming, outgoing) => {
-    seen.add(incoming.headers.authorization)
-    const { method, headers } = incoming
-    const inner = request(target, { method, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
-      answer.pipe(outgoing)
-    })
-    inner.on('error', () => outgoing.destroy())
-    incoming.pipe(inner)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    tokens: () => [...seen],
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
-
 async function commandLinesOf(folder: string | undefined): Promise<string> {
   const pids = await processesOf(folder)
   expect(pids).not.toEqual([])
   const lines = pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
   return (await Promise.all(lines)).join('\n')
-}
-
-const clock = {
-  now: () => Date.now(),
-  after(ms: number, callback: () => void) {
-    const timer = setTimeout(callback, ms)
-    return () => clearTimeout(timer)
-  },
 }
 
 interface Trait {
@@ -101,16 +65,14 @@ const PROGRAMS: Trait[] = [
 describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, steers, mention = '@x' }) => {
   let root: string
   let model: ModelServer
-  let mcp: Awaited<ReturnType<typeof startMcpServer>>
-  let gate: Awaited<ReturnType<typeof openGate>>
+  let service: HookServer
   let home: Home
   let running: Session[]
 
   beforeEach(async () => {
     root = await realpath(await mkdtemp(join(tmpdir(), `orc-acp-${agent}-`)))
     model = await startModelServer({ play: PLAY })
-    mcp = await startMcpServer()
-    gate = await openGate(mcp.url)
+    service = await startHookServer()
     const folders = { folder: join(root, 'home'), cwd: join(root, 'work') }
     home = await prepareHome(agent, { ...folders, modelUrl: model.url, key: 'sk-ant-fake-scribe' })
     running = []
@@ -120,14 +82,14 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     await Promise.all(running.map((session) => session.stop()))
     const left = await processesOf(home.env.HOME)
     await endProcessesOf(home.env.HOME)
-    await Promise.all([model.close(), gate.close(), mcp.close()])
+    await Promise.all([model.close(), service.close()])
     await rm(root, { recursive: true, force: true, maxRetries: 5 })
     expect(left).toEqual([])
   })
 
   async function start(savedState?: unknown): Promise<{ session: Session; port: RecordingPort }> {
     const runtime = createAcpRuntime({
-      ...{ clock, log: QUIET_LOG, bin: 'orc' },
+      ...{ clock: REAL_CLOCK, log: QUIET_LOG, bin: 'orc' },
       // All that it needs is in the settings of its home.
       environment: {},
     })
@@ -136,9 +98,9 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
       {
         ...{ name: 'scribe', program, settings: home.settings, prompt: ROLE, savedState, nonce: 'n' },
         ...{ cwd: join(root, 'work'), folder: join(root, 'private') },
-        credentials: async () => ({ url: gate.url, token: 'orc_token' }),
+        credentials: async () => ({ url: service.url, token: 'orc_token' }),
       },
-      port.port,
+      port,
     )
     running.push(session)
     await idle(session, port)
@@ -146,14 +108,13 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
   }
 
   const idle = (session: Session, port: RecordingPort) => port.until(() => session.state === 'idle', 90_000)
-  const heard = (port: RecordingPort) => port.said.map(({ text }) => text).join('')
 
   it('accepts messages, answers with its own text, and keeps its role', async () => {
     const { session, port } = await start()
     const arrival = await session.deliver(message('msg_1', 'Please say a command now.'))
     expect(arrival.state).toBe('read')
     await idle(session, port)
-    expect(heard(port).trim()).toBe(`I report.\n${COMMAND}`)
+    expect(port.text().trim()).toBe(`I report.\n${COMMAND}`)
     const [call] = model.calls()
     expect(call?.request?.userText).toContain('[ORCHUB MESSAGE msg_1]')
     expect(role === 'system' ? call?.body : call?.request?.userText).toContain(ROLE)
@@ -187,14 +148,14 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     const { session, port } = await start()
     await session.deliver(message('msg_1', 'Please tell dev-2.'))
     await port.until(
-      () => port.asked.length > 0 || mcp.messages.length > 0 || session.state === 'idle',
+      () => port.asked.length > 0 || service.messages.length > 0 || session.state === 'idle',
       60_000,
     )
     port.asked[0]?.answer({ allow: true })
     await idle(session, port)
-    expect(mcp.messages).toEqual([{ to: 'dev-2', body: 'hello' }])
-    expect(heard(port).trim()).toBe('Told.')
-    expect(gate.tokens()).toEqual(['Bearer orc_token'])
+    expect(service.messages).toEqual([{ to: 'dev-2', body: 'hello', authorization: 'Bearer orc_token' }])
+    expect(port.text().trim()).toBe('Told.')
+    expect([...service.tokens]).toEqual(['Bearer orc_token'])
     expect(await commandLinesOf(home.env.HOME)).not.toContain('orc_token')
   })
 
@@ -219,7 +180,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     await idle(session, port)
     expect((await session.deliver(message('msg_2', 'Please say a command now.'))).state).toBe('read')
     await idle(session, port)
-    expect(heard(port)).toContain(COMMAND)
+    expect(port.text()).toContain(COMMAND)
   })
 
   it('gets a notice at once if it can, otherwise with its next turn (C2)', async () => {
@@ -249,7 +210,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     expect((await again.session.locate(['msg_2']))[0]?.at).toBe('absent')
     await again.session.deliver(message('msg_2', 'And now this.'))
     await idle(again.session, again.port)
-    expect(heard(again.port)).toMatch(/^Understood, that was number \d+\.$/)
+    expect(again.port.text()).toMatch(/^Understood, that was number \d+\.$/)
     const last = model.calls().at(-1)
     expect(last?.body).toContain('[ORCHUB MESSAGE msg_1]')
     expect(last?.body).toContain(ROLE)

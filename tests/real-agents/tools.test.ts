@@ -6,7 +6,7 @@ import type { AgentName } from '../../scripts/install-agents.ts'
 import { startModelServer } from '../fakes/model-server/model-server.ts'
 import { askOnce } from './harness/ask-once.ts'
 import { prepareHome } from './harness/home.ts'
-import { startMcpServer } from './harness/mcp-server.ts'
+import { startHookServer } from './harness/hook-server.ts'
 
 type Place = { folder: string; mcp: string }
 
@@ -67,7 +67,7 @@ it.each(PROGRAMS)(
   async (name, prepare) => {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'orchub-tools-')))
     closing.push(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
-    const mcp = await startMcpServer()
+    const mcp = await startHookServer()
     closing.push(mcp.close)
     const message = { to: 'bob', body: 'Two lines,\n"quoted" & <b>' }
     const model = await startModelServer({
@@ -81,7 +81,7 @@ it.each(PROGRAMS)(
     const cwd = join(folder, 'work')
     const key = 'sk-ant-fake-alice'
     const home = await prepareHome(name, { folder: join(folder, 'home'), cwd, modelUrl: model.url, key })
-    const args = await prepare({ folder, mcp: mcp.url })
+    const args = await prepare({ folder, mcp: `${mcp.url}/mcp` })
 
     expect(await askOnce(home, cwd, [...args, 'begin'])).toContain('Both worked.')
     expect(mcp.messages).toEqual([message])

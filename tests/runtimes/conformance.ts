@@ -1,7 +1,7 @@
 /** The contract of every runtime; each runs this suite with an agent that follows the instructions in its turns. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AgentStart, Runtime, Session, Turn } from '../../src/runtimes/runtime.ts'
-import { createRecorder, type Recorder } from './recorder.ts'
+import { createRecordingPort, type RecordingPort } from '../fakes/recording-port.ts'
 
 export interface RuntimeFixture {
   readonly runtime: Runtime
@@ -39,12 +39,12 @@ export function turnOf(id: string, body: string): Turn {
 export function describeRuntime(name: string, open: () => Promise<RuntimeFixture>) {
   describe(`the runtime ${name}`, () => {
     let fixture: RuntimeFixture
-    let port: Recorder
+    let port: RecordingPort
     const sessions: Session[] = []
 
     beforeEach(async () => {
       fixture = await open()
-      port = createRecorder()
+      port = createRecordingPort()
     })
     afterEach(async () => {
       await Promise.all(sessions.splice(0).map((session) => session.stop().catch(() => {})))
@@ -69,7 +69,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimeFixture
       const arrival = await session.deliver(turnOf('msg_7', 'say the answer is 42'))
       expect(['submitted', 'read']).toContain(arrival.state)
       expect(arrival.evidence).not.toBe('')
-      await port.until('the answer came', () => port.text().includes('the answer is 42'))
+      await port.until(() => port.text().includes('the answer is 42'))
     })
 
     it('delivers each turn once and in order (C25)', async () => {
@@ -77,8 +77,8 @@ export function describeRuntime(name: string, open: () => Promise<RuntimeFixture
       await port.untilState('idle')
       for (const number of [1, 2, 3]) {
         await session.deliver(turnOf(`msg_${number}`, `say answer-${number}-only`))
-        await port.until(`answer ${number} came`, () => port.text().includes(`\nanswer-${number}-only`))
-        await port.until('it is idle again', () => session.state === 'idle')
+        await port.until(() => port.text().includes(`\nanswer-${number}-only`))
+        await port.until(() => session.state === 'idle')
       }
       const answers = [...port.text().matchAll(/^answer-(\d)-only$/gm)].map(([, number]) => number)
       expect(answers).toEqual(['1', '2', '3'])
@@ -144,7 +144,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimeFixture
     })
 
     it('runs several agents side by side', async () => {
-      const ports = [createRecorder(), createRecorder(), createRecorder()]
+      const ports = [createRecordingPort(), createRecordingPort(), createRecordingPort()]
       const team = await Promise.all(
         ports.map((each, number) => fixture.runtime.start(fixture.agent({ name: `agent${number}` }), each)),
       )
@@ -152,7 +152,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimeFixture
       await Promise.all(ports.map((each) => each.untilState('idle')))
       await Promise.all(team.map((session, n) => session.deliver(turnOf(`msg_${n}`, `say I am number ${n}`))))
       for (const [n, each] of ports.entries()) {
-        await each.until('it answered', () => each.text().includes(`I am number ${n}`))
+        await each.until(() => each.text().includes(`I am number ${n}`))
         expect(each.text()).not.toContain(`I am number ${(n + 1) % 3}`)
       }
     })
@@ -196,14 +196,14 @@ export function describeRuntime(name: string, open: () => Promise<RuntimeFixture
       sessions.length = 0
       const again = await fixture.reopen()
       const { savedState } = port
-      port = createRecorder()
+      port = createRecordingPort()
       const found = await start(
         { savedState, credentials: () => Promise.reject(new Error('not asked for')) },
         again,
       )
       await port.untilState('idle')
       await found.deliver(turnOf('msg_9', 'say still here'))
-      await port.until('it answered', () => port.text().includes('still here'))
+      await port.until(() => port.text().includes('still here'))
     })
   })
 }

@@ -9,17 +9,10 @@ import type { AgentStart, Runtime } from '../../src/runtimes/runtime.ts'
 import { createTmuxRuntime, type TmuxOptions } from '../../src/runtimes/tmux/runtime.ts'
 import { attachPerson, type Person } from '../fakes/person-at-terminal.ts'
 import { QUIET_LOG } from '../fakes/quiet-log.ts'
+import { REAL_CLOCK } from '../fakes/real-clock.ts'
 import type { RuntimeFixture } from './conformance.ts'
 
 const RECEIVER = resolve(import.meta.dirname, '../fakes/raw-receiver.ts')
-
-export const realClock = {
-  now: () => Date.now(),
-  after(ms: number, callback: () => void) {
-    const timer = setTimeout(callback, ms)
-    return () => clearTimeout(timer)
-  },
-}
 
 /**
  * tmux (seen with 3.3a) drops what it has not read of a process when it hears of its end, on a busy machine one time in
@@ -62,7 +55,7 @@ export async function openTmuxFixture(over: Partial<TmuxOptions> = {}): Promise<
     const runtime = createTmuxRuntime({
       socket,
       programs: [createAnyProgram()],
-      clock: realClock,
+      clock: REAL_CLOCK,
       log: QUIET_LOG,
       bin: '/nowhere/orc',
       ...over,

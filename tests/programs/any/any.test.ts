@@ -13,7 +13,7 @@ import { AnySettings, compilePatterns, watchEvidence } from '../../../src/progra
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
 import type { Pane, ProgramLaunchOptions } from '../../../src/programs/program.ts'
-import { createRecorder } from '../../runtimes/recorder.ts'
+import { createRecordingPort } from '../../fakes/recording-port.ts'
 
 let folder: string
 beforeEach(() => {
@@ -253,7 +253,7 @@ describe('a message that is looked up', () => {
       savedState: undefined,
       isReattached: true,
     }
-    const port = createRecorder()
+    const port = createRecordingPort()
     const session = await followAny(order, 'run', settings, pane, port)
     await port.untilState('idle')
     return { session, path, port }
@@ -281,8 +281,8 @@ describe('a message that is looked up', () => {
     const log = 'one\r\n> two\r\n> six\r\n> '
     const position = { offset: 0, openTexts: [7, 14], isBracketed: true, released: 0 }
     const { session, port } = await follow(log, position)
-    await expect.poll(() => port.utterances.length).toBe(3)
-    expect(port.utterances.map(({ key }) => key)).toEqual(['run:0', 'run:7', 'run:14'])
+    await expect.poll(() => port.said.length).toBe(3)
+    expect(port.said.map(({ key }) => key)).toEqual(['run:0', 'run:7', 'run:14'])
     await session.close('leave')
   })
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { openSession } from '../../../src/programs/codex/session.ts'
 import type { CodexSavedState } from '../../../src/programs/codex/thread-follower.ts'
-import { createRecordingPort } from '../../real-agents/harness/recording-port.ts'
+import { createRecordingPort } from '../../fakes/recording-port.ts'
 import { type Answer, type Call, type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
 import {
   agentMessage,
@@ -51,7 +51,7 @@ describe('a session of codex', () => {
     const warnings: unknown[] = []
     opened = openSession({
       savedState: { socket: server.path, launchedAt: LAUNCHED, threads: [], ...savedState },
-      port: port.port,
+      port: port,
       warn: (fields, text) => void warnings.push({ text, ...fields }),
       ...(watchOrphans === undefined ? {} : { pane: { watchOrphans: watchOrphans } }),
     })
@@ -131,7 +131,7 @@ describe('a session of codex', () => {
   it('passes on the text of a turn before its end, even if both arrive at once (ask 5)', async () => {
     const { port } = await open({})
     const heard: string[] = []
-    port.port.onStateChange = (state) => void heard.push(`${state}, ${port.said.length} said`)
+    port.onStateChange = (state) => void heard.push(`${state}, ${port.said.length} said`)
     status('active', [])
     itemCompleted(agentMessage('last words', 'msg_a'))
     status('idle')

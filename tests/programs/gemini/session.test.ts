@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openSession } from '../../../src/programs/gemini/session.ts'
 import type { Pane, PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
 import type { Turn } from '../../../src/runtimes/runtime.ts'
-import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import * as screens from './screens.ts'
 
 describe('a session of Gemini', () => {
@@ -55,7 +55,7 @@ describe('a session of Gemini', () => {
         savedState: { sessionId: 'ses-1', since: 0, ...more.savedState },
       },
       pane,
-      port.port,
+      port,
       { warn: () => {} },
     )
   }

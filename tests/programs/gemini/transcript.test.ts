@@ -9,7 +9,7 @@ import {
   searchTranscript,
 } from '../../../src/programs/gemini/transcript.ts'
 import { searchTranscripts } from '../../../src/programs/transcript-path.ts'
-import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 
 /** Written by Gemini CLI 0.61.0. */
 const fixture = (name: string) => join(import.meta.dirname, 'fixtures', `${name}.jsonl`)
@@ -40,7 +40,7 @@ describe('the transcript of Gemini', () => {
       from: undefined,
       since: more.since ?? 0,
       unread: more.unread ?? [],
-      port: port.port,
+      port: port,
       log: { warn: () => {} },
       onRecord: ({ kind }) => kinds.push(kind),
       onForgotten: (ids) => forgotten.push(...ids),
@@ -61,7 +61,7 @@ describe('the transcript of Gemini', () => {
 
   it('is read further while a command waits for its response, but the saved position stays before it (C4)', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
-    port.port.onText = () => answered
+    port.onText = () => answered
     const transcript = await follow(fixture('turn'))
     expect(kinds).toEqual(['prompt', 'answer', 'answer'])
     const before = transcript.position()!.offset
@@ -123,7 +123,7 @@ describe('the transcript of Gemini', () => {
     await writeFile(file, `${first}${JSON.stringify(cancelled)}\n`)
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     // The next line is read at once, and the search for it takes several turns of the loop.
-    port.port.onEvidence = () => void setImmediate(() => resolve(open!.close()))
+    port.onEvidence = () => void setImmediate(() => resolve(open!.close()))
     await follow(file)
     await closed
     expect(kinds).toEqual(['prompt'])

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { OpenCodeSavedState } from '../../../src/programs/opencode/conversations.ts'
 import { openSession } from '../../../src/programs/opencode/session.ts'
 import type { ProgramSession } from '../../../src/programs/program.ts'
-import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import { type FakeServer, OWN, recorded, startFakeServer } from './fake-server.ts'
 
 describe('a session of opencode', () => {
@@ -34,7 +34,7 @@ describe('a session of opencode', () => {
       found: false,
       savedState: { port: 1, conversations: [], ...savedState },
       server: server.api,
-      port: port.port,
+      port: port,
       view: async () => 'other',
       warn: (fields) => unexpected.push(fields),
     })

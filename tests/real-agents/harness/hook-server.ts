@@ -1,4 +1,4 @@
-/** The service's side of hooks and MCP, as far as a program meets it: one agent, known by its token. */
+/** The service's side of hooks and MCP, as far as a program meets it: one agent, known by its token, and one tool. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +15,8 @@ export interface Noted {
 
 export async function startHookServer() {
   const hooks: Noted[] = []
-  const messages: { to: string; authorization: string | undefined }[] = []
+  const messages: { to: string; body: string | undefined; authorization: string | undefined }[] = []
+  const tokens = new Set<string | undefined>()
   let session: Session | undefined
 
   async function hook(incoming: IncomingMessage, outgoing: ServerResponse) {
@@ -34,12 +35,12 @@ export async function startHookServer() {
     toNodeHandler(
       createMcpHandler(() => {
         const server = new McpServer({ name: 'orc', version: '1.0.0' })
-        const inputSchema = z.object({ to: z.string() })
+        const inputSchema = z.object({ to: z.string(), body: z.string().optional() })
         server.registerTool(
           'send_message',
           { description: 'Sends a message', inputSchema },
-          async ({ to }) => {
-            messages.push({ to, authorization })
+          async ({ to, body }) => {
+            messages.push({ to, body, authorization })
             return { content: [{ type: 'text', text: `queued for ${to}` }] }
           },
         )
@@ -56,6 +57,7 @@ export async function startHookServer() {
   }
 
   const server = createServer((incoming, outgoing) => {
+    tokens.add(incoming.headers.authorization)
     void (incoming.url === '/hooks' ? hook(incoming, outgoing) : call(incoming, outgoing))
   })
   server.listen(0, '127.0.0.1')
@@ -65,6 +67,8 @@ export async function startHookServer() {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     hooks,
     messages,
+    /** Of all requests. */
+    tokens,
     /** From now on hooks reach this session; undefined: the service is away, as far as they can tell. */
     attach(next: Session | undefined) {
       session = next

@@ -15,10 +15,11 @@ import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { ModelReply, Play } from '../../fakes/model-server/play.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
+import { type Asked, createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import { type Home, prepareHome } from './home.ts'
 import type { HookServer } from './hook-server.ts'
 import { endProcessesOf, processesOf } from './leftovers.ts'
-import { type Asked, createRecordingPort, type RecordingPort } from './recording-port.ts'
 import { TYPING_PAUSE_MS } from './terminal.ts'
 
 const execute = promisify(execFile)
@@ -54,14 +55,6 @@ interface TestAgentOptions {
   readonly bin?: string
 }
 
-const clock = {
-  now: () => Date.now(),
-  after(ms: number, callback: () => void) {
-    const timer = setTimeout(callback, ms)
-    return () => clearTimeout(timer)
-  },
-}
-
 /** Gemini takes half a minute for 100 KB before it calls the model, and minutes on a busy machine. */
 const READ_WITHIN_MS = 300_000
 
@@ -83,7 +76,7 @@ export async function openTestAgent(options: TestAgentOptions) {
   const program = options.program({ log })
   const newRuntime = () =>
     createTmuxRuntime({
-      ...{ socket, programs: [program], clock, log, bin: options.bin ?? process.execPath },
+      ...{ socket, programs: [program], clock: REAL_CLOCK, log, bin: options.bin ?? process.execPath },
       // All that it needs is in the settings of its home.
       environment: {},
     })
@@ -124,7 +117,7 @@ export async function openTestAgent(options: TestAgentOptions) {
           token: 'orc_token_of_dev',
         }),
       },
-      next.port,
+      next,
     )
     port = next
     hookServer?.attach(session)

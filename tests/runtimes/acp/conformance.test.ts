@@ -3,14 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
 import { describeRuntime } from '../conformance.ts'
-import { clock, fakeAgent, isRunning, recordedIn } from './harness.ts'
+import { fakeAgent, isRunning, recordedIn } from './harness.ts'
 
 describeRuntime('acp', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'orc-acp-'))
   return {
     runtime: createAcpRuntime({
-      clock,
+      clock: REAL_CLOCK,
       log: QUIET_LOG,
       bin: 'orc',
       limits: { graceMs: 1000, quietMs: 100 },

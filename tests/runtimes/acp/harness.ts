@@ -6,16 +6,10 @@ import { onTestFinished } from 'vitest'
 import type { SessionState } from '../../../src/base/agent.ts'
 import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
 import type { AcpLimits } from '../../../src/runtimes/acp/settings.ts'
-import type {
-  PermissionQuestion,
-  PermissionVerdict,
-  Session,
-  SessionPort,
-  Turn,
-  Usage,
-} from '../../../src/runtimes/runtime.ts'
+import type { Session, Turn } from '../../../src/runtimes/runtime.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
-import { createRecorder, type Recorder } from '../recorder.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 
 const FAKE = fileURLToPath(new URL('../../fakes/acp-agent.ts', import.meta.url))
 
@@ -55,60 +49,6 @@ export function recordedIn<T>(folder: string, what: string): T[] {
   return entries.flatMap((entry) => (entry.what === what ? [entry.value] : []))
 }
 
-export const clock = {
-  now: () => Date.now(),
-  after(ms: number, callback: () => void) {
-    const timer = setTimeout(callback, ms)
-    return () => clearTimeout(timer)
-  },
-}
-
-export interface Heard {
-  readonly said: string[]
-  readonly states: Recorder['states']
-  readonly arrived: Recorder['arrivals']
-  readonly asked: {
-    question: PermissionQuestion
-    answer(verdict?: PermissionVerdict): void
-    gone: AbortSignal
-  }[]
-  readonly used: Usage[]
-  readonly recorder: Recorder
-  /** Resolves when it holds; each event is looked at. */
-  until(holds: () => boolean, what: string): Promise<void>
-}
-
-/** `hear`: how the engine takes what was said. */
-function listen(hear: (text: string) => Promise<void>): Heard & { port: SessionPort } {
-  const recorder = createRecorder()
-  const said: string[] = []
-  const asked: Heard['asked'] = []
-  const port: SessionPort = {
-    ...recorder,
-    async onText(utterance) {
-      said.push(utterance.text)
-      await recorder.onText(utterance)
-      await hear(utterance.text)
-    },
-    askPermission: (question, gone) =>
-      new Promise((answer) => {
-        gone.addEventListener('abort', () => answer(undefined))
-        asked.push({ question, answer, gone })
-      }),
-  }
-  const until = (holds: () => boolean, what: string) => recorder.until(what, holds)
-  return {
-    said,
-    states: recorder.states,
-    arrived: recorder.arrivals,
-    asked,
-    used: recorder.usages,
-    recorder,
-    until,
-    port,
-  }
-}
-
 export interface StartOptions {
   fixture?: Fixture
   flags?: readonly string[]
@@ -122,7 +62,9 @@ export interface StartOptions {
   hear?: (text: string) => Promise<void>
 }
 
-export interface Started extends Heard {
+export interface Started extends Pick<RecordingPort, 'states' | 'arrived' | 'asked' | 'used' | 'until'> {
+  readonly said: string[]
+  readonly port: RecordingPort
   readonly session: Session
   readonly fixture: Fixture
   readonly warnings: string[]
@@ -132,10 +74,17 @@ export interface Started extends Heard {
 
 export async function start(options: StartOptions = {}): Promise<Started> {
   const fixture = options.fixture ?? openFixture()
-  const { port, ...heard } = listen(options.hear ?? (async () => {}))
+  const said: string[] = []
+  const port = createRecordingPort()
+  const { onText, states, arrived, asked, used, until } = port
+  port.onText = async (agentText) => {
+    said.push(agentText.text)
+    await onText(agentText)
+    await options.hear?.(agentText.text)
+  }
   const warnings: string[] = []
   const runtime = createAcpRuntime({
-    clock,
+    clock: REAL_CLOCK,
     log: { ...QUIET_LOG, warn: (_, text) => void warnings.push(text) },
     bin: '/opt/orc/bin/orc',
     environment: options.environment ?? process.env,
@@ -157,13 +106,13 @@ export async function start(options: StartOptions = {}): Promise<Started> {
   )
   onTestFinished(() => session.stop())
   return {
-    ...heard,
+    ...{ said, port, states, arrived, asked, used, until },
     warnings,
     session,
     fixture,
     async reaches(state) {
-      await heard.until(() => session.state === state, `state ${state}`)
-      return heard.states.findLast((change) => change.state === state)?.evidence ?? ''
+      await until(() => session.state === state)
+      return states.findLast((change) => change.state === state)?.evidence ?? ''
     },
   }
 }

@@ -9,7 +9,7 @@ async function earlier(flags: readonly string[] = []) {
   await first.session.deliver(turn('SAY <orc-command type="x"/>', 'msg_1'))
   await first.reaches('idle')
   await first.session.leave()
-  return { fixture, savedState: first.recorder.savedState as object, flags }
+  return { fixture, savedState: first.port.savedState as object, flags }
 }
 
 describe('an ACP conversation after a restart', () => {
@@ -19,7 +19,7 @@ describe('an ACP conversation after a restart', () => {
     expect(await again.reaches('idle')).toBe('fake 1.0: resumed conversation conversation-1')
     expect(again.fixture.record('load')).toMatchObject([{ sessionId: 'conversation-1' }])
     expect(again.fixture.record('new')).toHaveLength(1)
-    expect(again.recorder.savedState).toMatchObject({ conversation: { sessionId: 'conversation-1' } })
+    expect(again.port.savedState).toMatchObject({ conversation: { sessionId: 'conversation-1' } })
   })
 
   it('is not processed twice: replayed text is not new (C4)', async () => {

@@ -128,7 +128,7 @@ describe('the role of an ACP agent', () => {
     const { session, fixture, until } = await startIdle()
     expect(fixture.record('prompt')).toEqual([])
     await session.deliver(turn('SAY one', 'msg_1'))
-    await until(() => session.state === 'idle', 'the end of the turn')
+    await until(() => session.state === 'idle')
     await session.deliver(turn('SAY two', 'msg_2'))
     const [first, second] = fixture.record<string>('prompt')
     expect(first).toMatch(

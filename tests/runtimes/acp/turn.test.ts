@@ -28,7 +28,7 @@ describe('a turn of an ACP agent', () => {
     }
     const arrival = await session.deliver(turn(`UPDATE ${JSON.stringify(echo)}\nSLEEP 100\nSAY now`, 'msg_1'))
     expect(arrival.state).toBe('submitted')
-    await until(() => arrived.length > 0, 'read')
+    await until(() => arrived.length > 0)
     expect(arrived).toMatchObject([{ ids: ['msg_1'], state: 'read' }])
   })
 
@@ -50,7 +50,7 @@ describe('a turn of an ACP agent', () => {
   it('that was uncertain still arrives when the evidence comes late (C25)', async () => {
     const { session, arrived, until } = await startIdle({ limits: { signMs: 50 } })
     expect((await session.deliver(turn('SLEEP 200\nSAY late', 'msg_1', 'msg_2'))).state).toBe('uncertain')
-    await until(() => arrived.length > 0, 'read')
+    await until(() => arrived.length > 0)
     expect(arrived[0]).toMatchObject({ ids: ['msg_1', 'msg_2'], state: 'read' })
     expect((await session.locate(['msg_2']))[0]?.at).toBe('submitted')
   })
@@ -151,7 +151,7 @@ describe('the text of an ACP agent', () => {
   it('is processed at once, while the turn continues', async () => {
     const { session, said, until } = await startIdle()
     await session.deliver(turn('SAY now\nDEAF', 'msg_1'))
-    await until(() => said.length > 0, 'words')
+    await until(() => said.length > 0)
     expect(session.state).toBe('busy')
   })
 

@@ -6,9 +6,10 @@ import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { ModelRequest } from '../../fakes/model-server/play.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
 import { describeRuntime } from '../conformance.ts'
 import { createDoor } from './harness.ts'
-import { clock, modelAt, TOOLS, type Wire } from './test-model.ts'
+import { modelAt, TOOLS, type Wire } from './test-model.ts'
 
 /** Says what stands behind `say ` in a turn, and works for as long as `work MS` says. */
 function obey({ userText }: ModelRequest) {
@@ -27,11 +28,12 @@ function conforms(wire: Wire) {
     const settings = { m: modelAt(server.url, wire) }
     const models = createModels({
       settings: () => settings,
-      clock,
+      clock: REAL_CLOCK,
       log: QUIET_LOG,
       env: { MODEL_KEY: 'sk-fake-x' },
     })
-    const createRuntime = () => createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET_LOG })
+    const createRuntime = () =>
+      createLlmRuntime({ models, commands: () => TOOLS, clock: REAL_CLOCK, log: QUIET_LOG })
     return {
       runtime: createRuntime(),
       agent: (over = {}) => ({

@@ -12,8 +12,9 @@ import type { AgentStart, Session } from '../../../src/runtimes/runtime.ts'
 import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
-import { createRecorder, type Recorder } from '../recorder.ts'
-import { clock, modelAt, TOOLS, type Wire } from './test-model.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
+import { modelAt, TOOLS, type Wire } from './test-model.ts'
 
 /** A door that carries out each key once, and writes down what was asked of it. */
 export function createDoor(answer: (said: RawCommand) => Receipt | Promise<Receipt> = () => DONE) {
@@ -41,11 +42,11 @@ export interface Fixture {
   readonly server: ModelServer
   readonly folder: string
   readonly door: ReturnType<typeof createDoor>
-  readonly port: Recorder
+  readonly port: RecordingPort
   /** The lines of the conversation. */
   lines(): Record<string, unknown>[]
   file(): string
-  start(over?: Partial<AgentStart>, port?: Recorder): Promise<Session>
+  start(over?: Partial<AgentStart>, port?: RecordingPort): Promise<Session>
 }
 
 /** An agent of the runtime llm before a scripted model, for one test. */
@@ -63,7 +64,7 @@ export async function openFixture(
   const server = await startModelServer({ play })
   const folder = mkdtempSync(join(tmpdir(), 'orc-llm-'))
   const door = options.door ?? createDoor()
-  const port = createRecorder()
+  const port = createRecordingPort()
   const sessions: Session[] = []
   onTestFinished(async () => {
     await Promise.all(sessions.map((session) => session.stop()))
@@ -72,9 +73,15 @@ export async function openFixture(
   })
   const settings = { m: modelAt(server.url, options.wire ?? 'openai-compatible', options.model) }
   const env = options.env ?? { MODEL_KEY: 'sk-fake-coder' }
-  const models = createModels({ settings: () => settings, clock, log: QUIET_LOG, env })
+  const models = createModels({ settings: () => settings, clock: REAL_CLOCK, log: QUIET_LOG, env })
   const limits = { failureMs: 50, maxFailureMs: 200, interruptMs: 5000, ...options.limits }
-  const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET_LOG, limits })
+  const runtime = createLlmRuntime({
+    models,
+    commands: () => TOOLS,
+    clock: REAL_CLOCK,
+    log: QUIET_LOG,
+    limits,
+  })
   const agent = {
     name: 'coder',
     program: undefined,

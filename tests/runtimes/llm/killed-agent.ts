@@ -3,19 +3,20 @@
 import { createModels } from '../../../src/llm/sdk/models.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
-import { createRecorder } from '../recorder.ts'
-import { clock, modelAt, TOOLS } from './test-model.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
+import { createRecordingPort } from '../../fakes/recording-port.ts'
+import { modelAt, TOOLS } from './test-model.ts'
 
 const [url, folder] = process.argv.slice(2) as [string, string]
 const settings = { m: modelAt(url, 'openai-compatible') }
 const models = createModels({
   settings: () => settings,
-  clock,
+  clock: REAL_CLOCK,
   log: QUIET_LOG,
   env: { MODEL_KEY: 'sk-fake-coder' },
 })
-const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET_LOG })
-const port = createRecorder()
+const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock: REAL_CLOCK, log: QUIET_LOG })
+const port = createRecordingPort()
 const session = await runtime.start(
   {
     name: 'coder',

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Play } from '../../fakes/model-server/play.ts'
+import { createRecordingPort } from '../../fakes/recording-port.ts'
 import { turnOf } from '../conformance.ts'
-import { createRecorder } from '../recorder.ts'
 import { openFixture } from './harness.ts'
 
 const send = (to: string) => ({ name: 'send_message', input: { to, content: 'Hello.' } })
@@ -40,7 +40,7 @@ describe('a resumed conversation', () => {
     expect(cuts.length).toBeGreaterThan(15)
     for (const cut of cuts) {
       writeFileSync(fixture.file(), whole.subarray(0, cut))
-      const port = createRecorder()
+      const port = createRecordingPort()
       const session = await fixture.start({ savedState: fixture.port.savedState }, port)
       await port.untilState('idle')
       await session.leave()
@@ -56,7 +56,7 @@ describe('a resumed conversation', () => {
         'assistant',
         'end',
       ])
-      expect(port.arrivals.every(({ ids }) => ids.join() === 'msg_7')).toBe(true)
+      expect(port.arrived.every(({ ids }) => ids.join() === 'msg_7')).toBe(true)
     }
     // The door saw calls again, each under the key it had before.
     expect(fixture.door.asked.length).toBeGreaterThan(3)
@@ -65,30 +65,30 @@ describe('a resumed conversation', () => {
 
   it('reports text again that may not have been processed, with the same key, and only that (C25)', async () => {
     const fixture = await openFixture(() => ({ text: 'Hear me.' }))
-    const deaf = createRecorder({ onText: () => new Promise(() => {}) })
+    const deaf = createRecordingPort({ onText: () => new Promise(() => {}) })
     const session = await fixture.start({}, deaf)
     await deaf.untilState('idle')
     await session.deliver(turnOf('msg_7', 'Speak.'))
     await deaf.untilState('idle')
     await session.leave()
 
-    const port = createRecorder()
+    const port = createRecordingPort()
     const second = await fixture.start({ savedState: deaf.savedState }, port)
     await port.untilState('idle')
     const key = expect.stringMatching(/:2$/)
-    expect(port.utterances).toEqual([{ text: 'Hear me.', channel: 'api', key }])
+    expect(port.said).toEqual([{ text: 'Hear me.', channel: 'api', key }])
     await expect.poll(() => fixture.lines().at(-1)).toEqual({ type: 'said', of: 2 })
     await second.leave()
 
-    const third = createRecorder()
+    const third = createRecordingPort()
     await fixture.start({ savedState: port.savedState }, third)
     await third.untilState('idle')
-    expect(third.utterances).toEqual([])
+    expect(third.said).toEqual([])
   })
 
   it('is remembered by the model', async () => {
     const fixture = await worked()
-    const port = createRecorder()
+    const port = createRecordingPort()
     const session = await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     await session.deliver(turnOf('msg_8', 'And now?'))
@@ -112,11 +112,11 @@ describe('a resumed conversation', () => {
     await session.leave()
     expect(fixture.port.states.at(-1)!.state).toBe('exited')
 
-    const port = createRecorder()
+    const port = createRecordingPort()
     await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     expect(port.text()).toBe('Heard.')
-    expect(port.arrivals).toMatchObject([{ ids: ['msg_7'], state: 'read' }])
+    expect(port.arrived).toMatchObject([{ ids: ['msg_7'], state: 'read' }])
     expect(fixture.lines().filter(({ type }) => type === 'user')).toHaveLength(1)
   })
 
@@ -151,7 +151,7 @@ describe('a resumed conversation', () => {
   it('whose file is missing starts anew, and does not claim to know what it received', async () => {
     const fixture = await worked()
     rmSync(fixture.file())
-    const port = createRecorder()
+    const port = createRecordingPort()
     const session = await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     expect(port.states.at(-1)!.evidence).toContain('started a new conversation')
@@ -161,7 +161,7 @@ describe('a resumed conversation', () => {
   it('skips a damaged line', async () => {
     const fixture = await worked()
     appendFileSync(fixture.file(), 'not a record\n{"type":"user"}\n')
-    const port = createRecorder()
+    const port = createRecordingPort()
     const session = await fixture.start({ savedState: fixture.port.savedState }, port)
     await port.untilState('idle')
     await session.deliver(turnOf('msg_8', 'Still there?'))
@@ -171,7 +171,7 @@ describe('a resumed conversation', () => {
 
   it('starts anew beside the earlier one when there is no saved state', async () => {
     const fixture = await worked()
-    const port = createRecorder()
+    const port = createRecordingPort()
     await fixture.start({}, port)
     await port.untilState('idle')
     expect(port.savedState).not.toEqual(fixture.port.savedState)
@@ -194,6 +194,6 @@ describe('a conversation that cannot be written', () => {
     expect(await session.deliver(unwritable)).toMatchObject({ state: 'queued' })
     expect(readFileSync(fixture.file(), 'utf8')).toBe('')
     expect(await session.deliver(turn)).toMatchObject({ state: 'submitted' })
-    await fixture.port.until('it answered', () => fixture.port.text() === 'ok')
+    await fixture.port.until(() => fixture.port.text() === 'ok')
   })
 })

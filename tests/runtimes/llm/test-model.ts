@@ -2,14 +2,6 @@
 
 import type { ModelSettings, ToolDefinition } from '../../../src/llm/llm.ts'
 
-export const clock = {
-  now: () => Date.now(),
-  after(ms: number, callback: () => void) {
-    const timer = setTimeout(callback, ms)
-    return () => clearTimeout(timer)
-  },
-}
-
 export type Wire = 'anthropic' | 'openai-compatible'
 
 export function modelAt(url: string, provider: Wire, over: Partial<ModelSettings> = {}): ModelSettings {

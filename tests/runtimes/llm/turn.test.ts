@@ -25,9 +25,9 @@ describe('a turn of an agent that is a model', () => {
     const arrival = await session.deliver(turnOf('msg_7', 'Do it.'))
     expect(arrival).toMatchObject({ state: 'submitted', evidence: expect.stringContaining('.jsonl') })
     expect(lines()).toMatchObject([{ type: 'user', ids: ['msg_7'], text: expect.stringContaining('Do it.') }])
-    expect(port.arrivals).toEqual([])
+    expect(port.arrived).toEqual([])
     await port.untilState('idle')
-    expect(port.arrivals).toEqual([{ ids: ['msg_7'], state: 'read', evidence: 'the model began to answer' }])
+    expect(port.arrived).toEqual([{ ids: ['msg_7'], state: 'read', evidence: 'the model began to answer' }])
   })
 
   it('reaches the model with its role, and its text is reported whole, with a key (C4, C25)', async () => {
@@ -38,7 +38,7 @@ describe('a turn of an agent that is a model', () => {
     }))
     await session.deliver(turnOf('msg_7', 'What is it?'))
     await port.untilState('idle')
-    expect(port.utterances).toEqual([
+    expect(port.said).toEqual([
       { text: 'The answer is 42.', channel: 'api', key: expect.stringMatching(/^[\w-]{36}:2$/) },
     ])
     expect(server.calls()[0]!.request).toMatchObject({ system: 'You write code.', agent: 'coder' })
@@ -53,7 +53,7 @@ describe('a turn of an agent that is a model', () => {
     await session.deliver(turnOf('msg_7', 'Count.'))
     await server.waitFor(({ request }) => request !== undefined)
     await expect.poll(() => session.screen!(10)).toMatch(/^one/)
-    expect(port.utterances).toEqual([])
+    expect(port.said).toEqual([])
     await port.untilState('idle')
     expect(await session.screen!(10)).toBe('one two three')
   })
@@ -63,7 +63,7 @@ describe('a turn of an agent that is a model', () => {
     const { session, port } = await ready(() => reply, { model: { contextWindow: 8000 } })
     await session.deliver(turnOf('msg_7', 'Go.'))
     await port.untilState('idle')
-    expect(port.usages).toEqual([
+    expect(port.used).toEqual([
       {
         model: 'llama',
         contextTokens: 500,
@@ -100,7 +100,7 @@ describe('a command as a tool', () => {
     await session.deliver(turnOf('msg_7', 'Write to all.'))
     await port.untilState('idle')
     expect(door.asked.map(({ said }) => said.fields.to)).toEqual(['Bob', 'Carol', 'Dave'])
-    expect(port.utterances.map(({ text }) => text)).toEqual(['Done.'])
+    expect(port.said.map(({ text }) => text)).toEqual(['Done.'])
   })
 
   it('returns messages, which are then delivered (C27)', async () => {
@@ -112,7 +112,7 @@ describe('a command as a tool', () => {
     const { session, port } = await ready(play, { door: createDoor(() => mail) })
     await session.deliver(turnOf('msg_7', 'Look.'))
     await port.untilState('idle')
-    expect(port.arrivals.map(({ ids, state }) => [ids, state])).toEqual([
+    expect(port.arrived.map(({ ids, state }) => [ids, state])).toEqual([
       [['msg_7'], 'read'],
       [['msg_9'], 'submitted'],
       [['msg_9'], 'read'],
@@ -132,7 +132,7 @@ describe('a command as a tool', () => {
     expect(port.states.at(-1)!.evidence).toContain('max_steps')
     expect(door.effects).toBe(3)
     await session.deliver(turnOf('msg_8', 'Please stop.'))
-    await port.until('it answered', () => port.text().includes('Stopped.'))
+    await port.until(() => port.text().includes('Stopped.'))
     expect(server.calls().at(-1)!.request!.userText).toMatch(/ended here: .*max_steps/)
   })
 
@@ -144,7 +144,7 @@ describe('a command as a tool', () => {
     ]
     const { session, port } = await ready(play, { door })
     await session.deliver(turnOf('msg_7', 'Write to Bob.'))
-    await port.until('it answered', () => port.text() === 'I may not.')
+    await port.until(() => port.text() === 'I may not.')
   })
 })
 
@@ -159,7 +159,7 @@ describe('a model that does not do as it should', () => {
     await port.untilState('idle')
     expect(port.states.at(-1)!.evidence).toContain('flagged as harmful')
     await session.deliver(turnOf('msg_8', 'Something nice.'))
-    await port.until('it answered', () => port.text() === 'Gladly.')
+    await port.until(() => port.text() === 'Gladly.')
     expect(server.calls().at(-1)!.request!.userText).toContain('it was refused')
   })
 
@@ -167,7 +167,7 @@ describe('a model that does not do as it should', () => {
     const { session, port } = await ready(() => ({ text: '' }))
     await session.deliver(turnOf('msg_7', 'Well?'))
     await port.untilState('idle')
-    expect(port.utterances).toEqual([])
+    expect(port.said).toEqual([])
     await session.deliver(turnOf('msg_8', 'Well?'))
     await port.untilState('idle')
   })
@@ -184,7 +184,7 @@ describe('a model that does not do as it should', () => {
       await port.untilState('error')
       expect(port.states.at(-1)!.evidence).toContain('overloaded')
       expect(await session.deliver(turnOf('msg_8', 'And now?'))).toMatchObject({ state: 'queued' })
-      await port.until('it answered', () => port.text() === 'Here I am.')
+      await port.until(() => port.text() === 'Here I am.')
       await port.untilState('idle')
       expect(server.calls()).toHaveLength(3)
       expect(lines().filter(({ type }) => type === 'user')).toHaveLength(1)
@@ -215,16 +215,16 @@ describe('an interruption (C2)', () => {
     ]
     const { session, port, server } = await ready(play)
     await session.deliver(turnOf('msg_7', 'Tell a long story.'))
-    await port.until('it is read', () => port.arrivals.length === 1)
+    await port.until(() => port.arrived.length === 1)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await server.waitFor(({ state }) => state === 'aborted')
     expect(port.states.at(-1)).toMatchObject({
       state: 'idle',
       evidence: expect.stringContaining('interrupted'),
     })
-    expect(port.utterances).toEqual([])
+    expect(port.said).toEqual([])
     await session.deliver(turnOf('msg_8', 'Hey.'))
-    await port.until('it answered', () => port.text() === 'Yes?')
+    await port.until(() => port.text() === 'Yes?')
     expect(server.calls().at(-1)!.request!.userText).toMatch(/story[\s\S]*interrupted here[\s\S]*Hey\./)
     // Two in a row from the same side are more than some models take.
     const { messages } = JSON.parse(server.calls().at(-1)!.body) as { messages: { role: string }[] }
@@ -289,7 +289,7 @@ describe('an interruption (C2)', () => {
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await port.untilState('idle')
     await session.deliver(turnOf('msg_8', 'The second.'))
-    await port.until('it answered', () => port.text() === 'Yes?')
+    await port.until(() => port.text() === 'Yes?')
   })
 })
 
@@ -358,7 +358,7 @@ describe('a long conversation', () => {
     }
     server.setPlay([{ times: 1, reply: { error } }, { reply: { text: 'It fits.' } }])
     await session.deliver(turnOf('msg_5', 'Turn-5'))
-    await port.until('it answered', () => port.text().endsWith('It fits.'))
+    await port.until(() => port.text().endsWith('It fits.'))
     expect(server.calls().at(-1)!.body).not.toContain('Turn-1')
     server.setPlay(() => ({ error }))
     await port.untilState('idle')

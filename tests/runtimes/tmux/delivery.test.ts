@@ -1,15 +1,15 @@
 /** Text into a real pane: exact, whole, alone. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Session } from '../../../src/runtimes/runtime.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import { turnOf } from '../conformance.ts'
-import { createRecorder, type Recorder } from '../recorder.ts'
 import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
 let fixture: TmuxFixture
-let port: Recorder
+let port: RecordingPort
 beforeEach(async () => {
   fixture = await openTmuxFixture()
-  port = createRecorder()
+  port = createRecordingPort()
 })
 afterEach(() => fixture.close())
 
@@ -53,7 +53,7 @@ describe('a message in a pane', () => {
       const arrival = await session.deliver(turn)
       expect(arrival, HOSTILE[number]![0]).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
       expect(fixture.received().at(-1)!.text, HOSTILE[number]![0]).toBe(turn.text)
-      await port.until('it is idle again', () => session.state === 'idle')
+      await port.until(() => session.state === 'idle')
     }
     expect(fixture.received()).toHaveLength(HOSTILE.length)
   })
@@ -120,11 +120,11 @@ describe('a message in a pane', () => {
     expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
     expect(port.obstacles).toEqual([expect.stringContaining('draft')])
     fixture.tmux('copy-mode', '-t', pane())
-    await port.until('copy mode is told', () => port.obstacles.at(-1)?.includes('copy mode') === true)
+    await port.until(() => port.obstacles.at(-1)?.includes('copy mode') === true)
     fixture.tmux('send-keys', '-t', pane(), '-X', 'cancel')
-    await port.until('the draft is told again', () => port.obstacles.at(-1)?.includes('draft') === true)
+    await port.until(() => port.obstacles.at(-1)?.includes('draft') === true)
     fixture.tmux('send-keys', '-t', pane(), 'Enter')
-    await port.until('the way is free', () => port.obstacles.at(-1) === undefined)
+    await port.until(() => port.obstacles.at(-1) === undefined)
     expect(await session.deliver(turn)).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
     expect(fixture.received().map(({ text }) => text)).toEqual(['half a thought', turn.text])
   })
@@ -195,8 +195,8 @@ describe('a message in a pane', () => {
     const session = await start({ patterns: { idle: '^> $', busy: 'working' } })
     const arrival = await session.deliver(turnOf('msg_1', 'work 300'))
     expect(arrival).toMatchObject({ state: 'submitted', evidence: expect.stringContaining('busy') })
-    await port.until('the answer ended', () => port.arrivals.length > 0)
-    expect(port.arrivals[0]).toMatchObject({ ids: ['msg_1'], state: 'read' })
+    await port.until(() => port.arrived.length > 0)
+    expect(port.arrived[0]).toMatchObject({ ids: ['msg_1'], state: 'read' })
   })
 
   it('waits for a program that has not enabled bracketed paste', async () => {
@@ -210,7 +210,7 @@ describe('a message in a pane', () => {
   it('is located by its id (C25)', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'hello'))
-    await port.until('it is idle again', () => session.state === 'idle')
+    await port.until(() => session.state === 'idle')
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
     expect(await session.locate(['msg_11'])).toMatchObject([{ at: 'absent' }])
   })

@@ -1,6 +1,6 @@
 /** While everything is halted, a service that is back only looks for what still runs. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createRecorder } from '../recorder.ts'
+import { createRecordingPort } from '../../fakes/recording-port.ts'
 import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
 let fixture: TmuxFixture
@@ -11,13 +11,13 @@ afterEach(() => fixture.close())
 
 describe('find', () => {
   it('returns an agent that still runs in its pane', async () => {
-    const port = createRecorder()
+    const port = createRecordingPort()
     const first = await fixture.runtime.start(fixture.agent(), port)
     await port.untilState('idle')
     const savedState = port.savedState
     await first.leave()
     const panes = fixture.panes()
-    const again = createRecorder()
+    const again = createRecordingPort()
     const runtime = await fixture.reopen()
     const found = await runtime.find!(fixture.agent({ savedState }), again)
     expect(found).toBeDefined()
@@ -27,15 +27,17 @@ describe('find', () => {
   })
 
   it('returns undefined, and starts nothing, if the agent no longer runs', async () => {
-    const port = createRecorder()
+    const port = createRecordingPort()
     const first = await fixture.runtime.start(fixture.agent(), port)
     await port.untilState('idle')
     const savedState = port.savedState
     await first.stop()
     const panes = fixture.panes()
     const runtime = await fixture.reopen()
-    expect(await runtime.find!(fixture.agent({ savedState }), createRecorder())).toBeUndefined()
-    expect(await runtime.find!(fixture.agent({ savedState: undefined }), createRecorder())).toBeUndefined()
+    expect(await runtime.find!(fixture.agent({ savedState }), createRecordingPort())).toBeUndefined()
+    expect(
+      await runtime.find!(fixture.agent({ savedState: undefined }), createRecordingPort()),
+    ).toBeUndefined()
     expect(fixture.panes()).toEqual(panes)
   })
 })

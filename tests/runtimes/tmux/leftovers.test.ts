@@ -7,12 +7,12 @@ import type { AgentProgram } from '../../../src/programs/program.ts'
 import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart } from '../../../src/runtimes/runtime.ts'
 import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import { turnOf } from '../conformance.ts'
-import { createRecorder, type Recorder } from '../recorder.ts'
 import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
 let fixture: TmuxFixture
-let port: Recorder
+let port: RecordingPort
 let resumed: unknown[]
 beforeEach(async () => {
   resumed = []
@@ -26,7 +26,7 @@ beforeEach(async () => {
     { ...any, launch, name: 'other' },
   ]
   fixture = await openTmuxFixture({ programs })
-  port = createRecorder()
+  port = createRecordingPort()
 })
 afterEach(() => fixture.close())
 
@@ -38,7 +38,7 @@ async function start(over: Partial<AgentStart> = {}, runtime = fixture.runtime) 
 
 /** With nothing left or closed in order. */
 async function startAfterKill(savedState: unknown, over: Partial<AgentStart> = {}) {
-  port = createRecorder()
+  port = createRecordingPort()
   return start({ savedState, ...over }, await fixture.reopen())
 }
 
@@ -91,7 +91,7 @@ describe('a service that is killed between a launch and saving its state', () =>
   })
 
   it('leaves agents of other names alone', async () => {
-    const others = createRecorder()
+    const others = createRecordingPort()
     await fixture.runtime.start(fixture.agent({ name: 'alice the second' }), others)
     const { mark } = TmuxSavedState.parse(others.savedState)
     await start()

@@ -11,8 +11,9 @@ import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
 import { readPendingInput } from '../../../src/runtimes/tmux/pending-input.ts'
 import { openTmuxServer, serverEnvironment, type TmuxServer } from '../../../src/runtimes/tmux/server.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
 import { turnOf } from '../conformance.ts'
-import { openTmuxFixture, realClock, type TmuxFixture } from '../tmux-fixture.ts'
+import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
 let fixture: TmuxFixture
 let server: TmuxServer
@@ -24,7 +25,7 @@ beforeEach(async () => {
   fixture = await openTmuxFixture()
   server = openTmuxServer({
     ...{ socket: fixture.socket, command: 'tmux', env: serverEnvironment(process.env) },
-    ...{ clock: realClock, log: QUIET_LOG },
+    ...{ clock: REAL_CLOCK, log: QUIET_LOG },
   })
   await server.connect()
   const command = fixture.settings().command as string[]
@@ -41,7 +42,7 @@ beforeEach(async () => {
   const id = opened!.lines[0]!
   pane = createPane({
     server,
-    clock: realClock,
+    clock: REAL_CLOCK,
     log: QUIET_LOG,
     id,
     pid: 0,
@@ -228,7 +229,7 @@ describe('between the paste and Enter', () => {
     }
     const cut: TmuxServer = Object.create(server, { run: { value: run } })
     return createPane({
-      ...{ server: cut, clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder },
+      ...{ server: cut, clock: REAL_CLOCK, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder },
       isFound: false,
     })
   }
@@ -288,7 +289,7 @@ describe('after Enter', () => {
       server.run(...commands.map((words) => words.map(withoutEnter)))
     const deaf = createPane({
       server: Object.create(server, { run: { value: run } }) as TmuxServer,
-      ...{ clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder, isFound: false },
+      ...{ clock: REAL_CLOCK, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder, isFound: false },
     })
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 150)
@@ -328,14 +329,14 @@ it('keys are pressed, except in copy mode', async () => {
 describe('a service that is killed between the paste and Enter', () => {
   const unsent = () => fixture.tmux('display-message', '-p', '-t', pane.id, '#{@orc_unsent}')
 
-  const foundBy = async (clock = realClock) =>
+  const foundBy = async (clock = REAL_CLOCK) =>
     createPane({
       ...{ server, clock, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder, isFound: true },
-      pendingInput: await readPendingInput(server, realClock, pane.id),
+      pendingInput: await readPendingInput(server, REAL_CLOCK, pane.id),
     })
 
   /** The same pane, as the next service finds it. */
-  async function foundAgain(clock = realClock): Promise<TmuxPane> {
+  async function foundAgain(clock = REAL_CLOCK): Promise<TmuxPane> {
     void pane.paste(turn, manner({ enterAfterMs: 60_000 }))
     await expect.poll(unsent).toMatch(/^\d+ \[END ORCHUB MESSAGE msg_1\]$/)
     await expect
@@ -411,7 +412,10 @@ describe('a service that is killed between the paste and Enter', () => {
   })
 
   it('does not leave people with a dead keyboard when the program never reaches its prompt', async () => {
-    const hasty = { ...realClock, after: (_: number, callback: () => void) => realClock.after(10, callback) }
+    const hasty = {
+      ...REAL_CLOCK,
+      after: (_: number, callback: () => void) => REAL_CLOCK.after(10, callback),
+    }
     const found = await foundAgain(hasty)
     await expect.poll(inputOff).toBe('0')
     expect(unsent()).toContain(found.pendingText?.())

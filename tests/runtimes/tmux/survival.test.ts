@@ -10,15 +10,16 @@ import type { AgentStart, Runtime, Session } from '../../../src/runtimes/runtime
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
+import { REAL_CLOCK } from '../../fakes/real-clock.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import { turnOf } from '../conformance.ts'
-import { createRecorder, type Recorder } from '../recorder.ts'
-import { openTmuxFixture, realClock, type TmuxFixture } from '../tmux-fixture.ts'
+import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 
 let fixture: TmuxFixture
-let port: Recorder
+let port: RecordingPort
 beforeEach(async () => {
   fixture = await openTmuxFixture()
-  port = createRecorder()
+  port = createRecordingPort()
 })
 afterEach(() => fixture.close())
 
@@ -75,7 +76,7 @@ describe('an agent in a pane', () => {
       ...{
         socket: fixture.socket,
         programs: [createAnyProgram()],
-        clock: realClock,
+        clock: REAL_CLOCK,
         bin: 'orc',
         environment,
       },
@@ -122,7 +123,7 @@ describe('an agent in a pane', () => {
     expect(session.state).toBe('exited')
     expect(port.states.at(-1)!.evidence).toContain('exited with 4')
     expect(port.states.at(-1)!.evidence).toContain('so long')
-    await port.until('its last words are said', () => port.text().includes('\nso long'))
+    await port.until(() => port.text().includes('\nso long'))
     await expect.poll(() => fixture.leftovers!(), { timeout: 5000 }).toEqual([])
   })
 
@@ -154,7 +155,7 @@ describe('an agent in a pane', () => {
   })
 
   it('does not block other agents while it is suspended', async () => {
-    const others = createRecorder()
+    const others = createRecordingPort()
     const slow = await start({ settings: fixture.settings('alice', { evidence_ms: 20_000 }) })
     const quick = await fixture.runtime.start(fixture.agent({ name: 'bob' }), others)
     await others.untilState('idle')
@@ -174,7 +175,7 @@ describe('a cancelled start', () => {
   /** Agents of this program are launched, and then nobody ever gets to follow them. */
   async function openHanging() {
     const program: AgentProgram = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
-    const options = { socket: fixture.socket, programs: [program], clock: realClock, bin: 'orc' }
+    const options = { socket: fixture.socket, programs: [program], clock: REAL_CLOCK, bin: 'orc' }
     const runtime = createTmuxRuntime({ ...options, log: QUIET_LOG })
     runtimes.push(runtime)
     return runtime
@@ -185,7 +186,7 @@ describe('a cancelled start', () => {
   it('ends an agent that was launched but is not followed yet (C15)', async () => {
     const gone = new AbortController()
     const starting = (await openHanging()).start(fixture.agent({ signal: gone.signal }), port)
-    await port.until('it is launched', () => TmuxSavedState.safeParse(port.savedState).success)
+    await port.until(() => TmuxSavedState.safeParse(port.savedState).success)
     await expect.poll(() => fixture.leftovers!()).not.toEqual([])
     gone.abort(STARTING)
     await expect(starting).rejects.toBe(STARTING)
@@ -198,7 +199,7 @@ describe('a cancelled start', () => {
     await session.leave()
     const gone = new AbortController()
     const found = fixture.agent({ savedState: port.savedState, signal: gone.signal })
-    const starting = (await openHanging()).start(found, createRecorder())
+    const starting = (await openHanging()).start(found, createRecordingPort())
     setTimeout(() => gone.abort(STARTING), 500)
     await expect(starting).rejects.toBe(STARTING)
     expect(await fixture.leftovers!()).toEqual([])
@@ -213,7 +214,7 @@ describe('a cancelled start', () => {
       const gone = new AbortController()
       const starting = fixture.runtime.start(
         fixture.agent({ savedState: port.savedState, signal: gone.signal }),
-        createRecorder(),
+        createRecordingPort(),
       )
       setTimeout(() => gone.abort(STARTING), 200)
       await expect(starting).rejects.toBe(STARTING)
@@ -242,7 +243,7 @@ describe('the title above a pane', () => {
 describe('twenty agents', () => {
   it('start, answer and stop, with four panes per window', async () => {
     const sh = `printf '\\033[?2004h> '; while read -r line; do case $line in *END*) echo "got msg_1"; printf '> ';; esac; done`
-    const ports = Array.from({ length: 20 }, () => createRecorder())
+    const ports = Array.from({ length: 20 }, () => createRecordingPort())
     const team = await Promise.all(
       ports.map((each, n) => {
         const settings = { ...fixture.settings(`a${n}`), command: ['sh', '-c', sh] }
@@ -322,41 +323,39 @@ describe('a restart of the service', () => {
   it('misses no text written meanwhile, and repeats none (C25)', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'say before'))
-    await port.until('it spoke', () => port.text().includes('\nbefore'))
+    await port.until(() => port.text().includes('\nbefore'))
     await session.leave()
     await fixture.runtime.close!()
     fixture.tmux('send-keys', '-t', savedState().pane, 'say meanwhile', 'Enter')
     await expect.poll(() => fixture.received()).toHaveLength(2)
     const first = port
-    port = createRecorder()
+    port = createRecordingPort()
     await start({ savedState: first.savedState }, await fixture.reopen())
-    await port.until('it is caught up', () => port.text().includes('meanwhile'))
+    await port.until(() => port.text().includes('meanwhile'))
     expect(port.text()).not.toContain('before')
-    expect(
-      [...first.utterances, ...port.utterances].filter(({ text }) => /^meanwhile$/m.test(text)),
-    ).toHaveLength(1)
+    expect([...first.said, ...port.said].filter(({ text }) => /^meanwhile$/m.test(text))).toHaveLength(1)
   })
 
   it('repeats text with the same key if the service died before processing it (C25)', async () => {
     const { promise: never } = Promise.withResolvers<void>()
-    const before = createRecorder({
+    const before = createRecordingPort({
       onText(utterance) {
-        before.utterances.push(utterance)
+        before.said.push(utterance)
         return never
       },
     })
     const session = await fixture.runtime.start(fixture.agent(), before)
     await before.untilState('idle')
     await session.deliver(turnOf('msg_1', 'say one'))
-    await expect.poll(() => before.utterances.length).toBe(1)
+    await expect.poll(() => before.said.length).toBe(1)
     fixture.tmux('send-keys', '-t', savedState(before).pane, 'say two', 'Enter')
     await expect.poll(() => fixture.received()).toHaveLength(2)
     // Killed: nothing is left or closed in order.
     await start({ savedState: before.savedState }, await fixture.reopen())
-    await port.until('all is said', () => port.utterances.length === 2)
-    expect(port.utterances[0]).toEqual(before.utterances[0])
-    expect(port.utterances[1]!.text).toContain('\ntwo')
-    expect(port.utterances[1]!.key).not.toBe(port.utterances[0]!.key)
+    await port.until(() => port.said.length === 2)
+    expect(port.said[0]).toEqual(before.said[0])
+    expect(port.said[1]!.text).toContain('\ntwo')
+    expect(port.said[1]!.key).not.toBe(port.said[0]!.key)
   })
 
   it('switches a keyboard on again that was off', async () => {
@@ -365,14 +364,14 @@ describe('a restart of the service', () => {
     await session.leave()
     await fixture.runtime.close!()
     const { savedState: saved } = port
-    port = createRecorder()
+    port = createRecordingPort()
     await start({ savedState: saved }, await fixture.reopen())
     expect(
       fixture.tmux(
         'display-message',
         '-p',
         '-t',
-        savedState({ savedState: saved } as Recorder).pane,
+        savedState({ savedState: saved } as RecordingPort).pane,
         '#{pane_input_off}',
       ),
     ).toBe('0')
@@ -382,13 +381,13 @@ describe('a restart of the service', () => {
 describe('tmux itself', () => {
   const open = (tmux: string) =>
     createTmuxRuntime({
-      ...{ socket: fixture.socket, programs: [], clock: realClock, log: QUIET_LOG },
+      ...{ socket: fixture.socket, programs: [], clock: REAL_CLOCK, log: QUIET_LOG },
       ...{ bin: 'orc', tmux },
     })
 
   it('is reported as missing, with a hint, when it is not installed', async () => {
     const runtime = createTmuxRuntime({
-      ...{ socket: fixture.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
+      ...{ socket: fixture.socket, clock: REAL_CLOCK, log: QUIET_LOG, bin: 'orc' },
       programs: [{ name: 'any' } as never],
       tmux: '/nowhere/tmux',
     })
@@ -403,7 +402,7 @@ describe('tmux itself', () => {
     const old = join(fixture.folder, 'tmux')
     writeFileSync(old, '#!/bin/sh\necho tmux 2.9a\n', { mode: 0o755 })
     const runtime = createTmuxRuntime({
-      ...{ socket: fixture.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
+      ...{ socket: fixture.socket, clock: REAL_CLOCK, log: QUIET_LOG, bin: 'orc' },
       programs: [{ name: 'any' } as never],
       tmux: old,
     })
@@ -426,7 +425,7 @@ describe('tmux itself', () => {
     ]
     writeFileSync(path, script.join('\n'), { mode: 0o755 })
     return createTmuxRuntime({
-      ...{ socket: fixture.socket, clock: realClock, log: QUIET_LOG, bin: 'orc', tmux: path },
+      ...{ socket: fixture.socket, clock: REAL_CLOCK, log: QUIET_LOG, bin: 'orc', tmux: path },
       programs: [createAnyProgram()],
     })
   }
