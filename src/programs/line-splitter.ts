@@ -102,3 +102,12 @@ export async function* linesOf(file: string): AsyncGenerator<string> {
   for await (const { text } of splitLines(createReadStream(file), MAX_FILE_LINE_BYTES))
     if (text !== undefined) yield text
 }
+
+/** The value of a line of JSON; undefined if the line is something else, such as half a record. */
+export function parseJsonLine(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}

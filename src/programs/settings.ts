@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AppError } from '../base/errors.ts'
+import { problemsIn, type SettingsProblem } from '../base/settings-problem.ts'
 import { findExecutable } from './executable.ts'
 import type { ProgramLaunchOptions } from './program.ts'
 
@@ -9,6 +10,18 @@ export const sharedSettings = (command: string) => ({
   args: z.array(z.string()).default([]).describe('Additional arguments.'),
   env: z.record(z.string(), z.string()).default({}).describe('Additional environment variables.'),
 })
+
+/** Checks the settings under `with:`. `more` finds problems in settings that fit the schema. */
+export function settingsProblems<Schema extends z.ZodObject>(
+  program: string,
+  schema: Schema,
+  settings: unknown,
+  more: (settings: z.output<Schema>) => SettingsProblem[],
+): SettingsProblem[] {
+  const parsed = schema.safeParse(settings ?? {})
+  if (parsed.success) return more(parsed.data)
+  return problemsIn(parsed.error, `${program} accepts: ${Object.keys(schema.shape).join(', ')}.`)
+}
 
 interface ProgramInstallation {
   /** The program's name for people, such as Claude Code. */

@@ -1,4 +1,5 @@
 import type { SessionState } from '../base/agent.ts'
+import { reasonOf } from '../base/errors.ts'
 import type { SettingsProblem } from '../base/settings-problem.ts'
 import type { DeliveryState } from '../messages/message.ts'
 import type { RawCommand } from '../protocol/command.ts'
@@ -166,8 +167,7 @@ export interface DeliveryResult {
 
 /** For a delivery cancelled before anything was written. */
 export function cancelledResult({ reason }: AbortSignal): DeliveryResult {
-  const why = reason instanceof Error ? reason.message : String(reason)
-  return { state: 'queued', evidence: `no longer wanted: ${why}` }
+  return { state: 'queued', evidence: `no longer wanted: ${reasonOf(reason)}` }
 }
 
 /** Why nothing is delivered to an agent in each state. */

@@ -126,7 +126,7 @@ function quiet(promise: PromiseLike<unknown>) {
 type AssistantParts = Exclude<Extract<ModelMessage, { role: 'assistant' }>['content'], string>
 
 /** Converts a conversation into the library's format. */
-export function messagesFor(messages: readonly ChatMessage[]): ModelMessage[] {
+function messagesFor(messages: readonly ChatMessage[]): ModelMessage[] {
   return messages.map(messageFor)
 }
 
@@ -162,7 +162,7 @@ function resultPart({ id, name, text, isError }: ToolResult) {
 }
 
 /** Undefined if text and calls contain everything. */
-export function partsToKeep(responses: readonly ModelMessage[]): unknown {
+function partsToKeep(responses: readonly ModelMessage[]): unknown {
   const content = responses.find(({ role }) => role === 'assistant')?.content
   if (!Array.isArray(content)) return undefined
   // Match the form after storage in a file, where undefined fields are gone.

@@ -4,10 +4,9 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import type { AgentProgram, Launch, ProgramLaunchOptions } from '../program.ts'
-import { conversationGone, executableOf, sharedSettings } from '../settings.ts'
+import { conversationGone, executableOf, settingsProblems, sharedSettings } from '../settings.ts'
 import { ClaudeSavedState, followSession } from './session.ts'
 
 interface ClaudeCodeOptions {
@@ -19,7 +18,14 @@ export function createClaudeCode({ log }: ClaudeCodeOptions): AgentProgram {
   return {
     name: 'claude-code',
     resumes: true,
-    check: checkSettings,
+    check: (settings) =>
+      settingsProblems('claude-code', ClaudeCodeSettings, settings, ({ args }) =>
+        args.flatMap((arg, index) =>
+          RESERVED_FLAGS.includes(arg.split('=', 1)[0]!)
+            ? [{ path: ['args', index], message: `Orchub sets ${arg}`, hint: 'Remove it.' }]
+            : [],
+        ),
+      ),
     launch: prepareLaunch,
     follow: (options, pane, port) => followSession(options, pane, port, log),
   }
@@ -174,14 +180,3 @@ const ClaudeCodeSettings = z.strictObject({
     .describe('What it may do without asking; its permission requests go to people.'),
 })
 type ClaudeCodeSettings = z.output<typeof ClaudeCodeSettings>
-
-function checkSettings(settings: unknown): SettingsProblem[] {
-  const parsed = ClaudeCodeSettings.safeParse(settings ?? {})
-  if (!parsed.success)
-    return problemsIn(parsed.error, 'claude-code accepts: command, args, env, model, permission_mode.')
-  return parsed.data.args.flatMap((arg, index) =>
-    RESERVED_FLAGS.includes(arg.split('=', 1)[0]!)
-      ? [{ path: ['args', index], message: `Orchub sets ${arg}`, hint: 'Remove it.' }]
-      : [],
-  )
-}

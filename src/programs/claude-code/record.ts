@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseJsonLine } from '../line-splitter.ts'
 
 /** The parts of a transcript line that we use. */
 export type ClaudeRecord =
@@ -101,9 +102,9 @@ const INTERRUPTED = /^\[Request interrupted by user/
 /** Undefined for lines outside the main conversation, or unreadable ones. */
 export function readRecord(line: string): ClaudeRecord | undefined {
   if (!OF_INTEREST.test(line)) return undefined
-  const record = parseJson(line)
+  const record = parseJsonLine(line) as Record<string, unknown> | null | undefined
   // Subagents' text is not the agent's own (C4).
-  if (record === undefined || record.isSidechain === true) return undefined
+  if (record == null || record.isSidechain === true) return undefined
   if (record.type === 'assistant') return readAnswer(record)
   if (record.type === 'user') return readUser(record)
   if (record.type === 'attachment') return readQueued(record) ?? readFeedback(record)
@@ -167,13 +168,4 @@ function readFeedback(record: object): ClaudeRecord | undefined {
 
 function textsOf(content: z.output<typeof Content>): string[] {
   return content.flatMap((block) => Text.safeParse(block).data?.text ?? [])
-}
-
-function parseJson(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
 }

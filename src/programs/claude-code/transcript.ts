@@ -8,7 +8,7 @@ import { z } from 'zod'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { createAgentOutput } from '../agent-output.ts'
 import { beginningOf, type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
-import { linesOf } from '../line-splitter.ts'
+import { linesOf, parseJsonLine } from '../line-splitter.ts'
 import { mayHoldMessages, messageIdsIn } from '../message-evidence.ts'
 import { type ClaudeRecord, readRecord } from './record.ts'
 
@@ -304,10 +304,6 @@ function orderFirstAnswer({ isAtBeginning, handle, onAnsweredBefore }: FirstAnsw
 }
 
 function readLink(line: string): z.output<typeof Link> | undefined {
-  try {
-    const link = Link.safeParse(JSON.parse(line)).data
-    return link?.isSidechain === true ? undefined : link
-  } catch {
-    return undefined
-  }
+  const link = Link.safeParse(parseJsonLine(line)).data
+  return link?.isSidechain === true ? undefined : link
 }

@@ -6,10 +6,9 @@ import { stripVTControlCharacters } from 'node:util'
 import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
-import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import type { AgentProgram, Launch, Pane, ProgramFollowOptions, ProgramLaunchOptions } from '../program.ts'
-import { conversationGone, executableOf, sharedSettings } from '../settings.ts'
+import { conversationGone, executableOf, settingsProblems, sharedSettings } from '../settings.ts'
 import { openSession } from './session.ts'
 import { CodexSavedState, type CodexSavedThread } from './thread-follower.ts'
 
@@ -25,7 +24,13 @@ export function createCodex({ log }: { log: FollowerLog }): AgentProgram {
   return {
     name: 'codex',
     resumes: true,
-    check: checkSettings,
+    check: (settings) =>
+      settingsProblems('codex', CodexSettings, settings, ({ args }) =>
+        args.flatMap((argument, index) => {
+          const hint = RESERVED_ARGUMENTS[argument.split('=')[0]!]
+          return hint === undefined ? [] : [{ path: ['args', index], message: 'Orchub sets this', hint }]
+        }),
+      ),
     launch: prepareLaunch,
     async follow(request, pane, port) {
       const savedState = CodexSavedState.parse(request.savedState)
@@ -262,16 +267,4 @@ const RESERVED_ARGUMENTS: Readonly<Record<string, string>> = {
   '--remote': 'Orchub connects Codex to its own app-server to deliver messages; remove the argument.',
   '--cd': 'Set the working folder with `cwd:`.',
   '-C': 'Set the working folder with `cwd:`.',
-}
-
-function checkSettings(settings: unknown): SettingsProblem[] {
-  const parsed = CodexSettings.safeParse(settings ?? {})
-  if (!parsed.success) {
-    const hint = 'Codex accepts: command, args, env, model, sandbox, approval_policy, trust_folder.'
-    return problemsIn(parsed.error, hint)
-  }
-  return parsed.data.args.flatMap((argument, index) => {
-    const hint = RESERVED_ARGUMENTS[argument.split('=')[0]!]
-    return hint === undefined ? [] : [{ path: ['args', index], message: 'Orchub sets this', hint }]
-  })
 }

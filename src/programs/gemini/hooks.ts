@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { reasonOf } from '../../base/errors.ts'
 import type { PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
 import type { Pane, PaneScreen } from '../program.ts'
 
@@ -131,8 +132,6 @@ export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions
     },
   }
 }
-
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
 

@@ -4,10 +4,9 @@ import { lstat, mkdir, readdir, readlink, rm, symlink, writeFile } from 'node:fs
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import type { AgentProgram, Launch, ProgramLaunchOptions } from '../program.ts'
-import { conversationGone, executableOf, sharedSettings } from '../settings.ts'
+import { conversationGone, executableOf, settingsProblems, sharedSettings } from '../settings.ts'
 import { GeminiSavedState } from './conversation.ts'
 import { openSession } from './session.ts'
 
@@ -20,7 +19,12 @@ export function createGemini({ log }: GeminiOptions): AgentProgram {
   return {
     name: 'gemini',
     resumes: true,
-    check: checkSettings,
+    check: (settings) =>
+      settingsProblems('gemini', GeminiSettings, settings, ({ args }) =>
+        args.flatMap((argument, index) =>
+          NAMES_EXTENSIONS.test(argument) ? [{ path: ['args', index], ...NEEDS_EXTENSION }] : [],
+        ),
+      ),
     launch: prepareLaunch,
     follow: async (options, pane, port) => openSession(options, pane, port, log),
   }
@@ -124,21 +128,9 @@ type GeminiSettings = z.output<typeof GeminiSettings>
 
 /** Only the extensions named there are loaded, including ours. */
 const NAMES_EXTENSIONS = /^(?:-e|--extensions)(?:=|$)/
-
-function checkSettings(settings: unknown): SettingsProblem[] {
-  const parsed = GeminiSettings.safeParse(settings ?? {})
-  if (!parsed.success) return problemsIn(parsed.error, 'Gemini accepts: command, args, env, model.')
-  return parsed.data.args.flatMap((argument, index) =>
-    NAMES_EXTENSIONS.test(argument)
-      ? [
-          {
-            path: ['args', index],
-            message: 'would disable the extension that Orchub needs',
-            hint: 'Disable single extensions with `gemini extensions disable NAME` instead.',
-          },
-        ]
-      : [],
-  )
+const NEEDS_EXTENSION = {
+  message: 'would disable the extension that Orchub needs',
+  hint: 'Disable single extensions with `gemini extensions disable NAME` instead.',
 }
 
 const NAME = 'orchub'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { createAgentOutput } from '../agent-output.ts'
 import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
-import { linesOf } from '../line-splitter.ts'
+import { linesOf, parseJsonLine } from '../line-splitter.ts'
 import { mayHoldMessages, messageIdsIn } from '../message-evidence.ts'
 import { createSeenIds } from '../seen-ids.ts'
 
@@ -61,7 +61,7 @@ export function readRecord(line: string): GeminiRecord | undefined {
   if (line.startsWith('{"$set":{"sessionId"')) return { kind: 'resumed' }
   // Skip patches of the whole conversation; new messages have their own lines.
   if (line.startsWith('{"$')) return undefined
-  const record = Line.safeParse(parse(line)).data
+  const record = Line.safeParse(parseJsonLine(line)).data
   if (record === undefined) return undefined
   const { id, type, content } = record
   if (type === 'info') {
@@ -84,14 +84,6 @@ export function readRecord(line: string): GeminiRecord | undefined {
 
 function textOf(content: string | z.output<typeof TextPart>[]): string {
   return typeof content === 'string' ? content : content.map(({ text }) => text ?? '').join('')
-}
-
-function parse(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
 }
 
 /** Window of every model that the program offers. */

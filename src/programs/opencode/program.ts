@@ -7,9 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
-import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import type { AgentProgram, Launch, Pane, ProgramFollowOptions, ProgramLaunchOptions } from '../program.ts'
-import { executableOf, sharedSettings } from '../settings.ts'
+import { executableOf, settingsProblems, sharedSettings } from '../settings.ts'
 import { OpenCodeSavedState } from './conversations.ts'
 import { connectServer, type OpenCodeServer, ServerError } from './server.ts'
 import { openSession } from './session.ts'
@@ -29,7 +28,12 @@ export function createOpencode({ log }: OpencodeOptions): AgentProgram {
   return {
     name: 'opencode',
     resumes: true,
-    check: checkSettings,
+    check: (settings) =>
+      settingsProblems('opencode', OpencodeSettings, settings, ({ env }) =>
+        Object.entries(RESERVED_VARIABLES)
+          .filter(([name]) => name in env)
+          .map(([name, hint]) => ({ path: ['env', name], message: 'Orchub sets this', hint })),
+      ),
     launch: prepareLaunch,
     async follow(options, pane, port) {
       const savedState = OpenCodeSavedState.parse(options.savedState)
@@ -183,11 +187,3 @@ const OpencodeSettings = z.strictObject({
     .describe("Which of opencode's own agents (`opencode agent list`) to use."),
 })
 type OpencodeSettings = z.output<typeof OpencodeSettings>
-
-function checkSettings(settings: unknown): SettingsProblem[] {
-  const parsed = OpencodeSettings.safeParse(settings ?? {})
-  if (!parsed.success) return problemsIn(parsed.error, 'opencode accepts: command, args, env, model, agent.')
-  return Object.entries(RESERVED_VARIABLES)
-    .filter(([name]) => name in parsed.data.env)
-    .map(([name, hint]) => ({ path: ['env', name], message: 'Orchub sets this', hint }))
-}

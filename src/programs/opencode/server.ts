@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { reasonOf } from '../../base/errors.ts'
 import {
   ConversationInfo,
   type OpenCodeEvent,
@@ -119,7 +120,7 @@ const NOT_THERE = new Set(['ECONNREFUSED', 'EADDRNOTAVAIL'])
 function asServerError(error: unknown): ServerError {
   const cause = error instanceof Error ? (error.cause as { code?: unknown } | undefined) : undefined
   const kind = typeof cause?.code === 'string' && NOT_THERE.has(cause.code) ? 'refused' : 'lost'
-  const message = error instanceof Error ? error.message : String(error)
+  const message = reasonOf(error)
   return new ServerError(kind, typeof cause?.code === 'string' ? `${message} (${cause.code})` : message)
 }
 
@@ -152,7 +153,7 @@ export function followEvents(server: OpenCodeServer, handlers: StreamHandlers): 
         if (!closing.signal.aborted) handlers.lost('opencode closed its event stream')
       } catch (error) {
         if (closing.signal.aborted) return
-        handlers.lost(error instanceof Error ? error.message : String(error))
+        handlers.lost(reasonOf(error))
       }
       await sleep(retryMs, undefined, { signal: closing.signal }).catch(() => {})
       retryMs = Math.min(retryMs * 2, LAST_RETRY_MS)

@@ -10,7 +10,8 @@ import {
   type RequestPermissionResponse,
 } from '@agentclientprotocol/sdk'
 import { z } from 'zod'
-import { type Clock, sleep as clockSleep } from '../../base/clock.ts'
+import { type Clock, sleep as clockSleep, within } from '../../base/clock.ts'
+import { reasonOf } from '../../base/errors.ts'
 import { createOutputTail } from '../output-tail.ts'
 import { endProcesses, type GroupLeader, processStartedAt } from '../processes.ts'
 import { openMessageStream } from './message-stream.ts'
@@ -86,14 +87,13 @@ export async function steer(agent: ClientContext, sessionId: string, text: strin
 
 /** Rejects if the response does not arrive in time. */
 export async function answered<T>(clock: Clock, ms: number, answer: Promise<T>, what: string): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const cancel = clock.after(ms, () => late.reject(new Error(`no answer to ${what} within ${ms / 1000} s`)))
-  try {
-    return await Promise.race([answer, late.promise])
-  } finally {
-    cancel()
-    answer.catch(() => {})
-  }
+  const inTime = await within(
+    clock,
+    ms,
+    answer.then((value) => ({ value })),
+  )
+  if (inTime === undefined) throw new Error(`no answer to ${what} within ${ms / 1000} s`)
+  return inTime.value
 }
 
 const MINUTE = 60_000
@@ -117,7 +117,7 @@ export function describeError(error: unknown): string {
     const problems = error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
     return `its answer is malformed (${problems.join('; ')})`
   }
-  if (!(error instanceof RequestError)) return error instanceof Error ? error.message : String(error)
+  if (!(error instanceof RequestError)) return reasonOf(error)
   const details = z.object({ details: z.string() }).safeParse(error.data)
   const reason = typeof error.data === 'string' ? error.data : details.data?.details
   return `${error.message} (${error.code}${reason === undefined ? '' : `: ${reason.slice(0, 300)}`})`

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { AnyMessage, Stream } from '@agentclientprotocol/sdk'
-import { type SplitLine, splitLines } from '../../programs/line-splitter.ts'
+import { parseJsonLine, type SplitLine, splitLines } from '../../programs/line-splitter.ts'
 
 /** Maximum number of unanswered requests of the agent. */
 const OPEN_REQUESTS = 1000
@@ -101,16 +101,12 @@ export function openMessageStream(options: MessageStreamOptions): Stream {
 }
 
 function parse(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    const message = value as Record<string, unknown>
-    const hasMethod = typeof message.method === 'string'
-    const hasId = typeof message.id === 'string' || Number.isFinite(message.id)
-    if (message.jsonrpc !== '2.0' || !(hasMethod || hasId)) return undefined
-    if ('method' in message && !hasMethod) return undefined
-    return 'id' in message && !hasId ? undefined : message
-  } catch {
-    return undefined
-  }
+  const value = parseJsonLine(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  const message = value as Record<string, unknown>
+  const hasMethod = typeof message.method === 'string'
+  const hasId = typeof message.id === 'string' || Number.isFinite(message.id)
+  if (message.jsonrpc !== '2.0' || !(hasMethod || hasId)) return undefined
+  if ('method' in message && !hasMethod) return undefined
+  return 'id' in message && !hasId ? undefined : message
 }

@@ -376,7 +376,7 @@ function openTurn(turn: Turn, arrived: SessionPort['onEvidence']) {
 const MAX_NOTICES = 50
 
 /** Text put before the next turn, since ACP has no other channel for it: the role, and notices. */
-export function createTurnPrefix(prompt: string) {
+function createTurnPrefix(prompt: string) {
   let occasion: Parameters<typeof frameRole>[1] | undefined
   let notices: string[] = []
   return {

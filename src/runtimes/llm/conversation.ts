@@ -4,8 +4,9 @@ import type { LlmTurnEnd, LogRecord, RecordOf } from './journal.ts'
 /** A turn with its events so far. */
 interface LlmTurn {
   readonly user: RecordOf<'user'>
-  readonly events: readonly (RecordOf<'notice'> | RecordOf<'assistant'> | RecordOf<'result'>)[]
-  readonly end: LlmTurnEnd | undefined
+  readonly events: (RecordOf<'notice'> | RecordOf<'assistant'> | RecordOf<'result'>)[]
+  end: LlmTurnEnd | undefined
+  tokens: number
 }
 
 /** The next step of a turn. It follows from the records alone, so it is the same after a crash. */
@@ -25,12 +26,6 @@ export function nextStep({ events }: LlmTurn, maxSteps: number): TurnStep {
   return answers.length >= maxSteps ? { do: 'end', how: 'max_steps' } : { do: 'ask' }
 }
 
-interface HeldTurn extends LlmTurn {
-  readonly events: (RecordOf<'notice'> | RecordOf<'assistant'> | RecordOf<'result'>)[]
-  end: LlmTurnEnd | undefined
-  tokens: number
-}
-
 /**
  * Share of the history kept when it exceeds its budget: cutting a little each time would invalidate the
  * provider's cache every time.
@@ -44,7 +39,7 @@ export type LlmConversation = ReturnType<typeof createConversation>
  * `tokens` exceeds the budget; the last one always stays. Omitted turns stay in the file.
  */
 export function createConversation(budget: number) {
-  let turns: HeldTurn[] = []
+  let turns: LlmTurn[] = []
   let omitted = 0
   let tokens = 0
   let next = 1
@@ -58,7 +53,7 @@ export function createConversation(budget: number) {
     }
   }
 
-  function count(turn: HeldTurn, text: string) {
+  function count(turn: LlmTurn, text: string) {
     const more = estimate(text)
     turn.tokens += more
     tokens += more
@@ -74,7 +69,7 @@ export function createConversation(budget: number) {
       const turn = turns.at(-1)
       switch (record.type) {
         case 'user': {
-          const begun: HeldTurn = { user: record, events: [], end: undefined, tokens: 0 }
+          const begun: LlmTurn = { user: record, events: [], end: undefined, tokens: 0 }
           turns.push(begun)
           count(begun, record.text)
           break

@@ -1,7 +1,7 @@
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
-import { linesOf } from '../../programs/line-splitter.ts'
+import { linesOf, parseJsonLine } from '../../programs/line-splitter.ts'
 
 const number = z.int().nonnegative()
 const call = z.object({
@@ -54,15 +54,6 @@ export const LogRecord = z.discriminatedUnion('type', [
 export type LogRecord = z.output<typeof LogRecord>
 
 export type RecordOf<Type extends LogRecord['type']> = Extract<LogRecord, { type: Type }>
-
-/** Undefined if the line is incomplete or not ours. */
-function parseRecord(line: string): LogRecord | undefined {
-  try {
-    return LogRecord.safeParse(JSON.parse(line)).data
-  } catch {
-    return undefined
-  }
-}
 
 /** The conversation on disk: one record per line, append-only. */
 export interface Journal {
@@ -153,7 +144,7 @@ export async function readRecords(
   for await (const line of linesOf(file)) {
     number += 1
     if (line === '') continue
-    const record = parseRecord(line)
+    const record = LogRecord.safeParse(parseJsonLine(line)).data
     if (record === undefined) onGarbage(number)
     else take(record)
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { SettingsProblem } from '../../base/settings-problem.ts'
+import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import type { ModelFailure, Models, Spending, Streamed, ToolCall, ToolDefinition } from '../../llm/llm.ts'
 import { renderResponse } from '../../protocol/response.ts'
 import type { AgentSettings, AgentStart, SessionPort, Turn } from '../runtime.ts'
@@ -32,11 +32,8 @@ export type LlmSettings = z.output<typeof LlmSettings>
 export function checkSettings({ settings }: AgentSettings): SettingsProblem[] {
   const parsed = LlmSettings.safeParse(settings ?? {})
   if (parsed.success) return []
-  return parsed.error.issues.map((issue) => ({
-    path: issue.path as (string | number)[],
-    message: issue.message,
-    hint: 'The runtime llm accepts: model (required), max_steps, temperature, history_tokens.',
-  }))
+  const hint = 'The runtime llm accepts: model (required), max_steps, temperature, history_tokens.'
+  return problemsIn(parsed.error, hint)
 }
 
 const UNKNOWN_WINDOW_HISTORY = 60_000
