@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createCodex } from '../../src/programs/codex/program.ts'
 import { createOpencode } from '../../src/programs/opencode/program.ts'
-import type { Pane } from '../../src/programs/program.ts'
 import { createRecordingPort } from '../fakes/recording-port.ts'
+import { createFakePane } from './fake-pane.ts'
 
 let folder: string
 beforeEach(() => {
@@ -16,17 +16,6 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const log = { warn() {} }
-/** A pane whose process runs and never does anything. */
-const pane: Pane = {
-  pid: process.pid,
-  log: async () => '',
-  screen: async () => ({ lines: [''], styled: [''], cursor: { x: 0, y: 0 } }),
-  paste: async () => ({ state: 'queued', evidence: 'never' }),
-  hasReadInput: async () => true,
-  submitPending: async () => false,
-  markAccepted() {},
-  press: async () => {},
-}
 
 describe.each([
   ['codex', createCodex({ log }), () => ({ socket: join(folder, 'none.sock'), launchedAt: 1, threads: [] })],
@@ -39,7 +28,7 @@ describe.each([
     const order = { name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', isReattached: false }
     const following = program.follow(
       { ...order, savedState: savedState(), signal: gone.signal },
-      pane,
+      createFakePane(),
       createRecordingPort(),
     )
     setTimeout(() => gone.abort(reason), 300)

@@ -12,8 +12,9 @@ import {
 import { AnySettings, compilePatterns, watchEvidence } from '../../../src/programs/any/patterns.ts'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
-import type { Pane, ProgramLaunchOptions } from '../../../src/programs/program.ts'
+import type { ProgramLaunchOptions } from '../../../src/programs/program.ts'
 import { createRecordingPort } from '../../fakes/recording-port.ts'
+import { createFakePane } from '../fake-pane.ts'
 
 let folder: string
 beforeEach(() => {
@@ -232,18 +233,10 @@ describe('a message that is looked up', () => {
     writeFileSync(path, log)
     saveLogPosition(folder, position)
     const lines = log.split('\r\n')
-    const pane: Pane = {
-      ...{
-        pid: 1,
-        log: async () => path,
-        hasReadInput: async () => true,
-        submitPending: async () => false,
-        markAccepted() {},
-        press: async () => {},
-      },
-      paste: async () => ({ state: 'queued', evidence: 'never' }),
+    const pane = createFakePane({
+      log: async () => path,
       screen: async () => ({ lines, styled: lines, cursor: { x: 2, y: lines.length - 1 } }),
-    }
+    })
     const order = {
       name: 'alice',
       cwd: folder,

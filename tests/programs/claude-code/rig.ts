@@ -4,10 +4,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vi } from 'vitest'
 import { createClaudeCode } from '../../../src/programs/claude-code/program.ts'
-import type { Pane, PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
-import type { DeliveryResult, SessionPort, Turn } from '../../../src/runtimes/runtime.ts'
+import type { PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
+import type { DeliveryResult, Turn } from '../../../src/runtimes/runtime.ts'
+
+import { createRecordingPort } from '../../fakes/recording-port.ts'
+import { createFakePane } from '../fake-pane.ts'
 
 const RULE = '─'.repeat(40)
+
+export const message = (id: string) =>
+  `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
+export const turn = (id: string) => ({ text: message(id), ids: [id] })
+/** The input box after an Escape put the message back. */
+export const putBack = (id: string) => boxWith(message(id).replaceAll('\n', '\n  '))
 
 export function boxWith(text: string): PaneScreen {
   const lines = ['conversation', RULE, ...`❯ ${text}`.split('\n'), RULE, '  ? for shortcuts']
@@ -20,45 +29,27 @@ export async function openRig(savedState: object = {}, found = false) {
   const sessions = join(root, 'sessions')
   mkdirSync(sessions)
   const transcript = join(root, 'conversation.jsonl')
-  const states: string[] = []
   const evidence: string[] = []
-  const said: { text: string; key?: string }[] = []
   const arrived: string[] = []
   const keys: string[] = []
   const pasted: { turn: Turn; manner: PasteOptions; settle(arrival: DeliveryResult): void }[] = []
   let screen = boxWith('')
-  let last: unknown
   let failsToKeep = false
   let looked: Promise<void> | undefined
-  let questions: { tool: string; gone: AbortSignal; answer(allow: boolean, comment?: string): void }[] = []
+  let questions = 0
 
-  const port: SessionPort = {
-    onText: vi.fn(async (utterance) => void said.push(utterance)),
-    onStateChange(state, why) {
-      states.push(state)
-      evidence.push(why)
-    },
-    onObstacle: vi.fn(),
-    isPaused: vi.fn(() => false),
+  const port = createRecordingPort({
+    onStateChange: (_state, why) => void evidence.push(why),
     onEvidence: (ids, state) => void arrived.push(...ids.map((id) => `${id} ${state}`)),
-    askPermission: (question, gone) =>
-      new Promise((resolve) => {
-        gone.addEventListener('abort', () => resolve(undefined))
-        questions.push({
-          tool: question.tool,
-          gone,
-          answer: (allow, comment) => resolve({ allow, ...(comment === undefined ? {} : { comment }) }),
-        })
-      }),
-    onUsage: vi.fn(),
-    async saveState(value) {
-      if (failsToKeep) throw new Error('the disk is full')
-      last = JSON.parse(JSON.stringify(value))
-    },
+  })
+  const { saveState } = port
+  port.saveState = async (value) => {
+    if (failsToKeep) throw new Error('the disk is full')
+    await saveState(value)
   }
-  const pane: Pane = {
+  for (const method of ['onText', 'isPaused', 'onUsage'] as const) vi.spyOn(port, method)
+  const pane = createFakePane({
     pid: 4242,
-    log: async () => join(root, 'pane.log'),
     screen: async () => {
       await looked
       return screen
@@ -70,13 +61,10 @@ export async function openRig(savedState: object = {}, found = false) {
       pasted.push({ turn, manner, settle: resolve })
       return await Promise.race([promise, manner.evidence])
     },
-    hasReadInput: async () => true,
-    submitPending: async () => false,
-    markAccepted() {},
     async press(names) {
       keys.push(...names)
     },
-  }
+  })
   const program = createClaudeCode({
     log: { warn: (fields, text) => void evidence.push(`${text} ${fields.err}`) },
   })
@@ -85,31 +73,31 @@ export async function openRig(savedState: object = {}, found = false) {
     savedState: { sessionId: 's1', configFolder: root, since: 0, ...savedState },
   }
   const session: ProgramSession = await program.follow(order, pane, port)
+  const hook = (name: string, fields: object = {}) =>
+    session.hook!(
+      { hook_event_name: name, session_id: 's1', transcript_path: transcript, ...fields },
+      new AbortController().signal,
+    )
   let clock = Date.now()
   let uuids = 0
+  const append = (record: object) =>
+    appendFileSync(transcript, `${JSON.stringify({ isSidechain: false, ...record })}\n`)
 
   return {
     root,
     session,
     port,
     transcript,
-    states,
     evidence,
-    said,
+    said: port.said,
     arrived,
     keys,
     pasted,
     get savedState() {
-      return last as Record<string, unknown>
+      return port.savedState as Record<string, unknown>
     },
-    question() {
-      return vi.waitFor(() => {
-        const next = questions[0]
-        if (next === undefined) throw new Error('nothing was asked')
-        questions = questions.slice(1)
-        return next
-      })
-    },
+    /** The next permission dialog. */
+    question: () => port.until(() => port.asked[questions]).finally(() => (questions += 1)),
     /** From now on a look at the screen takes until then. */
     lookTakes(until: Promise<void>) {
       looked = until
@@ -126,32 +114,17 @@ export async function openRig(savedState: object = {}, found = false) {
       const content = { sessionId: 's1', version: '2.1.197', status, statusUpdatedAt: clock, ...extra }
       writeFileSync(join(sessions, '4242.json'), JSON.stringify(content))
     },
-    hook: (name: string, fields: object = {}, gone = new AbortController().signal) =>
-      session.hook!(
-        { hook_event_name: name, session_id: 's1', transcript_path: transcript, ...fields },
-        gone,
-      ),
+    hook,
+    /** A prompt is submitted, and its hook reports it. */
+    submit: (prompt: string) => hook('UserPromptSubmit', { prompt }),
     /** Records of the transcript: a prompt, an answer. */
     prompt(text: string, extra: object = {}) {
-      const record = {
-        type: 'user',
-        uuid: `p${++uuids}`,
-        isSidechain: false,
-        message: { content: text },
-        ...extra,
-      }
-      appendFileSync(transcript, `${JSON.stringify(record)}\n`)
+      append({ type: 'user', uuid: `p${++uuids}`, message: { content: text }, ...extra })
     },
     /** As the program writes down what our Stop hook answered. */
     feedback(text: string) {
-      const attachment = {
-        type: 'hook_additional_context',
-        hookName: 'Stop',
-        hookEvent: 'Stop',
-        content: [text],
-      }
-      const record = { type: 'attachment', uuid: `f${++uuids}`, isSidechain: false, attachment }
-      appendFileSync(transcript, `${JSON.stringify(record)}\n`)
+      const context = { type: 'hook_additional_context', hookName: 'Stop', hookEvent: 'Stop' }
+      append({ type: 'attachment', uuid: `f${++uuids}`, attachment: { ...context, content: [text] } })
     },
     answer(text: string, extra: object = {}) {
       const usage = {
@@ -162,15 +135,7 @@ export async function openRig(savedState: object = {}, found = false) {
       }
       const message = { id: `m${++uuids}`, model: 'claude-opus-5', content: [{ type: 'text', text }], usage }
       const timestamp = new Date().toISOString()
-      const record = {
-        type: 'assistant',
-        uuid: `a${uuids}`,
-        isSidechain: false,
-        timestamp,
-        message,
-        ...extra,
-      }
-      appendFileSync(transcript, `${JSON.stringify(record)}\n`)
+      append({ type: 'assistant', uuid: `a${uuids}`, timestamp, message, ...extra })
     },
     state: (wanted: string) =>
       vi.waitFor(

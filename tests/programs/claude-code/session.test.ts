@@ -2,11 +2,8 @@ import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { MAX_HOOK_RESPONSE_BYTES } from '../../../src/programs/claude-code/deliver.ts'
-import { boxWith, openRig, type Rig } from './rig.ts'
+import { boxWith, message, openRig, putBack, type Rig, turn } from './rig.ts'
 
-const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
-const turn = (id: string) => ({ text: message(id), ids: [id] })
-const PUT_BACK = boxWith(message('msg_1').replaceAll('\n', '\n  '))
 const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 describe('following Claude Code', () => {
@@ -19,6 +16,22 @@ describe('following Claude Code', () => {
     await rig.state('idle')
   }
 
+  /** Our message is submitted, and its hook and the transcript show it. */
+  async function readyWithPrompt() {
+    await ready()
+    await rig.submit(message('msg_1'))
+    rig.prompt(message('msg_1'))
+  }
+
+  /** A turn ends while a person's draft is in the input box. */
+  async function endTurnBehindDraft() {
+    rig.show(boxWith('half a dra'))
+    await rig.submit('hi')
+    const stopped = rig.hook('Stop', { stop_hook_active: false })
+    await rig.state('idle')
+    return { stopped }
+  }
+
   it.each([
     ['after', false],
     ['before', true],
@@ -27,11 +40,11 @@ describe('following Claude Code', () => {
     async (_, first) => {
       rig = await openRig()
       rig.status('idle')
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await after(100)
       expect(rig.session.state).toBe('initializing')
       if (first) rig.session.onToolsListed!()
       await rig.hook('SessionStart', { source: 'startup' })
-      await new Promise((resolve) => setTimeout(resolve, first ? 100 : 1000))
+      await after(first ? 100 : 1000)
       expect(rig.session.state).toBe('initializing')
       if (!first) rig.session.onToolsListed!()
       await rig.state('idle')
@@ -48,7 +61,7 @@ describe('following Claude Code', () => {
   it('reads a status file that is seen half-written once it is whole (C23)', async () => {
     rig = await openRig({}, true)
     writeFileSync(join(rig.root, 'sessions', '4242.json'), '{"sessionId":"s1","sta')
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await after(50)
     rig.status('waiting', { waitingFor: 'permission prompt' })
     await rig.state('waiting_input')
   })
@@ -87,7 +100,7 @@ describe('following Claude Code', () => {
 
     it('reads the prompt first, then the answer, and reports the message as read', async () => {
       await ready()
-      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      await rig.submit(message('msg_1'))
       rig.answer('done', orphan)
       await rig.hook('SessionStart')
       rig.prompt(message('msg_1'))
@@ -99,7 +112,7 @@ describe('following Claude Code', () => {
 
     it('reports the message as read even if its prompt comes long after the end of the turn', async () => {
       await ready()
-      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      await rig.submit(message('msg_1'))
       rig.answer('done', orphan)
       await rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
       expect(rig.said).toMatchObject([{ text: 'done' }])
@@ -113,7 +126,7 @@ describe('following Claude Code', () => {
 
     it('does not report the next message as read because of an earlier answer', async () => {
       await ready()
-      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      await rig.submit(message('msg_1'))
       rig.answer('done', { parentUuid: 'late' })
       await rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
       rig.prompt(message('msg_2'), { parentUuid: 'a1' })
@@ -125,7 +138,7 @@ describe('following Claude Code', () => {
 
     it('reads an answer at the end of the turn whose prompt is in no file', async () => {
       await ready()
-      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      await rig.submit('hi')
       rig.answer('done', orphan)
       await rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
       expect(rig.said).toMatchObject([{ text: 'done' }])
@@ -136,14 +149,14 @@ describe('following Claude Code', () => {
     await ready()
     const delivery = rig.session.deliver(turn('msg_1'))
     await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_11') })
+    await rig.submit(message('msg_11'))
     rig.pasted[0]!.settle({ state: 'uncertain', evidence: 'no sign' })
     expect(await delivery).toMatchObject({ state: 'uncertain' })
   })
 
   it('pastes at the end of a turn, as soon as the program is back at its prompt', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     rig.prompt('hi')
     rig.answer('done')
     const stopped = rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
@@ -154,16 +167,13 @@ describe('following Claude Code', () => {
     expect(rig.pasted).toEqual([])
     rig.status('idle')
     await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    await rig.submit(message('msg_1'))
     expect(await delivery).toMatchObject({ state: 'submitted' })
   })
 
   it("delivers a turn past a person's draft as the response to its Stop hook, with the transcript as evidence (ask 4)", async () => {
     await ready()
-    rig.show(boxWith('half a dra'))
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
-    const stopped = rig.hook('Stop', { stop_hook_active: false })
-    await rig.state('idle')
+    const { stopped } = await endTurnBehindDraft()
     const delivery = rig.session.deliver(turn('msg_2'))
     expect(await stopped).toEqual({
       hookSpecificOutput: { hookEventName: 'Stop', additionalContext: message('msg_2') },
@@ -178,10 +188,7 @@ describe('following Claude Code', () => {
 
   it("delivers a turn past a person's draft however long the snapshot of the input box takes (ask 4)", async () => {
     await ready()
-    rig.show(boxWith('half a dra'))
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
-    const stopped = rig.hook('Stop', { stop_hook_active: false })
-    await rig.state('idle')
+    const { stopped } = await endTurnBehindDraft()
     rig.lookTakes(after(600))
     const delivery = rig.session.deliver(turn('msg_2'))
     expect(await stopped).toMatchObject({ hookSpecificOutput: { additionalContext: message('msg_2') } })
@@ -191,10 +198,7 @@ describe('following Claude Code', () => {
 
   it("holds a turn behind a person's draft if it is too long for a hook response", async () => {
     await ready()
-    rig.show(boxWith('half a dra'))
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
-    const stopped = rig.hook('Stop', { stop_hook_active: false })
-    await rig.state('idle')
+    const { stopped } = await endTurnBehindDraft()
     const text = `${message('msg_2')}\n${'é'.repeat(MAX_HOOK_RESPONSE_BYTES / 2)}`
     void rig.session.deliver({ text, ids: ['msg_2'] })
     expect(await stopped).toEqual({})
@@ -202,10 +206,7 @@ describe('following Claude Code', () => {
 
   it("delivers as many messages past a person's draft as fit into a hook response, in order (ask 4)", async () => {
     await ready()
-    rig.show(boxWith('half a dra'))
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
-    const stopped = rig.hook('Stop', { stop_hook_active: false })
-    await rig.state('idle')
+    const { stopped } = await endTurnBehindDraft()
     const long = (id: string) => message(id).replace('hello', 'é'.repeat(MAX_HOOK_RESPONSE_BYTES / 5))
     const texts = ['msg_1', 'msg_2', 'msg_3'].map(long)
     const delivery = rig.session.deliver({ text: texts.join('\n\n'), ids: ['msg_1', 'msg_2', 'msg_3'] })
@@ -220,10 +221,7 @@ describe('following Claude Code', () => {
     const long = (id: string) => message(id).replace('hello', 'é'.repeat(MAX_HOOK_RESPONSE_BYTES / 5))
     const taken = { text: `${long('msg_1')}\n\n${long('msg_2')}`, ids: ['msg_1', 'msg_2'] }
     await ready(true, { withdrawn: [taken] })
-    rig.show(boxWith('half a dra'))
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
-    const stopped = rig.hook('Stop', { stop_hook_active: false })
-    await rig.state('idle')
+    const { stopped } = await endTurnBehindDraft()
     void rig.session.deliver({ text: long('msg_3'), ids: ['msg_3'] })
     expect(await stopped).toEqual({})
     expect(rig.arrived).toEqual([])
@@ -232,14 +230,14 @@ describe('following Claude Code', () => {
 
   it('lets the turn end when nothing waits, and pastes only when the program is back at its prompt', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     expect(await rig.hook('Stop', { stop_hook_active: false })).toEqual({})
     expect(rig.session.state).toBe('idle')
     expect(await rig.session.deliver(turn('msg_3'))).toMatchObject({ state: 'queued' })
     rig.status('idle')
     await vi.waitFor(async () => {
       void rig.session.deliver(turn('msg_3'))
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await after(20)
       expect(rig.pasted).toHaveLength(1)
     })
   })
@@ -247,7 +245,7 @@ describe('following Claude Code', () => {
   it('does not answer its Stop hook too often in a row, since the program would end the turn', async () => {
     await ready()
     rig.show(boxWith('half a dra'))
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     for (let n = 0; n < 7; n++) {
       const stopped = rig.hook('Stop', { stop_hook_active: n > 0 })
       await rig.state('idle')
@@ -261,10 +259,10 @@ describe('following Claude Code', () => {
 
   it('waits for the last text before it reports the end of the turn', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     rig.prompt('hi')
     const stopped = rig.hook('Stop', { last_assistant_message: 'late words' })
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await after(100)
     expect(rig.session.state).toBe('busy')
     rig.answer('late words')
     await rig.state('idle')
@@ -276,7 +274,7 @@ describe('following Claude Code', () => {
     await ready()
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     vi.mocked(rig.port.onText).mockReturnValueOnce(answered)
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     rig.prompt('hi')
     rig.answer('<orc-command name="mailbox_check"/>')
     const before = () => (rig.savedState.position as { offset: number } | undefined)?.offset
@@ -289,7 +287,7 @@ describe('following Claude Code', () => {
 
   it('is busy when another hook keeps the program working after its turn', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     await rig.hook('Stop', {})
     await rig.state('busy')
   })
@@ -298,7 +296,7 @@ describe('following Claude Code', () => {
     await ready()
     const answered = rig.hook('PermissionRequest', { tool_name: 'Bash', tool_input: { command: 'ls' } })
     await rig.state('waiting_input')
-    ;(await rig.question()).answer(false, 'not now')
+    ;(await rig.question()).answer({ allow: false, comment: 'not now' })
     expect(await answered).toEqual({
       hookSpecificOutput: {
         hookEventName: 'PermissionRequest',
@@ -323,29 +321,29 @@ describe('following Claude Code', () => {
     rig.answer('', { message: { id: 'm', model: 'x', content } })
     await vi.waitFor(async () => {
       await rig.hook('PostToolUse', { tool_name: 'Bash', tool_use_id: 'use_one' })
-      expect(questions[0]!.gone.aborted).toBe(true)
+      expect(questions[0]!.isGone).toBe(true)
     })
     expect(await first).toEqual({})
-    expect(questions[1]!.gone.aborted).toBe(false)
-    questions[1]!.answer(true)
+    expect(questions[1]!.isGone).toBe(false)
+    questions[1]!.answer({ allow: true })
     expect(await second).toMatchObject({ hookSpecificOutput: { decision: { behavior: 'allow' } } })
   })
 
   it('closes the question when the program continues, since the person answered in the pane', async () => {
     await ready()
     const answered = rig.hook('PermissionRequest', { tool_name: 'Bash', tool_input: {} })
-    const { gone } = await rig.question()
+    const question = await rig.question()
     rig.status('waiting')
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await after(50)
     rig.status('busy')
-    await vi.waitFor(() => expect(gone.aborted).toBe(true))
+    await vi.waitFor(() => expect(question.isGone).toBe(true))
     expect(await answered).toEqual({})
     await rig.state('busy')
   })
 
   it('passes a notice on with the next tool call of the main conversation (C2)', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     await rig.session.notice('mail!')
     const used = { tool_name: 'Bash', tool_use_id: 'u' }
     expect(await rig.hook('PostToolUse', { ...used, agent_id: 'sub' })).toEqual({})
@@ -356,10 +354,8 @@ describe('following Claude Code', () => {
   })
 
   it('delivers a withdrawn message again, after the next one, and then no more (asks 1, 11)', async () => {
-    await ready()
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
-    rig.prompt(message('msg_1'))
-    rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
+    await readyWithPrompt()
+    rig.show(putBack('msg_1'))
     rig.status('idle')
     await rig.state('idle')
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
@@ -371,7 +367,7 @@ describe('following Claude Code', () => {
       text: `${message('msg_2')}\n\n${message('msg_1')}`,
       ids: ['msg_2', 'msg_1'],
     })
-    await rig.hook('UserPromptSubmit', { prompt: rig.pasted[0]!.turn.text })
+    await rig.submit(rig.pasted[0]!.turn.text)
     expect(await delivery).toMatchObject({ state: 'submitted' })
     await vi.waitFor(() => expect(rig.savedState.withdrawn).toEqual([]))
   })
@@ -382,15 +378,15 @@ describe('following Claude Code', () => {
   ])('redelivers a message that was withdrawn %s, also by the next service (C25)', async (_, isLater) => {
     await ready()
     if (isLater) {
-      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      await rig.submit('hi')
       rig.prompt('hi')
       rig.answer('first')
       await rig.hook('Stop', { last_assistant_message: 'first' })
       rig.status('idle')
     }
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    await rig.submit(message('msg_1'))
     rig.prompt(message('msg_1'))
-    rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
+    rig.show(putBack('msg_1'))
     rig.status('idle')
     await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')]))
     const before = rig
@@ -406,13 +402,13 @@ describe('following Claude Code', () => {
   })
 
   it.each([
-    ['the screen shows it', () => rig.show(PUT_BACK), () => rig.prompt(message('msg_1'))],
-    ['the screen shows it, and the transcript never', () => rig.show(PUT_BACK), () => {}],
+    ['the screen shows it', () => rig.show(putBack('msg_1')), () => rig.prompt(message('msg_1'))],
+    ['the screen shows it, and the transcript never', () => rig.show(putBack('msg_1')), () => {}],
   ])(
     'gives a message again that was taken back long before %s, as on a busy machine (C25)',
     async (_, first, last) => {
       await ready()
-      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      await rig.submit(message('msg_1'))
       rig.status('idle')
       await after(700)
       last()
@@ -426,15 +422,13 @@ describe('following Claude Code', () => {
   )
 
   it('delivers a message again that was withdrawn while its terminal was unreadable (C25)', async () => {
-    await ready()
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
-    rig.prompt(message('msg_1'))
+    await readyWithPrompt()
     const lost = Promise.reject(new Error('tmux is gone for a moment'))
     lost.catch(() => {})
     rig.lookTakes(lost)
     rig.status('idle')
     await after(300)
-    rig.show(PUT_BACK)
+    rig.show(putBack('msg_1'))
     rig.lookTakes(Promise.resolve())
     await rig.state('idle')
     expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')])
@@ -442,14 +436,14 @@ describe('following Claude Code', () => {
 
   it('presses Escape once, however long it takes to find out what it withdrew (ask 11)', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    await rig.submit(message('msg_1'))
     const interrupted = rig.session.interrupt()
     await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
     rig.status('idle')
     await after(2500)
     expect(rig.keys).toEqual(['Escape'])
     rig.prompt(message('msg_1'))
-    rig.show(PUT_BACK)
+    rig.show(putBack('msg_1'))
     await vi.waitFor(() => expect(rig.keys).toContain('C-u'), 5000)
     rig.show(boxWith(''))
     expect(await interrupted).toMatchObject({ stopped: true })
@@ -458,13 +452,11 @@ describe('following Claude Code', () => {
   })
 
   it('saves a withdrawn prompt before it clears the input box, and leaves it there if saving fails', async () => {
-    await ready()
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
-    rig.prompt(message('msg_1'))
+    await readyWithPrompt()
     rig.keepFails(true)
     const interrupted = rig.session.interrupt()
     await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
-    rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
+    rig.show(putBack('msg_1'))
     rig.status('idle')
     expect(await interrupted).toMatchObject({ stopped: true })
     expect(rig.keys).toEqual(['Escape'])
@@ -477,29 +469,25 @@ describe('following Claude Code', () => {
     'keeps what an interrupt took back as soon as there is room for it, and %s',
     async (_, typed, isEmptied) => {
       await ready()
-      const putBack = message('msg_1').replaceAll('\n', '\n  ')
-      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      await rig.submit(message('msg_1'))
       rig.prompt(message('msg_1'))
       rig.keepFails(true)
       const interrupted = rig.session.interrupt()
       await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
-      rig.show(boxWith(putBack))
+      rig.show(putBack('msg_1'))
       rig.status('idle')
       await interrupted
-      rig.show(boxWith(`${putBack}${typed}`))
+      rig.show(boxWith(`${message('msg_1').replaceAll('\n', '\n  ')}${typed}`))
       rig.keepFails(false)
       await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([turn('msg_1')]), 5000)
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await after(100)
       expect(rig.keys.includes('C-u')).toBe(isEmptied)
     },
   )
 
   it('holds a turn that is paused during the snapshot of the input box', async () => {
     await ready()
-    rig.show(boxWith('half a dra'))
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
-    const stopped = rig.hook('Stop', { stop_hook_active: false })
-    await rig.state('idle')
+    const { stopped } = await endTurnBehindDraft()
     const held = new AbortController()
     const { promise, resolve } = Promise.withResolvers<void>()
     rig.lookTakes(promise)
@@ -513,7 +501,7 @@ describe('following Claude Code', () => {
 
   it('does not mistake a quoted header for the message', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'what was [ORCHUB MESSAGE msg_9] about?' })
+    await rig.submit('what was [ORCHUB MESSAGE msg_9] about?')
     rig.prompt('what was [ORCHUB MESSAGE msg_9] about?')
     rig.answer('I do not know.')
     await vi.waitFor(() => expect(rig.said).toHaveLength(1))
@@ -522,7 +510,7 @@ describe('following Claude Code', () => {
 
   it('recognises in the transcript that another prompt replaced a withdrawn one', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    await rig.submit(message('msg_1'))
     rig.prompt(message('msg_1'), { parentUuid: 'before' })
     rig.prompt('never mind', { parentUuid: 'before' })
     rig.answer('fine')
@@ -538,7 +526,7 @@ describe('following Claude Code', () => {
   it('delivers nothing again during a halt, and delivers it afterwards (issue 4, §4)', async () => {
     await ready(true, { withdrawn: [turn('msg_1')] })
     vi.mocked(rig.port.isPaused).mockReturnValue(true)
-    await new Promise((resolve) => setTimeout(resolve, 2500))
+    await after(2500)
     expect(rig.port.isPaused).toHaveBeenCalled()
     expect(rig.pasted).toEqual([])
     vi.mocked(rig.port.isPaused).mockReturnValue(false)
@@ -554,9 +542,7 @@ describe('following Claude Code', () => {
   })
 
   it('does not deliver a message again whose turn was only interrupted', async () => {
-    await ready()
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
-    rig.prompt(message('msg_1'))
+    await readyWithPrompt()
     rig.show(boxWith('[Pasted text #1 +20 lines]'))
     rig.status('idle')
     setTimeout(() => rig.prompt('[Request interrupted by user]'), 80)
@@ -581,7 +567,7 @@ describe('following Claude Code', () => {
     expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'absent' }])
     rig.show(boxWith('a draft'))
     expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'unknown' }])
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'unknown' }])
     // Quoted, but never a prompt.
     rig.answer(message('msg_9'))
@@ -592,7 +578,7 @@ describe('following Claude Code', () => {
 
   it('continues the transcript at its position, and reads a prompt without an answer again (C25)', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     rig.prompt('hi')
     rig.answer('first')
     rig.prompt(message('msg_1'))
@@ -609,9 +595,7 @@ describe('following Claude Code', () => {
   })
 
   it('continues in the transcript of another conversation, and searches the earlier one for messages', async () => {
-    await ready()
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
-    rig.prompt(message('msg_1'))
+    await readyWithPrompt()
     rig.answer('one')
     await vi.waitFor(() => expect(rig.said).toHaveLength(1))
     const next = join(rig.root, 'other.jsonl')
@@ -661,7 +645,7 @@ describe('following Claude Code', () => {
 
   it('reports an interrupt as successful only when the program is at its prompt', async () => {
     await ready()
-    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.submit('hi')
     const interrupted = rig.session.interrupt()
     await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
     rig.prompt('[Request interrupted by user]')
@@ -676,7 +660,7 @@ describe('following Claude Code', () => {
 
     it('accepts the status file that is written afterwards', async () => {
       await ready()
-      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      await rig.submit('hi')
       const now = Date.now
       vi.spyOn(Date, 'now').mockImplementation(() => now() - HOUR)
       try {
@@ -689,7 +673,7 @@ describe('following Claude Code', () => {
 
     it('reads the text of the agent in the conversation that it began, and in a new one (C4)', async () => {
       await ready(true, { begun: 's1', since: Date.now() })
-      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      await rig.submit('hi')
       rig.answer('one', { timestamp: hourAgo() })
       await vi.waitFor(() => expect(rig.said).toMatchObject([{ text: 'one' }]))
       const clear = { session_id: 's2', transcript_path: `${rig.transcript}2` }
@@ -699,7 +683,7 @@ describe('following Claude Code', () => {
 
     it('still ignores older text in a conversation from before the agent (C4)', async () => {
       await ready(true, { begun: 's0', since: Date.now() })
-      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      await rig.submit('hi')
       rig.answer('old', { timestamp: hourAgo() })
       rig.answer('new', { timestamp: new Date(Date.now() + HOUR).toISOString() })
       await vi.waitFor(() => expect(rig.said.length).toBeGreaterThan(0))

@@ -1,11 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { boxWith, openRig, type Rig } from './rig.ts'
+import { boxWith, message, openRig, putBack, type Rig, turn } from './rig.ts'
 
-const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
-const turn = (id: string) => ({ text: message(id), ids: [id] })
-const putBack = (id: string) => boxWith(message(id).replaceAll('\n', '\n  '))
 const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 describe('finding out whether Escape withdrew a prompt', () => {
@@ -21,7 +18,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     rig = await openRig({}, true)
     rig.status('idle')
     await rig.state('idle')
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    await rig.submit(message('msg_1'))
   }
 
   /** As where the system has no watches left: it is told every second that the status may have changed. */
@@ -60,7 +57,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     await vi.waitFor(() => expect(rig.savedState.withdrawn).toMatchObject([{ record: 'late' }]))
     // A person throws it away and says something else.
     rig.show(boxWith(''))
-    await rig.hook('UserPromptSubmit', { prompt: 'hello' })
+    await rig.submit('hello')
     rig.prompt('hello')
     rig.answer('hi')
     await vi.waitFor(() => expect(rig.said).toHaveLength(1))
@@ -99,7 +96,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     const look = Promise.withResolvers<void>()
     rig.lookTakes(look.promise)
     await after(900)
-    await rig.hook('UserPromptSubmit', { prompt: message('msg_2') })
+    await rig.submit(message('msg_2'))
     look.resolve()
     await after(300)
     rig.show(putBack('msg_2'))

@@ -1,11 +1,13 @@
 import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openSession } from '../../../src/programs/gemini/session.ts'
-import type { Pane, PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
+import type { PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
 import type { Turn } from '../../../src/runtimes/runtime.ts'
 import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
+import { createFakePane } from '../fake-pane.ts'
 import * as screens from './screens.ts'
 
 describe('a session of Gemini', () => {
@@ -18,21 +20,16 @@ describe('a session of Gemini', () => {
   let pastes: { turn: Turn; manner: PasteOptions }[]
   const never = new AbortController().signal
 
-  const pane: Pane = {
-    pid: process.pid,
-    log: async () => '',
+  const pane = createFakePane({
     screen: async () => screen,
     async paste(turn, manner) {
       pastes.push({ turn, manner })
       return await manner.evidence
     },
-    hasReadInput: async () => true,
-    submitPending: async () => false,
-    markAccepted() {},
     async press(keys) {
       pressed.push(...keys)
     },
-  }
+  })
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'orc-gemini-'))
@@ -63,8 +60,13 @@ describe('a session of Gemini', () => {
   const hook = (hook_event_name: string, more: object = {}) =>
     session.hook!({ session_id: 'ses-1', transcript_path: transcript, hook_event_name, ...more }, never)
   async function start() {
+    open()
     await hook('SessionStart', { source: 'startup' })
     await port.until(() => session.state === 'idle')
+  }
+  async function startTurn() {
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
   }
   const exec = (command: string) =>
     hook('Notification', {
@@ -77,10 +79,7 @@ describe('a session of Gemini', () => {
     appendFile(transcript, `${JSON.stringify({ timestamp: '2026-11-15T07:43:51.997Z', ...line })}\n`)
 
   it('is idle after its start, busy in a turn, and idle afterwards', async () => {
-    open()
-    expect(session.state).toBe('initializing')
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
+    await startTurn()
     await hook('AfterAgent', { prompt: 'hello', prompt_response: 'hi', stop_hook_active: false })
     expect(states()).toEqual(['idle', 'busy', 'idle'])
   })
@@ -89,7 +88,7 @@ describe('a session of Gemini', () => {
     screen = screens.dialog('trust this folder')
     open()
     await hook('SessionStart', { source: 'startup' })
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    await sleep(250)
     expect(session.state).toBe('initializing')
     screen = screens.empty
     await port.until(() => session.state === 'idle')
@@ -98,7 +97,7 @@ describe('a session of Gemini', () => {
   it('is not idle before the resumed conversation is loaded and drawn', async () => {
     open({ savedState: { transcript, isPrompted: true } })
     await hook('SessionStart', { source: 'resume' })
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    await sleep(250)
     expect(session.state).toBe('initializing')
     await appendFile(transcript, '{"$set":{"sessionId":"ses-1"}}\n')
     await port.until(() => session.state === 'idle')
@@ -111,12 +110,11 @@ describe('a session of Gemini', () => {
     screen = screens.empty
     await port.until(() => session.state === 'idle')
     await hook('BeforeAgent', { prompt: 'hello' })
-    await new Promise((resolve) => setTimeout(resolve, 600))
+    await sleep(600)
     expect(states()).toEqual(['busy', 'idle', 'busy'])
   })
 
   it('pastes a turn, with the prompt of its hook as evidence (C25)', async () => {
-    open()
     await start()
     const text = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
     const arrival = session.deliver({ text, ids: ['msg_1'] })
@@ -129,17 +127,13 @@ describe('a session of Gemini', () => {
   })
 
   it('queues a turn while it is busy', async () => {
-    open()
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
+    await startTurn()
     expect(await session.deliver({ text: 'x', ids: [] })).toMatchObject({ state: 'queued' })
     expect(pastes).toEqual([])
   })
 
   it('delivers a notice with the next tool result (C2)', async () => {
-    open()
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
+    await startTurn()
     await session.notice('1 message waits')
     const tool = { tool_name: 'run_shell_command', tool_input: { command: 'ls' } }
     expect(await hook('BeforeTool', tool)).toEqual({})
@@ -150,9 +144,7 @@ describe('a session of Gemini', () => {
   })
 
   it('asks a person, and enters an approval by a key while the dialog is on the screen', async () => {
-    open()
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
+    await startTurn()
     await exec('touch a.txt')
     expect(session.state).toBe('waiting_input')
     const [question] = port.asked
@@ -166,18 +158,16 @@ describe('a session of Gemini', () => {
   })
 
   it('enters a verdict only into the dialog it is about', async () => {
-    open()
     await start()
     await exec('touch a.txt')
     screen = screens.dialog('rm -rf /')
     port.asked[0]!.answer({ allow: true })
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await sleep(50)
     expect(pressed).toEqual([])
     expect(session.state).toBe('waiting_input')
   })
 
   it('asks again if a verdict could not be entered, with the reason (C9)', async () => {
-    open()
     await start()
     await exec('touch a.txt')
     screen = screens.dialog('touch …')
@@ -195,7 +185,6 @@ describe('a session of Gemini', () => {
   })
 
   it('asks again if its screen could not be read', async () => {
-    open()
     await start()
     await exec('touch a.txt')
     screen = undefined as never
@@ -205,7 +194,6 @@ describe('a session of Gemini', () => {
   })
 
   it('enters a verdict into the visible one of two dialogs, and asks about the other again', async () => {
-    open()
     await start()
     await exec('touch a.txt')
     await exec('touch b.txt')
@@ -220,7 +208,6 @@ describe('a session of Gemini', () => {
   })
 
   it('redelivers a message that Escape removed from the conversation (C25)', async () => {
-    open()
     await start()
     const text = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
     await hook('BeforeAgent', { prompt: text })
@@ -233,7 +220,6 @@ describe('a session of Gemini', () => {
   })
 
   it('keeps a dialog open while another tool has run', async () => {
-    open()
     await start()
     await exec('touch a.txt')
     await hook('AfterTool', { tool_name: 'read_file', tool_input: { file_path: 'b.txt' } })
@@ -242,9 +228,7 @@ describe('a session of Gemini', () => {
   })
 
   it('reports a denial to the agent in its next turn, since the program ends this one (C9)', async () => {
-    open()
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
+    await startTurn()
     await exec('touch a.txt')
     screen = screens.dialog('touch a.txt')
     port.asked[0]!.answer({ allow: false, comment: 'not on a Friday' })
@@ -257,9 +241,7 @@ describe('a session of Gemini', () => {
   })
 
   it('reports a turn as stopped only when the program does (C2)', async () => {
-    open()
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
+    await startTurn()
     const stopped = session.interrupt()
     await expect.poll(() => pressed).toEqual(['Escape'])
     await record({ id: 'r1', type: 'info', content: 'Request cancelled.' })
@@ -267,9 +249,7 @@ describe('a session of Gemini', () => {
   })
 
   it('stays idle when hooks of a cancelled turn come late, and is busy again with the next turn', async () => {
-    open()
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
+    await startTurn()
     await record({ id: 'r1', type: 'info', content: 'Request cancelled.' })
     await port.until(() => session.state === 'idle')
     await hook('AfterTool', { tool_name: 'read_file', tool_input: {}, tool_response: {} })
@@ -281,14 +261,9 @@ describe('a session of Gemini', () => {
   })
 
   it('waits for a person when it suspects a loop in its answer', async () => {
-    open()
-    await start()
-    await hook('BeforeAgent', { prompt: 'hello' })
-    await record({
-      id: 'r1',
-      type: 'user',
-      content: [{ text: 'System: Potential loop detected. Details: …' }],
-    })
+    await startTurn()
+    const loop = 'System: Potential loop detected. Details: …'
+    await record({ id: 'r1', type: 'user', content: [{ text: loop }] })
     await hook('AfterAgent', { prompt: 'hello', prompt_response: 'again', stop_hook_active: false })
     expect(session.state).toBe('waiting_input')
     const halted = 'A potential loop was detected. This can happen. The request has been halted.'
@@ -310,7 +285,6 @@ describe('a session of Gemini', () => {
   })
 
   it('continues in another conversation that a person begins, and still finds messages of the first', async () => {
-    open()
     await start()
     await record({
       id: 'r1',
@@ -350,7 +324,6 @@ describe('a session of Gemini', () => {
   })
 
   it('asks nothing once its process has ended', async () => {
-    open()
     await start()
     await exec('touch a.txt')
     session.onExit('exit status 1')
