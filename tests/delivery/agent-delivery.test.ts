@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
 
 const stage = createWorkerStage()
-const { open, settle, worker, send, deliveries } = stage
+const { open, settle, worker, send, deliveries, become, given } = stage
 
 describe('a message to an agent in a terminal', () => {
   it('waits until the agent is idle, then moves forward with evidence only (C2, C27)', async () => {
@@ -10,8 +10,7 @@ describe('a message to an agent in a terminal', () => {
     await send('One')
     await settle()
     expect(worker().turns).toEqual([])
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(worker().turns).toMatchObject([{ ids: ['msg_1'] }])
     expect(await deliveries()).toEqual(['submitted'])
     worker().port.onEvidence(['msg_1'], 'read', 'the answer began')
@@ -22,38 +21,33 @@ describe('a message to an agent in a terminal', () => {
   it('is delivered together with other waiting messages, in order, or one by one if configured', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) await send(title)
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1', 'msg_2', 'msg_3']])
+    await become('idle')
+    expect(given()).toEqual([['msg_1', 'msg_2', 'msg_3']])
     await stage.engine.close()
 
     await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
     for (const title of ['One', 'Two']) await send(title)
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_2']])
+    await become('idle')
+    expect(given()).toEqual([['msg_1']])
+    await become('idle')
+    expect(given()).toEqual([['msg_1'], ['msg_2']])
   })
 
   it('is handed out in the transaction that stores it if the agent is ready', async () => {
     await open()
-    worker().become('idle')
-    await settle()
+    await become('idle')
     const commits: string[][] = []
     stage.engine.store.onCommit((entries) => void commits.push(entries.map((entry) => entry.type)))
     await send('One')
     await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    expect(given()).toEqual([['msg_1']])
     expect(commits[0]).toEqual(['message.accepted', 'delivery.written'])
     expect(await deliveries()).toEqual(['submitted'])
   })
 
   it('goes back to the queue when the agent turns busy while it is stored (C2)', async () => {
     await open()
-    worker().become('idle')
-    await settle()
+    await become('idle')
     stage.engine.store.onCommit((entries) => {
       if (entries.some((entry) => entry.type === 'message.accepted')) worker().become('busy')
     })
@@ -61,9 +55,8 @@ describe('a message to an agent in a terminal', () => {
     await settle()
     expect(worker().turns).toEqual([])
     expect(await deliveries()).toEqual(['queued'])
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    await become('idle')
+    expect(given()).toEqual([['msg_1']])
     expect(await deliveries()).toEqual(['submitted'])
   })
 
@@ -98,6 +91,6 @@ describe('a message to an agent in a terminal', () => {
     expect(await deliveries()).toEqual(['queued'])
     stage.engine.sessions.setPaused('Worker', false)
     await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    expect(given()).toEqual([['msg_1']])
   })
 })

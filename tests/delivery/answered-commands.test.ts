@@ -8,22 +8,31 @@ import type { Store } from '../../src/store/store.ts'
 const COMMAND = '<orc-command name="send_message" to="Bob">hello</orc-command>'
 const GONE = new AppError('STORE_UNAVAILABLE', 'the database is away')
 
+/** A listener whose commands fail until the store recovers. */
+function listen(answered: ReturnType<typeof createAnsweredCommands>) {
+  const answers: CommandResponse[] = []
+  let isBack = false
+  const listener = createListener({
+    registry: createRegistry(),
+    nonce: 'n',
+    async handle() {
+      if (!isBack) throw GONE
+      return { status: 'error', code: 'NOT_FOUND', message: 'There is no Bob' } as Receipt
+    },
+    respond: async (response) => void answers.push(response),
+    answered,
+  })
+  return { listener, answers, recover: () => (isBack = true) }
+}
+
 describe('commands of an agent while the store is unavailable', () => {
   it('get an error, and are carried out when the store is back (C25)', async () => {
     const broken = { get: () => Promise.reject(GONE), write: () => Promise.reject(GONE) } as unknown as Store
     const log = { warn: vi.fn(), error: vi.fn(), info: vi.fn() }
-    const answers: CommandResponse[] = []
-    let receipt: () => Promise<Receipt> = () => Promise.reject(GONE)
-    const listener = createListener({
-      registry: createRegistry(),
-      nonce: 'n',
-      handle: () => receipt(),
-      respond: async (response) => void answers.push(response),
-      answered: createAnsweredCommands(broken, 'Alice', log as never),
-    })
+    const { listener, answers, recover } = listen(createAnsweredCommands(broken, 'Alice', log as never))
     await listener.hear({ text: COMMAND, channel: 'transcript', key: 'k1' })
     await listener.endTurn()
-    receipt = async () => ({ status: 'error', code: 'NOT_FOUND', message: 'There is no Bob' }) as Receipt
+    recover()
     await listener.hear({ text: COMMAND, channel: 'transcript', key: 'k2' })
     await listener.endTurn()
     expect(answers.map(({ block }) => /the database is away|There is no Bob/.exec(block)?.[0])).toEqual([
@@ -34,22 +43,13 @@ describe('commands of an agent while the store is unavailable', () => {
 
   it('are answered again when they are read again', async () => {
     const places = new Set<string>()
-    const answered = {
-      has: async (place: string) => places.has(place),
-      add: async (place: string) => void places.add(place),
-    }
-    const answers: CommandResponse[] = []
-    let receipt: () => Promise<Receipt> = () => Promise.reject(GONE)
-    const listener = createListener({
-      registry: createRegistry(),
-      nonce: 'n',
-      handle: () => receipt(),
-      respond: async (response) => void answers.push(response),
-      answered,
+    const { listener, answers, recover } = listen({
+      has: async (place) => places.has(place),
+      add: async (place) => void places.add(place),
     })
     const said = { text: COMMAND, channel: 'transcript', key: 'k1' } as const
     await listener.hear(said)
-    receipt = async () => ({ status: 'error', code: 'NOT_FOUND', message: 'There is no Bob' }) as Receipt
+    recover()
     await listener.hear(said)
     await listener.hear(said)
     expect(answers).toHaveLength(2)

@@ -2,9 +2,19 @@ import { describe, expect, it } from 'vitest'
 import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
 
 const stage = createWorkerStage()
-const { open, settle, worker, send, deliveries } = stage
+const { open, settle, worker, send, deliveries, become } = stage
 const command = (name: string, content: string, more = '') =>
   `<orc-command name="send_message" to="Master" title="${name}"${more}>${content}</orc-command>`
+const say = (text: string, key = 'rec-1') => worker().port.onText({ text, channel: 'transcript', key })
+/** Worker sends the command Hi by a tool. */
+const sayByTool = () => {
+  const fields = { to: 'Master', title: 'Hi', content: 'hello' }
+  return stage.engine.handle(
+    { kind: 'agent', agent: 'Worker' },
+    { type: 'send_message', fields },
+    { channel: 'mcp' },
+  )
+}
 
 describe('a restart of the service', () => {
   it('finds the agent by its saved state, and looks up messages that were in transit (C25)', async () => {
@@ -23,8 +33,7 @@ describe('a restart of the service', () => {
     expect(worker().start.savedState).toEqual({ pane: '%1', offset: 42 })
     expect(worker().start.nonce).toBe(first.start.nonce)
     worker().whereabouts = 'submitted'
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(worker().turns).toEqual([])
     expect(await deliveries()).toEqual(['submitted'])
   })
@@ -42,20 +51,17 @@ describe('a restart of the service', () => {
   it('reads a transcript again without repeating a command (C25)', async () => {
     await open()
     const text = `${command('Hi', 'hello')}\n${command('Ho', 'hello')}`
-    await worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
+    await say(text)
     await stage.reopen()
-    await worker().port.onText({ text, channel: 'transcript', key: 'rec-1' })
+    await say(text)
     expect((await stage.engine.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi', 'Ho'])
   })
 
   it('reads again a command that also came by a tool without repeating it (C25)', async () => {
     await open()
     worker().become('busy')
-    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
-    const agent = { kind: 'agent' as const, agent: 'Worker' }
-    await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
-    const said = () =>
-      worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    await sayByTool()
+    const said = () => say(command('Hi', 'hello'))
     await said()
     await said()
     await stage.reopen()
@@ -76,7 +82,7 @@ describe('a restart of the service', () => {
       command('Three', 'hello').replace('"Master"', '"Newcomer"'),
     ]
     const hear = async () => {
-      for (const text of texts) void worker().port.onText({ text, channel: 'transcript', key: text })
+      for (const text of texts) void say(text, text)
       await settle()
       return stage.engine.types().filter((type) => type === 'message.accepted').length
     }
@@ -89,8 +95,7 @@ describe('a restart of the service', () => {
   it('does not carry out commands sent during a halt after the halt (C25)', async () => {
     await open()
     await stage.engine.halt.stop('operator', undefined)
-    const said = () =>
-      void worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    const said = () => void say(command('Hi', 'hello'))
     said()
     await settle()
     await stage.engine.halt.go('operator')
@@ -108,10 +113,9 @@ describe('a restart of the service', () => {
     ]
     const hear = async () => {
       worker().become('busy')
-      for (const text of texts) void worker().port.onText({ text, channel: 'transcript', key: text })
+      for (const text of texts) void say(text, text)
       await settle()
-      worker().become('idle')
-      await settle()
+      await become('idle')
       return worker().turns.map(({ text }) => text.split('[ORCHESTRATOR RESPONSE]').length - 1)
     }
     expect(await hear()).toEqual([texts.length])
@@ -123,11 +127,9 @@ describe('a restart of the service', () => {
   it('records the position of a command only once its response arrived', async () => {
     await open()
     let answered = false
-    const said = worker()
-      .port.onText({ text: '<orc-command name="list_agents"/>', channel: 'transcript', key: 'rec-1' })
-      .then(() => {
-        answered = true
-      })
+    const said = say('<orc-command name="list_agents"/>').then(() => {
+      answered = true
+    })
     await settle()
     expect(answered).toBe(false)
     worker().become('idle')
@@ -140,9 +142,8 @@ describe("a command in an agent's text", () => {
   it('is confirmed with the next turn; a confirmation alone begins no turn', async () => {
     await open()
     worker().become('busy')
-    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
-    worker().become('idle')
-    await settle()
+    await say(command('Hi', 'hello'))
+    await become('idle')
     expect(worker().turns).toEqual([])
     await send('One')
     await settle()
@@ -152,51 +153,41 @@ describe("a command in an agent's text", () => {
   it('acts once when it comes by a tool and in the text of one turn', async () => {
     await open()
     worker().become('busy')
-    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
-    const agent = { kind: 'agent' as const, agent: 'Worker' }
-    const first = await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
-    await worker().port.onText({
-      text: command('Hi', ' hello\n', ' from="Worker"'),
-      channel: 'transcript',
-      key: 'rec-1',
-    })
+    const first = await sayByTool()
+    await say(command('Hi', ' hello\n', ' from="Worker"'))
     expect((await stage.engine.mailOf('Master')).length).toBe(1)
     // Said once more by the tool, it is meant once more.
-    const again = await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    const again = await sayByTool()
     expect(again).not.toEqual(first)
     expect((await stage.engine.mailOf('Master')).length).toBe(2)
     // In another turn it is another command.
     await stage.engine.clock.advance(1000)
     worker().become('idle')
     worker().become('busy')
-    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-2' })
+    await say(command('Hi', 'hello'), 'rec-2')
     expect((await stage.engine.mailOf('Master')).length).toBe(3)
   })
 
   it('acts once when a dialog comes between the tool and the text of one turn', async () => {
     await open()
     worker().become('busy')
-    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
-    const agent = { kind: 'agent' as const, agent: 'Worker' }
-    await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await sayByTool()
     await stage.engine.clock.advance(1000)
     worker().become('waiting_input')
     await stage.engine.clock.advance(1000)
     worker().become('busy')
-    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    await say(command('Hi', 'hello'))
     expect((await stage.engine.mailOf('Master')).length).toBe(1)
   })
 
   it('acts once when the service is restarted between the tool and the text of one turn (C25)', async () => {
     await open()
     worker().become('busy')
-    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
-    const agent = { kind: 'agent' as const, agent: 'Worker' }
-    await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await sayByTool()
     await stage.engine.clock.advance(1000)
     await stage.reopen()
     worker().become('busy')
-    await worker().port.onText({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    await say(command('Hi', 'hello'))
     expect((await stage.engine.mailOf('Master')).length).toBe(1)
   })
 
@@ -210,8 +201,7 @@ describe("a command in an agent's text", () => {
         channel: 'pane',
       })
     }
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect((await stage.engine.mailOf('Master')).length).toBe(1)
     expect(worker().start.prompt).toContain(`nonce="${nonce}"`)
     expect(worker().start.prompt).not.toMatch(new RegExp(`<orc-command[^>]*${nonce}`))

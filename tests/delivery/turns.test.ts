@@ -1,35 +1,17 @@
 /** What keeps a message from an agent, what is looked for, and what does not grow while it waits. */
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { rosterOf } from '../../src/agents/agents.ts'
-import type { ConfigInput } from '../../src/config/config.ts'
 import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
-import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
-import { openTestEngine, type TestEngine } from '../harness/engine.ts'
+import { createWorkerStage } from '../runs/worker-stage.ts'
 
-let engine: TestEngine
-let puppets: Puppets
-afterEach(() => engine.close())
-
-const TEAM = {
-  agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } },
-} satisfies ConfigInput
+const stage = createWorkerStage()
+const { open, settle, worker, send, deliveries, become, given } = stage
 const DRAFT = "its input box holds a person's draft"
-
-async function open() {
-  puppets = createPuppets()
-  engine = await openTestEngine(TEAM, { runtimes: [puppets] })
-  await settle()
-}
-
-const worker = () => puppets.of('Worker')
-const settle = () => engine.clock.advance(0)
-const send = (title: string) =>
-  engine.say('Master', 'send_message', { to: 'Worker', title, content: `about ${title}` })
-const deliveries = async () => (await engine.mailOf('Worker')).map((mail) => mail.delivery)
-const ids = () => worker().turns.map((turn) => turn.ids)
-const steps = () => engine.types().filter((type) => type.startsWith('delivery.')).length
+const steps = () => stage.engine.types().filter((type) => type.startsWith('delivery.')).length
 const rosterEntry = async () =>
-  (await rosterOf(engine.store, engine.team(), engine)).find(({ name }) => name === 'Worker')!
+  (await rosterOf(stage.engine.store, stage.engine.team(), stage.engine)).find(
+    ({ name }) => name === 'Worker',
+  )!
 
 /** As a terminal does: the delivery gives up before a draft, which stays. */
 async function refuseForDraft() {
@@ -49,7 +31,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     await open()
     await refuseForDraft()
     expect(await deliveries()).toEqual(['queued'])
-    expect(engine.sessions.waitsFor('Worker')).toBe(DRAFT)
+    expect(stage.engine.sessions.waitsFor('Worker')).toBe(DRAFT)
     expect(await rosterEntry()).toMatchObject({ session: 'idle', waits_for: DRAFT })
     worker().port.onObstacle(undefined)
     await settle()
@@ -61,11 +43,11 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     await open()
     await refuseForDraft()
     await send('Two')
-    await engine.clock.advance(60_000)
-    expect(ids()).toEqual([['msg_1']])
+    await stage.engine.clock.advance(60_000)
+    expect(given()).toEqual([['msg_1']])
     worker().port.onObstacle(undefined)
     await settle()
-    expect(ids()).toEqual([['msg_1'], ['msg_1', 'msg_2']])
+    expect(given()).toEqual([['msg_1'], ['msg_1', 'msg_2']])
   })
 
   it('adds no steps to its record while it waits, however long', async () => {
@@ -73,7 +55,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     await refuseForDraft()
     const before = steps()
     for (const title of ['Two', 'Three', 'Four']) await send(title)
-    await engine.clock.advance(9 * 60_000)
+    await stage.engine.clock.advance(9 * 60_000)
     expect(steps()).toBe(before)
     expect(await deliveries()).toEqual(['queued', 'queued', 'queued', 'queued'])
   })
@@ -81,7 +63,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
   it("is retried after a while even if the obstacle's end is not reported", async () => {
     await open()
     await refuseForDraft()
-    await engine.clock.advance(11 * 60_000)
+    await stage.engine.clock.advance(11 * 60_000)
     expect(await deliveries()).toEqual(['submitted'])
   })
 
@@ -89,8 +71,7 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     await open()
     await refuseForDraft()
     worker().become('busy')
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(await deliveries()).toEqual(['submitted'])
   })
 
@@ -107,21 +88,20 @@ describe('a message that an obstacle keeps from an idle agent', () => {
     expect(worker().withdrawn).toEqual(['the agent already has a message of this turn'])
     waiting.resolve({ state: 'queued', evidence: 'no longer wanted' })
     worker().port.onObstacle(undefined)
-    await engine.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(await deliveries()).toEqual(['submitted'])
-    expect(ids()).toEqual([['msg_1']])
+    expect(given()).toEqual([['msg_1']])
   })
 
   it('that is refused without a reason is retried less and less often', async () => {
     await open()
     worker().arrival = { state: 'queued', evidence: 'not now' }
-    worker().become('idle')
-    await settle()
+    await become('idle')
     await send('One')
-    await engine.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     const soon = worker().turns.length
     expect(soon).toBe(13)
-    await engine.clock.advance(10 * 60_000)
+    await stage.engine.clock.advance(10 * 60_000)
     expect(worker().turns.length).toBe(soon + 10)
   })
 })
@@ -130,19 +110,17 @@ describe('a turn that was taken in part', () => {
   it('is followed by the rest, in order, before newer messages (C27)', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) await send(title)
-    const given = Promise.withResolvers<DeliveryResult>()
-    worker().arrival = given.promise
-    worker().become('idle')
-    await settle()
+    const arrival = Promise.withResolvers<DeliveryResult>()
+    worker().arrival = arrival.promise
+    await become('idle')
     await send('Four')
     worker().arrival = { state: 'submitted', evidence: 'seen' }
     worker().become('busy')
-    given.resolve({ state: 'submitted', evidence: 'the first of them', ids: ['msg_1', 'msg_2'] })
+    arrival.resolve({ state: 'submitted', evidence: 'the first of them', ids: ['msg_1', 'msg_2'] })
     await settle()
     expect(await deliveries()).toEqual(['submitted', 'submitted', 'queued', 'queued'])
-    worker().become('idle')
-    await settle()
-    expect(ids()).toEqual([
+    await become('idle')
+    expect(given()).toEqual([
       ['msg_1', 'msg_2', 'msg_3'],
       ['msg_3', 'msg_4'],
     ])
@@ -157,24 +135,23 @@ describe('the reason why a queued message waits', () => {
     ['initializing', 'it is still starting'],
   ] as const)('is shown for an agent that is %s', async (state, reason) => {
     await open()
-    worker().become(state)
-    await settle()
-    expect(engine.sessions.waitsFor('Worker')).toBe(reason)
+    await become(state)
+    expect(stage.engine.sessions.waitsFor('Worker')).toBe(reason)
     expect(await rosterEntry()).not.toHaveProperty('waits_for')
   })
 
   it('is shown for an agent that is paused or not running, but not for one that fetches its messages itself', async () => {
     await open()
     worker().become('idle')
-    await engine.order('request_action', { action: 'pause_session', target: 'Worker' })
-    expect(engine.sessions.waitsFor('Worker')).toBe('it is paused')
-    await engine.order('request_action', { action: 'resume_session', target: 'Worker' })
+    await stage.engine.order('request_action', { action: 'pause_session', target: 'Worker' })
+    expect(stage.engine.sessions.waitsFor('Worker')).toBe('it is paused')
+    await stage.engine.order('request_action', { action: 'resume_session', target: 'Worker' })
     await settle()
-    expect(engine.sessions.waitsFor('Worker')).toBeUndefined()
-    await engine.order('request_action', { action: 'terminate_agent', target: 'Worker' })
+    expect(stage.engine.sessions.waitsFor('Worker')).toBeUndefined()
+    await stage.engine.order('request_action', { action: 'terminate_agent', target: 'Worker' })
     await settle()
-    expect(engine.sessions.waitsFor('Worker')).toBe('it is not running')
-    expect(engine.sessions.waitsFor('Master')).toBeUndefined()
+    expect(stage.engine.sessions.waitsFor('Worker')).toBe('it is not running')
+    expect(stage.engine.sessions.waitsFor('Master')).toBeUndefined()
   })
 })
 
@@ -184,37 +161,34 @@ describe('uncertain messages', () => {
     worker().whereabouts = 'unknown'
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
     for (let number = 1; number <= count; number++) await send(`Nr ${number}`)
-    worker().become('idle')
-    await settle()
+    await become('idle')
   }
 
   it('are looked up together (C25)', async () => {
     await leaveInDoubt(3)
     worker().searches.length = 0
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(worker().searches).toEqual([['msg_1', 'msg_2', 'msg_3']])
   })
 
   it('are looked up although the session reports nothing, soon at first and then rarely', async () => {
     await leaveInDoubt(1)
-    await engine.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     const soon = worker().searches.length
     expect(soon).toBe(12)
-    await engine.clock.advance(10 * 60_000)
+    await stage.engine.clock.advance(10 * 60_000)
     expect(worker().searches.length - soon).toBeLessThanOrEqual(11)
     worker().whereabouts = 'submitted'
-    await engine.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(await deliveries()).toEqual(['submitted'])
   })
 
   it('are settled when the agent acknowledges them itself', async () => {
     await leaveInDoubt(1)
-    await engine.say('Worker', 'acknowledge', { ids: 'msg_1' })
-    worker().become('idle')
-    await settle()
+    await stage.engine.say('Worker', 'acknowledge', { ids: 'msg_1' })
+    await become('idle')
     worker().searches.length = 0
-    await engine.clock.advance(3600_000)
+    await stage.engine.clock.advance(3600_000)
     expect(worker().searches).toEqual([])
   })
 
@@ -229,13 +203,12 @@ describe('uncertain messages', () => {
     await send('One')
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
     worker().whereabouts = 'unknown'
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(worker().turns[0]).toMatchObject({ ids: ['msg_1'], text: expect.stringContaining('RESPONSE') })
     worker().port.onEvidence(['msg_1'], 'submitted', 'its transcript shows it')
     await heard
     worker().become('idle')
-    await engine.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(worker().turns).toHaveLength(1)
   })
 
@@ -247,30 +220,30 @@ describe('uncertain messages', () => {
     await send('One')
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
     worker().become('idle')
-    await engine.clock.advance(60_000)
+    await stage.engine.clock.advance(60_000)
     expect(worker().turns.length).toBeGreaterThan(4)
     for (const turn of worker().turns) expect(turn.text).toContain('RESPONSE')
   })
 
   it('are looked up when their evidence could not be stored', async () => {
     await open()
-    const { store } = engine
+    const { store } = stage.engine
     const { write } = store
     worker().become('idle')
-    const given = Promise.withResolvers<DeliveryResult>()
-    worker().arrival = given.promise
+    const arrival = Promise.withResolvers<DeliveryResult>()
+    worker().arrival = arrival.promise
     await send('One')
     await settle()
     store.write = () => Promise.reject(new Error('the disk is full'))
-    given.resolve({ state: 'submitted', evidence: 'seen' })
+    arrival.resolve({ state: 'submitted', evidence: 'seen' })
     await settle()
     store.write = write
     expect(await deliveries()).toEqual(['written'])
     worker().whereabouts = 'submitted'
     worker().become('idle')
-    await engine.clock.advance(5000)
+    await stage.engine.clock.advance(5000)
     expect(await deliveries()).toEqual(['submitted'])
-    expect(ids()).toEqual([['msg_1']])
+    expect(given()).toEqual([['msg_1']])
   })
 })
 
@@ -278,14 +251,13 @@ describe('text that an earlier service left in the input box', () => {
   it('is submitted although it holds no message and none waits', async () => {
     await open()
     worker().hasUnsent = true
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(worker().searches).toEqual([[]])
     worker().onLocate = () => (worker().hasUnsent = false)
-    await engine.clock.advance(5000)
+    await stage.engine.clock.advance(5000)
     expect(worker().hasUnsent).toBe(false)
     worker().searches.length = 0
-    await engine.clock.advance(3600_000)
+    await stage.engine.clock.advance(3600_000)
     expect(worker().searches).toEqual([])
   })
 })
@@ -301,7 +273,7 @@ describe('confirmations that wait for the next turn', () => {
         key: `rec-${number}`,
       })
       // Within the rate that an agent may speak at.
-      await engine.clock.advance(5000)
+      await stage.engine.clock.advance(5000)
     }
     worker().become('idle')
     await send('One')

@@ -2,32 +2,40 @@ import { describe, expect, it } from 'vitest'
 import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
 
 const stage = createWorkerStage()
-const { open, settle, worker, send, deliveries } = stage
+const { open, settle, worker, send, deliveries, become, given, order } = stage
+
+/** Worker takes one message and ends before it answers. */
+async function openWithLostTurn() {
+  await open()
+  await send('One')
+  await become('idle')
+  worker().become('exited')
+}
+
+async function spawn() {
+  await order('spawn_agent')
+  await settle()
+}
 
 describe('a message without evidence of delivery', () => {
   it('is delivered again only when the process that took it died before recording it (C25)', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) {
       await send(title)
-      worker().become('idle')
-      await settle()
+      await become('idle')
     }
     worker().port.onEvidence(['msg_2'], 'read', 'the answer began')
-    worker().become('exited')
-    await settle()
+    await become('exited')
     expect(await deliveries()).toEqual(['submitted', 'read', 'submitted'])
 
     stage.puppets.isResumed = true
     const revive = async (whereabouts: 'submitted' | 'absent' | 'unknown') => {
-      await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
-      await settle()
+      await spawn()
       worker().whereabouts = whereabouts
-      worker().become('idle')
-      await settle()
-      const given = worker().turns.map((turn) => turn.ids)
-      worker().become('exited')
-      await settle()
-      return given
+      await become('idle')
+      const turns = given()
+      await become('exited')
+      return turns
     }
     expect(await revive('submitted')).toEqual([])
     expect(await deliveries()).toEqual(['submitted', 'read', 'submitted'])
@@ -37,34 +45,23 @@ describe('a message without evidence of delivery', () => {
   })
 
   it('is looked up although the service is killed before the new process shows its prompt (C25)', async () => {
-    await open()
-    await send('One')
-    worker().become('idle')
-    await settle()
-    worker().become('exited')
+    await openWithLostTurn()
     stage.puppets.isResumed = true
-    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
-    await settle()
+    await spawn()
     expect(await deliveries()).toEqual(['uncertain'])
     // The next service finds that very process: it has not taken anything up itself.
     stage.puppets.isResumed = false
     await stage.engine.sessions.stop('Worker')
     await stage.engine.sessions.start('Worker')
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    await become('idle')
+    expect(given()).toEqual([['msg_1']])
   })
 
   it('is not overtaken by newer ones while it is looked up, unless that takes long (C25)', async () => {
-    await open()
-    await send('One')
-    worker().become('idle')
-    await settle()
-    worker().become('exited')
+    await openWithLostTurn()
     await send('Two')
     stage.puppets.isResumed = true
-    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
-    await settle()
+    await spawn()
     worker().whereabouts = 'unknown'
     worker().become('idle')
     await stage.engine.clock.advance(1000)
@@ -73,27 +70,22 @@ describe('a message without evidence of delivery', () => {
     worker().whereabouts = 'absent'
     await stage.engine.clock.advance(500)
     await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1', 'msg_2']])
+    expect(given()).toEqual([['msg_1', 'msg_2']])
 
     worker().become('exited')
     await send('Three')
-    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
-    await settle()
+    await spawn()
     worker().whereabouts = 'unknown'
     worker().become('idle')
     for (let look = 0; look < 20; look++) {
       await stage.engine.clock.advance(500)
       await settle()
     }
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_3']])
+    expect(given()).toEqual([['msg_3']])
   })
 
   it('is looked up although the service is killed before the new process exists (C25)', async () => {
-    await open()
-    await send('One')
-    worker().become('idle')
-    await settle()
-    worker().become('exited')
+    await openWithLostTurn()
     const { promise: there, resolve } = Promise.withResolvers<void>()
     const { start } = stage.puppets
     stage.puppets.start = async (agent, port) => {
@@ -101,8 +93,7 @@ describe('a message without evidence of delivery', () => {
       await there
       return await start(agent, port)
     }
-    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
-    await settle()
+    await spawn()
     expect(await deliveries()).toEqual(['uncertain'])
     resolve()
   })
@@ -111,20 +102,16 @@ describe('a message without evidence of delivery', () => {
     await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
     await send('One')
     await send('Two', { priority: 'urgent' })
-    worker().become('idle')
-    await settle()
+    await become('idle')
     worker().port.onEvidence(['msg_2'], 'read', 'the answer began')
     await stage.engine.clock.advance(10)
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_2'], ['msg_1']])
+    await become('idle')
+    expect(given()).toEqual([['msg_2'], ['msg_1']])
     worker().become('exited')
     stage.puppets.isResumed = true
-    await stage.engine.order('request_action', { action: 'spawn_agent', target: 'Worker' })
-    await settle()
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    await spawn()
+    await become('idle')
+    expect(given()).toEqual([['msg_1']])
   })
 
   it('is uncertain, and never sent again by time alone', async () => {
@@ -149,17 +136,15 @@ describe('a message without evidence of delivery', () => {
     await settle()
     worker().whereabouts = 'absent'
     worker().arrival = { state: 'submitted', evidence: 'seen' }
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_1']])
+    await become('idle')
+    expect(given()).toEqual([['msg_1'], ['msg_1']])
 
     worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
     worker().whereabouts = 'submitted'
     worker().become('idle')
     await send('Two')
     await settle()
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(worker().turns.filter((turn) => turn.ids.includes('msg_2')).length).toBe(1)
     expect(await deliveries()).toEqual(['submitted', 'submitted'])
   })
@@ -180,9 +165,8 @@ describe('a message without evidence of delivery', () => {
     await send('One')
     await settle()
     worker().port.onEvidence(['msg_1'], 'queued', 'the interrupt took it back')
-    worker().become('idle')
-    await settle()
-    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_1']])
+    await become('idle')
+    expect(given()).toEqual([['msg_1'], ['msg_1']])
     expect(await deliveries()).toEqual(['submitted'])
   })
 })

@@ -3,10 +3,8 @@ import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
 
 const stage = createWorkerStage()
-const { open, settle, worker, send, deliveries } = stage
+const { open, settle, worker, send, deliveries, become, given, order } = stage
 const urgent = (title: string) => send(title, { priority: 'urgent' })
-const given = () => worker().turns.map(({ ids }) => ids)
-const order = (action: string) => stage.engine.order('request_action', { action, target: 'Worker' })
 
 describe('an urgent message', () => {
   it("that arrives while another is being handed over interrupts that one's turn (C2, ask 11)", async () => {
@@ -44,8 +42,7 @@ describe('an urgent message', () => {
     await urgent('Stop')
     await stage.engine.clock.advance(60_000)
     expect(worker().interrupts).toBe(0)
-    worker().become('busy')
-    await settle()
+    await become('busy')
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
   })
 
@@ -56,8 +53,7 @@ describe('an urgent message', () => {
     'knows of a dialog that is found after a restart of the service whether it is %s',
     async (_, states, interrupts) => {
       await open()
-      for (const state of states) worker().become(state)
-      await settle()
+      for (const state of states) await become(state)
       for (const restart of [1, 2]) {
         await stage.reopen()
         if (restart === 2) worker().become('waiting_input')
@@ -71,8 +67,7 @@ describe('an urgent message', () => {
   it('leaves a dialog alone that opens after the turn in which the agent was found', async () => {
     await open()
     worker().become('idle')
-    worker().become('busy')
-    await settle()
+    await become('busy')
     await stage.reopen()
     for (const state of ['busy', 'idle', 'unknown', 'waiting_input'] as const) worker().become(state)
     await urgent('Stop')
@@ -83,8 +78,7 @@ describe('an urgent message', () => {
   it('interrupts at a dialog that the agent reached while the service was down', async () => {
     await open()
     worker().become('idle')
-    worker().become('busy')
-    await settle()
+    await become('busy')
     await stage.reopen()
     worker().become('waiting_input')
     await urgent('Stop')
@@ -95,8 +89,7 @@ describe('an urgent message', () => {
   it('leaves a dialog alone at the start of a program that resumes a conversation', async () => {
     await open()
     worker().become('idle')
-    worker().become('busy')
-    await settle()
+    await become('busy')
     stage.puppets.isResumed = true
     await stage.reopen()
     worker().become('waiting_input')
@@ -112,16 +105,14 @@ describe('an urgent message', () => {
     await urgent('Stop')
     await stage.engine.clock.advance(60_000)
     for (const expected of [1, 1, 1]) {
-      worker().become('busy')
-      await settle()
+      await become('busy')
       expect(worker().interrupts).toBe(expected)
       await stage.engine.clock.advance(60_000)
       worker().become('idle')
       await stage.engine.clock.advance(60_000)
     }
     worker().arrival = { state: 'submitted', evidence: 'seen' }
-    worker().become('busy')
-    await settle()
+    await become('busy')
     worker().become('idle')
     await stage.engine.clock.advance(60_000)
     expect(await deliveries()).toEqual(['submitted'])
@@ -153,8 +144,7 @@ describe('an urgent message', () => {
 
   it('that was claimed when the agent turned busy interrupts that turn', async () => {
     await open()
-    worker().become('idle')
-    await settle()
+    await become('idle')
     stage.engine.store.onCommit((entries) => {
       if (entries.some(({ type }) => type === 'message.accepted')) worker().become('busy')
     })
@@ -180,8 +170,7 @@ describe('an urgent message', () => {
     await urgent('Two')
     await stage.engine.clock.advance(60_000)
     expect([given(), worker().interrupts]).toEqual([[['msg_1'], ['msg_1']], 1])
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect([given().at(-1), worker().interrupts]).toEqual([['msg_2'], 1])
   })
 })
@@ -271,8 +260,7 @@ describe('an interrupt', () => {
     expect(stage.engine.entries.filter(({ type }) => type === 'session.not_interrupted')).toMatchObject([
       { actor: 'Master', data: { evidence: 'the runtime failed: the pane is gone' } },
     ])
-    worker().become('idle')
-    await settle()
+    await become('idle')
     expect(given()).toEqual([['msg_1']])
   })
 })

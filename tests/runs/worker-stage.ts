@@ -1,4 +1,5 @@
 import { afterEach } from 'vitest'
+import type { SessionState } from '../../src/base/agent.ts'
 import type { ConfigInput } from '../../src/config/config.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { openTestEngine, type TestEngine } from '../harness/engine.ts'
@@ -37,6 +38,14 @@ export function createWorkerStage() {
     },
     settle,
     worker: () => puppets.of('Worker'),
+    /** The runtime reports that state of Worker. */
+    async become(state: SessionState) {
+      puppets.of('Worker').become(state)
+      await settle()
+    },
+    /** The ids of the messages in each turn that Worker got. */
+    given: () => puppets.of('Worker').turns.map(({ ids }) => ids),
+    order: (action: string) => engine.order('request_action', { action, target: 'Worker' }),
     send: (title: string, fields: Record<string, unknown> = {}) =>
       engine.say('Master', 'send_message', { to: 'Worker', title, content: `about ${title}`, ...fields }),
     deliveries: async () => (await engine.mailOf('Worker')).map((mail) => mail.delivery),
