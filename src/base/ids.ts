@@ -5,10 +5,11 @@ export function formatId(kind: IdKind, key: number): string {
   return `${kind}_${key}`
 }
 
-const ID = /^([a-z]+)_([1-9]\d{0,15})$/
+const KEY = /^[1-9]\d{0,15}$/
 
 /** Returns the key of an id of that kind, or undefined for other text. */
 export function parseId(kind: IdKind, id: string): number | undefined {
-  const [, prefix, key] = ID.exec(id) ?? []
-  return prefix === kind ? Number(key) : undefined
+  if (!id.startsWith(`${kind}_`)) return undefined
+  const key = id.slice(kind.length + 1)
+  return KEY.test(key) ? Number(key) : undefined
 }
